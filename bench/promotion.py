@@ -26,11 +26,11 @@ from chaos.hosts import ATLANTIC
 
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.settings import ReplicationSettings
-from strandline.simulation.facts import Acknowledged
-from strandline.simulation.scenario import Scenario
-from strandline.simulation.scenario_file import load_scenario
-from strandline.simulation.scheduler import US_PER_MS
-from strandline.simulation.world import World
+from strandline.simulation.invariants.facts import Acknowledged
+from strandline.simulation.scenarios.scenario_file import load_scenario
+from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.world.scheduler import US_PER_MS
+from strandline.simulation.world.world import World
 
 SCENARIO = (
     Path(__file__).parents[1] / "tests/simulation/scenarios/observers-stand-in-for-a-region.toml"

@@ -13,7 +13,7 @@ from chaos.ledger import LedgerReader
 from chaos.promises import Judge
 from chaos.replica_logs import LogReader, Place, ReplicaLog
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
-from strandline.simulation.facts import (
+from strandline.simulation.invariants.facts import (
     Acknowledged,
     CommitBegun,
     CommitEnded,

@@ -4,7 +4,7 @@ How:    writes with acks=all on every partition -> reads and commits by every gr
         who should -> what is under way is acknowledged -> the groups have read all of it -> the
         replicas have equal logs. Each has a bound; beyond it the promise `Progress`, `VotersReturn`
         or `Convergence` is broken.
-Source: `strandline.simulation.verdicts`."""
+Source: `strandline.simulation.invariants.verdicts`."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from chaos.promises import Judge
 from chaos.replica_logs import Place, ReplicaLog
 from chaos.workload import VOTERS, Workload, partitions
 from strandline.model.ids import GroupId, Index
-from strandline.simulation.invariants import QUORUM_ACK
+from strandline.simulation.invariants.invariants import QUORUM_ACK
 
 WRITES_TIMEOUT_S = 60.0
 GROUPS_TIMEOUT_S = 90.0

@@ -4,15 +4,15 @@ Why:    one promise, one class, one name, whether the world is simulated or real
 How:    facts in the order of time; the first breach of each promise is kept. What cannot be seen
         from outside a broker (marks as they move, heartbeats) is the simulator's.
 Owns:   the verdict of one run.
-Source: `strandline.simulation.invariants`, `committed_offsets`; docs/internals/simulation.md."""
+Source: `strandline.simulation.invariants.invariants`, `committed_offsets`; docs/internals/simulation.md."""
 
 from collections.abc import Callable, Sequence
 
 from chaos.replica_logs import ProducedBatch
 from strandline.model.ids import GroupId, Offset
-from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
-from strandline.simulation.facts import Acknowledged, LogAudited, RecordsRead, Subject
-from strandline.simulation.invariants import (
+from strandline.simulation.invariants.committed_offsets import GroupOffsetsMonotonic
+from strandline.simulation.invariants.facts import Acknowledged, LogAudited, RecordsRead, Subject
+from strandline.simulation.invariants.invariants import (
     QUORUM_ACK,
     CommittedPrefixEqual,
     Invariant,

@@ -15,7 +15,7 @@ from chaos.records import mark_of
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
 from strandline.records.batch import CRC_START, BatchHeader
 from strandline.records.record import decode_records
-from strandline.simulation.facts import AuditedBatch, LogAudited
+from strandline.simulation.invariants.facts import AuditedBatch, LogAudited
 from strandline.storage.layout import LOG, SegmentName, parse_name
 from strandline.storage.log.scan import proved_batches
 

@@ -13,7 +13,7 @@ from chaos.ledger import LedgerReader
 from chaos.plan import Plan
 from chaos.replica_logs import Place
 from strandline.model.ids import GroupId
-from strandline.simulation.invariants import QUORUM_ACK
+from strandline.simulation.invariants.invariants import QUORUM_ACK
 
 NS_PER_S = 1_000_000_000
 MINUTE_MS = 60_000

@@ -25,12 +25,12 @@ from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_epoch_marker
 from strandline.records.record import Record, build_batch
 from strandline.replication.waiters import Watch, Watchers
-from strandline.simulation.broker_member import answer_bytes
-from strandline.simulation.clock import WALL_START_MS, HostClock, SimClock
-from strandline.simulation.disk import HostDisk, SimDisk
-from strandline.simulation.loop import SimLoop
-from strandline.simulation.process import Process
-from strandline.simulation.scheduler import US_PER_MS, Scheduler
+from strandline.simulation.disk.disk import HostDisk, SimDisk
+from strandline.simulation.world.broker_member import answer_bytes
+from strandline.simulation.world.clock import WALL_START_MS, HostClock, SimClock
+from strandline.simulation.world.loop import SimLoop
+from strandline.simulation.world.process import Process
+from strandline.simulation.world.scheduler import US_PER_MS, Scheduler
 from strandline.storage.config import LogConfig
 from strandline.storage.log.log import Log
 from strandline.storage.log.reads import RecordSlices

@@ -21,12 +21,12 @@ from strandline.protocol.table import Message
 from strandline.replication.host.replication import Replication
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
-from strandline.simulation.broker_member import config_of
-from strandline.simulation.host import Seams, SimHost
-from strandline.simulation.link import Link
-from strandline.simulation.network import SimFabric
-from strandline.simulation.scheduler import US_PER_MS, Scheduler
-from strandline.simulation.trace import Trace
+from strandline.simulation.network.link import Link
+from strandline.simulation.network.network import SimFabric
+from strandline.simulation.world.broker_member import config_of
+from strandline.simulation.world.host import Seams, SimHost
+from strandline.simulation.world.scheduler import US_PER_MS, Scheduler
+from strandline.simulation.world.trace import Trace
 
 VOTERS = (1, 2, 3)
 BROKERS = (1, 2, 3, 4)

@@ -31,7 +31,7 @@ from strandline.protocol.messages.produce import (
 from strandline.raft.state import Role
 from strandline.replication.host.removal import Forgetting
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.scheduler import US_PER_MS
+from strandline.simulation.world.scheduler import US_PER_MS
 
 TOPIC = "moved"
 BROKERS = (1, 2, 3, 4, 5)

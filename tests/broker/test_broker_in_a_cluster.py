@@ -62,7 +62,7 @@ from strandline.records.record import decode_records
 from strandline.replication.host.group_spec import GroupSpec
 from strandline.replication.host.opening import FLUSHED_EACH_MAX, Opening
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.disk import SimDisk
+from strandline.simulation.disk.disk import SimDisk
 
 NOT_A_VOTER = 4
 

@@ -32,7 +32,7 @@ from strandline.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from strandline.simulation.scheduler import US_PER_MS
+from strandline.simulation.world.scheduler import US_PER_MS
 
 REGIONS = {1: "east", 2: "east", 3: "east", 4: "west", 5: "west"}
 LEADERS = (1, 2, 3)

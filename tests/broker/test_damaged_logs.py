@@ -41,7 +41,7 @@ from strandline.protocol.messages.offset_fetch import (
 from strandline.records.batch import HEADER_BYTES, iterate_headers
 from strandline.replication.repair.gap_repair_client import SLICE_BYTES
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.file_image import CrashStyle, FileImage
+from strandline.simulation.disk.file_image import CrashStyle, FileImage
 from strandline.storage.config import LogConfig
 from strandline.storage.recovery.scrubbing import Scrub
 

@@ -12,7 +12,7 @@ from tests.broker.test_delete_records import delete as delete_records
 
 from strandline.protocol.errors import Error
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.disk import SimDisk, SimFile
+from strandline.simulation.disk.disk import SimDisk, SimFile
 from strandline.storage.reserve import Reserve
 
 RESERVE_BYTES = 64 * 1024

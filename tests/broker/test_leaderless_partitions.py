@@ -20,8 +20,8 @@ from strandline.protocol.messages.metadata import (
 from strandline.raft.core import Raft
 from strandline.replication.host.group_spec import GroupSpec
 from strandline.replication.host.opening import Opening
-from strandline.simulation.network import _Outgoing as SimulatedOutgoing
-from strandline.simulation.scheduler import US_PER_MS
+from strandline.simulation.network.network import _Outgoing as SimulatedOutgoing
+from strandline.simulation.world.scheduler import US_PER_MS
 
 HOME = (3, 4, 5)
 BEGUN = "no-leader: nobody who is heard leads: 1 partition, moved-0"

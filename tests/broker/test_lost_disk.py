@@ -22,7 +22,7 @@ from strandline.controller.reports import Question, Reports
 from strandline.model.cluster import Broker
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
-from strandline.simulation.directory_tree import DirectoryTree
+from strandline.simulation.disk.directory_tree import DirectoryTree
 
 NOT_A_VOTER = 4
 

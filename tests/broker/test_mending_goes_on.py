@@ -29,7 +29,7 @@ from strandline.raft.events import Event
 from strandline.replication.repair.gap_repair_server import METHOD
 from strandline.replication.replica.entries import Entries
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.disk import SimFile
+from strandline.simulation.disk.disk import SimFile
 from strandline.storage.layout import LOG
 
 __all__ = ["scrubbed"]

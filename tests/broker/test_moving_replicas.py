@@ -28,7 +28,7 @@ from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.scheduler import US_PER_MS
+from strandline.simulation.world.scheduler import US_PER_MS
 
 NEW = (4, 2, 3)
 VICTIMS = ("leader", "controller", "added", "removed")

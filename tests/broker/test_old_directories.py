@@ -12,7 +12,7 @@ from tests.broker.test_declared_losses import LEFT, LOST, cut, declare, heal, le
 from strandline.controller.commands import NoteRejoined, RejoinedNoted
 from strandline.model.ids import BrokerId
 from strandline.raft.follower.rejoin import Rejoin
-from strandline.simulation.directory_tree import DirectoryTree
+from strandline.simulation.disk.directory_tree import DirectoryTree
 
 HOME = (3, 4, 5)
 WAIT_MS = 10_000

@@ -33,7 +33,7 @@ from strandline.replication.leader.sender import FollowerStream
 from strandline.replication.repair.gap_repair_server import EntriesOf
 from strandline.replication.replica.entries import cut_before
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.disk import SimDisk
+from strandline.simulation.disk.disk import SimDisk
 from strandline.storage.state_journal import read_states
 
 A, B, X, D = 1, 4, 5, 2

@@ -21,8 +21,8 @@ from strandline.raft.group.configuration import Floor, floor_of
 from strandline.replication.liveness import sessions
 from strandline.replication.replica.replica import Replica
 from strandline.replication.wire import ABILITIES, Ability
-from strandline.simulation.link import Link
-from strandline.simulation.scheduler import US_PER_MS
+from strandline.simulation.network.link import Link
+from strandline.simulation.world.scheduler import US_PER_MS
 
 CONFIGS = (("voters.shrink.enable", "true"), ("min.insync.replicas", "3"))
 

@@ -12,8 +12,8 @@ from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from strandline.controller.state import ControllerState
 from strandline.model.ids import BrokerId
 from strandline.replication.host.removal import Forgetting
-from strandline.simulation.disk import SimDisk
-from strandline.simulation.file_image import CrashStyle
+from strandline.simulation.disk.disk import SimDisk
+from strandline.simulation.disk.file_image import CrashStyle
 
 A, B, X, D = 1, 4, 5, 2
 

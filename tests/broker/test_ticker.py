@@ -7,9 +7,9 @@ import logging
 import pytest
 
 from strandline.broker.operations.ticker import Ticker
-from strandline.simulation.clock import HostClock, SimClock
-from strandline.simulation.process import Process
-from strandline.simulation.scheduler import US_PER_MS, Scheduler
+from strandline.simulation.world.clock import HostClock, SimClock
+from strandline.simulation.world.process import Process
+from strandline.simulation.world.scheduler import US_PER_MS, Scheduler
 
 
 class Looks:

@@ -8,7 +8,7 @@ from tests.broker.test_damaged_logs import FIRST_SEGMENT, VALUES
 
 from strandline.model.ids import BrokerId
 from strandline.records.batch import BatchHeader, iterate_headers
-from strandline.simulation.file_image import FileImage
+from strandline.simulation.disk.file_image import FileImage
 
 LOWEST_BYTE_OF_EPOCH = 15
 

@@ -9,7 +9,7 @@ from tests.broker.test_broker_in_a_cluster import fetch, produce
 
 from strandline.protocol.errors import Error
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.scheduler import US_PER_MS
+from strandline.simulation.world.scheduler import US_PER_MS
 
 SLOW_FACTOR = 1_000_000
 """Flushes take as long as the simulated disk lets them: seconds."""

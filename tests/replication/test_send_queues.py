@@ -2,9 +2,9 @@
 
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.leader.send_queues import BulkQueues
-from strandline.simulation.clock import HostClock, SimClock
-from strandline.simulation.process import Process
-from strandline.simulation.scheduler import Scheduler
+from strandline.simulation.world.clock import HostClock, SimClock
+from strandline.simulation.world.process import Process
+from strandline.simulation.world.scheduler import Scheduler
 
 ONE, TWO = BrokerId(1), BrokerId(2)
 

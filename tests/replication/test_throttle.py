@@ -2,9 +2,9 @@
 
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.catchup.throttle import COPYING_MS, CopyLimits, RecoveryThrottle
-from strandline.simulation.clock import HostClock, SimClock
-from strandline.simulation.process import Process
-from strandline.simulation.scheduler import US_PER_MS, Scheduler
+from strandline.simulation.world.clock import HostClock, SimClock
+from strandline.simulation.world.process import Process
+from strandline.simulation.world.scheduler import US_PER_MS, Scheduler
 
 MB = 1_000_000
 

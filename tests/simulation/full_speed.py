@@ -12,8 +12,8 @@ from strandline.records.record import Record, build_batch
 from strandline.replication.leader.appender import AppendResult
 from strandline.replication.replica.replica import Replica
 from strandline.replication.wire import decode_append
-from strandline.simulation.link import Pipe
-from strandline.simulation.world import World
+from strandline.simulation.network.link import Pipe
+from strandline.simulation.world.world import World
 
 MS = 1_000
 PENDING_COUNT_MAX = 128

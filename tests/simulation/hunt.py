@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 from tests.simulation.mutants import MUTANTS, Plant, breaks_a_promise
 
-from strandline.simulation.families import DRAWS, Swarm
+from strandline.simulation.swarm.families import DRAWS, Swarm
 
 SEEDS = 10_000
 LIMIT_S = 120

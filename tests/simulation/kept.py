@@ -9,9 +9,9 @@ import logging
 import re
 from pathlib import Path
 
-from strandline.simulation.scenario import Scenario
-from strandline.simulation.scenario_file import load_scenario
-from strandline.simulation.swarm import Outcome, run_scenario
+from strandline.simulation.scenarios.scenario_file import load_scenario
+from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.swarm.swarm import Outcome, run_scenario
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 NAMED = re.compile(r'kept\("([a-z-]+)"\)')

@@ -35,9 +35,9 @@ from strandline.raft.messages import Fence, Fenced
 from strandline.replication.liveness import fencing
 from strandline.replication.liveness.fencing import FencedGroup
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.outage_swarm import draw_outages
-from strandline.simulation.scenario import PlannedFault, Scenario
-from strandline.simulation.swarm import run_scenario
+from strandline.simulation.swarm.outage_swarm import draw_outages
+from strandline.simulation.swarm.scenario import PlannedFault, Scenario
+from strandline.simulation.swarm.swarm import run_scenario
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -2,8 +2,8 @@
 
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.settings import ReplicationSettings
-from strandline.simulation.scenario import REGIONS, GroupPlan, ProducerPlan, Scenario
-from strandline.simulation.world import World
+from strandline.simulation.swarm.scenario import REGIONS, GroupPlan, ProducerPlan, Scenario
+from strandline.simulation.world.world import World
 from strandline.storage.config import LogConfig
 
 

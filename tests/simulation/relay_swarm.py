@@ -21,14 +21,14 @@ from unittest.mock import patch
 from strandline.base.errors import RejectedError
 from strandline.model.cluster import Labels
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
-from strandline.simulation.faults import FAULTS, FaultKind
-from strandline.simulation.scenario import GroupPlan, ProducerPlan, Scenario
-from strandline.simulation.strikes import End, cut, over
-from strandline.simulation.swarm import Outcome, run_scenario
+from strandline.simulation.faults.fault_targets import End, cut, over
+from strandline.simulation.faults.faults import FAULTS, FaultKind
+from strandline.simulation.swarm.scenario import GroupPlan, ProducerPlan, Scenario
+from strandline.simulation.swarm.swarm import Outcome, run_scenario
 
 if TYPE_CHECKING:
     from strandline.replication.replica.replica import Replica
-    from strandline.simulation.world import World
+    from strandline.simulation.world.world import World
 
 LAYOUTS = (
     ("east", "east", "west", "west", "west"),

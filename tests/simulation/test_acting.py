@@ -11,12 +11,12 @@ import pytest
 
 from strandline.controller.arbiter import GroupVoters
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset, first_epoch
-from strandline.simulation.checker import Checker
-from strandline.simulation.facts import LeaderElected, MarksMoved
-from strandline.simulation.invariants import InvariantError
-from strandline.simulation.scenario import REGIONS, GroupPlan, Scenario
-from strandline.simulation.successors import AtMostOneSuccessor
-from strandline.simulation.swarm import run_scenario
+from strandline.simulation.invariants.checker import Checker
+from strandline.simulation.invariants.facts import LeaderElected, MarksMoved
+from strandline.simulation.invariants.invariants import InvariantError
+from strandline.simulation.invariants.successors import AtMostOneSuccessor
+from strandline.simulation.swarm.scenario import REGIONS, GroupPlan, Scenario
+from strandline.simulation.swarm.swarm import run_scenario
 
 FIVE = tuple(BrokerId(1 + at) for at in range(5))
 SEEDS = (1, 5, 7, 9)

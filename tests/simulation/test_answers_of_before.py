@@ -13,9 +13,9 @@ from tests.simulation.plain import plain_scenario
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId
 from strandline.network.calls import Calls
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.bootstrap import found_cluster
-from strandline.simulation.broker_member import BrokerMember
-from strandline.simulation.world import World
+from strandline.simulation.world.bootstrap import found_cluster
+from strandline.simulation.world.broker_member import BrokerMember
+from strandline.simulation.world.world import World
 
 LIMIT_MS = 5_000
 SLOW = 5_000

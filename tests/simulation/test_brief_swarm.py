@@ -10,18 +10,18 @@ import pytest
 from tests.simulation import mutants
 from tests.simulation.mutants import breaks_a_promise
 
-from strandline.simulation.brief_swarm import KIND_COUNTS, draw_brief
-from strandline.simulation.families import Swarm
-from strandline.simulation.faults import FAULTS
-from strandline.simulation.scenario import (
+from strandline.simulation.faults.faults import FAULTS
+from strandline.simulation.scenarios.scenario_file import load_scenario, with_faults
+from strandline.simulation.swarm.brief_swarm import KIND_COUNTS, draw_brief
+from strandline.simulation.swarm.families import Swarm
+from strandline.simulation.swarm.scenario import (
     AMBUSHES,
     ANSWER_FAULTS,
     DOMAIN_FAULTS,
     LASTING_LOSS,
     Scenario,
 )
-from strandline.simulation.scenario_file import load_scenario, with_faults
-from strandline.simulation.swarm import Total, command, run_scenario
+from strandline.simulation.swarm.swarm import Total, command, run_scenario
 
 SEEDS = range(1, 101)
 DRAWN = [draw_brief(seed) for seed in range(1, 1_001)]

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.simulation.clock import DRIFT_PPM_MAX, HostClock, SimClock
-from strandline.simulation.process import Process
-from strandline.simulation.scheduler import Scheduler
+from strandline.simulation.world.clock import DRIFT_PPM_MAX, HostClock, SimClock
+from strandline.simulation.world.process import Process
+from strandline.simulation.world.scheduler import Scheduler
 
 
 def test_a_fast_clock_runs_its_timers_early() -> None:

@@ -14,10 +14,10 @@ from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch, decode_records
 from strandline.replication.leader.appender import AppendResult
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.scenario import ProducerPlan, Scenario
-from strandline.simulation.superseding import Superseding
-from strandline.simulation.swarm import run_scenario
-from strandline.simulation.world import World
+from strandline.simulation.invariants.superseding import Superseding
+from strandline.simulation.swarm.scenario import ProducerPlan, Scenario
+from strandline.simulation.swarm.swarm import run_scenario
+from strandline.simulation.world.world import World
 from strandline.storage.compaction.compaction import Compaction
 from strandline.storage.config import LogConfig
 

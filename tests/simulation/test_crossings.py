@@ -8,13 +8,13 @@ import pytest
 from tests.simulation.plain import plain_scenario
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
-from strandline.simulation import crossings
-from strandline.simulation.crossings import EachByteOncePerRegion, is_undisturbed
-from strandline.simulation.facts import EntriesPassed, RegionsInStep
-from strandline.simulation.faults import FAULTS
-from strandline.simulation.invariants import InvariantError
-from strandline.simulation.scenario import ProducerPlan
-from strandline.simulation.swarm import run_scenario
+from strandline.simulation.faults.faults import FAULTS
+from strandline.simulation.invariants.facts import EntriesPassed, RegionsInStep
+from strandline.simulation.invariants.invariants import InvariantError
+from strandline.simulation.network import crossings
+from strandline.simulation.network.crossings import EachByteOncePerRegion, is_undisturbed
+from strandline.simulation.swarm.scenario import ProducerPlan
+from strandline.simulation.swarm.swarm import run_scenario
 
 GROUP = GroupId(1)
 LEADER, NEAR, RELAY, BEHIND = (BrokerId(number) for number in range(1, 5))

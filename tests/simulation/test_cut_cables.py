@@ -10,12 +10,12 @@ import pytest
 from tests.simulation.kept import scenario_of
 
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
-from strandline.simulation import outage_swarm
-from strandline.simulation.facts import Acknowledged
-from strandline.simulation.outage_swarm import CABLE, draw_outages
-from strandline.simulation.scheduler import US_PER_MS
-from strandline.simulation.swarm import run_scenario
-from strandline.simulation.world import World
+from strandline.simulation.invariants.facts import Acknowledged
+from strandline.simulation.swarm import outage_swarm
+from strandline.simulation.swarm.outage_swarm import CABLE, draw_outages
+from strandline.simulation.swarm.swarm import run_scenario
+from strandline.simulation.world.scheduler import US_PER_MS
+from strandline.simulation.world.world import World
 
 THIRD = BrokerId(1)
 RESUMED_MS = 6_000

@@ -10,8 +10,11 @@ from tests.simulation.test_invariants import batch as make_batch
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset, first_epoch
 from strandline.raft.group.configuration import Configuration
-from strandline.simulation.declared_losses import OldSideNeverAcknowledges, OnlyShownIsLost
-from strandline.simulation.facts import (
+from strandline.simulation.invariants.declared_losses import (
+    OldSideNeverAcknowledges,
+    OnlyShownIsLost,
+)
+from strandline.simulation.invariants.facts import (
     AuditedBatch,
     ConfigurationCommitted,
     Declaration,
@@ -21,7 +24,7 @@ from strandline.simulation.facts import (
     MarksMoved,
     ReplicaRemoved,
 )
-from strandline.simulation.invariants import (
+from strandline.simulation.invariants.invariants import (
     CommittedPrefixEqual,
     HighWatermarkMonotonic,
     Invariant,
@@ -31,9 +34,9 @@ from strandline.simulation.invariants import (
     NoReadOfWhatDisappeared,
     NoStaleLeaderRead,
 )
-from strandline.simulation.outage_swarm import draw_outages
-from strandline.simulation.removals import RemovedWhereStable
-from strandline.simulation.swarm import run_scenario
+from strandline.simulation.invariants.removals import RemovedWhereStable
+from strandline.simulation.swarm.outage_swarm import draw_outages
+from strandline.simulation.swarm.swarm import run_scenario
 
 GROUP = GroupId(1)
 LEFT, LOST, OTHER = BrokerId(1), BrokerId(2), BrokerId(3)

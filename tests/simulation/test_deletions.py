@@ -11,11 +11,11 @@ from tests.simulation.test_invariants import GROUP, ONE, TWO, read
 from strandline.model.ids import BrokerId, Index, Offset
 from strandline.protocol.errors import Error
 from strandline.replication.replica.delete_records import DeletionDone, Deletions
-from strandline.simulation.deleted_records import DeletedStaysDeleted
-from strandline.simulation.facts import Deleted, DeletionAsked, RecordsRead
-from strandline.simulation.invariants import InvariantError
-from strandline.simulation.scenario import Scenario
-from strandline.simulation.swarm import Outcome, run_scenario
+from strandline.simulation.invariants.deleted_records import DeletedStaysDeleted
+from strandline.simulation.invariants.facts import Deleted, DeletionAsked, RecordsRead
+from strandline.simulation.invariants.invariants import InvariantError
+from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.swarm.swarm import Outcome, run_scenario
 
 SEEDS = (1, 2, 3, 5, 11, 16)
 INTERVAL_MS = 100

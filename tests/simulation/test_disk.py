@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.base.disk import Disk, File
-from strandline.simulation.disk import HostDisk, SimDisk
-from strandline.simulation.file_image import SECTOR_BYTES, CrashStyle, FileImage
-from strandline.simulation.process import Process, ProcessDied
-from strandline.simulation.scheduler import Scheduler
+from strandline.simulation.disk.disk import HostDisk, SimDisk
+from strandline.simulation.disk.file_image import SECTOR_BYTES, CrashStyle, FileImage
+from strandline.simulation.world.process import Process, ProcessDied
+from strandline.simulation.world.scheduler import Scheduler
 
 
 class Machine:

@@ -1,6 +1,6 @@
 """What seeds draw of tombstones, rot and the scrub finds mistakes that are planted there.
 
-Source: design section 4 and 10; reliability reference 3; `simulation/variations.py`."""
+Source: design section 4 and 10; reliability reference 3; `simulation/swarm/variations.py`."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from strandline.model.ids import Offset
 from strandline.replication.repair.gap_repair_client import Repairs
 from strandline.replication.replica import compactor
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.scenario import Scenario
-from strandline.simulation.swarm import run_scenario
-from strandline.simulation.variations import draw
+from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.swarm.swarm import run_scenario
+from strandline.simulation.swarm.variations import draw
 from strandline.storage import state_journal
 from strandline.storage.layout import SegmentSummary, read_whole
 from strandline.storage.log import sealing

@@ -9,10 +9,10 @@ from tests.simulation.kept import scenario_of
 
 from strandline.broker.operations.isolation import Isolation
 from strandline.model.ids import BrokerId, GroupId
-from strandline.simulation.broker_member import BrokerMember
-from strandline.simulation.outage_swarm import DRILL, draw_outages
-from strandline.simulation.scheduler import US_PER_MS
-from strandline.simulation.world import World
+from strandline.simulation.swarm.outage_swarm import DRILL, draw_outages
+from strandline.simulation.world.broker_member import BrokerMember
+from strandline.simulation.world.scheduler import US_PER_MS
+from strandline.simulation.world.world import World
 
 LOOK_MS = 20
 

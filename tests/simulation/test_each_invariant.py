@@ -14,9 +14,9 @@ from tests.simulation.mutants import MUTANTS
 from strandline.model.ids import Index, Offset
 from strandline.raft.group.quorums import Quorums
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.checker import Checker
-from strandline.simulation.scenario import Scenario
-from strandline.simulation.swarm import run_scenario
+from strandline.simulation.invariants.checker import Checker
+from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.swarm.swarm import run_scenario
 from strandline.storage.log.reads import RecordSlices
 
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -5,15 +5,15 @@ Source: design section 10 (Progress)."""
 import pytest
 
 from strandline.model.ids import BrokerId, GroupId
-from strandline.simulation.checker import Checker
-from strandline.simulation.endings import (
+from strandline.simulation.invariants.checker import Checker
+from strandline.simulation.invariants.endings import (
     BalancerProgress,
     Convergence,
     DamageMended,
     HeartbeatsCoalesced,
     Progress,
 )
-from strandline.simulation.facts import (
+from strandline.simulation.invariants.facts import (
     NOWHERE,
     BalanceAwaited,
     DamageAwaited,
@@ -22,7 +22,7 @@ from strandline.simulation.facts import (
     ServiceAwaited,
     Subject,
 )
-from strandline.simulation.invariants import InvariantError
+from strandline.simulation.invariants.invariants import InvariantError
 
 ONE = Subject(GroupId(1))
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
-from strandline.simulation.entries_sent import EntriesSentOnce
-from strandline.simulation.facts import AnswerHeard, EntriesSent, WayChanged
-from strandline.simulation.invariants import InvariantError
-from strandline.simulation.swarm import run_seed
+from strandline.simulation.invariants.facts import AnswerHeard, EntriesSent, WayChanged
+from strandline.simulation.invariants.invariants import InvariantError
+from strandline.simulation.network.entries_sent import EntriesSentOnce
+from strandline.simulation.swarm.swarm import run_seed
 
 ONE, TWO, GROUP = BrokerId(1), BrokerId(2), GroupId(7)
 FIRST = EntriesSent(ONE, TWO, 1, GROUP, Epoch(1), Index(0), Index(9), at_us=0)

@@ -9,8 +9,8 @@ from itertools import islice
 import pytest
 from tests.simulation.mutants import trust_the_cache_with_logs, trust_the_cache_with_votes
 
-from strandline.simulation.scenario import Scenario
-from strandline.simulation.swarm import Outcome, run_scenario
+from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.swarm.swarm import Outcome, run_scenario
 
 FAULTS = {"failed-flush": 2, "power-failure": 1, "kill-leader": 1, "isolation": 1}
 SEEDS = (8, 24, 50)

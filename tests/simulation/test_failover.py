@@ -3,7 +3,7 @@
 import pytest
 from tests.simulation.plain import plain_scenario, run_until_led, started
 
-from strandline.simulation.world import World
+from strandline.simulation.world.world import World
 
 SEEDS = range(1, 9)
 

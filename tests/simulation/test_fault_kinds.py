@@ -12,14 +12,14 @@ from tests.simulation.plain import plain_scenario, run_until_led, started
 
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
-from strandline.simulation.faults import FAULTS, Begin
-from strandline.simulation.link import RETRANSMIT_LEAST_US, Link, Pipe
-from strandline.simulation.outage_swarm import draw_outages
-from strandline.simulation.scenario import PlannedFault, ProducerPlan, Scenario
-from strandline.simulation.strikes import End
-from strandline.simulation.swarm import run_scenario
-from strandline.simulation.variations import draw
-from strandline.simulation.world import World
+from strandline.simulation.faults.fault_targets import End
+from strandline.simulation.faults.faults import FAULTS, Begin
+from strandline.simulation.network.link import RETRANSMIT_LEAST_US, Link, Pipe
+from strandline.simulation.swarm.outage_swarm import draw_outages
+from strandline.simulation.swarm.scenario import PlannedFault, ProducerPlan, Scenario
+from strandline.simulation.swarm.swarm import run_scenario
+from strandline.simulation.swarm.variations import draw
+from strandline.simulation.world.world import World
 
 MS = 1_000
 PRODUCER = ProducerPlan("p", plain_scenario().groups[0].group, -1, False, 5, 4_000)

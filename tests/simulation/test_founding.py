@@ -12,11 +12,11 @@ from strandline.raft.core import Raft
 from strandline.raft.events import DeclaredNew
 from strandline.replication.host.replication import Replication
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.host import SimHost
-from strandline.simulation.member import Member
-from strandline.simulation.scenario import ProducerPlan, Scenario
-from strandline.simulation.swarm import run_scenario
-from strandline.simulation.world import World
+from strandline.simulation.swarm.scenario import ProducerPlan, Scenario
+from strandline.simulation.swarm.swarm import run_scenario
+from strandline.simulation.world.host import SimHost
+from strandline.simulation.world.member import Member
+from strandline.simulation.world.world import World
 
 MS = 1_000
 PRODUCER = ProducerPlan("p", GroupId(1), -1, False, 20, 50)

@@ -3,8 +3,8 @@
 import pytest
 from tests.simulation.plain import plain_scenario, run_until_led, started
 
-from strandline.simulation.verdicts import observe_rest
-from strandline.simulation.world import World
+from strandline.simulation.invariants.verdicts import observe_rest
+from strandline.simulation.world.world import World
 
 MS = 1_000
 

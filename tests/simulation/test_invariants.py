@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
-from strandline.simulation.checker import Checker
-from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
-from strandline.simulation.compacted import CompactedPrefixEqual
-from strandline.simulation.facts import (
+from strandline.simulation.invariants.checker import Checker
+from strandline.simulation.invariants.committed_offsets import GroupOffsetsMonotonic
+from strandline.simulation.invariants.compacted import CompactedPrefixEqual
+from strandline.simulation.invariants.facts import (
     Acknowledged,
     AuditedBatch,
     CommitBegun,
@@ -22,7 +22,7 @@ from strandline.simulation.facts import (
     OffsetFetched,
     RecordsRead,
 )
-from strandline.simulation.invariants import (
+from strandline.simulation.invariants.invariants import (
     CommittedPrefixEqual,
     HighWatermarkMonotonic,
     InvariantError,
@@ -36,8 +36,8 @@ from strandline.simulation.invariants import (
     OffsetsDense,
     SingleLeaderPerEpoch,
 )
-from strandline.simulation.leader_acknowledged import LeaderAcknowledgedKept
-from strandline.simulation.superseding import Superseding
+from strandline.simulation.invariants.leader_acknowledged import LeaderAcknowledgedKept
+from strandline.simulation.invariants.superseding import Superseding
 
 GROUP = GroupId(1)
 ONE, TWO, THREE = BrokerId(1), BrokerId(2), BrokerId(3)

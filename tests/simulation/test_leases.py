@@ -19,9 +19,9 @@ from strandline.raft.state import Role
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import Heartbeat, Kind, encode_control
-from strandline.simulation.host import SimHost
-from strandline.simulation.scenario import ProducerPlan
-from strandline.simulation.world import World
+from strandline.simulation.swarm.scenario import ProducerPlan
+from strandline.simulation.world.host import SimHost
+from strandline.simulation.world.world import World
 
 MS = 1_000
 PRODUCER = ProducerPlan("p", plain_scenario().groups[0].group, -1, False, 20, 50)

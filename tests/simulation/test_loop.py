@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from strandline.simulation.clock import HostClock
-from strandline.simulation.loop import SimLoop
-from strandline.simulation.process import Process
-from strandline.simulation.scheduler import Scheduler
+from strandline.simulation.world.clock import HostClock
+from strandline.simulation.world.loop import SimLoop
+from strandline.simulation.world.process import Process
+from strandline.simulation.world.scheduler import Scheduler
 
 
 def make_loop(drift_ppm: int = 0) -> tuple[Scheduler, Process, SimLoop]:

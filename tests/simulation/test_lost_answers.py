@@ -26,21 +26,21 @@ from strandline.protocol.messages.offset_fetch import OffsetFetchRequest
 from strandline.protocol.messages.produce import ProduceRequest
 from strandline.protocol.messages.sync_group import SyncGroupRequest
 from strandline.protocol.table import Message
-from strandline.simulation.broker_member import BrokerMember
-from strandline.simulation.clients import Client
-from strandline.simulation.connections import GIVE_UP_MS
-from strandline.simulation.facts import Acknowledged, Produced
-from strandline.simulation.faults import FAULTS
-from strandline.simulation.producers import REQUEST_TIMEOUT_MS, Producer
-from strandline.simulation.scenario import (
+from strandline.simulation.clients.clients import Client
+from strandline.simulation.clients.connections import GIVE_UP_MS
+from strandline.simulation.clients.producers import REQUEST_TIMEOUT_MS, Producer
+from strandline.simulation.faults.faults import FAULTS
+from strandline.simulation.invariants.facts import Acknowledged, Produced
+from strandline.simulation.swarm.scenario import (
     ANSWER_FAULTS,
     DRAWN_APART,
     PlannedFault,
     ProducerPlan,
     Scenario,
 )
-from strandline.simulation.swarm import run_scenario
-from strandline.simulation.world import World
+from strandline.simulation.swarm.swarm import run_scenario
+from strandline.simulation.world.broker_member import BrokerMember
+from strandline.simulation.world.world import World
 
 GROUP = GroupId(1)
 SELDOM_MS, OFTEN_MS = 60_000, 10

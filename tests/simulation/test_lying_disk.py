@@ -11,11 +11,11 @@ from itertools import product
 import pytest
 from tests.simulation.plain import plain_scenario, started
 
-from strandline.simulation.damage import LOGS
-from strandline.simulation.file_image import CrashStyle
-from strandline.simulation.scenario import ProducerPlan, Scenario
-from strandline.simulation.strikes import cut
-from strandline.simulation.swarm import run_scenario
+from strandline.simulation.disk.damage import LOGS
+from strandline.simulation.disk.file_image import CrashStyle
+from strandline.simulation.faults.fault_targets import cut
+from strandline.simulation.swarm.scenario import ProducerPlan, Scenario
+from strandline.simulation.swarm.swarm import run_scenario
 
 FAULTS = ("lying-disk", "kill-leader", "isolation", "leader-power-failure", "reset")
 PRODUCERS = tuple(

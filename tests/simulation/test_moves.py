@@ -12,11 +12,11 @@ from strandline.controller.commands import ReportVoters, RequestVoters
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId, Index
 from strandline.raft.group.configuration import Configuration
-from strandline.simulation.facts import ConfigurationCommitted, ReplicaRemoved
-from strandline.simulation.invariants import Invariant, InvariantError
-from strandline.simulation.removals import OneGrantPerVersion, RemovedWhereStable
-from strandline.simulation.scenario import Scenario
-from strandline.simulation.swarm import Outcome, run_scenario, run_seed
+from strandline.simulation.invariants.facts import ConfigurationCommitted, ReplicaRemoved
+from strandline.simulation.invariants.invariants import Invariant, InvariantError
+from strandline.simulation.invariants.removals import OneGrantPerVersion, RemovedWhereStable
+from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.swarm.swarm import Outcome, run_scenario, run_seed
 
 SEEDS = (1, 2, 3, 5, 8, 13)
 INTERVAL_MS = 150

@@ -8,10 +8,10 @@ import pytest
 from strandline.base.network import Lane, Network
 from strandline.model.ids import BrokerId
 from strandline.network.outgoing import UNACKNOWLEDGED_MAX_MS
-from strandline.simulation.link import Link
-from strandline.simulation.network import SimFabric, SimNetwork
-from strandline.simulation.process import Process
-from strandline.simulation.scheduler import Scheduler
+from strandline.simulation.network.link import Link
+from strandline.simulation.network.network import SimFabric, SimNetwork
+from strandline.simulation.world.process import Process
+from strandline.simulation.world.scheduler import Scheduler
 
 ONE, TWO = BrokerId(1), BrokerId(2)
 SECOND_US = 1_000_000

@@ -10,14 +10,14 @@ from tests.simulation.kept import kept
 from tests.simulation.plain import plain_scenario, started
 
 from strandline.model.ids import BrokerId
-from strandline.simulation.scenario import Scenario
-from strandline.simulation.swarm import run_scenario
-from strandline.simulation.variations import (
+from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.swarm.swarm import run_scenario
+from strandline.simulation.swarm.variations import (
     with_deletions,
     with_moves,
     with_observers,
 )
-from strandline.simulation.world import World
+from strandline.simulation.world.world import World
 
 FAR = BrokerId(4)
 FAR_ONE_WAY_US = 100_000

@@ -7,11 +7,11 @@ import random
 from strandline.config.broker_life import MAINTENANCE, NO_END
 from strandline.model.cluster import Cluster
 from strandline.model.ids import BrokerId
-from strandline.simulation.operators import Operator
-from strandline.simulation.outage_swarm import draw_outages
-from strandline.simulation.scenario import PlannedChange
-from strandline.simulation.swarm import run_scenario
-from strandline.simulation.world import World
+from strandline.simulation.clients.operators import Operator
+from strandline.simulation.swarm.outage_swarm import draw_outages
+from strandline.simulation.swarm.scenario import PlannedChange
+from strandline.simulation.swarm.swarm import run_scenario
+from strandline.simulation.world.world import World
 
 SEED = 242
 """Maintenance is begun by a request that is held up in a cut, ended by another, and begun after."""

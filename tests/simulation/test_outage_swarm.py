@@ -17,11 +17,14 @@ from tests.simulation.test_each_invariant import only
 
 from strandline.base.errors import OperatorError
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
-from strandline.simulation import outage_swarm
-from strandline.simulation.facts import Acknowledged, LeaderElected, VotersRecorded
-from strandline.simulation.families import Swarm
-from strandline.simulation.invariants import InvariantError
-from strandline.simulation.outage_swarm import (
+from strandline.simulation.invariants.facts import Acknowledged, LeaderElected, VotersRecorded
+from strandline.simulation.invariants.invariants import InvariantError
+from strandline.simulation.invariants.promotions import PromotionKeepsRpoZero
+from strandline.simulation.invariants.role_changes import KINDS
+from strandline.simulation.scenarios.scenario_file import load_scenario, with_faults
+from strandline.simulation.swarm import outage_swarm
+from strandline.simulation.swarm.families import Swarm
+from strandline.simulation.swarm.outage_swarm import (
     CABLE,
     ENDURANCE_ACTIVE_MS,
     LAYOUTS,
@@ -31,11 +34,8 @@ from strandline.simulation.outage_swarm import (
     STRIKES_SEVERAL,
     draw_outages,
 )
-from strandline.simulation.promotions import PromotionKeepsRpoZero
-from strandline.simulation.role_changes import KINDS
-from strandline.simulation.scenario import AMBUSHES, ANSWER_FAULTS, LASTING_LOSS
-from strandline.simulation.scenario_file import load_scenario, with_faults
-from strandline.simulation.swarm import Drawn, Total, command, rotated, run_scenario
+from strandline.simulation.swarm.scenario import AMBUSHES, ANSWER_FAULTS, LASTING_LOSS
+from strandline.simulation.swarm.swarm import Drawn, Total, command, rotated, run_scenario
 
 SEEDS = range(1, 41)
 

@@ -8,9 +8,9 @@ import pytest
 from strandline.controller.records import ReassignmentSet
 from strandline.model.cluster import Address, Broker, Cluster, Labels, Outage, Partition, Ruling
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, Epoch, GroupId, Index
-from strandline.simulation.facts import BalancerMoved, Disturbed, LeaderElected
-from strandline.simulation.invariants import InvariantError
-from strandline.simulation.outages import SIGHT_MS, RepairHeldIffZoneDown, balancer_moved
+from strandline.simulation.invariants.facts import BalancerMoved, Disturbed, LeaderElected
+from strandline.simulation.invariants.invariants import InvariantError
+from strandline.simulation.invariants.outages import SIGHT_MS, RepairHeldIffZoneDown, balancer_moved
 
 REGIONS = ("east", "south", "west", "west", "north")
 """Of brokers 1 to 5; the west is down."""

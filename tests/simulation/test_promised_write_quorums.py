@@ -13,7 +13,7 @@ from tests.simulation.test_each_invariant import only
 from strandline.broker.groups.promised_write_quorums import Floors
 from strandline.raft.group import membership
 from strandline.raft.group.configuration import Configuration
-from strandline.simulation.swarm import run_scenario
+from strandline.simulation.swarm.swarm import run_scenario
 
 SCENARIO = "two-of-three-lost-where-all-have-to-acknowledge"
 

@@ -21,13 +21,13 @@ from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.placement.policy.document import Promotion
 from strandline.replication.leader.appender import QUORUM_ACK
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.checker import Checker
-from strandline.simulation.facts import Acknowledged
-from strandline.simulation.group_consumers import GroupConsumer
-from strandline.simulation.outage_swarm import draw_outages
-from strandline.simulation.scenario import Scenario
-from strandline.simulation.swarm import run_scenario
-from strandline.simulation.world import World
+from strandline.simulation.clients.group_consumers import GroupConsumer
+from strandline.simulation.invariants.checker import Checker
+from strandline.simulation.invariants.facts import Acknowledged
+from strandline.simulation.swarm.outage_swarm import draw_outages
+from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.swarm.swarm import run_scenario
+from strandline.simulation.world.world import World
 
 SEEDS = (5, 19, 21, 24)
 WAITING_SEEDS = (14, 24, 25, 28)

@@ -3,8 +3,8 @@
 from tests.simulation.plain import plain_scenario, started
 
 from strandline.model.ids import BrokerId
-from strandline.simulation.swarm import run_seed
-from strandline.simulation.verdicts import observe_rest
+from strandline.simulation.invariants.verdicts import observe_rest
+from strandline.simulation.swarm.swarm import run_seed
 
 MS = 1_000
 

@@ -20,7 +20,7 @@ from strandline.records.record import Record, build_batch
 from strandline.replication.leader.appender import HELD_BYTES_MAX
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
-from strandline.simulation.world import World
+from strandline.simulation.world.world import World
 from strandline.storage.config import LogConfig
 from strandline.storage.log.log import Log
 from strandline.storage.log.reads import Entries

@@ -10,9 +10,9 @@ from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.leader import leadership
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import AppendHead, encode_append_head
-from strandline.simulation.scenario import ProducerPlan, Scenario
-from strandline.simulation.swarm import run_scenario
-from strandline.simulation.world import World
+from strandline.simulation.swarm.scenario import ProducerPlan, Scenario
+from strandline.simulation.swarm.swarm import run_scenario
+from strandline.simulation.world.world import World
 
 MS = 1_000
 PRODUCER = ProducerPlan("p", GroupId(1), -1, False, 20, 5_000)

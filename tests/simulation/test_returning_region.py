@@ -15,8 +15,8 @@ from strandline.replication.leader.leadership import Leading
 from strandline.replication.liveness import sessions
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
-from strandline.simulation.network import _Outgoing
-from strandline.simulation.scenario import ProducerPlan
+from strandline.simulation.network.network import _Outgoing
+from strandline.simulation.swarm.scenario import ProducerPlan
 from strandline.storage.config import LogConfig
 
 MS = 1_000

@@ -20,7 +20,7 @@ from strandline.replication.replica.compactor import Compactor
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import Ability
-from strandline.simulation.world import World
+from strandline.simulation.world.world import World
 from strandline.storage.config import LogConfig
 
 KIB = 1024

@@ -7,8 +7,8 @@ import logging
 import pytest
 from tests.simulation.kept import kept, scenario_of
 
-from strandline.simulation.file_image import FileImage
-from strandline.simulation.swarm import run_scenario
+from strandline.simulation.disk.file_image import FileImage
+from strandline.simulation.swarm.swarm import run_scenario
 from strandline.storage.recovery.scrubbing import Scrub
 
 PLACES = ("groups", "whole-brokers")

@@ -14,7 +14,7 @@ from strandline.base.disk import Buffer
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
 from strandline.records.batch import BatchHeader
-from strandline.simulation.network import SimNetwork
+from strandline.simulation.network.network import SimNetwork
 from strandline.storage.log.log import Log
 
 BATCH_BYTES = 10_000

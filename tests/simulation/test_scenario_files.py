@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from strandline.base.errors import OperatorError
 from strandline.simulation import __main__ as command
-from strandline.simulation.scenario import PlannedChange, PlannedFault, Scenario
-from strandline.simulation.scenario_file import load_scenario, with_faults
-from strandline.simulation.shrink import shrink
-from strandline.simulation.swarm import command as command_of
-from strandline.simulation.variations import draw, with_marks
+from strandline.simulation.scenarios.scenario_file import load_scenario, with_faults
+from strandline.simulation.swarm.scenario import PlannedChange, PlannedFault, Scenario
+from strandline.simulation.swarm.shrink import shrink
+from strandline.simulation.swarm.swarm import command as command_of
+from strandline.simulation.swarm.variations import draw, with_marks
 
 PLACED = (
     "has_brokers = true\nlost_after_ms = 9\nregions = ['east', 'west', 'west']\n"

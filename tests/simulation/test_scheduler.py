@@ -1,7 +1,7 @@
 """Virtual time moves from event to event, in one order."""
 
-from strandline.simulation.process import Process, ProcessDied
-from strandline.simulation.scheduler import Scheduler
+from strandline.simulation.world.process import Process, ProcessDied
+from strandline.simulation.world.scheduler import Scheduler
 
 
 def test_events_run_in_the_order_of_time_and_then_of_asking() -> None:

@@ -11,20 +11,20 @@ from tests.simulation.kept import kept, scenario_of
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
 from strandline.replication.replica import compactor
 from strandline.replication.replica.replica import Replica
-from strandline.simulation import variations
-from strandline.simulation.compacted import CompactedTablesEqual, DeletedKeysStayDeleted
-from strandline.simulation.facts import (
+from strandline.simulation.clients.values import Values, make_batch
+from strandline.simulation.invariants.compacted import CompactedTablesEqual, DeletedKeysStayDeleted
+from strandline.simulation.invariants.facts import (
     Acknowledged,
     AuditedBatch,
     LogAudited,
     MarksMoved,
     TableRead,
 )
-from strandline.simulation.invariants import InvariantError
-from strandline.simulation.scenario import Scenario
-from strandline.simulation.superseding import Superseding, is_tombstone
-from strandline.simulation.swarm import run_scenario
-from strandline.simulation.values import Values, make_batch
+from strandline.simulation.invariants.invariants import InvariantError
+from strandline.simulation.invariants.superseding import Superseding, is_tombstone
+from strandline.simulation.swarm import variations
+from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.swarm.swarm import run_scenario
 
 AWAY = ("tombstones-and-a-follower-away", "tombstones-of-whole-brokers")
 GROUP = GroupId(1)

@@ -23,8 +23,8 @@ from strandline.replication.replica import compactor
 from strandline.replication.replica.compactor import Compactor
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
-from strandline.simulation.facts import DeletionAsked
-from strandline.simulation.world import World
+from strandline.simulation.invariants.facts import DeletionAsked
+from strandline.simulation.world.world import World
 
 SLOW_COPIES = ReplicationSettings(recovery_bytes_per_s=32 * 1024, append_bytes_max=4 * 1024)
 KEY = b"deleted"

@@ -15,8 +15,8 @@ from strandline.records.record import Record, build_batch
 from strandline.replication.leader.appender import AppendResult
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
-from strandline.simulation.scenario import ProducerPlan
-from strandline.simulation.world import World
+from strandline.simulation.swarm.scenario import ProducerPlan
+from strandline.simulation.world.world import World
 
 MS = 1_000
 RECORDS = [Record(offset_delta=0, key=None, value=b"x")]

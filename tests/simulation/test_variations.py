@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from strandline.simulation.faults import FAULTS
-from strandline.simulation.scenario import ANSWER_FAULTS, ROT_FAULTS, Scenario
-from strandline.simulation.swarm import run_scenario
-from strandline.simulation.variations import DISTRUST, OTHER_LOSSES, draw, with_marks
+from strandline.simulation.faults.faults import FAULTS
+from strandline.simulation.swarm.scenario import ANSWER_FAULTS, ROT_FAULTS, Scenario
+from strandline.simulation.swarm.swarm import run_scenario
+from strandline.simulation.swarm.variations import DISTRUST, OTHER_LOSSES, draw, with_marks
 
 SEEDS = range(1, 400)
 FEW = 5

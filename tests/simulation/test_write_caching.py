@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from strandline.simulation.invariants import NoAcknowledgedRecordLost
-from strandline.simulation.scenario import Scenario
-from strandline.simulation.superseding import Superseding
-from strandline.simulation.swarm import Outcome, run_scenario
+from strandline.simulation.invariants.invariants import NoAcknowledgedRecordLost
+from strandline.simulation.invariants.superseding import Superseding
+from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.swarm.swarm import Outcome, run_scenario
 
 FAULTS = (
     "kill",

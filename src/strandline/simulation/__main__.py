@@ -22,12 +22,12 @@ import typer
 from rich.console import Console
 
 from strandline.base.errors import OperatorError
-from strandline.simulation.families import Swarm
-from strandline.simulation.scenario import Scenario
-from strandline.simulation.scenario_file import load_scenario, with_faults
-from strandline.simulation.shrink import shrink as reduce_faults
-from strandline.simulation.story import tell
-from strandline.simulation.swarm import (
+from strandline.simulation.scenarios.scenario_file import load_scenario, with_faults
+from strandline.simulation.swarm.failure_report import tell
+from strandline.simulation.swarm.families import Swarm
+from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.swarm.shrink import shrink as reduce_faults
+from strandline.simulation.swarm.swarm import (
     Drawn,
     Outcome,
     Total,

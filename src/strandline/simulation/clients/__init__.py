@@ -1,0 +1,17 @@
+"""The load: producers, consumers, admin clients.
+
+Map:    clients.py            the way from clients to brokers and back
+        connections.py        connections, each of which may lose one direction
+        lookups.py            leaders, topic ids and end offsets, as clients look them up
+        producers.py          producers
+        consumers.py          consumers
+        near_readers.py       consumers that read from the replica near them
+        group_consumers.py    members of consumer groups
+        table_readers.py      readers of compacted topics
+        values.py             record values that clients recognise
+        admins.py             what admin clients share
+        deleters.py           DeleteRecords
+        reassignments.py      AlterPartitionReassignments
+        operators.py          changes of policies and labels
+        loss_declarations.py  declare-lost
+"""

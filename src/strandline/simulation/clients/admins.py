@@ -1,0 +1,38 @@
+"""A client that does something to the cluster now and then, until it is stopped.
+
+Why:    what administrators ask for meets every fault at every moment; only what they ask differs.
+How:    turns, a random time of up to twice the interval apart. Subclasses say what a turn does.
+Owns:   whether it has been stopped.
+Source: design section 10."""
+
+import random
+from typing import TYPE_CHECKING
+
+from strandline.simulation.clients.clients import Client
+from strandline.simulation.world.scheduler import US_PER_MS
+
+if TYPE_CHECKING:
+    from strandline.simulation.world.world import World
+
+
+class Admin(Client):
+    """See the module. `interval_ms`: the mean time between two turns."""
+
+    def __init__(self, name: str, world: "World", rng: random.Random, *, interval_ms: int) -> None:
+        super().__init__(name, world, rng)
+        self._interval_ms = interval_ms
+
+    def start(self) -> None:
+        """Begin."""
+        self._turn()
+
+    def act(self) -> None:
+        """What one turn does."""
+        raise AssertionError(f"{type(self).__name__} does nothing")
+
+    def _turn(self) -> None:
+        if self.is_stopped:
+            return
+        self.act()
+        pause_ms = self.rng.randint(1, 2 * self._interval_ms)
+        self.world.scheduler.after(pause_ms * US_PER_MS, self._turn)

@@ -1,0 +1,10 @@
+"""What goes wrong.
+
+Map:    faults.py           one function for each kind of fault
+        domain_faults.py    faults of zones, regions and observers
+        client_faults.py    faults between clients and brokers
+        targeted_faults.py  faults that wait for arbitration
+        lasting_losses.py   hosts that never return
+        fault_targets.py    how faults choose their targets
+        disturbances.py     the faults in force now
+"""

@@ -1,0 +1,76 @@
+"""What goes wrong between clients and a broker, whatever becomes of the brokers among themselves.
+
+Why:    what a broker did and could not tell is asked for again; it must not be done twice.
+How:    one function for each kind, as in `faults`: requests that are held up or swallowed, answers
+        that are lost, connections that are reset.
+Owns:   nothing.
+Source: design section 10; `connections`."""
+
+import random
+from typing import TYPE_CHECKING
+
+from strandline.simulation.faults.fault_targets import End, over
+from strandline.simulation.world.scheduler import US_PER_MS
+
+if TYPE_CHECKING:
+    from strandline.simulation.clients.clients import Client
+    from strandline.simulation.world.world import World
+
+
+def stall_requests(world: "World", rng: random.Random) -> End | None:
+    """Clients that have given up a connection ask again on another one; what they sent on the
+    first comes later, or never."""
+    broker = rng.choice(world.leading_brokers() or list(world.scenario.brokers))
+    stall_ms = rng.choice((500, 2_000, 5_000, 20_000))
+    is_lost = rng.random() < 0.3
+    how = "vanish" if is_lost else f"are {stall_ms} ms late"
+    world.trace.add("world", f"requests on the connections of clients to broker {broker} {how}")
+    for client in world.clients:
+        client.stall(broker, None if is_lost else stall_ms * US_PER_MS)
+
+    def end() -> None:
+        for client in world.clients:
+            client.reconnect(broker)
+
+    return end
+
+
+def lose_answers(world: "World", rng: random.Random) -> End | None:
+    """A broker does what some clients ask, and none of its answers comes, from a moment of each on,
+    until they give that connection up."""
+    broker = rng.choice(world.leading_brokers() or list(world.scenario.brokers))
+    struck = _some_clients(world, rng)
+    world.trace.add("world", f"broker {broker} is not heard by {_names(struck)}")
+    connections = [(client, client.connection_to(broker)) for client in struck]
+    begins = []
+    for _, connection in connections:
+        begin_ms = rng.choice((0, rng.randint(1, 500)))
+        begins.append(world.scheduler.after(begin_ms * US_PER_MS, connection.lose_answers))
+
+    def end() -> None:
+        for begin in begins:
+            begin.cancel()
+        for client, connection in connections:
+            client.give_up(connection)
+
+    return end
+
+
+def reset_clients(world: "World", rng: random.Random) -> End | None:
+    """Some clients lose their connections to a broker and notice; what they asked may be done."""
+    broker = rng.choice(world.leading_brokers() or list(world.scenario.brokers))
+    struck = _some_clients(world, rng)
+    drops_requests = rng.random() < 0.5
+    world.trace.add("world", f"connections of {_names(struck)} to broker {broker} are reset")
+    for client in struck:
+        client.reset(broker, drops_requests=drops_requests)
+    return over
+
+
+def _some_clients(world: "World", rng: random.Random) -> list["Client"]:
+    """About half of them, and one at least."""
+    return [one for one in world.clients if rng.random() < 0.5] or [rng.choice(world.clients)]
+
+
+def _names(clients: list["Client"]) -> str:
+    return ", ".join(one.name for one in clients)

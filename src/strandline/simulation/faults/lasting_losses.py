@@ -1,0 +1,150 @@
+"""So many brokers, or their disks, are gone for good that no rule lets a group go on by itself.
+
+Why:    what a person then declares lost gives up records; nothing else in a seed ever does.
+How:    of a group's voters some are left: fewer than hold everything. Before the others die they
+        have mostly written what those who are left lack, for the way between them was cut. Their
+        disks are gone, or some, or none. They come back one by one, early or late, with what they
+        have; `loss_declarers` does not wait for them. Or they come back together, and reach each
+        other and nobody else for a while: a majority, as they know it. A majority of the
+        controller's voters is left, and of each group somebody who has its log: a voter, or, where
+        all voters are lost, an observer. Without that nothing can be declared.
+Owns:   nothing; see `ambushes`, whose means it uses.
+Source: docs/decisions/0026 and 0027; design section 6, 3."""
+
+import random
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from strandline.model.ids import BrokerId, GroupId
+from strandline.raft.group.configuration import Configuration
+from strandline.simulation.faults.targeted_faults import Ambush, Script
+
+if TYPE_CHECKING:
+    from strandline.simulation.faults.fault_targets import End
+    from strandline.simulation.world.world import World
+
+LOOK_MS = 10
+CUT_SHARE = 0.8
+LAG_MS = (300, 1_800)
+"""So long they write without those who will be left."""
+HEALED_MS = (1, 200)
+BACK_MS = (50, 3_500)
+"""Between two that come back."""
+APART_SHARE = 0.4
+APART_MS = (500, 4_000)
+"""So long until they come back together, and then until they reach the others."""
+TOGETHER_MS = (1, 100)
+LEADER_SHARE = 0.5
+"""How often it is the leader that is left, with what nobody else has, and others replace."""
+WITNESS_SHARE = 0.3
+"""How often somebody who holds the log and has no vote is lost, too."""
+
+NOBODY_SHARE = 0.3
+"""How often no voter is left, where there is an observer."""
+
+Chosen = tuple[GroupId, frozenset[BrokerId], frozenset[BrokerId]]
+"""The group, who of its voters is left (nobody: its observers are), and who is lost."""
+
+
+def lose_for_good(world: "World", rng: random.Random) -> "End | None":
+    """See the module."""
+    one = Ambush(world, rng)
+    one.run(_lose(one))
+    return one.end
+
+
+def _lose(one: Ambush) -> Script:
+    world, rng = one.world, one.rng
+    disk_share = rng.choice((0.0, 0.5, 1.0, 1.0))
+    while True:
+        chosen = _choose(world, rng)
+        if chosen is None:
+            yield LOOK_MS
+            continue
+        group, left, lost = chosen
+        if rng.random() < CUT_SHARE:
+            behind = left or _observers(world, group, lost)
+            alone = behind if rng.random() < 0.7 else frozenset((rng.choice(sorted(behind)),))
+            one.part((alone, frozenset(lost)))
+            yield rng.randint(*LAG_MS)
+        if _is_short(world, group, left=left, lost=lost):
+            break
+        one.part()
+        yield LOOK_MS
+    order = rng.sample(sorted(lost), len(lost))
+    for broker in order:
+        takes_disk = rng.random() < disk_share
+        one.strike(broker, takes_disk=takes_disk)
+        if rng.random() < 0.3:
+            yield rng.randint(1, 50)
+    yield rng.randint(*HEALED_MS)
+    one.part()
+    is_apart = rng.random() < APART_SHARE
+    if is_apart:
+        yield rng.randint(*APART_MS)
+        one.isolate(frozenset(lost))
+    for broker in rng.sample(order, len(order)):
+        yield rng.randint(*(TOGETHER_MS if is_apart else BACK_MS))
+        one.start(broker)
+    if is_apart:
+        yield rng.randint(*APART_MS)
+        one.part()
+
+
+def _choose(world: "World", rng: random.Random) -> Chosen | None:
+    """A group that is led, and who will be left of it."""
+    leaves_nobody = random.Random(f"no voter {world.scenario.seed}").random() < NOBODY_SHARE
+    for replica in world.leading_replicas(rng):
+        voters = replica.configuration.all_voters
+        is_planned = any(replica.group == plan.group for plan in world.scenario.groups)
+        if not is_planned or len(voters) < 3 or not replica.can_serve_reads:
+            continue
+        if leaves_nobody and _is_short(world, replica.group, left=frozenset(), lost=voters):
+            return replica.group, frozenset(), frozenset(voters)
+        for _ in range(8):
+            left = frozenset(rng.sample(sorted(voters), rng.randint(1, len(voters) - 2)))
+            if rng.random() < LEADER_SHARE and replica.self_id not in left:
+                left = frozenset((replica.self_id, *sorted(left)[1:]))
+            witnesses = replica.configuration.observers
+            lost = {one for one in voters if one not in left}
+            lost.update(one for one in sorted(witnesses) if rng.random() < WITNESS_SHARE)
+            if _is_short(world, replica.group, left=left, lost=lost):
+                return replica.group, left, frozenset(lost)
+    return None
+
+
+def _is_short(
+    world: "World", group: GroupId, *, left: Collection[BrokerId], lost: Collection[BrokerId]
+) -> bool:
+    """Whether those who are left hold too little, and yet something may be declared: of every
+    group, for all may lose a disk."""
+    seeds = set(world.scenario.seeds)
+    if 2 * len(seeds.difference(lost)) <= len(seeds):
+        return False
+    for plan in world.scenario.groups:
+        possible = world.voters_of(plan.group)
+        known = [
+            one.configuration.all_voters for one in world.replicas() if one.group == plan.group
+        ]
+        if possible is None:
+            return False
+        has_voters = all(set(one).difference(lost) for one in (*possible, *known))
+        if not has_voters and (left or not _observers(world, plan.group, lost)):
+            return False
+        if plan.group == group:
+            if left and not all(set(one).intersection(left) for one in (*possible, *known)):
+                return False
+            if all(Configuration(one).holds_commits(set(one).difference(lost)) for one in possible):
+                return False
+    return True
+
+
+def _observers(world: "World", group: GroupId, lost: Collection[BrokerId]) -> frozenset[BrokerId]:
+    """Who is left of a group, has its log, and knows what it had acknowledged."""
+    replicas = [one for one in world.replicas() if one.group == group]
+    voters = {one for each in replicas for one in each.configuration.all_voters}
+    return frozenset(
+        one.self_id
+        for one in replicas
+        if one.self_id not in {*lost, *voters} and not one.raft.is_amnesiac
+    )

@@ -1,0 +1,359 @@
+"""Hands every fact to every invariant, and keeps the first one that is broken.
+
+Why:    facts arise deep inside of the code under test, which must not see the verdict: raised
+        there, it might be caught, or change what happens.
+Owns:   the verdict of one run.
+Source: design section 10."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from strandline.model.ids import BrokerId, GroupId, Offset
+from strandline.simulation.disk.shortened_logs import OnlyExpiredIsLetGo
+from strandline.simulation.invariants.committed_offsets import GroupOffsetsMonotonic
+from strandline.simulation.invariants.compacted import (
+    CompactedPrefixEqual,
+    CompactedTablesEqual,
+    DeletedKeysStayDeleted,
+)
+from strandline.simulation.invariants.declared_losses import (
+    OldSideNeverAcknowledges,
+    OnlyShownIsLost,
+)
+from strandline.simulation.invariants.deleted_records import DeletedStaysDeleted
+from strandline.simulation.invariants.endings import (
+    BalancerProgress,
+    Convergence,
+    DamageMended,
+    HeartbeatsCoalesced,
+    Progress,
+)
+from strandline.simulation.invariants.facts import (
+    NOWHERE,
+    Acknowledged,
+    AnswerHeard,
+    BalanceAwaited,
+    BalancerMoved,
+    CommitBegun,
+    CommitEnded,
+    ConfigurationCommitted,
+    DamageAwaited,
+    Deleted,
+    DeletionAsked,
+    Disturbed,
+    EntriesPassed,
+    EntriesSent,
+    IdlePassed,
+    LeaderElected,
+    LeaderKnown,
+    LogAudited,
+    LogShortened,
+    LossConfirmed,
+    LossRecorded,
+    MarksMoved,
+    OffsetFetched,
+    PlacementKnown,
+    Produced,
+    RecordsRead,
+    RegionsInStep,
+    ReplicaRemoved,
+    RestAwaited,
+    ServiceAwaited,
+    Subject,
+    TableRead,
+    VotersRecorded,
+    WayChanged,
+)
+from strandline.simulation.invariants.invariants import (
+    CommittedPrefixEqual,
+    HighWatermarkMonotonic,
+    Invariant,
+    InvariantError,
+    LeaderCompleteness,
+    LogMatching,
+    NoAcknowledgedRecordLost,
+    NoDuplicateFromIdempotentProducer,
+    NoReadOfWhatDisappeared,
+    NoStaleLeaderRead,
+    NothingShownTooEarly,
+    OffsetsDense,
+    SingleLeaderPerEpoch,
+)
+from strandline.simulation.invariants.leader_acknowledged import LeaderAcknowledgedKept
+from strandline.simulation.invariants.outages import RepairHeldIffZoneDown
+from strandline.simulation.invariants.promotions import PromotionKeepsRpoZero
+from strandline.simulation.invariants.removals import OneGrantPerVersion, RemovedWhereStable
+from strandline.simulation.invariants.role_changes import RoleChanges
+from strandline.simulation.invariants.successors import AtMostOneSuccessor
+from strandline.simulation.invariants.superseding import Superseding
+from strandline.simulation.network.crossings import EachByteOncePerRegion
+from strandline.simulation.network.entries_sent import EntriesSentOnce
+from strandline.simulation.world.placements import PlacementHolds
+
+
+class Checker:
+    """See the module. `violation` is one line, or None while every promise holds."""
+
+    def __init__(
+        self,
+        *,
+        idempotent_producers: Sequence[str],
+        power_fails: bool,
+        has_relaxed: bool,
+        resend_timeout_ms: int,
+        regions: Mapping[BrokerId, str] | None = None,
+        key_count: int = 0,
+        is_cached: bool = False,
+        logs_of: Callable[[GroupId], Iterable[LogAudited]] = lambda group: (),
+    ) -> None:
+        """`regions`: where brokers live. `is_cached`: acks=all waits for writes, not for flushes,
+        and promises what acks=1 does where `power_fails`. `logs_of`: the logs of a group's replicas
+        that live, as they are now."""
+        may_lose_all = is_cached and power_fails
+        superseding = Superseding(key_count)
+        self.violation: str | None = None
+        self.subject = NOWHERE
+        """What the violation is about."""
+        self.on_violation: Callable[[], None] | None = None
+        self.on_fact: Callable[[object], None] | None = None
+        """For whoever tells the story of a run."""
+        self.election_count = 0
+        self.balanced: set[BalancerMoved] = set()
+        """The moves that the balancer has set, whoever told."""
+        self.voters: dict[GroupId, VotersRecorded] = {}
+        """{group: what the controller's log says last of who may vote, whoever told}"""
+        self.losses: dict[GroupId, list[LossRecorded]] = {}
+        """{group: what was declared lost of it, in order}"""
+        self.roles = RoleChanges()
+        self.shown_losses = OnlyShownIsLost(superseding, may_lose=may_lose_all)
+        self._invariants: list[Invariant] = [
+            SingleLeaderPerEpoch(),
+            LeaderCompleteness(),
+            *self._equality(superseding, logs_of),
+            OffsetsDense(superseding),
+            HighWatermarkMonotonic(may_lose_relaxed=power_fails and (has_relaxed or is_cached)),
+            NothingShownTooEarly(),
+            NoAcknowledgedRecordLost(superseding, may_lose=may_lose_all),
+            LeaderAcknowledgedKept(superseding),
+            NoReadOfWhatDisappeared(superseding, power_fails=power_fails),
+            NoStaleLeaderRead(may_lose=may_lose_all),
+            NoDuplicateFromIdempotentProducer(idempotent_producers),
+            DeletedStaysDeleted(),
+            OnlyExpiredIsLetGo(),
+            RemovedWhereStable(),
+            OneGrantPerVersion(),
+            AtMostOneSuccessor(),
+            PromotionKeepsRpoZero(superseding, may_lose=may_lose_all),
+            self.shown_losses,
+            OldSideNeverAcknowledges(),
+            PlacementHolds(),
+            RepairHeldIffZoneDown(),
+            Progress(),
+            BalancerProgress(),
+            Convergence(),
+            DamageMended(),
+            HeartbeatsCoalesced(),
+        ]
+        self._offsets = GroupOffsetsMonotonic()
+        self._producer_ids: dict[int, str] = {}
+        self._sent = EntriesSentOnce(resend_timeout_ms=resend_timeout_ms)
+        self._crossed = EachByteOncePerRegion(regions or {})
+
+    @staticmethod
+    def _equality(
+        superseding: Superseding, logs_of: Callable[[GroupId], Iterable[LogAudited]]
+    ) -> list[Invariant]:
+        """In which sense two logs of a group must be equal."""
+        if superseding.is_possible:
+            return [
+                # The others ask what it has noted.
+                DeletedKeysStayDeleted(superseding, logs_of=logs_of),
+                CompactedPrefixEqual(),
+                CompactedTablesEqual(superseding),
+            ]
+        return [LogMatching(), CommittedPrefixEqual()]
+
+    def leader_known(self, fact: LeaderKnown) -> None:
+        """See `facts.LeaderKnown`."""
+        self._judge(fact, lambda invariant: invariant.on_leader_known(fact))
+
+    def leader_elected(self, fact: LeaderElected) -> None:
+        """See `facts.LeaderElected`."""
+        self.election_count += 1
+        self._judge(fact, lambda invariant: invariant.on_leader_elected(fact))
+
+    def marks_moved(self, fact: MarksMoved) -> None:
+        """See `facts.MarksMoved`."""
+        self._judge(fact, lambda invariant: invariant.on_marks_moved(fact))
+
+    def produced(self, fact: Produced) -> None:
+        """See `facts.Produced`: nothing is promised yet."""
+        self._tell(fact)
+
+    def acknowledged(self, fact: Acknowledged) -> None:
+        """See `facts.Acknowledged`."""
+        self._judge(fact, lambda invariant: invariant.on_acknowledged(fact))
+
+    def records_read(self, fact: RecordsRead) -> None:
+        """See `facts.RecordsRead`."""
+        self._judge(fact, lambda invariant: invariant.on_records_read(fact))
+
+    def table_read(self, fact: TableRead) -> None:
+        """See `facts.TableRead`."""
+        self._judge(fact, lambda invariant: invariant.on_table_read(fact))
+
+    def deletion_asked(self, fact: DeletionAsked) -> None:
+        """See `facts.DeletionAsked`."""
+        self._judge(fact, lambda invariant: invariant.on_deletion_asked(fact))
+
+    def deleted(self, fact: Deleted) -> None:
+        """See `facts.Deleted`."""
+        self._judge(fact, lambda invariant: invariant.on_deleted(fact))
+
+    def configuration_committed(self, fact: ConfigurationCommitted) -> None:
+        """See `facts.ConfigurationCommitted`."""
+        self._judge(fact, lambda invariant: invariant.on_configuration_committed(fact))
+        self.roles.note_configuration(fact)
+
+    def voters_recorded(self, fact: VotersRecorded) -> None:
+        """See `facts.VotersRecorded`."""
+        self._judge(fact, lambda invariant: invariant.on_voters_recorded(fact))
+        last = self.voters.get(fact.group)
+        if last is None or last.state_version < fact.state_version:
+            self.voters[fact.group] = fact
+            self.roles.note(fact)
+
+    def loss_confirmed(self, fact: LossConfirmed) -> None:
+        """See `facts.LossConfirmed`."""
+        self._judge(fact, lambda invariant: invariant.on_loss_confirmed(fact))
+
+    def loss_recorded(self, fact: LossRecorded) -> None:
+        """See `facts.LossRecorded`; told by each broker, and each time that it starts."""
+        known = self.losses.setdefault(fact.declaration.group, [])
+        if fact not in known:
+            known.append(fact)
+            self._judge(fact, lambda invariant: invariant.on_loss_recorded(fact))
+
+    def was_at_risk(self, group: GroupId, offset: Offset) -> bool:
+        """Whether what was there may have gone when a loss was declared."""
+        return any(offset >= one.declaration.at_risk_from for one in self.losses.get(group, ()))
+
+    def replica_removed(self, fact: ReplicaRemoved) -> None:
+        """See `facts.ReplicaRemoved`."""
+        self._judge(fact, lambda invariant: invariant.on_replica_removed(fact))
+
+    def placement_known(self, fact: PlacementKnown) -> None:
+        """See `facts.PlacementKnown`."""
+        self._judge(fact, lambda invariant: invariant.on_placement_known(fact))
+
+    def balancer_moved(self, fact: BalancerMoved) -> None:
+        """See `facts.BalancerMoved`."""
+        self._judge(fact, lambda invariant: invariant.on_balancer_moved(fact))
+        self.balanced.add(fact)
+
+    def disturbed(self, fact: Disturbed) -> None:
+        """See `facts.Disturbed`."""
+        self._judge(fact, lambda invariant: invariant.on_disturbed(fact))
+
+    def log_audited(self, fact: LogAudited) -> None:
+        """See `facts.LogAudited`."""
+        self._judge(fact, lambda invariant: invariant.on_log_audited(fact))
+
+    def log_shortened(self, fact: LogShortened) -> None:
+        """See `facts.LogShortened`."""
+        self._judge(fact, lambda invariant: invariant.on_log_shortened(fact))
+
+    def service_awaited(self, fact: ServiceAwaited) -> None:
+        """See `facts.ServiceAwaited`."""
+        self._judge(fact, lambda invariant: invariant.on_service_awaited(fact))
+
+    def balance_awaited(self, fact: BalanceAwaited) -> None:
+        """See `facts.BalanceAwaited`."""
+        self._judge(fact, lambda invariant: invariant.on_balance_awaited(fact))
+
+    def rest_awaited(self, fact: RestAwaited) -> None:
+        """See `facts.RestAwaited`."""
+        self._judge(fact, lambda invariant: invariant.on_rest_awaited(fact))
+
+    def damage_awaited(self, fact: DamageAwaited) -> None:
+        """See `facts.DamageAwaited`."""
+        self._judge(fact, lambda invariant: invariant.on_damage_awaited(fact))
+
+    def idle_passed(self, fact: IdlePassed) -> None:
+        """See `facts.IdlePassed`."""
+        self._judge(fact, lambda invariant: invariant.on_idle_passed(fact))
+
+    def entries_sent(self, fact: EntriesSent) -> None:
+        """See `facts.EntriesSent`."""
+        try:
+            self._sent.on_entries_sent(fact)
+        except InvariantError as error:
+            self.fail(str(error), error.subject)
+
+    def entries_passed(self, fact: EntriesPassed) -> None:
+        """See `facts.EntriesPassed`."""
+        try:
+            self._crossed.on_entries_passed(fact)
+        except InvariantError as error:
+            self.fail(str(error), error.subject)
+
+    def regions_in_step(self, fact: RegionsInStep) -> None:
+        """See `facts.RegionsInStep`."""
+        self._tell(fact)
+        self._crossed.on_regions_in_step(fact)
+
+    def answer_heard(self, fact: AnswerHeard) -> None:
+        """See `facts.AnswerHeard`."""
+        self._sent.on_answer_heard(fact)
+
+    def way_changed(self, fact: WayChanged) -> None:
+        """See `facts.WayChanged`."""
+        self._sent.on_way_changed(fact)
+
+    def producer_id_given(self, producer: str, producer_id: int) -> None:
+        """No id is given out twice: two producers with one id would be taken for each other."""
+        owner = self._producer_ids.setdefault(producer_id, producer)
+        if owner != producer:
+            self.fail(f"ProducerIdsUnique: {producer} and {owner} were both given {producer_id}")
+
+    def moment(self) -> int:
+        """Counts commits that begin or end: tells what was before what."""
+        return self._offsets.moment
+
+    def commit_begun(self, fact: CommitBegun) -> int:
+        """See `facts.CommitBegun`; the number of this commit."""
+        self._tell(fact)
+        return self._offsets.on_begun(fact)
+
+    def commit_ended(self, fact: CommitEnded) -> None:
+        """See `facts.CommitEnded`."""
+        self._tell(fact)
+        self._offsets.on_ended(fact)
+
+    def offset_fetched(self, fact: OffsetFetched) -> None:
+        """See `facts.OffsetFetched`."""
+        self._tell(fact)
+        try:
+            self._offsets.on_fetched(fact)
+        except InvariantError as error:
+            self.fail(str(error), error.subject)
+
+    def fail(self, message: str, subject: Subject = NOWHERE) -> None:
+        """Something went wrong that must not."""
+        if self.violation is None:
+            self.violation = message
+            self.subject = subject
+            if self.on_violation is not None:
+                self.on_violation()
+
+    def _tell(self, fact: object) -> None:
+        if self.on_fact is not None:
+            self.on_fact(fact)
+
+    def _judge(self, fact: object, judge: Callable[[Invariant], None]) -> None:
+        self._tell(fact)
+        for invariant in self._invariants:
+            try:
+                judge(invariant)
+            except InvariantError as error:
+                self.fail(str(error), error.subject)
+                return

@@ -1,0 +1,69 @@
+"""What a consumer group was told of its own offsets.
+
+Why:    a committed offset is where the next owner of a partition begins: told an older one, it
+        reads twice; told one that nobody committed, it may lose records.
+How:    commits are numbered as they begin. Whoever asks is told the last one that was acknowledged
+        before it asked, or one that began after that: acknowledged meanwhile, or of unknown
+        outcome. Never an earlier one, and none that was refused.
+Owns:   the commits of one run.
+Source: design section 10; Kafka's group protocol: the generation fences members of the past."""
+
+from dataclasses import dataclass
+
+from strandline.model.ids import GroupId
+from strandline.simulation.invariants.facts import CommitBegun, CommitEnded, OffsetFetched, Subject
+from strandline.simulation.invariants.invariants import Invariant
+
+NOTHING_COMMITTED = -1
+NEVER = 1 << 62
+
+
+@dataclass(slots=True)
+class _Commit:
+    """`acknowledged_at`: a moment, or NEVER so far."""
+
+    offset: int
+    acknowledged_at: int = NEVER
+    is_refused: bool = False
+
+
+class GroupOffsetsMonotonic(Invariant):
+    """See the module."""
+
+    def __init__(self) -> None:
+        self.moment = 0
+        self._commits: dict[GroupId, dict[int, _Commit]] = {}
+
+    def on_begun(self, fact: CommitBegun) -> int:
+        """A commit is sent; its number."""
+        self.moment += 1
+        self._commits.setdefault(fact.group, {})[self.moment] = _Commit(fact.offset)
+        return self.moment
+
+    def on_ended(self, fact: CommitEnded) -> None:
+        """What became of it."""
+        self.moment += 1
+        commit = self._commits[fact.group][fact.number]
+        if fact.is_applied:
+            commit.acknowledged_at = self.moment
+        else:
+            commit.is_refused = True
+
+    def on_fetched(self, fact: OffsetFetched) -> None:
+        """One that may be told."""
+        commits = self._commits.get(fact.group, {})
+        last = max(
+            (number for number, one in commits.items() if one.acknowledged_at <= fact.begun),
+            default=0,
+        )
+        possible = {
+            one.offset for number, one in commits.items() if number >= last and not one.is_refused
+        }
+        if not last:
+            possible.add(NOTHING_COMMITTED)
+        if fact.offset not in possible:
+            raise self.broken(
+                f"group {fact.group}: the consumers were told offset {fact.offset}, where "
+                f"{sorted(possible)} would be right",
+                Subject(fact.group),
+            )

@@ -1,0 +1,122 @@
+"""What must hold of groups of which somebody has declared replicas lost.
+
+Why:    it is the one command that gives up what was acknowledged; nobody may lose by it what the
+        person who gave it had not been shown.
+How:    told of what an operator was shown before the name was typed, of what the controller's log
+        says then, of elections, and of what was acknowledged; see `simulation.invariants`.
+Source: docs/decisions/0026 and 0027; design section 6, 3."""
+
+from strandline.model.ids import BrokerId, GroupId, Offset, first_epoch, grant_of
+from strandline.simulation.invariants.facts import (
+    Acknowledged,
+    Declaration,
+    LeaderElected,
+    LogAudited,
+    LossConfirmed,
+    LossRecorded,
+    Subject,
+)
+from strandline.simulation.invariants.invariants import (
+    QUORUM_ACK,
+    Invariant,
+    NoAcknowledgedRecordLost,
+    records_of,
+)
+from strandline.simulation.invariants.superseding import Superseding
+
+NOTHING = Superseding()
+
+
+class OnlyShownIsLost(NoAcknowledgedRecordLost):
+    """What is declared is what was shown; the log that was named goes on, with the end that it had;
+    and everything acknowledged that was not shown to be at risk stays where it was.
+
+    `lost_count`: records that were acknowledged, at risk, and are not there in the end."""
+
+    def __init__(self, superseding: Superseding = NOTHING, *, may_lose: bool = False) -> None:
+        super().__init__(superseding, may_lose=may_lose)
+        self._confirmed: set[Declaration] = set()
+        self._at_risk: dict[GroupId, dict[Offset, bytes]] = {}
+        self._missing: dict[GroupId, int] = {}
+
+    @property
+    def lost_count(self) -> int:
+        """See the class."""
+        return sum(self._missing.values())
+
+    def on_loss_confirmed(self, fact: LossConfirmed) -> None:
+        """Remember what was shown."""
+        self._confirmed.add(fact.declaration)
+
+    def on_loss_recorded(self, fact: LossRecorded) -> None:
+        """It was shown like that, and nothing beside it is given up."""
+        declared = fact.declaration
+        if declared not in self._confirmed:
+            raise self.broken(
+                f"{declared} was taken down, and nobody who was shown that has confirmed it",
+                Subject(declared.group, declared.at_risk_from),
+            )
+        known = self._acknowledged.get(declared.group, {})
+        at_risk = {one: value for one, value in known.items() if one >= declared.at_risk_from}
+        self._at_risk.setdefault(declared.group, {}).update(at_risk)
+        super().on_loss_recorded(fact)
+
+    def on_leader_elected(self, fact: LeaderElected) -> None:
+        """Whoever is seated by it is the one that was named, with the log that was shown."""
+        for one in self._declared.get(fact.group, ()):
+            if fact.epoch != first_epoch(one.grant) or fact.end_offset is None:
+                continue
+            if (fact.broker, fact.end_offset) != (one.leader, one.end):
+                raise self.broken(
+                    f"group {fact.group}: broker {fact.broker} goes on from {fact.end_offset}; "
+                    f"broker {one.leader} was to go on from {one.end}",
+                    Subject(fact.group, fact.end_offset),
+                )
+
+    def on_log_audited(self, fact: LogAudited) -> None:
+        """As `NoAcknowledgedRecordLost`, where anything was declared lost."""
+        if fact.group not in self._declared:
+            return
+        super().on_log_audited(fact)
+        if fact.is_final:
+            at_risk, found = self._at_risk.get(fact.group, {}), records_of(fact)
+            gone = [one for one in at_risk if found.get(one) != at_risk[one]]
+            self._missing[fact.group] = len(gone)
+
+
+class OldSideNeverAcknowledges(Invariant):
+    """Who was declared lost acknowledges nothing by what it had, and nobody does any more by an
+    earlier grant once the next leader is seated."""
+
+    def __init__(self) -> None:
+        self._given_up: dict[tuple[GroupId, BrokerId], int] = {}
+        """{(group, broker): the last grant by which it was declared lost}"""
+        self._seated: dict[GroupId, int] = {}
+        """{group: the last grant of a declaration by which somebody leads}"""
+        self._declared: dict[GroupId, int] = {}
+        """{group: the last grant of a declaration}"""
+
+    def on_loss_recorded(self, fact: LossRecorded) -> None:
+        """They are out."""
+        declared = fact.declaration
+        self._declared[declared.group] = declared.grant
+        for broker in declared.lost:
+            self._given_up[declared.group, broker] = declared.grant
+
+    def on_leader_elected(self, fact: LeaderElected) -> None:
+        """The old side is over."""
+        declared = self._declared.get(fact.group, 0)
+        if declared and grant_of(fact.epoch) >= declared:
+            self._seated[fact.group] = declared
+
+    def on_acknowledged(self, fact: Acknowledged) -> None:
+        """Whoever says so leads by the present grant."""
+        grant = grant_of(fact.epoch)
+        seated = self._seated.get(fact.group, 0)
+        over = max(seated, self._given_up.get((fact.group, fact.broker), 0))
+        if fact.acks == QUORUM_ACK and grant < over:
+            raise self.broken(
+                f"group {fact.group}: broker {fact.broker} acknowledges offset {fact.base_offset} "
+                f"by grant {grant}; a loss was declared by grant {over}",
+                Subject(fact.group, fact.base_offset, values=tuple(fact.values)),
+            )

@@ -1,0 +1,82 @@
+"""Nobody lets its data go while it may be needed, and nobody votes unless it was granted.
+
+Why:    the one moment in which a cluster destroys data on purpose.
+How:    committed configurations of a group are in one order, that of their places in the log. Who
+        removes its replica is in none that is the last; and two that have one version have the same
+        voters.
+Owns:   the last committed configuration of each group that anybody told of; one set for each run.
+Source: docs/decisions/0009-moving-replicas.md; design section 6, rule R2."""
+
+from strandline.model.ids import BrokerId, GroupId, Index, grant_of
+from strandline.raft.group.configuration import Configuration
+from strandline.simulation.invariants.facts import (
+    ConfigurationCommitted,
+    LossRecorded,
+    MarksMoved,
+    ReplicaRemoved,
+    Subject,
+)
+from strandline.simulation.invariants.invariants import Invariant
+
+
+class RemovedWhereStable(Invariant):
+    """A broker removes its replica only once voters without it are committed, or once it was
+    declared lost, and before it has another one. A lost disk has none."""
+
+    def __init__(self) -> None:
+        self._last: dict[GroupId, tuple[Index, Configuration]] = {}
+        self._given_up: dict[tuple[GroupId, BrokerId], int] = {}
+        """{(group, who was declared lost, and has had no replica since): the grant}"""
+        self._before: dict[GroupId, int] = {}
+        """{group: the last version of its voters from before a loss was declared}"""
+
+    def on_loss_recorded(self, fact: LossRecorded) -> None:
+        """What was committed by those who are lost counts no more, and they begin anew."""
+        declared = fact.declaration
+        for broker in declared.lost:
+            self._given_up[declared.group, broker] = declared.grant
+        self._before[declared.group] = fact.version
+
+    def on_configuration_committed(self, fact: ConfigurationCommitted) -> None:
+        """Remember the last."""
+        group, configuration = fact.group, fact.configuration
+        before = self._before.get(group, -1)
+        last, is_new = self._last.get(group), configuration.version > before
+        if last is None or (is_new, fact.index) >= (last[1].version > before, last[0]):
+            self._last[group] = fact.index, configuration
+
+    def on_marks_moved(self, fact: MarksMoved) -> None:
+        """Who takes part by the grant, or a later one, has begun anew."""
+        grant = self._given_up.get((fact.group, fact.broker)) if self._given_up else None
+        if grant is not None and grant_of(fact.epoch) >= grant:
+            del self._given_up[fact.group, fact.broker]
+
+    def on_replica_removed(self, fact: ReplicaRemoved) -> None:
+        """It must not be among the voters, before or after a change under way."""
+        if not fact.has_state or (fact.group, fact.broker) in self._given_up:
+            return
+        last = self._last.get(fact.group)
+        voters = fact.first_voters if last is None else last[1].all_voters
+        if fact.broker in voters:
+            raise self.broken(
+                f"group {fact.group}: broker {fact.broker} removes its replica, a voter in {last}",
+                Subject(fact.group),
+            )
+
+
+class OneGrantPerVersion(Invariant):
+    """Where one version is committed twice, the voters are the same."""
+
+    def __init__(self) -> None:
+        self._voters: dict[tuple[GroupId, int], frozenset[BrokerId]] = {}
+
+    def on_configuration_committed(self, fact: ConfigurationCommitted) -> None:
+        """As it was seen first."""
+        voters = frozenset(fact.configuration.voters)
+        granted = self._voters.setdefault((fact.group, fact.configuration.version), voters)
+        if voters != granted:
+            raise self.broken(
+                f"group {fact.group}: {fact.configuration} at index {fact.index}, where "
+                f"{sorted(granted)} were granted",
+                Subject(fact.group),
+            )

@@ -1,0 +1,78 @@
+"""How often who votes has changed in a run, and how.
+
+Why:    a swarm that never promotes, fences or seats anybody would find nothing, and look green.
+How:    told by the checker, once for each record of the controller's log.
+Owns:   the counts of one run.
+Source: docs/decisions/0016, 0020, 0025 and 0027."""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index, first_epoch, grant_of
+from strandline.simulation.invariants.facts import ConfigurationCommitted, VotersRecorded
+
+if TYPE_CHECKING:
+    from strandline.simulation.swarm.scenario import Scenario
+
+KINDS = (
+    "promotions",
+    "demotions",
+    "leavings",
+    "returns",
+    "grants",
+    "fences",
+    "seats",
+    "lowerings",
+    "declarations",
+)
+
+
+def asking_more(scenario: "Scenario") -> frozenset[GroupId]:
+    """Groups that ask for more than a majority, all the time."""
+    changed = {one.group for one in scenario.changes if one.min_insync}
+    return frozenset(
+        plan.group
+        for plan in scenario.groups
+        if plan.min_insync > len(plan.voters) // 2 + 1 and plan.group not in changed
+    )
+
+
+class RoleChanges:
+    """See the module. `counts`: {one of `KINDS`: how often}."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._fenced: set[tuple[GroupId, BrokerId, Epoch]] = set()
+        self._lowered: set[tuple[GroupId, Index]] = set()
+        self.asking: frozenset[GroupId] = frozenset()
+        """Groups that ask for more than a majority as long as nobody is lost; set by the world."""
+
+    def note(self, fact: VotersRecorded) -> None:
+        """What this record changed."""
+        if fact.what == "grant":
+            self.counts["grants"] += 1
+        elif fact.what == "seat":
+            self.counts["seats"] += 1
+        elif fact.what == "declared":
+            self.counts["declarations"] += 1
+        if fact.what != "granted":
+            return
+        before, after = set(fact.possible[-2]), set(fact.possible[-1])
+        for broker in after - before:
+            self.counts["returns" if broker in fact.own else "promotions"] += 1
+        for broker in before - after:
+            self.counts["leavings" if broker in fact.own else "demotions"] += 1
+
+    def note_configuration(self, fact: ConfigurationCommitted) -> None:
+        """Whether a majority is enough for the write quorum, where more were asked for."""
+        key = fact.group, fact.index
+        if fact.group in self.asking and fact.configuration.min_insync == 1:
+            self.counts["lowerings"] += key not in self._lowered
+            self._lowered.add(key)
+
+    def note_epoch(self, broker: BrokerId, group: GroupId, epoch: Epoch) -> None:
+        """A replica is in this epoch: fenced, where it is the first of a grant."""
+        key = group, broker, epoch
+        if grant_of(epoch) and epoch == first_epoch(grant_of(epoch)) and key not in self._fenced:
+            self._fenced.add(key)
+            self.counts["fences"] += 1

@@ -1,0 +1,74 @@
+"""Whether damage of closed segments, that others could mend, stays on a platter though the scrub
+goes round.
+
+Why:    the page cache has what the platter has lost: no reader, and no audit, sees the difference
+        before the machine starts anew, and then the other copies may be gone, too.
+How:    once all is at rest: the closed segments of the disk that rots are read below the page
+        cache, batch by batch, again and again, for as long as the scrub may take to go round a few
+        times and have mended what it finds. What no other replica has any more nobody can mend.
+Owns:   nothing.
+Source: reliability reference 3; `replication/repair/gap_repair_client.py`."""
+
+from typing import TYPE_CHECKING
+
+from strandline.model.ids import Index
+from strandline.replication.repair.gap_repair_client import RETRY_MS
+from strandline.replication.replica.replica import Replica
+from strandline.simulation.disk.damage import ROT, closed_segments, is_sound, rotting_broker
+from strandline.simulation.disk.file_image import FileImage
+from strandline.simulation.invariants.facts import DamageAwaited, Subject
+from strandline.simulation.world.member import SCRUB_INTERVAL_MS
+from strandline.simulation.world.scheduler import US_PER_MS
+from strandline.storage.layout import parse_name
+
+if TYPE_CHECKING:
+    from strandline.simulation.world.world import World
+
+ROUNDS = 3
+LOOK_MS = 100
+
+
+def await_soundness(world: "World") -> None:
+    """Wait until what has rotted is mended; nothing where nobody looks for it."""
+    rate = world.scenario.scrub_bytes_per_s
+    if not rate or not world.begun_kinds & ROT or world.is_over:
+        return
+    held = world.hosts[rotting_broker(world)].disk.used_bytes()
+    limit_ms = ROUNDS * (SCRUB_INTERVAL_MS + held * 1_000 // rate) + 2 * RETRY_MS
+    limit_us = world.scheduler.now_us + limit_ms * US_PER_MS
+    damage, subject = _find(world)
+    while damage and world.scheduler.now_us < limit_us and not world.is_over:
+        world.advance(LOOK_MS)
+        damage, subject = _find(world)
+    if not world.is_over:
+        world.checker.damage_awaited(DamageAwaited(damage, limit_ms, subject))
+
+
+def _find(world: "World") -> tuple[str, Subject]:
+    """Damage that could be mended, and what it is about; empty where there is none."""
+    broker = rotting_broker(world)
+    disk = world.hosts[broker].disk
+    segments = closed_segments(disk)
+    replicas = [one for one in world.replicas() if one.self_id == broker]
+    for replica in replicas:
+        starts = _starts_elsewhere(world, replica)
+        for path in segments:
+            directory, _, name = path.rpartition("/")
+            parsed = parse_name(name)
+            is_helped = parsed is not None and any(one <= parsed[0].base_index for one in starts)
+            image = disk.tree.find(path)
+            assert isinstance(image, FileImage)
+            if directory == replica.log.directory and is_helped and not is_sound(image):
+                return f"broker {broker} has damage in {path}", Subject(replica.group)
+    return "", Subject(None)
+
+
+def _starts_elsewhere(world: "World", replica: Replica) -> list[Index]:
+    """From which indexes on other members have what this one has."""
+    return [
+        one.log.start_index
+        for one in world.replicas()
+        if one.group == replica.group
+        and one.self_id != replica.self_id
+        and one.self_id in replica.configuration.members
+    ]

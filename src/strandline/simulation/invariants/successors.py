@@ -1,0 +1,63 @@
+"""What must hold of groups that the controller lets go on without a majority.
+
+Why:    who was left behind may live, serve clients that reach it, and know nothing of a successor.
+How:    told of elections and of marks; see `simulation.invariants`.
+Source: design section 6, 2; decisions 0016 and 0020."""
+
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index, first_epoch, grant_of
+from strandline.simulation.invariants.facts import LeaderElected, MarksMoved, Subject
+from strandline.simulation.invariants.invariants import Invariant
+
+TAIL_COUNT = 1_000
+"""Of a seated leader's log so many of the last entries are remembered, with their epochs."""
+
+
+class AtMostOneSuccessor(Invariant):
+    """One broker at most is seated by a grant, and nobody who leads by an earlier one commits what
+    that broker's log did not have when it was seated.
+
+    What it had may be learnt late: voters acknowledged it before they were fenced, and their
+    answers are read after it."""
+
+    def __init__(self) -> None:
+        self._seated: dict[tuple[GroupId, int], BrokerId] = {}
+        self._begun: dict[GroupId, dict[int, dict[Index, Epoch]]] = {}
+        """{group: {grant: the last entries of whoever led by it first, and their epochs}}"""
+        self._led: dict[tuple[GroupId, BrokerId], Epoch] = {}
+        """{(group, broker): the epoch that it was elected in last}"""
+        self._commits: dict[tuple[GroupId, BrokerId], Index] = {}
+
+    def on_leader_elected(self, fact: LeaderElected) -> None:
+        """Somebody is seated, or elected."""
+        grant = grant_of(fact.epoch)
+        self._led[fact.group, fact.broker] = fact.epoch
+        begun = self._begun.setdefault(fact.group, {})
+        if grant not in begun:
+            first = max(fact.start_index, fact.last_index - TAIL_COUNT + 1)
+            tail = map(Index, range(first, fact.last_index + 1))
+            begun[grant] = {index: fact.epoch_of(index) for index in tail}
+        if grant and fact.epoch == first_epoch(grant):
+            seated = self._seated.setdefault((fact.group, grant), fact.broker)
+            if seated != fact.broker:
+                raise self.broken(
+                    f"group {fact.group}: grant {grant} seats {seated} and {fact.broker}",
+                    Subject(fact.group),
+                )
+
+    def on_marks_moved(self, fact: MarksMoved) -> None:
+        """What a leader commits after another one was seated by a later grant is what that one
+        had, too."""
+        key = fact.group, fact.broker
+        before, self._commits[key] = self._commits.get(key), fact.commit
+        if before is None or fact.commit <= before or self._led.get(key) != fact.epoch:
+            return
+        for grant, tail in self._begun[fact.group].items():
+            is_known = not tail or fact.commit < min(tail)
+            if grant_of(fact.epoch) >= grant or is_known:
+                continue
+            if tail.get(fact.commit) != fact.commit_epoch:
+                raise self.broken(
+                    f"group {fact.group}: broker {fact.broker} commits up to {fact.commit} in "
+                    f"epoch {fact.epoch}, which grant {grant} began without",
+                    Subject(fact.group, index=fact.commit),
+                )

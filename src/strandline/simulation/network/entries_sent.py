@@ -1,0 +1,100 @@
+"""Whether a leader sends its entries to a follower once and in their order.
+
+Why:    an entry that is sent again costs the slowest link twice, and it is how replicas that are
+        behind fall further behind.
+How:    for each connection, group and epoch, entries begin where those before ended, or further on.
+        What a leader orders another replica to send counts as sent by itself.
+        A leader may go back where what it sent may be lost: the follower refused, a connection
+        between the two changed, or nothing was acknowledged for the resend time-out. Once for each
+        such reason: what follows goes on in order from there. Two things follow from that no
+        answer says to what it answers: two refusals may come to two probes, and what is accepted
+        first after a leader has gone back may be less than it has sent since.
+Owns:   how far each connection is.
+Source: Redpanda RFC 20220119 (`last_sent`); design section 5."""
+
+from dataclasses import dataclass
+
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index
+from strandline.simulation.invariants.facts import AnswerHeard, EntriesSent, Subject, WayChanged
+from strandline.simulation.invariants.invariants import Invariant
+from strandline.simulation.world.scheduler import US_PER_MS
+
+CLOCK_RATIO_MIN = 0.99
+"""A host's clock may run so much faster: its time-outs are shorter."""
+
+
+@dataclass(slots=True)
+class _Stream:
+    """`next_index`: where the next entries have to begin. `heard_us`: when an answer was accepted
+    last, or the first entries were sent."""
+
+    epoch: Epoch
+    connection: int | None
+    next_index: Index
+    heard_us: int
+    has_gone_back: bool = True
+    """Nothing was accepted since it began, or went back."""
+
+
+class EntriesSentOnce(Invariant):
+    """See the module."""
+
+    def __init__(self, *, resend_timeout_ms: int) -> None:
+        self._silence_us = int(resend_timeout_ms * US_PER_MS * CLOCK_RATIO_MIN)
+        self._streams: dict[tuple[BrokerId, BrokerId], dict[GroupId, _Stream]] = {}
+        """{(leader, follower): {group: stream}}."""
+        self._reasons: dict[tuple[BrokerId, BrokerId], dict[GroupId, tuple[int, int]]] = {}
+        """{(leader, follower): {group: (reasons to go back that were not used, since when)}}.
+
+        Who goes on at a later moment has not gone back, and does not because of these."""
+
+    def on_entries_sent(self, fact: EntriesSent) -> None:
+        """They follow those before."""
+        way = fact.leader, fact.peer
+        streams = self._streams.setdefault(way, {})
+        reasons = self._reasons.get(way, {})
+        reason_count, since_us = reasons.get(fact.group, (0, 0))
+        stream = streams.get(fact.group)
+        end = Index(fact.last_index + 1)
+        connection = fact.connection
+        if connection is None and stream is not None:
+            connection = stream.connection
+        if stream is None or (stream.epoch, stream.connection) != (fact.epoch, connection):
+            streams[fact.group] = _Stream(fact.epoch, connection, end, fact.at_us)
+            return
+        if fact.first_index < stream.next_index:
+            is_silent = fact.at_us - stream.heard_us >= self._silence_us
+            if not reason_count and not is_silent:
+                raise self.broken(
+                    f"group {fact.group}: broker {fact.leader} sends entries {fact.first_index} to "
+                    f"{fact.last_index} of epoch {fact.epoch} to broker {fact.peer}, which was "
+                    f"sent all below {stream.next_index} on this connection",
+                    Subject(fact.group, index=fact.first_index),
+                )
+            stream.heard_us = fact.at_us
+            stream.has_gone_back = True
+            reasons[fact.group] = max(0, reason_count - 1), since_us
+        elif fact.at_us > since_us:
+            reasons.pop(fact.group, None)
+        stream.next_index = end
+
+    def on_answer_heard(self, fact: AnswerHeard) -> None:
+        """A refusal is a reason to go back."""
+        way = fact.leader, fact.peer
+        stream = self._streams.get(way, {}).get(fact.group)
+        is_present = stream is not None and stream.epoch == fact.epoch
+        if not fact.is_accepted or (is_present and stream is not None and stream.has_gone_back):
+            self._add_reason(way, fact.group, fact.at_us)
+        if stream is not None and is_present and fact.is_accepted:
+            stream.heard_us = fact.at_us
+            stream.has_gone_back = False
+
+    def on_way_changed(self, fact: WayChanged) -> None:
+        """So is a connection that came or went."""
+        way = fact.here, fact.peer
+        for group in self._streams.get(way, {}):
+            self._add_reason(way, group, fact.at_us)
+
+    def _add_reason(self, way: tuple[BrokerId, BrokerId], group: GroupId, at_us: int) -> None:
+        reasons = self._reasons.setdefault(way, {})
+        reasons[group] = reasons.get(group, (0, 0))[0] + 1, at_us

@@ -1,0 +1,115 @@
+"""Reads what brokers send each other: which entries went over which connection, and what came back.
+
+Why:    "no entry is sent twice" is a promise about the wire, so it is checked there and not in the
+        memory of whoever sends.
+How:    the network shows every message that is sent and every one that is delivered. Appends become
+        `EntriesSent`, for all whom they name, and so do a leader's orders to lend; whatever brings
+        entries becomes `EntriesPassed`, whoever sends it; a follower's answers become
+        `AnswerHeard`; everything else is passed over.
+            The entries that a broker is sent of a partition that the scenario did not place there
+        are copies: what moves, and repair, cost in bytes, whoever sends them.
+Owns:   how many bytes were copied.
+Source: design section 5; `replication.wire`."""
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from strandline.base.network import Lane
+from strandline.model.ids import BrokerId, GroupId, Index
+from strandline.raft.messages import NO_HINT, AppendRequest, AppendResponse
+from strandline.replication.wire import Kind, decode_append, decode_lend_order, decode_raft
+from strandline.simulation.invariants.facts import (
+    AnswerHeard,
+    EntriesPassed,
+    EntriesSent,
+    WayChanged,
+)
+
+if TYPE_CHECKING:
+    from strandline.simulation.invariants.checker import Checker
+    from strandline.simulation.world.scheduler import Scheduler
+
+
+class Wiretap:
+    """See the module."""
+
+    def __init__(
+        self,
+        checker: "Checker",
+        scheduler: "Scheduler",
+        *,
+        homes: Mapping[GroupId, Collection[BrokerId]],
+    ) -> None:
+        """`homes`: {group: who has a replica from the start}; others are not counted."""
+        self._checker = checker
+        self._scheduler = scheduler
+        self._homes = homes
+        self.copied_bytes = 0
+
+    def on_sent(
+        self, sender: BrokerId, peer: BrokerId, lane: Lane, *, connection: int, data: bytes
+    ) -> None:
+        """`sender` gave a message to the connection with this number."""
+        if lane is Lane.CONTROL and data[0] == Kind.LEND:
+            order = decode_lend_order(memoryview(data)[1:])
+            self._tell_sent(sender, order.lend.to, None, order.group, order.lend.request)
+        elif lane is Lane.BULK:
+            head, payload = decode_append(memoryview(data))
+            self._tell_passed(sender, peer, head.group, head.request)
+            if data[0] == Kind.APPEND:
+                self._tell_sent(sender, peer, connection, head.group, head.request)
+                for other in head.to:
+                    self._tell_sent(sender, other, None, head.group, head.request)
+            if head.group in self._homes and peer not in self._homes[head.group]:
+                self.copied_bytes += len(payload)
+
+    def _tell_sent(
+        self,
+        leader: BrokerId,
+        peer: BrokerId,
+        connection: int | None,
+        group: GroupId,
+        request: AppendRequest,
+    ) -> None:
+        if request.runs:
+            fact = EntriesSent(
+                leader=leader,
+                peer=peer,
+                connection=connection,
+                group=group,
+                epoch=request.epoch,
+                first_index=Index(request.prev_index + 1),
+                last_index=request.runs[-1].last_index,
+                at_us=self._scheduler.now_us,
+            )
+            self._checker.entries_sent(fact)
+
+    def _tell_passed(
+        self, sender: BrokerId, receiver: BrokerId, group: GroupId, request: AppendRequest
+    ) -> None:
+        if request.runs:
+            first_index = Index(request.prev_index + 1)
+            last_index = request.runs[-1].last_index
+            self._checker.entries_passed(
+                EntriesPassed(sender, receiver, group, request.epoch, first_index, last_index)
+            )
+
+    def on_delivered(self, sender: BrokerId, receiver: BrokerId, lane: Lane, data: bytes) -> None:
+        """A message of `sender` has reached `receiver`."""
+        if lane is not Lane.CONTROL or data[0] != Kind.RAFT:
+            return
+        for group, message in decode_raft(memoryview(data)[1:]):
+            if isinstance(message, AppendResponse) and message.hint != NO_HINT:
+                fact = AnswerHeard(
+                    leader=receiver,
+                    peer=sender,
+                    group=group,
+                    epoch=message.epoch,
+                    is_accepted=message.accepted,
+                    at_us=self._scheduler.now_us,
+                )
+                self._checker.answer_heard(fact)
+
+    def on_way_changed(self, here: BrokerId, peer: BrokerId) -> None:
+        """A connection from `here` to `peer` came up or broke."""
+        self._checker.way_changed(WayChanged(here, peer, self._scheduler.now_us))

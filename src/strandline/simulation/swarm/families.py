@@ -1,0 +1,29 @@
+"""The families of seeds: what a seed stands for in each.
+
+Why:    a seed of one family is no seed of another; whoever names a seed names the family with it.
+How:    `DRAWS[family](seed)` is the scenario.
+Owns:   nothing.
+Source: design section 10."""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+
+from strandline.simulation.swarm.brief_swarm import draw_brief
+from strandline.simulation.swarm.outage_swarm import draw_outages
+from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.swarm.variations import draw
+
+
+class Swarm(StrEnum):
+    """A family of seeds."""
+
+    USUAL = "usual"
+    OUTAGES = "outages"
+    BRIEF = "brief"
+
+
+DRAWS: Mapping[Swarm, Callable[[int], Scenario]] = {
+    Swarm.USUAL: draw,
+    Swarm.OUTAGES: draw_outages,
+    Swarm.BRIEF: draw_brief,
+}
