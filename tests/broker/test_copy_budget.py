@@ -20,7 +20,7 @@ from strandline.controller.commands import (
     TopicResults,
     WantedReplicas,
 )
-from strandline.controller.shares import HELD_MS
+from strandline.controller.placing.copy_shares import HELD_MS
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_balance import (
     DescribeBalanceRequest,

@@ -4,7 +4,7 @@ import pytest
 from tests.broker.broker_world import batch_of
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 
-from strandline.controller.survivors import Standing, SurvivingLog, Survivors, assess
+from strandline.controller.arbitration.survivors import Standing, SurvivingLog, Survivors, assess
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_replica_logs import (

@@ -26,8 +26,8 @@ from strandline.broker.groups.voter_reconciliation import (
     Lag,
     StandIns,
 )
+from strandline.controller.arbitration.promotion import HANDOVER_RETRY_MS, Bounds, Code
 from strandline.controller.commands import BeginGrant, CreateTopics, NewTopic, TopicResults
-from strandline.controller.promotion import HANDOVER_RETRY_MS, Bounds, Code
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId, first_epoch
 from strandline.protocol.errors import Error

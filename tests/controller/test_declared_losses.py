@@ -6,6 +6,7 @@ import pytest
 from tests.controller.controller_world import registration
 from tests.controller.test_grants import GROUP, Shrinking, brokers
 
+from strandline.controller.arbitration.survivors import SurvivingLog, assess
 from strandline.controller.commands import (
     BeginGrant,
     DeclareLost,
@@ -15,7 +16,6 @@ from strandline.controller.commands import (
 )
 from strandline.controller.records import ConfigsChanged, GrantBegun
 from strandline.controller.reports import LogReport, Report
-from strandline.controller.survivors import SurvivingLog, assess
 from strandline.model.cluster import Loss
 from strandline.model.ids import GRANT_MAX, BrokerId, first_epoch
 

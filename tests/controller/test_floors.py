@@ -3,7 +3,7 @@
 from msgspec import UNSET
 from tests.controller.test_grants import GROUP, Shrinking
 
-from strandline.controller.arbiter import register_of
+from strandline.controller.arbitration.arbiter import register_of
 from strandline.controller.commands import BeginGrant
 from strandline.controller.records import VotersStable, decode_record, encode_record
 from strandline.model.ids import BrokerId

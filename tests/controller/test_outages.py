@@ -16,7 +16,7 @@ from strandline.controller.commands import (
     decode_command,
     encode,
 )
-from strandline.controller.life import question_of
+from strandline.controller.placing.broker_removal import question_of
 from strandline.controller.records import ConfigsChanged, decode_record
 from strandline.controller.reports import Report
 from strandline.model.cluster import NO_END_MS, Domain, Labels, Outage, Ruling

@@ -16,7 +16,7 @@ from strandline.controller.commands import (
     TopicResults,
 )
 from strandline.controller.names import OFFSETS_TOPIC
-from strandline.controller.policies import PARTITIONS_BY_POLICY_MAX, policy_of
+from strandline.controller.placing.policies import PARTITIONS_BY_POLICY_MAX, policy_of
 from strandline.model.ids import BrokerId
 from strandline.placement.policy.document import Leaders, Selector
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.controller.promotion import (
+from strandline.controller.arbitration.promotion import (
     Bounds,
     Code,
     Observer,

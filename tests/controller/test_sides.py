@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.controller.arbiter import register_of
-from strandline.controller.sides import Need, Reach, cuts_of, sides_of
+from strandline.controller.arbitration.arbiter import register_of
+from strandline.controller.arbitration.sides import Need, Reach, cuts_of, sides_of
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId
 

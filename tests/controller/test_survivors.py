@@ -6,7 +6,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.controller.survivors import Standing, SurvivingLog, Survivors, assess
+from strandline.controller.arbitration.survivors import Standing, SurvivingLog, Survivors, assess
 from strandline.model.ids import BrokerId
 from strandline.raft.group.configuration import Configuration
 

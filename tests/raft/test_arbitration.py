@@ -2,7 +2,7 @@
 
 from tests.raft.member import Member, configuration, kinds, of_type, sent, shape
 
-from strandline.controller.arbiter import GroupVoters
+from strandline.controller.arbitration.arbiter import GroupVoters
 from strandline.model.ids import BrokerId, Epoch, Index, first_epoch, grant_of
 from strandline.raft import events
 from strandline.raft.messages import (

@@ -20,7 +20,7 @@ from strandline.broker.fetch.nearest_replica import SentOn
 from strandline.broker.groups.moving import Moving
 from strandline.broker.operations.outages import OutageWatch
 from strandline.config.topic import TopicConfig
-from strandline.controller.arbiter import GroupVoters
+from strandline.controller.arbitration.arbiter import GroupVoters
 from strandline.controller.balancer.health import Condition
 from strandline.controller.commands import ReportVoters, RequestVoters
 from strandline.controller.decide import declared_losses, grants

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from strandline.controller.arbiter import GroupVoters
+from strandline.controller.arbitration.arbiter import GroupVoters
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset, first_epoch
 from strandline.simulation.invariants.checker import Checker
 from strandline.simulation.invariants.facts import LeaderElected, MarksMoved

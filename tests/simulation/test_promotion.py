@@ -15,7 +15,7 @@ from tests.simulation.test_acting import FAULTS, FIVE, on_five_brokers
 
 from strandline.broker.groups import arbitration, blocked_grants, moving, voter_reconciliation
 from strandline.broker.groups.moving import Moving
-from strandline.controller.promotion import Bounds
+from strandline.controller.arbitration.promotion import Bounds
 from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.placement.policy.document import Promotion

@@ -25,7 +25,7 @@ def describe_rates(rates: "Iterable[CopyRate]") -> Json:
 
 def rate_lines(rates: "Iterable[CopyRate]") -> list[str]:
     """For people: a line for each budget."""
-    from strandline.controller.shares import ALL, CROSS_REGION
+    from strandline.controller.placing.copy_shares import ALL, CROSS_REGION
 
     words = {ALL: "", CROSS_REGION: " between regions"}
     lines = []

@@ -22,7 +22,7 @@ from strandline.client.reassignments import moving_partitions
 from strandline.client.topology import Topology, describe_topology
 from strandline.config.effective import ConfigSource
 from strandline.config.topic import TOPIC_KEYS_BY_NAME
-from strandline.controller.policies import CLUSTER_POLICY_KEYS, TOPIC_POLICY_KEYS, policy_of
+from strandline.controller.placing.policies import CLUSTER_POLICY_KEYS, TOPIC_POLICY_KEYS, policy_of
 from strandline.model.cluster import Labels
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.placement.explain.topics import PartitionState

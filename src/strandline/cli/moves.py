@@ -22,7 +22,8 @@ from strandline.config.effective import ConfigSource
 from strandline.controller.balancer.health import SETTLE_MS, Condition
 from strandline.controller.balancer.preview import Preview, Step, preview
 from strandline.controller.balancer.round import Settings
-from strandline.controller.policies import POLICY
+from strandline.controller.placing.copy_shares import ALL, TO_BROKER
+from strandline.controller.placing.policies import POLICY
 from strandline.controller.records import (
     Assignment,
     BrokerRegistered,
@@ -30,7 +31,6 @@ from strandline.controller.records import (
     ReassignmentSet,
     TopicCreated,
 )
-from strandline.controller.shares import ALL, TO_BROKER
 from strandline.controller.state import ControllerState
 from strandline.model.cluster import Address
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId

@@ -29,7 +29,11 @@ def notes_on_changes(client: "Client", changes: Mapping[str, str | None]) -> lis
     not tell its labels."""
     from strandline.base.errors import StrandlineError
     from strandline.client.topology import describe_brokers
-    from strandline.controller.policies import CLUSTER_POLICY_KEYS, TOPIC_POLICY_KEYS, policy_of
+    from strandline.controller.placing.policies import (
+        CLUSTER_POLICY_KEYS,
+        TOPIC_POLICY_KEYS,
+        policy_of,
+    )
     from strandline.placement.policy.unknown import unknown_values
 
     given = {key: value for key, value in changes.items() if value}

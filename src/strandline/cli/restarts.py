@@ -15,7 +15,7 @@ from strandline.client.cluster import Client
 from strandline.client.configs import SEEDS, describe_controller_configs
 from strandline.client.lives import describe_lives
 from strandline.config.addresses import parse_seed
-from strandline.controller.life import CONTROLLER
+from strandline.controller.placing.broker_removal import CONTROLLER
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.placement.survival.replicas import Quorum
 from strandline.placement.survival.restarts import (

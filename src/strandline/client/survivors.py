@@ -15,7 +15,7 @@ from strandline.client.errors import ClientError, refusal
 from strandline.client.observers import Observed, describe_observers
 from strandline.client.side_by_side import look_at_each
 from strandline.client.topology import describe_brokers
-from strandline.controller.survivors import SurvivingLog, Survivors, assess
+from strandline.controller.arbitration.survivors import SurvivingLog, Survivors, assess
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_replica_logs import (

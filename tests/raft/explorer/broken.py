@@ -13,7 +13,7 @@ from tests.raft.explorer.replicas import View
 from tests.raft.explorer.scope import Scope
 from tests.raft.explorer.space import Space
 
-from strandline.controller.arbiter import GroupVoters
+from strandline.controller.arbitration.arbiter import GroupVoters
 from strandline.model.ids import BrokerId, Epoch
 from strandline.raft import messages
 from strandline.raft.election import election

@@ -23,8 +23,8 @@ from tests.raft.explorer.replicas import Replica
 from tests.raft.explorer.scope import DECLARES, LATE, Kind, Scope
 from tests.raft.explorer.space import ARBITER, Space, State, Step, What, _less
 
-from strandline.controller.arbiter import GroupVoters
-from strandline.controller.survivors import Standing, SurvivingLog, assess
+from strandline.controller.arbitration.arbiter import GroupVoters
+from strandline.controller.arbitration.survivors import Standing, SurvivingLog, assess
 from strandline.model.ids import BrokerId, Epoch, Index, first_epoch
 from strandline.raft import messages
 

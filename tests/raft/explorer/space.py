@@ -38,7 +38,7 @@ from tests.raft.explorer.scope import (
     Scope,
 )
 
-from strandline.controller.arbiter import GroupVoters
+from strandline.controller.arbitration.arbiter import GroupVoters
 from strandline.model.ids import BrokerId, Epoch, grant_of
 from strandline.raft import messages
 from strandline.raft.group.configuration import Configuration, floor_of

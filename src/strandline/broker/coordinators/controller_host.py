@@ -33,8 +33,8 @@ from strandline.controller.commands import (
     decode_command,
     encode,
 )
-from strandline.controller.life import question_of
 from strandline.controller.machine import decide
+from strandline.controller.placing.broker_removal import question_of
 from strandline.controller.records import Record, decode_record, encode_record
 from strandline.controller.state import ControllerState
 from strandline.model.cluster import Cluster

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from strandline.config.topic import TopicConfig
-from strandline.controller.policies import derived_defaults
+from strandline.controller.placing.policies import derived_defaults
 from strandline.model.cluster import Cluster, Topic
 
 

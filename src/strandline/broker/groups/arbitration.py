@@ -39,8 +39,8 @@ from strandline.base.errors import ApiError
 from strandline.broker.context import Services
 from strandline.broker.operations.single_flight import Errand
 from strandline.broker.operations.ticker import Ticker
+from strandline.controller.arbitration.sides import Need, Reach, cuts_of
 from strandline.controller.commands import BeginGrant, Command, Refused, SeatLeader
-from strandline.controller.sides import Need, Reach, cuts_of
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId, first_epoch
 from strandline.network.calls import CallError

@@ -38,9 +38,9 @@ from strandline.broker.groups.promised_write_quorums import Floors
 from strandline.broker.groups.voter_reconciliation import Acting, Choice, Health, Lag, StandIns
 from strandline.broker.leadership.leader_ranks import LeaderRanks
 from strandline.config.topic import TopicConfig
+from strandline.controller.arbitration.promotion import Bounds, Code, Verdict
 from strandline.controller.commands import Command, Refused, ReportVoters, RequestVoters
 from strandline.controller.outages.domains import is_region
-from strandline.controller.promotion import Bounds, Code, Verdict
 from strandline.controller.records import (
     ReassignmentSet,
     Record,

@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from strandline.base.clock import Clock
-from strandline.controller.promotion import (
+from strandline.controller.arbitration.promotion import (
     HANDOVER_RETRY_MS,
     Bounds,
     Code,

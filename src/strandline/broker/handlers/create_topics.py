@@ -9,7 +9,7 @@ from strandline.broker.context import RequestContext, Services
 from strandline.broker.coordinators.applied_waiters import make_partitions
 from strandline.config.effective import topic_values
 from strandline.controller.commands import CreateTopics, NewTopic, Refused, TopicResult
-from strandline.controller.policies import derived_defaults
+from strandline.controller.placing.policies import derived_defaults
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.create_topics import (

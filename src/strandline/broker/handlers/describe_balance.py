@@ -13,7 +13,7 @@ from strandline.config.broker_life import BrokerLife
 from strandline.controller.balancer.relief import said
 from strandline.controller.balancer.stalls import stalls
 from strandline.controller.decision import leaving_of
-from strandline.controller.shares import WHOLE
+from strandline.controller.placing.copy_shares import WHOLE
 from strandline.model.cluster import Cluster, Partition
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_balance import (

@@ -14,7 +14,7 @@ from strandline.config.effective import (
     topic_values,
 )
 from strandline.controller.commands import ResourceType
-from strandline.controller.policies import derived_defaults
+from strandline.controller.placing.policies import derived_defaults
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -13,7 +13,11 @@ Source: decisions 0012, 0014 and 0025."""
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from strandline.controller.policies import CLUSTER_POLICY_KEYS, TOPIC_POLICY_KEYS, policy_in_force
+from strandline.controller.placing.policies import (
+    CLUSTER_POLICY_KEYS,
+    TOPIC_POLICY_KEYS,
+    policy_in_force,
+)
 from strandline.model.cluster import Cluster, Labels, Partition, Topic
 from strandline.model.ids import BrokerId
 from strandline.placement.constraints.selectors import refused_by

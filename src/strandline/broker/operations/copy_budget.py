@@ -22,13 +22,7 @@ from strandline.broker.operations.ticker import Ticker
 from strandline.config.broker_life import SENT_RATE, TAKEN_RATE, BrokerLife
 from strandline.config.cluster import ClusterConfig
 from strandline.config.keys import LONG_MAX
-from strandline.controller.records import (
-    BrokerRegistered,
-    BrokerUnregistered,
-    ConfigsChanged,
-    Record,
-)
-from strandline.controller.shares import (
+from strandline.controller.placing.copy_shares import (
     ALL,
     CROSS_REGION,
     TO_BROKER,
@@ -37,6 +31,12 @@ from strandline.controller.shares import (
     Claim,
     Granted,
     Shares,
+)
+from strandline.controller.records import (
+    BrokerRegistered,
+    BrokerUnregistered,
+    ConfigsChanged,
+    Record,
 )
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.network.calls import CallError

@@ -73,7 +73,7 @@ def _silent(
 ) -> "list[BrokerId]":
     """Who holds the log and does not answer, nor is heard; nobody where others have lost it."""
     from strandline.base.errors import OperatorError
-    from strandline.controller.survivors import Standing
+    from strandline.controller.arbitration.survivors import Standing
 
     silent = found.silent
     if not found.answers:

@@ -15,7 +15,7 @@ from strandline.cli.output import Table, ids, print_line, print_table, show
 if TYPE_CHECKING:
     from strandline.client.cluster import Client
     from strandline.client.survivors import ReplicaLogs
-    from strandline.controller.survivors import Survivors
+    from strandline.controller.arbitration.survivors import Survivors
     from strandline.model.ids import BrokerId
     from strandline.protocol.messages.describe_replica_logs import DescribeReplicaLogsResponse
 
@@ -33,7 +33,7 @@ def survivors(
     voters are lost; changes nothing."""
     from strandline.client.no_controller import why_no_controller
     from strandline.client.survivors import ask_replica_logs
-    from strandline.controller.survivors import Standing
+    from strandline.controller.arbitration.survivors import Standing
 
     with open_client(bootstrap, timeout) as client:
         found = ask_replica_logs(client, topic, partition)
@@ -62,7 +62,7 @@ def voters_may_leave(client: "Client", topic: str) -> bool:
 
 def tell(which: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool) -> list[str]:
     """What it means, and what to do, in lines. `which`: the topic and the number, as typed."""
-    from strandline.controller.survivors import Standing
+    from strandline.controller.arbitration.survivors import Standing
 
     match judged.standing:
         case Standing.LED:
@@ -212,7 +212,7 @@ def print_logs(topic: str, partition: int, found: "ReplicaLogs") -> None:
 def _describe(
     topic: str, partition: int, found: "ReplicaLogs", judged: "Survivors", lines: list[str]
 ) -> Json:
-    from strandline.controller.survivors import Standing
+    from strandline.controller.arbitration.survivors import Standing
 
     is_at_risk = judged.standing in (Standing.SHORT, Standing.NOBODY)
     return {

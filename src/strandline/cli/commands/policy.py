@@ -219,7 +219,7 @@ def _new_topic(
     from uuid import uuid4
 
     from strandline.client.admin import USE_DEFAULT, NewTopic
-    from strandline.controller.policies import MIN_INSYNC, POLICY
+    from strandline.controller.placing.policies import MIN_INSYNC, POLICY
     from strandline.placement.policy.text import encode_policy
 
     least = ((MIN_INSYNC, str(min_insync)),) if min_insync else ()

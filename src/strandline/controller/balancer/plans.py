@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from strandline.base.errors import ApiError
 from strandline.config.topic import TOPIC_KEYS_BY_NAME, TopicConfig
-from strandline.controller.policies import (
+from strandline.controller.placing.policies import (
     CLUSTER_POLICY_KEYS,
     MIN_INSYNC,
     TOPIC_POLICY_KEYS,

@@ -26,10 +26,10 @@ from strandline.controller.commands import (
     ResourceType,
 )
 from strandline.controller.decision import Decision, Facts, refuse
-from strandline.controller.life import LifeChecks
 from strandline.controller.names import check_topic_name
-from strandline.controller.policies import canonical_policy
-from strandline.controller.policy_changes import PolicyChecks
+from strandline.controller.placing.broker_removal import LifeChecks
+from strandline.controller.placing.policies import canonical_policy
+from strandline.controller.placing.policy_changes import PolicyChecks
 from strandline.controller.records import ConfigsChanged, Record, Scope
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error

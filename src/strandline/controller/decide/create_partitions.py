@@ -5,7 +5,6 @@ Source: Kafka's CreatePartitions (KIP-195)."""
 from collections import Counter
 
 from strandline.base.errors import ApiError
-from strandline.controller.assignments import check_manual, check_partition_count, choose
 from strandline.controller.commands import (
     CreatePartitions,
     MorePartitions,
@@ -13,9 +12,10 @@ from strandline.controller.commands import (
     TopicResults,
 )
 from strandline.controller.decision import Decision, Draft, Facts, refuse
-from strandline.controller.given import check_given
 from strandline.controller.names import is_internal
-from strandline.controller.policies import choose_by_policy, policy_of
+from strandline.controller.placing.assignments import check_manual, check_partition_count, choose
+from strandline.controller.placing.chosen_replicas import check_given
+from strandline.controller.placing.policies import choose_by_policy, policy_of
 from strandline.controller.records import PartitionsAdded
 from strandline.model.cluster import Roles, Topic
 from strandline.protocol.errors import Error

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from strandline.base.errors import ApiError
 from strandline.config.topic import validate_topic_config
-from strandline.controller.assignments import check_manual, check_partition_count, choose
 from strandline.controller.commands import (
     USE_DEFAULT,
     CreateTopics,
@@ -16,9 +15,10 @@ from strandline.controller.commands import (
     TopicResults,
 )
 from strandline.controller.decision import Decision, Draft, Facts, refuse
-from strandline.controller.given import check_given
 from strandline.controller.names import check_topic_name, is_internal
-from strandline.controller.policies import (
+from strandline.controller.placing.assignments import check_manual, check_partition_count, choose
+from strandline.controller.placing.chosen_replicas import check_given
+from strandline.controller.placing.policies import (
     canonical_policy,
     choose_by_policy,
     policy_of,

@@ -26,14 +26,20 @@ Source: decisions 0026 and 0027; `controller.survivors`."""
 from collections.abc import Collection, Sequence
 
 from strandline.config.topic import TopicConfig
-from strandline.controller.arbiter import register_of
+from strandline.controller.arbitration.arbiter import register_of
+from strandline.controller.arbitration.sides import Reach, cuts_of, sides_of
+from strandline.controller.arbitration.survivors import (
+    Standing,
+    SurvivingLog,
+    Survivors,
+    assess,
+    has_all_of,
+)
 from strandline.controller.commands import DeclareLost, LossDeclared, ShownLog
 from strandline.controller.decide.voters import find_group, next_grant
 from strandline.controller.decision import Decision, Facts, refuse
-from strandline.controller.policies import SHRINK, derived_defaults
+from strandline.controller.placing.policies import SHRINK, derived_defaults
 from strandline.controller.records import ReplicasDeclaredLost
-from strandline.controller.sides import Reach, cuts_of, sides_of
-from strandline.controller.survivors import Standing, SurvivingLog, Survivors, assess, has_all_of
 from strandline.model.cluster import Loss, LostReplica, Partition
 from strandline.model.ids import BrokerId, Epoch, Index
 from strandline.protocol.errors import Error

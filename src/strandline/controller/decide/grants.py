@@ -13,7 +13,7 @@ Source: design section 6, rules R3 and R4; decisions 0016, 0020 and 0038."""
 
 from collections.abc import Collection
 
-from strandline.controller.arbiter import register_of
+from strandline.controller.arbitration.arbiter import register_of
 from strandline.controller.commands import BeginGrant, SeatLeader, VotersNoted
 from strandline.controller.decide.voters import find_group, next_grant
 from strandline.controller.decision import Decision, Facts, maintained_of, refuse

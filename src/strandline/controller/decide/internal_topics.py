@@ -12,7 +12,7 @@ from strandline.controller.commands import (
 from strandline.controller.decide.create_topics import add_topic
 from strandline.controller.decision import Decision, Draft, Facts, refuse
 from strandline.controller.names import is_internal
-from strandline.controller.policies import policy_of
+from strandline.controller.placing.policies import policy_of
 from strandline.placement.policy.confluent import CONFIG as CONSTRAINTS
 from strandline.protocol.errors import Error
 

@@ -12,7 +12,7 @@ import msgspec
 from strandline.base.errors import OperatorError
 from strandline.controller.commands import AlterLabels, LabelsAltered
 from strandline.controller.decision import Decision, Facts, refuse
-from strandline.controller.label_changes import LabelChecks
+from strandline.controller.placing.label_changes import LabelChecks
 from strandline.controller.records import Record
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId

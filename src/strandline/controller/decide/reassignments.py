@@ -7,7 +7,6 @@ Source: Kafka's AlterPartitionReassignments (KIP-455, KIP-860); decisions 0009 a
 from collections import Counter
 
 from strandline.base.errors import ApiError
-from strandline.controller.assignments import check_replicas
 from strandline.controller.commands import (
     AlterReassignments,
     PartitionResult,
@@ -15,6 +14,7 @@ from strandline.controller.commands import (
     WantedReplicas,
 )
 from strandline.controller.decision import Decision, Facts, refuse
+from strandline.controller.placing.assignments import check_replicas
 from strandline.controller.records import ReassignmentSet
 from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId

@@ -14,7 +14,7 @@ Source: design section 6, rules R2, R3 and R6; decisions 0009, 0020, 0025 and 00
 
 from msgspec import UNSET
 
-from strandline.controller.arbiter import register_of
+from strandline.controller.arbitration.arbiter import register_of
 from strandline.controller.commands import ReportVoters, RequestVoters, VotersNoted
 from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.records import VotersGranted, VotersStable

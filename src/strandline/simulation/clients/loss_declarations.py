@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from strandline.client.survivors import ReplicaLogs
-from strandline.controller.survivors import Standing
+from strandline.controller.arbitration.survivors import Standing
 from strandline.model.ids import BrokerId, Offset
 from strandline.protocol.messages.declare_lost import DeclareLostRequest, DeclareLostResponse
 from strandline.protocol.messages.describe_replica_logs import (

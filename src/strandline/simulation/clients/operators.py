@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from strandline.config.broker_life import DECOMMISSION, MAINTENANCE, NO_END
 from strandline.config.keys import format_value
 from strandline.controller.commands import ConfigOperation, ResourceType
-from strandline.controller.policies import SHRINK
+from strandline.controller.placing.policies import SHRINK
 from strandline.model.cluster import Cluster
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.alter_broker_labels import (

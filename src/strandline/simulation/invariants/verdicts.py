@@ -12,8 +12,8 @@ import random
 from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
+from strandline.controller.arbitration.promotion import Bounds
 from strandline.controller.decision import leaving_of, maintained_of
-from strandline.controller.promotion import Bounds
 from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.network.outgoing import UNACKNOWLEDGED_MAX_MS
 from strandline.simulation.clients.group_consumers import SESSION_TIMEOUT_MS

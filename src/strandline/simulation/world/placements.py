@@ -13,7 +13,7 @@ from typing import NamedTuple
 from strandline.base.errors import ApiError
 from strandline.config.cluster import ClusterConfig
 from strandline.config.topic import TopicConfig
-from strandline.controller.policies import policy_of
+from strandline.controller.placing.policies import policy_of
 from strandline.model.cluster import Cluster, Labels, Partition, Roles
 from strandline.model.ids import BrokerId, GroupId
 from strandline.placement.solver.judge import judge, seated

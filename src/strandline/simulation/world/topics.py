@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from strandline.controller.policies import SHRINK
+from strandline.controller.placing.policies import SHRINK
 from strandline.model.ids import BrokerId
 from strandline.placement.policy.document import Policy, Role, Rule, Selector
 from strandline.placement.policy.text import encode_policy

@@ -5,7 +5,7 @@ Source: docs/decisions/0010-the-balancer.md ("Budget")."""
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.controller.shares import HELD_MS, VALID_MS, WHOLE, Shares
+from strandline.controller.placing.copy_shares import HELD_MS, VALID_MS, WHOLE, Shares
 from strandline.model.ids import BrokerId
 
 CLAIM_INTERVAL_MS = 500

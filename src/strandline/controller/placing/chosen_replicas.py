@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from strandline.config.topic import TopicConfig
 from strandline.controller.balancer.plans import Ask, Plans, Wanted
 from strandline.controller.decision import Facts, refuse
-from strandline.controller.policies import PARTITIONS_BY_POLICY_MAX, Said
+from strandline.controller.placing.policies import PARTITIONS_BY_POLICY_MAX, Said
 from strandline.model.cluster import Roles
 from strandline.placement.explain.topics import faults_of, placement_of
 from strandline.placement.solver.judge import judge, seated

@@ -17,7 +17,7 @@ from strandline.controller.balancer.plans import Ask, Plans, Wanted
 from strandline.controller.commands import TopicMoves
 from strandline.controller.decision import Draft, Facts
 from strandline.controller.listing import listed
-from strandline.controller.policies import candidates_of
+from strandline.controller.placing.policies import candidates_of
 from strandline.model.cluster import Labels, Partition, Topic
 from strandline.model.ids import BrokerId
 from strandline.placement.solver.refusal import Refusal

@@ -18,8 +18,8 @@ import msgspec
 
 from strandline.base.errors import ApiError, OperatorError
 from strandline.config.topic import TOPIC_KEYS_BY_NAME, TopicConfig
-from strandline.controller.assignments import full_disks
 from strandline.controller.decision import Draft, Facts, refuse
+from strandline.controller.placing.assignments import full_disks
 from strandline.model.cluster import Roles
 from strandline.model.ids import BrokerId
 from strandline.placement.policy.confluent import CONFIG as CONSTRAINTS

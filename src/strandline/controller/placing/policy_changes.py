@@ -14,7 +14,7 @@ from strandline.base.errors import ApiError
 from strandline.config.topic import TopicConfig
 from strandline.controller.decision import Draft, Facts, refuse
 from strandline.controller.listing import listed
-from strandline.controller.policies import (
+from strandline.controller.placing.policies import (
     CLUSTER_POLICY_KEYS,
     MIN_INSYNC,
     OFFSETS_CONSTRAINTS,

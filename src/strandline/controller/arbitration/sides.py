@@ -19,7 +19,7 @@ Source: decision 0020, "Cut off from each other"."""
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from strandline.controller.arbiter import register_of
+from strandline.controller.arbitration.arbiter import register_of
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId
 

@@ -26,9 +26,9 @@ from strandline.controller.commands import (
     RuleDomain,
 )
 from strandline.controller.decision import Facts, refuse
-from strandline.controller.policy_changes import PolicyChecks, refusal_of
+from strandline.controller.placing.policy_changes import PolicyChecks, refusal_of
+from strandline.controller.placing.space import require_room
 from strandline.controller.reports import Question
-from strandline.controller.space import require_room
 from strandline.model.cluster import Ruling, Topic
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.placement.survival.replicas import Quorum

@@ -1,0 +1,11 @@
+"""Which brokers partitions get, and whether policies can be met.
+
+Map:    assignments.py      brokers for new partitions
+        policies.py         brokers by a placement policy
+        chosen_replicas.py  whether replicas chosen by a client keep the policy
+        policy_changes.py   whether a changed policy can be met
+        label_changes.py    what changed labels mean for policies
+        broker_removal.py   whether the cluster can do without a broker
+        space.py            whether the others have room for what a broker holds
+        copy_shares.py      each broker's share of the copy budget
+"""
