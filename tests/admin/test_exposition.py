@@ -20,7 +20,7 @@ from strandline.admin.metric_table import (
     PARTITION_METRICS,
 )
 from strandline.base.errors import StorageError
-from strandline.client.replica_status import PartitionStatus
+from strandline.client.operations.replica_status import PartitionStatus
 from strandline.config.broker import StorageSection
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_replica_status import (

@@ -10,7 +10,7 @@ import pytest
 from tests.broker.moving_world import MovingWorld, moving_world
 from tests.broker.test_outages import shown_status
 
-from strandline.client.zone_rows import CALM
+from strandline.client.operations.zone_rows import CALM
 from strandline.model.ids import BrokerId
 
 PAGE = Path(__file__).parents[2] / "docs/operating/outages.md"

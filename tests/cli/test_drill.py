@@ -21,9 +21,9 @@ from strandline.cli.drill.verdict import NO_OFFSET, Place, Verdict, compare
 from strandline.cli.live_cluster import LiveCluster, LiveTopic
 from strandline.client.admin import GroupListing
 from strandline.client.cluster import Client
-from strandline.client.leadership import LeaderWaiting
-from strandline.client.replica_status import PartitionStatus
-from strandline.client.topology import PlacedBroker, Topology
+from strandline.client.operations.leadership import LeaderWaiting
+from strandline.client.operations.replica_status import PartitionStatus
+from strandline.client.operations.topology import PlacedBroker, Topology
 from strandline.coordinator.partitioning import partition_for
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId

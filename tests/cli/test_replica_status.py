@@ -276,7 +276,7 @@ def test_each_broker_tells_where_its_own_logs_begin(run: Run, holders: Holders) 
 def test_a_request_names_so_many_partitions_and_no_more(
     run: Run, holders: Holders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("strandline.client.replica_status.PARTITIONS_MAX", 2)
+    monkeypatch.setattr("strandline.client.operations.replica_status.PARTITIONS_MAX", 2)
     code, out, _ = run("replica", "status", "--json")
     assert (code, starts(out)) == (0, [[4, 20, 30], [10, 4, 30], [10, 20, 4], [4, 20, 30]])
     assert [asked for broker, asked in holders.asked if broker == 2] == [[1], [0, 2], [3]]

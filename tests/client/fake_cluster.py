@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from strandline.base.disk import Buffer
-from strandline.client.transport import Stream
+from strandline.client.wire.transport import Stream
 from strandline.model.cluster import Address
 from strandline.model.ids import Epoch, Offset
 from strandline.protocol.apis import APIS

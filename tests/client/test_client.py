@@ -15,8 +15,8 @@ from strandline.client.admin import (
     list_offsets,
 )
 from strandline.client.cluster import Client
-from strandline.client.configs import describe_topic_configs
 from strandline.client.errors import CannotConnectError, ClientError, refusal
+from strandline.client.operations.configs import describe_topic_configs
 from strandline.model.cluster import Address
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_groups import (

@@ -8,10 +8,10 @@ from tests.client.fake_cluster import FakeCluster, FakeTransport
 from strandline.base.errors import ApiError
 from strandline.client.admin import NewTopic, create_topic
 from strandline.client.cluster import Client
-from strandline.client.configs import alter_cluster_configs
 from strandline.client.errors import CannotConnectError, ClientError
-from strandline.client.no_controller import tell
-from strandline.client.zones import describe_zones
+from strandline.client.operations.configs import alter_cluster_configs
+from strandline.client.operations.no_controller import tell
+from strandline.client.operations.zones import describe_zones
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_configs import (

@@ -10,10 +10,10 @@ import pytest
 from tests.client.fake_cluster import FakeCluster, FakeTransport
 
 from strandline.client.cluster import Client
-from strandline.client.leadership import describe_leadership
-from strandline.client.survivors import ask_replica_logs
-from strandline.client.topology import describe_topology
-from strandline.client.writers import describe_writers
+from strandline.client.operations.leadership import describe_leadership
+from strandline.client.operations.survivors import ask_replica_logs
+from strandline.client.operations.topology import describe_topology
+from strandline.client.operations.writers import describe_writers
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_leadership import (
     DescribeLeadershipResponse,

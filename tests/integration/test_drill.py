@@ -23,9 +23,9 @@ from strandline.cli.drill import region
 from strandline.cli.exit_codes import INTERRUPTED
 from strandline.client.admin import list_groups
 from strandline.client.cluster import Client
-from strandline.client.isolation import takes_clients
+from strandline.client.operations.isolation import takes_clients
+from strandline.client.operations.replica_status import replica_status
 from strandline.client.producer import Producer
-from strandline.client.replica_status import replica_status
 from strandline.config.addresses import parse_bootstrap
 from strandline.model.cluster import Address
 

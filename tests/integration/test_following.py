@@ -19,7 +19,7 @@ from tests.integration.placed_load import expect_read
 
 from strandline.client.cluster import Client
 from strandline.client.producer import Producer
-from strandline.client.transport import Stream, TcpStream, TcpTransport
+from strandline.client.wire.transport import Stream, TcpStream, TcpTransport
 from strandline.config.addresses import parse_bootstrap
 from strandline.model.cluster import Address
 

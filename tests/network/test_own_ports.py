@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from strandline.base.network import Lane
-from strandline.client.transport import TcpTransport
+from strandline.client.wire.transport import TcpTransport
 from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId
 from strandline.network.outgoing import Outgoing

@@ -23,7 +23,7 @@ from strandline.admin.last_page import LastPage
 from strandline.admin.pace import Pace
 from strandline.base.json_value import Json
 from strandline.broker.broker import Broker
-from strandline.client import zones
+from strandline.client.operations import zones
 
 JSON = "application/json"
 PART_BYTES = 64 * 1024

@@ -21,7 +21,7 @@ from strandline.broker.fetch.partitions import has_given_up, is_alive, present_l
 from strandline.broker.handlers.describe_replica_status import describe as describe_replicas
 from strandline.broker.handlers.describe_zones import describe as describe_outages
 from strandline.broker.handlers.metadata import offline_replicas
-from strandline.client import replica_status
+from strandline.client.operations import replica_status
 from strandline.controller.names import is_internal
 from strandline.controller.outages.happenings import Kind
 from strandline.model.cluster import Partition, Topic

@@ -59,7 +59,7 @@ def foretell(client: "Client", cluster: "LiveCluster") -> dict[str, Foretold]:
 
 def controller_voters(client: "Client", cluster: "LiveCluster") -> "tuple[Replica, ...]":
     """Where the controller's voters are; nobody where no broker says."""
-    from strandline.client import configs
+    from strandline.client.operations import configs
     from strandline.placement.survival.replicas import Replica
 
     heard = [one.id for one in cluster.candidates if one.is_heard]
@@ -73,7 +73,7 @@ def regions_of(client: "Client", cluster: "LiveCluster") -> "Regions":
     not, or nobody tells."""
     from strandline.base.errors import StrandlineError
     from strandline.cli.live_cluster import THE_CLUSTER
-    from strandline.client.configs import describe_configs
+    from strandline.client.operations.configs import describe_configs
     from strandline.config.cluster import ClusterConfig
     from strandline.controller.outages.domains import is_region, members
     from strandline.controller.outages.marks import configured, silent_needed

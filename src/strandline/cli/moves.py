@@ -12,11 +12,15 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from strandline.cli.live_cluster import THE_CLUSTER, LiveCluster, LiveTopic, look
-from strandline.client.balance import describe_balance
 from strandline.client.cluster import Client
-from strandline.client.configs import alter_topic_configs, describe_broker_configs, describe_configs
-from strandline.client.log_dirs import log_sizes
-from strandline.client.observers import Observed
+from strandline.client.operations.balance import describe_balance
+from strandline.client.operations.configs import (
+    alter_topic_configs,
+    describe_broker_configs,
+    describe_configs,
+)
+from strandline.client.operations.log_dirs import log_sizes
+from strandline.client.operations.observers import Observed
 from strandline.config.broker_life import DECOMMISSION, MAINTENANCE, SENT_RATE, TAKEN_RATE
 from strandline.config.effective import ConfigSource
 from strandline.controller.balancer.health import SETTLE_MS, Condition

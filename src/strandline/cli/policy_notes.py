@@ -28,7 +28,7 @@ def notes_on_changes(client: "Client", changes: Mapping[str, str | None]) -> lis
     """The same of keys that a cluster has just taken, of topics or for all. Nothing where it does
     not tell its labels."""
     from strandline.base.errors import StrandlineError
-    from strandline.client.topology import describe_brokers
+    from strandline.client.operations.topology import describe_brokers
     from strandline.controller.placing.policies import (
         CLUSTER_POLICY_KEYS,
         TOPIC_POLICY_KEYS,

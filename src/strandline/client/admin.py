@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from strandline.base.errors import ApiError, ProtocolError
 from strandline.client.cluster import LOOK_MS, Client, TopicView
 from strandline.client.errors import CannotConnectError, refusal
-from strandline.client.side_by_side import look_side_by_side
+from strandline.client.wire.side_by_side import look_side_by_side
 from strandline.model.ids import BrokerId
 from strandline.protocol.consumer import decode_assignment
 from strandline.protocol.errors import Error

@@ -15,9 +15,9 @@ from typing import Protocol, TypeVar, cast
 from uuid import UUID
 
 from strandline.base.errors import ApiError, StrandlineError
-from strandline.client.connection import Connection
 from strandline.client.errors import CannotConnectError, ClientError, refusal
-from strandline.client.transport import TcpTransport, Transport
+from strandline.client.wire.connection import Connection
+from strandline.client.wire.transport import TcpTransport, Transport
 from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error, is_retriable
@@ -242,7 +242,7 @@ class Client:
     ) -> T:
         """Run `operation(controller, deadline)` as `attempt` does. Where time is over because too
         few of the controller's voters are left, the ClientError says who is missing."""
-        from strandline.client.no_controller import why_no_controller
+        from strandline.client.operations.no_controller import why_no_controller
 
         try:
             return self.attempt(

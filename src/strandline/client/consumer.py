@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from strandline.client.admin import EARLIEST, list_offsets
 from strandline.client.cluster import PAUSE_FIRST_MS, Client
-from strandline.client.connection import Connection
 from strandline.client.errors import CannotConnectError, ClientError, refusal
+from strandline.client.wire.connection import Connection
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error, is_retriable
 from strandline.protocol.messages.fetch import (

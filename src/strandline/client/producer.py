@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from strandline.base.errors import ApiError
 from strandline.client.cluster import Client
-from strandline.client.connection import Connection
 from strandline.client.errors import CannotConnectError, ClientError, refusal
 from strandline.client.partitioner import partition_for_key
+from strandline.client.wire.connection import Connection
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error, is_retriable
 from strandline.protocol.messages.init_producer_id import (

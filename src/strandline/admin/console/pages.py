@@ -16,7 +16,7 @@ from strandline.admin.http_server import Answer
 from strandline.admin.last_page import LastPage
 from strandline.admin.pace import Pace
 from strandline.broker.broker import Broker
-from strandline.client.zone_rows import CALM, UNLABELLED, heard_lines, is_calm, rows_of
+from strandline.client.operations.zone_rows import CALM, UNLABELLED, heard_lines, is_calm, rows_of
 from strandline.controller.outages.voting import meaning
 
 ROW_COUNT_MAX = 1_000

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.admin.facts import BrokerFacts, PartitionFacts
-from strandline.client.replica_status import lag_of
+from strandline.client.operations.replica_status import lag_of
 from strandline.model.cluster import Partition, Topic
 from strandline.protocol.messages.describe_replica_status import ReplicaStatus
 

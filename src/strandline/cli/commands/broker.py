@@ -14,8 +14,8 @@ from strandline.cli.output import counted, ids, print_line, show
 
 if TYPE_CHECKING:
     from strandline.client.cluster import Client
-    from strandline.client.configs import Changes
-    from strandline.client.lives import Leaving, Lives
+    from strandline.client.operations.broker_removal import Leaving, Lives
+    from strandline.client.operations.configs import Changes
     from strandline.model.ids import BrokerId
 
 app = typer.Typer(
@@ -73,7 +73,7 @@ def unregister(
     as_json: AsJson = False,
 ) -> None:
     """Have the cluster forget a broker that is empty and was stopped for good."""
-    from strandline.client.lives import unregister_broker
+    from strandline.client.operations.broker_removal import unregister_broker
     from strandline.model.ids import BrokerId
 
     with open_client(bootstrap, timeout) as client:
@@ -122,7 +122,7 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """End maintenance: the brokers lead again what they are preferred for."""
-    from strandline.client.lives import describe_lives
+    from strandline.client.operations.broker_removal import describe_lives
     from strandline.config.broker_life import MAINTENANCE
 
     with open_client(bootstrap, timeout) as client:
@@ -144,7 +144,7 @@ def _alter(
     client: "Client", changes: "Changes", *, broker: int | None, domain: str = ""
 ) -> "list[BrokerId]":
     """Change the broker, or all of the upgrade domain; returns who that is."""
-    from strandline.client.configs import alter_broker_configs
+    from strandline.client.operations.configs import alter_broker_configs
 
     brokers = _brokers(client, broker, domain)
     alter_broker_configs(client, brokers, changes)
@@ -154,7 +154,7 @@ def _alter(
 def _brokers(client: "Client", broker: int | None, domain: str) -> "list[BrokerId]":
     """The one broker, or all of the upgrade domain."""
     from strandline.base.errors import OperatorError
-    from strandline.client.topology import describe_topology
+    from strandline.client.operations.topology import describe_topology
     from strandline.model.ids import BrokerId
 
     if (broker is None) != bool(domain):
@@ -176,7 +176,7 @@ def status(
 ) -> None:
     """Show which brokers are being decommissioned, what they still hold and why, and which are in
     maintenance, and what they still lead."""
-    from strandline.client.lives import describe_lives
+    from strandline.client.operations.broker_removal import describe_lives
 
     with open_client(bootstrap, timeout) as client:
         found = describe_lives(client)

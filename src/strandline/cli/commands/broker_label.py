@@ -12,8 +12,8 @@ from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout
 from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
-    from strandline.client.labels import Altered
-    from strandline.client.topology import PlacedBroker
+    from strandline.client.operations.labels import Altered
+    from strandline.client.operations.topology import PlacedBroker
     from strandline.model.ids import BrokerId
 
 BY_FORCE = "if that is how it is, say it with --force"
@@ -48,8 +48,8 @@ def label(
     """Show labels of brokers, or change them while they run; what is then not as its policy wants
     moves. Refused where a policy could be met no more, or would miss a label that it needs."""
     from strandline.base.errors import ApiError, OperatorError
-    from strandline.client.labels import alter_labels
-    from strandline.client.topology import describe_topology
+    from strandline.client.operations.labels import alter_labels
+    from strandline.client.operations.topology import describe_topology
     from strandline.protocol.errors import Error
 
     wanted, named = _changes(changes or []), _ids(brokers)

@@ -15,7 +15,7 @@ from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
     from strandline.cli.live_cluster import LiveCluster, LiveTopic
-    from strandline.client.log_dirs import DiskView
+    from strandline.client.operations.log_dirs import DiskView
     from strandline.model.ids import BrokerId
     from strandline.placement.explain.exposure import Exposure
     from strandline.placement.explain.topics import TopicExplanation
@@ -48,7 +48,7 @@ def explain(
     """Show where brokers are and how far apart, which topics are as their policies want, what they
     survive as placed and now, and what one more loss would stop."""
     from strandline.cli.live_cluster import look
-    from strandline.client.log_dirs import describe_disk
+    from strandline.client.operations.log_dirs import describe_disk
     from strandline.placement.explain.exposure import exposures
     from strandline.placement.explain.topics import explain_topic, placement_of
     from strandline.placement.topology.universe import Universe

@@ -13,7 +13,7 @@ from strandline.cli.output import Table, ids, print_line, print_table, show
 from strandline.placement.explain.amounts import format_bytes
 
 if TYPE_CHECKING:
-    from strandline.client.leadership import LeaderWaiting
+    from strandline.client.operations.leadership import LeaderWaiting
     from strandline.protocol.messages.describe_balance import (
         BalanceMove,
         BalanceWait,
@@ -34,9 +34,9 @@ def balance(
 ) -> None:
     """Show which replicas move by themselves, which wait, and why."""
     from strandline.base.errors import OperatorError
-    from strandline.client.balance import ENABLE, describe_balance
-    from strandline.client.configs import alter_cluster_configs
-    from strandline.client.leadership import describe_leadership
+    from strandline.client.operations.balance import ENABLE, describe_balance
+    from strandline.client.operations.configs import alter_cluster_configs
+    from strandline.client.operations.leadership import describe_leadership
     from strandline.model.ids import BrokerId
 
     if pause and resume:

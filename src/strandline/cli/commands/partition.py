@@ -14,7 +14,7 @@ from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout
 from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
-    from strandline.client.reassignments import MoveView
+    from strandline.client.operations.reassignments import MoveView
 
 app = typer.Typer(
     help="Move replicas of partitions between brokers; see what is left of one; go on with that.",
@@ -41,7 +41,7 @@ def move(
 ) -> None:
     """Move a partition's replicas to other brokers; returns when the move has begun."""
     from strandline.base.errors import OperatorError
-    from strandline.client.reassignments import move_replicas
+    from strandline.client.operations.reassignments import move_replicas
 
     try:
         brokers = [int(one) for one in to.split(",")]
@@ -66,8 +66,8 @@ def moves(
 ) -> None:
     """Show the partitions whose replicas move, how far each added replica is, and how fast they may
     be."""
-    from strandline.client.balance import describe_balance
-    from strandline.client.reassignments import list_moves
+    from strandline.client.operations.balance import describe_balance
+    from strandline.client.operations.reassignments import list_moves
 
     with open_client(bootstrap, timeout) as client:
         found = list_moves(client)
@@ -85,7 +85,7 @@ def cancel(
     as_json: AsJson = False,
 ) -> None:
     """Stop moving a partition's replicas; what cannot be stopped any more is undone."""
-    from strandline.client.reassignments import move_replicas
+    from strandline.client.operations.reassignments import move_replicas
 
     with open_client(bootstrap, timeout) as client:
         move_replicas(client, topic, partition, None)

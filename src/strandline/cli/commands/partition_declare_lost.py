@@ -21,7 +21,7 @@ from strandline.cli.output import ids, print_line, show
 
 if TYPE_CHECKING:
     from strandline.client.cluster import Client
-    from strandline.client.survivors import ReplicaLogs
+    from strandline.client.operations.survivors import ReplicaLogs
     from strandline.model.ids import BrokerId
     from strandline.protocol.messages.declare_lost import DeclareLostResponse
 
@@ -36,9 +36,9 @@ def declare_lost(
 ) -> None:
     """Give up the replicas of brokers that are gone for good, where too few voters are left to hold
     everything: the best log that is left goes on. Stop those brokers' processes before."""
-    from strandline.client.losses import declare_lost as declare
-    from strandline.client.losses import foretell_loss
-    from strandline.client.survivors import ask_replica_logs
+    from strandline.client.operations.losses import declare_lost as declare
+    from strandline.client.operations.losses import foretell_loss
+    from strandline.client.operations.survivors import ask_replica_logs
 
     with open_client(bootstrap, timeout) as client:
         found = ask_replica_logs(client, topic, partition)
@@ -94,7 +94,7 @@ def _tell_electable(client: "Client", topic: str, partition: int, grant: int) ->
     release before."""
     from strandline.base.errors import ApiError
     from strandline.client.errors import ClientError
-    from strandline.client.losses import foretell_loss
+    from strandline.client.operations.losses import foretell_loss
     from strandline.protocol.errors import Error
 
     try:

@@ -14,7 +14,7 @@ from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
     from strandline.client.cluster import Client
-    from strandline.client.survivors import ReplicaLogs
+    from strandline.client.operations.survivors import ReplicaLogs
     from strandline.controller.arbitration.survivors import Survivors
     from strandline.model.ids import BrokerId
     from strandline.protocol.messages.describe_replica_logs import DescribeReplicaLogsResponse
@@ -31,8 +31,8 @@ def survivors(
 ) -> None:
     """Show the logs that are left of a partition and the exact offsets at risk, where most of its
     voters are lost; changes nothing."""
-    from strandline.client.no_controller import why_no_controller
-    from strandline.client.survivors import ask_replica_logs
+    from strandline.client.operations.no_controller import why_no_controller
+    from strandline.client.operations.survivors import ask_replica_logs
     from strandline.controller.arbitration.survivors import Standing
 
     with open_client(bootstrap, timeout) as client:
@@ -54,7 +54,7 @@ def survivors(
 
 def voters_may_leave(client: "Client", topic: str) -> bool:
     """Whether the topic's voters may leave while some are lost."""
-    from strandline.client.configs import describe_configs
+    from strandline.client.operations.configs import describe_configs
 
     configs = describe_configs(client, [topic], [SHRINK])[topic]
     return any(one.name == SHRINK and one.value == "true" for one in configs)

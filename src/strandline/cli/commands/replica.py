@@ -17,7 +17,7 @@ from strandline.cli.output import Table, print_line, print_table, program, show
 if TYPE_CHECKING:
     from typer._click.core import Context
 
-    from strandline.client.replica_status import PartitionStatus
+    from strandline.client.operations.replica_status import PartitionStatus
     from strandline.protocol.messages.describe_replica_status import ReplicaStatus
 
 app = typer.Typer(help="See how far each replica is.", no_args_is_help=True)
@@ -93,7 +93,7 @@ def status(
     """Show each replica as its leader knows it: whether it is in sync, how far it is behind, and
     since when; and where its log begins, as its broker says."""
     from strandline.base.errors import OperatorError
-    from strandline.client.replica_status import ask_log_starts, replica_status, told_of
+    from strandline.client.operations.replica_status import ask_log_starts, replica_status, told_of
 
     numbers = _numbers(partitions)
     with open_client(bootstrap, timeout) as client:
@@ -147,7 +147,7 @@ def _print(
     *,
     verbose: bool,
 ) -> None:
-    from strandline.client.replica_status import lag_of
+    from strandline.client.operations.replica_status import lag_of
 
     rows: list[tuple[str | int, ...]] = []
     for one in found:

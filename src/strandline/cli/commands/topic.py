@@ -27,8 +27,8 @@ from strandline.cli.output import Table, ids, print_line, print_table, show
 if TYPE_CHECKING:
     from strandline.cli.losses import Foretold
     from strandline.client.cluster import Client, TopicView
-    from strandline.client.configs import ConfigView
-    from strandline.client.observers import AllObserved
+    from strandline.client.operations.configs import ConfigView
+    from strandline.client.operations.observers import AllObserved
     from strandline.model.ids import BrokerId
 
 
@@ -65,7 +65,7 @@ def create(
     from strandline.cli.losses import look_at_losses
     from strandline.cli.policy_notes import notes_on_changes
     from strandline.client.admin import USE_DEFAULT, NewTopic, create_topic
-    from strandline.client.observers import describe_observers
+    from strandline.client.operations.observers import describe_observers
 
     configs = parse_pairs(config, option="--config")
     if policy is not None:
@@ -98,7 +98,7 @@ def list_topics(
     as_json: AsJson = False,
 ) -> None:
     """List the topics of the cluster."""
-    from strandline.client.observers import describe_observers
+    from strandline.client.operations.observers import describe_observers
 
     with open_client(bootstrap, timeout) as client:
         found = client.metadata(None).topics
@@ -116,9 +116,9 @@ def describe(
 ) -> None:
     """Show partitions, leaders, replicas, offsets and configuration of topics."""
     from strandline.cli.losses_declared import declared_json, tell_declared
-    from strandline.client.configs import describe_topic_configs
-    from strandline.client.losses import describe_losses
-    from strandline.client.observers import describe_observers
+    from strandline.client.operations.configs import describe_topic_configs
+    from strandline.client.operations.losses import describe_losses
+    from strandline.client.operations.observers import describe_observers
 
     described = []
     with open_client(bootstrap, timeout) as client:
@@ -163,7 +163,7 @@ def alter(
     """Change keys of topics; with another policy their replicas move by themselves."""
     from strandline.base.errors import OperatorError
     from strandline.cli.policy_notes import notes_on_changes, tell_notes
-    from strandline.client.configs import alter_topic_configs
+    from strandline.client.operations.configs import alter_topic_configs
 
     changes = parse_changes(config, unset)
     if policy is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from strandline.cli.live_cluster import LiveCluster, LiveTopic
     from strandline.cli.losses import Foretold
     from strandline.client.cluster import Client
-    from strandline.client.leadership import LeaderWaiting
+    from strandline.client.operations.leadership import LeaderWaiting
     from strandline.model.cluster import Roles
     from strandline.model.ids import BrokerId
     from strandline.placement.explain.explanation import Explanation
@@ -58,7 +58,7 @@ def explain(
     from strandline.cli.losses_declared import declared_json
     from strandline.cli.policy_notes import notes_on
     from strandline.cli.writers import writers_json
-    from strandline.client.losses import describe_losses
+    from strandline.client.operations.losses import describe_losses
     from strandline.placement.explain.topics import explain_topic
 
     table = read_prices(prices)
@@ -110,7 +110,7 @@ def explain(
 
 def _writers(client: "Client", topic: "LiveTopic") -> "list[WrittenPartition]":
     """Who writes most, where leaders follow them."""
-    from strandline.client.writers import describe_writers
+    from strandline.client.operations.writers import describe_writers
 
     if not topic.request.policy.leaders.follow:
         return []
@@ -171,7 +171,7 @@ def _partition(topic: "LiveTopic", index: int) -> "PartitionState":
 
 def _led_elsewhere(client: "Client", cluster: "LiveCluster", name: str) -> "list[LeaderWaiting]":
     """The partitions of a topic whose leaders should be others, as they say."""
-    from strandline.client.leadership import describe_leadership
+    from strandline.client.operations.leadership import describe_leadership
     from strandline.model.ids import NO_BROKER
 
     leaders = sorted(one for one in cluster.led if one != NO_BROKER)

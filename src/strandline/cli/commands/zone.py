@@ -41,7 +41,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show zones and regions, what goes on, and who is heard from where."""
-    from strandline.client.zones import describe_zones, told_of
+    from strandline.client.operations.zones import describe_zones, told_of
 
     with open_client(bootstrap, timeout) as client:
         found = describe_zones(client)
@@ -104,7 +104,7 @@ def _rule(
     *,
     is_sure: bool = True,
 ) -> None:
-    from strandline.client.zones import describe_zones, rule_zone
+    from strandline.client.operations.zones import describe_zones, rule_zone
     from strandline.model.cluster import Ruling
 
     for_ms = _duration_ms(for_)
@@ -130,7 +130,7 @@ def _confirm(zone: "DescribedZone", silent: int) -> None:
     import sys
 
     from strandline.base.errors import OperatorError
-    from strandline.client.zone_rows import level_of
+    from strandline.client.operations.zone_rows import level_of
 
     count = len(zone.brokers)
     if not silent:
@@ -146,7 +146,7 @@ def _confirm(zone: "DescribedZone", silent: int) -> None:
 
 
 def _answer_text(zone: "DescribedZone", answer: "RuleZoneResponse") -> str:
-    from strandline.client.zone_rows import SAID, level_of, time_text
+    from strandline.client.operations.zone_rows import SAID, level_of, time_text
 
     where = f"{level_of(zone)} {zone.name}"
     if not answer.ruling:
@@ -158,7 +158,7 @@ def _answer_text(zone: "DescribedZone", answer: "RuleZoneResponse") -> str:
 def _find(zones: "Sequence[DescribedZone]", name: str, *, is_region: bool) -> "DescribedZone":
     """The zone or region of that name; raises OperatorError."""
     from strandline.base.errors import OperatorError
-    from strandline.client.zone_rows import level_of
+    from strandline.client.operations.zone_rows import level_of
 
     if not name:
         raise OperatorError("an empty name is no zone's; see `strandline zone status`")
@@ -193,7 +193,13 @@ def _duration_ms(text: str) -> int:
 
 
 def _print(found: "DescribeZonesResponse") -> None:
-    from strandline.client.zone_rows import CALM, UNLABELLED, heard_lines, is_calm, rows_of
+    from strandline.client.operations.zone_rows import (
+        CALM,
+        UNLABELLED,
+        heard_lines,
+        is_calm,
+        rows_of,
+    )
 
     if not found.zones:
         print_line(UNLABELLED)

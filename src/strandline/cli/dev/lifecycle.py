@@ -38,7 +38,7 @@ from strandline.cli.dev.processes import (
 )
 from strandline.cli.dev.readiness import NotServingError, Probe, wait_serving
 from strandline.cli.dev.spawner import Spawn, spawn_brokers
-from strandline.client.transport import TcpTransport, Transport
+from strandline.client.wire.transport import TcpTransport, Transport
 from strandline.config.broker import BrokerConfig
 from strandline.config.load import load_broker_config
 from strandline.network.sockets import who_has

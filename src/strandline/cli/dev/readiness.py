@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Sequence
 
 from strandline.base.errors import OperatorError
 from strandline.cli.dev.plan import LOOPBACK, PlannedBroker
-from strandline.client.connection import Connection
 from strandline.client.errors import ClientError
-from strandline.client.transport import Transport
+from strandline.client.wire.connection import Connection
+from strandline.client.wire.transport import Transport
 from strandline.model.cluster import Address
 from strandline.protocol.messages.metadata import MetadataRequest, MetadataResponse
 

@@ -28,10 +28,10 @@ from strandline.cli.live_cluster import look
 from strandline.client.admin import LATEST, NewTopic, create_topic, delete_topic, list_offsets
 from strandline.client.cluster import Client
 from strandline.client.consumer import Consumer
-from strandline.client.isolation import isolate_broker, takes_clients
-from strandline.client.leadership import leader_waits
-from strandline.client.replica_status import replica_status
-from strandline.client.topology import describe_topology
+from strandline.client.operations.isolation import isolate_broker, takes_clients
+from strandline.client.operations.leadership import leader_waits
+from strandline.client.operations.replica_status import replica_status
+from strandline.client.operations.topology import describe_topology
 from strandline.coordinator.partitioning import partition_for
 from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId

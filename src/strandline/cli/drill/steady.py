@@ -8,8 +8,8 @@ Source: docs/decisions/0019-drills.md."""
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from strandline.client.leadership import LeaderWaiting
-from strandline.client.replica_status import Name, PartitionStatus
+from strandline.client.operations.leadership import LeaderWaiting
+from strandline.client.operations.replica_status import Name, PartitionStatus
 from strandline.model.ids import BrokerId
 
 STAYS = ("off", "writers", "maintenance")

@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from strandline.client.survivors import ReplicaLogs
+from strandline.client.operations.survivors import ReplicaLogs
 from strandline.controller.arbitration.survivors import Standing
 from strandline.model.ids import BrokerId, Offset
 from strandline.protocol.messages.declare_lost import DeclareLostRequest, DeclareLostResponse

@@ -6,8 +6,8 @@ Source: docs/decisions/0011-the-life-of-a-broker.md."""
 from collections import Counter
 from dataclasses import dataclass
 
-from strandline.client.balance import describe_balance
 from strandline.client.cluster import Client
+from strandline.client.operations.balance import describe_balance
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_balance import DescribeBalanceResponse
 from strandline.protocol.messages.unregister_broker import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from strandline.base.json_value import Json
 from strandline.client.cluster import Client, ClusterView, PartitionView
 from strandline.client.errors import ClientError
-from strandline.client.side_by_side import look_side_by_side
+from strandline.client.wire.side_by_side import look_side_by_side
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_replica_status import (

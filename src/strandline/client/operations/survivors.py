@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client
 from strandline.client.errors import ClientError, refusal
-from strandline.client.observers import Observed, describe_observers
-from strandline.client.side_by_side import look_at_each
-from strandline.client.topology import describe_brokers
+from strandline.client.operations.observers import Observed, describe_observers
+from strandline.client.operations.topology import describe_brokers
+from strandline.client.wire.side_by_side import look_at_each
 from strandline.controller.arbitration.survivors import SurvivingLog, Survivors, assess
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error

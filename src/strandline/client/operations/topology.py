@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from strandline.client.cluster import Client
 from strandline.client.errors import refusal
-from strandline.client.side_by_side import look_at_each
+from strandline.client.wire.side_by_side import look_at_each
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_topology import (

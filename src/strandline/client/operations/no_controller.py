@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 
 from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client
-from strandline.client.configs import controller_voters
-from strandline.client.side_by_side import look_at_each
+from strandline.client.operations.configs import controller_voters
+from strandline.client.wire.side_by_side import look_at_each
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_topology import (
     DescribeTopologyRequest,

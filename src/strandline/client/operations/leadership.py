@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from strandline.client.cluster import Client
-from strandline.client.side_by_side import look_at_each
+from strandline.client.wire.side_by_side import look_at_each
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_leadership import (
     DescribeLeadershipRequest,

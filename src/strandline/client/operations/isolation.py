@@ -3,8 +3,8 @@
 Source: docs/decisions/0019-drills.md."""
 
 from strandline.client.cluster import Client
-from strandline.client.connection import Connection
 from strandline.client.errors import CannotConnectError, refusal
+from strandline.client.wire.connection import Connection
 from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.isolate_broker import (

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from strandline.base.errors import ProtocolError
 from strandline.client.errors import CannotConnectError, ClientError, NotOfferedError
-from strandline.client.transport import Stream, Transport
+from strandline.client.wire.transport import Stream, Transport
 from strandline.config.addresses import format_address
 from strandline.model.cluster import Address
 from strandline.protocol.apis import APIS, Api

@@ -3,7 +3,7 @@
 Source: decision 0014."""
 
 from strandline.client.cluster import Client, TopicView
-from strandline.client.side_by_side import look_at_each
+from strandline.client.wire.side_by_side import look_at_each
 from strandline.protocol.messages.describe_writers import (
     DescribeWritersRequest,
     DescribeWritersResponse,

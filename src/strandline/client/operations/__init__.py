@@ -1,0 +1,21 @@
+"""One file for each subject that operators ask about.
+
+Map:    no_controller.py   why no controller is found
+        configs.py         configuration keys
+        reassignments.py   replicas that move
+        balance.py         the balancer's moves
+        broker_removal.py  brokers that are drained or decommissioned
+        leadership.py      which broker leads what
+        topology.py        labels and round trips of brokers
+        labels.py          changes of labels
+        zones.py           zones that are down
+        zone_rows.py       the same, in words
+        log_dirs.py        disks of brokers
+        in_sync.py         in-sync replicas
+        observers.py       observers of partitions
+        replica_status.py  how far each replica is
+        survivors.py       what is left of partitions without a leader
+        losses.py          declared losses
+        writers.py         which clients produce most
+        isolation.py       brokers cut off by a drill
+"""

@@ -1,0 +1,6 @@
+"""Connections to brokers.
+
+Map:    transport.py     the seam: sockets and time
+        connection.py    one broker: versions, requests and answers in order
+        side_by_side.py  asks many brokers at the same time
+"""
