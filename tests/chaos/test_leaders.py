@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from chaos.brokers import Brokers, Led
 
-from strandline.cli.logs import LineFormatter
+from strandline.cli.server.logs import LineFormatter
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -18,7 +18,7 @@ from strandline.cli.drill.load import Waits
 from strandline.cli.drill.region import Outcome, PartitionWaits, RegionDrill
 from strandline.cli.drill.steady import Was, missing
 from strandline.cli.drill.verdict import NO_OFFSET, Place, Verdict, compare
-from strandline.cli.live_cluster import LiveCluster, LiveTopic
+from strandline.cli.text.live_cluster import LiveCluster, LiveTopic
 from strandline.client.admin import GroupListing
 from strandline.client.cluster import Client
 from strandline.client.operations.leadership import LeaderWaiting
@@ -333,7 +333,7 @@ def drilled(monkeypatch: pytest.MonkeyPatch) -> list[Outcome]:
     monkeypatch.setattr(region, "describe_topology", lambda _: Topology(brokers, {}))
     monkeypatch.setattr(region, "check_allowed", lambda *_: None)
     monkeypatch.setattr(
-        "strandline.cli.live_cluster.look",
+        "strandline.cli.text.live_cluster.look",
         lambda *_, **__: live(topic("t", 2, state(1, 2, 3)), topic("u", 1, state(2))),
     )
     everybody = frozenset(map(BrokerId, (1, 2, 3)))
@@ -372,7 +372,7 @@ def test_what_goes_on_with_observers_needs_no_force(
 ) -> None:
     one = topic("t", 2, state(2, 3, observers=(5,)), shrinks=True, promotion="under-min-isr")
     other = topic("u", 1, state(2, 3), state(3, 2), shrinks=True)
-    monkeypatch.setattr("strandline.cli.live_cluster.look", lambda *_, **__: live(one, other))
+    monkeypatch.setattr("strandline.cli.text.live_cluster.look", lambda *_, **__: live(one, other))
     code, out, _ = run("drill", "region", "--name", "west", "--yes")
     assert code == 0
     assert "  partitions that go on once voters have left: u (2)" in out.splitlines()
@@ -387,7 +387,7 @@ def test_groups_whose_offsets_can_be_committed_nowhere_are_told(
     run: Run, drilled: list[Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offsets = topic(OFFSETS_TOPIC, 2, state(1, 2, 3), state(2, 3))
-    monkeypatch.setattr("strandline.cli.live_cluster.look", lambda *_, **__: live(offsets))
+    monkeypatch.setattr("strandline.cli.text.live_cluster.look", lambda *_, **__: live(offsets))
     stopped = [partition_for(one, partition_count=2) for one in ("g", "h")].count(1)
     assert stopped == 1
     code, out, _ = run("drill", "region", "--name", "west")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from strandline.base.errors import OperatorError
-from strandline.cli import labels
-from strandline.cli.labels import find_labels, label_mistake, tell_origin
+from strandline.cli.server import labels
+from strandline.cli.server.labels import find_labels, label_mistake, tell_origin
 from strandline.config.broker import BrokerConfig
 from strandline.config.load import load_broker_config
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from strandline.base.errors import OperatorError
-from strandline.cli.logs import LineFormatter, configure_logging
+from strandline.cli.server.logs import LineFormatter, configure_logging
 from strandline.config.load import load_broker_config
 
 CONFIG = '[broker]\nid = 3\ndata_directory = "/d"\n[cluster]\nseeds = ["1@127.0.0.1:1"]\n'

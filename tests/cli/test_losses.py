@@ -12,8 +12,8 @@ from tests.cli.test_explain_commands import FROM_TOPIC, Lines, World, cells, tol
 from tests.placement.test_outcomes import HALVES, THREE, one_of, seeds
 from tests.placement.test_survival import placed
 
-from strandline.cli.live_cluster import LiveTopic
-from strandline.cli.losses import Foretold, tell, tell_losses
+from strandline.cli.text.live_cluster import LiveTopic
+from strandline.cli.text.losses import Foretold, tell, tell_losses
 from strandline.model.ids import BrokerId
 from strandline.placement.explain.outcomes import LINK, Rules, outcomes
 from strandline.placement.explain.topics import PartitionState

@@ -5,7 +5,7 @@ import resource
 
 import pytest
 
-from strandline.cli.open_files import OPEN_FILES_MIN, raise_open_files_limit
+from strandline.cli.server.open_files import OPEN_FILES_MIN, raise_open_files_limit
 
 
 @pytest.fixture

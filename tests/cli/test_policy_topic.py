@@ -10,7 +10,7 @@ from tests.cli.test_explain_commands import REGIONS, Lines, World, cells, told
 from tests.client.fake_cluster import FakeCluster
 
 from strandline.cli.commands import policy
-from strandline.cli.moves import MOVES, RECOVERY, RECOVERY_FAR
+from strandline.cli.text.moves import MOVES, RECOVERY, RECOVERY_FAR
 from strandline.config.broker_life import SENT_RATE, TAKEN_RATE
 from strandline.config.keys import LONG_MAX
 from strandline.protocol.messages.describe_balance import (

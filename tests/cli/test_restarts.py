@@ -5,8 +5,8 @@ Source: docs/decisions/0011-the-life-of-a-broker.md."""
 import pytest
 
 from strandline.base.errors import OperatorError
-from strandline.cli.live_cluster import LiveCluster, LiveTopic
-from strandline.cli.restarts import Restarts, partition_groups
+from strandline.cli.text.live_cluster import LiveCluster, LiveTopic
+from strandline.cli.text.restarts import Restarts, partition_groups
 from strandline.model.ids import BrokerId
 from strandline.placement.explain.topics import PartitionState
 from strandline.placement.policy.document import Policy

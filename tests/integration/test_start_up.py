@@ -14,7 +14,7 @@ import pytest
 from tests.integration.conftest import COMMAND, DevCluster, wait_until
 from tests.integration.ports import free_ports
 
-from strandline.cli.serve import serve_file
+from strandline.cli.server.serve import serve_file
 
 pytestmark = pytest.mark.integration
 

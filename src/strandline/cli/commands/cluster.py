@@ -14,7 +14,7 @@ from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout
 from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
-    from strandline.cli.live_cluster import LiveCluster, LiveTopic
+    from strandline.cli.text.live_cluster import LiveCluster, LiveTopic
     from strandline.client.operations.log_dirs import DiskView
     from strandline.model.ids import BrokerId
     from strandline.placement.explain.exposure import Exposure
@@ -47,7 +47,7 @@ def explain(
 ) -> None:
     """Show where brokers are and how far apart, which topics are as their policies want, what they
     survive as placed and now, and what one more loss would stop."""
-    from strandline.cli.live_cluster import look
+    from strandline.cli.text.live_cluster import look
     from strandline.client.operations.log_dirs import describe_disk
     from strandline.placement.explain.exposure import exposures
     from strandline.placement.explain.topics import explain_topic, placement_of
@@ -78,7 +78,7 @@ def explain(
 
 
 def _json(told: _Told) -> Json:
-    from strandline.cli.explaining import builtins
+    from strandline.cli.text.explaining import builtins
 
     return {
         "cluster_id": told.cluster.cluster_id,
@@ -136,7 +136,7 @@ def _tell(told: _Told) -> None:
 
 
 def _tell_brokers(told: _Told) -> None:
-    from strandline.cli.explaining import state_of, where
+    from strandline.cli.text.explaining import state_of, where
 
     rows = []
     for one in told.cluster.candidates:
@@ -157,7 +157,7 @@ def _tell_brokers(told: _Told) -> None:
 
 
 def _tell_round_trips(cluster: "LiveCluster") -> None:
-    from strandline.cli.explaining import milliseconds
+    from strandline.cli.text.explaining import milliseconds
 
     print_line("")
     rows = [(a, b, milliseconds(ms)) for a, b, ms in cluster.round_trips.regions]
@@ -172,8 +172,8 @@ def _tell_round_trips(cluster: "LiveCluster") -> None:
 
 def _tell_topics(told: _Told) -> None:
     from strandline.cli.commands.topic_explain import replica_counts
-    from strandline.cli.explaining import NOTHING, goals, ranges
-    from strandline.cli.live_cluster import key_of_the_cluster
+    from strandline.cli.text.explaining import NOTHING, goals, ranges
+    from strandline.cli.text.live_cluster import key_of_the_cluster
 
     rows = []
     for topic, one in told.topics:

@@ -30,7 +30,7 @@ def alter(
 ) -> None:
     """Change keys that hold for every broker."""
     from strandline.base.errors import OperatorError
-    from strandline.cli.policy_notes import notes_on_changes, tell_notes
+    from strandline.cli.text.policy_notes import notes_on_changes, tell_notes
     from strandline.client.operations.configs import alter_cluster_configs
 
     changes = parse_changes(config, unset)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.base.json_value import Json
-from strandline.cli.copy_rates import describe_rates, rate_lines
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Table, ids, print_line, print_table, show
+from strandline.cli.text.copy_rates import describe_rates, rate_lines
 from strandline.placement.explain.amounts import format_bytes
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout
 from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
-    from strandline.cli.restarts import Restarts
+    from strandline.cli.text.restarts import Restarts
     from strandline.placement.survival.restarts import QuorumGroup, Unit
 
 app = typer.Typer(
@@ -27,7 +27,7 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show which upgrade domains, or brokers, may be restarted together, and in which order."""
-    from strandline.cli.restarts import look_at_restarts
+    from strandline.cli.text.restarts import look_at_restarts
 
     with open_client(bootstrap, timeout) as client:
         found = look_at_restarts(client)
@@ -50,7 +50,7 @@ def next_(
     as_json: AsJson = False,
 ) -> None:
     """Show what may be restarted now, with who is down or behind; for the rest, why not."""
-    from strandline.cli.restarts import look_at_restarts
+    from strandline.cli.text.restarts import look_at_restarts
 
     with open_client(bootstrap, timeout) as client:
         found = look_at_restarts(client)

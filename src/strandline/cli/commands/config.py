@@ -22,9 +22,9 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Say everything that is wrong with a broker's file; the environment counts too."""
-    from strandline.cli.broker_file import read_file
     from strandline.cli.exit_codes import ERROR
-    from strandline.cli.labels import configured_labels, label_mistake, tell_origin
+    from strandline.cli.server.broker_file import read_file
+    from strandline.cli.server.labels import configured_labels, label_mistake, tell_origin
     from strandline.config.load import Mistake, read_broker_config
     from strandline.placement.topology.labels import merge_labels
 

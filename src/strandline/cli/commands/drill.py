@@ -81,7 +81,7 @@ def region(
     from strandline.cli.drill.groups import forecast_groups
     from strandline.cli.drill.region import RegionDrill, Settings, brokers_of, check_allowed
     from strandline.cli.exit_codes import ERROR
-    from strandline.cli.live_cluster import look
+    from strandline.cli.text.live_cluster import look
 
     settings = Settings(name, duration * 1000, partitions, int(steady_timeout * 1000))
     with open_client(bootstrap, timeout) as client:

@@ -14,7 +14,7 @@ from strandline.cli.options import AsJson
 from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
-    from strandline.cli.stopped_broker import LogDirectory, StoppedBroker
+    from strandline.cli.server.stopped_broker import LogDirectory, StoppedBroker
     from strandline.storage.log.segment import Segment
     from strandline.storage.recovery.survey import LogSurvey, SurveyedSegment
     from strandline.storage.recovery.verification import Finding, Verified
@@ -42,7 +42,7 @@ def inspect(
 ) -> None:
     """Show what the logs in a directory hold. The broker must be stopped; nothing is changed."""
     from strandline.base.errors import StorageError
-    from strandline.cli.stopped_broker import open_stopped
+    from strandline.cli.server.stopped_broker import open_stopped
     from strandline.storage.recovery.survey import survey_log
     from strandline.storage.recovery.verification import verify_journal
 
@@ -75,7 +75,7 @@ def verify(directory: Directory, as_json: AsJson = False) -> None:
     it was, exit code 1. `torn`: a tail that was never durable, which the next start cuts. `stale`:
     a file beside the log that the next start makes anew."""
     from strandline.base.errors import OperatorError
-    from strandline.cli.stopped_broker import open_stopped
+    from strandline.cli.server.stopped_broker import open_stopped
     from strandline.storage.recovery.verification import FindingKind
 
     with open_stopped(str(directory)) as broker:

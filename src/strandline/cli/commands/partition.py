@@ -9,9 +9,9 @@ import typer
 
 from strandline.base.json_value import Json
 from strandline.cli.commands import partition_declare_lost, partition_survivors
-from strandline.cli.copy_rates import describe_rates, rate_lines
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Table, ids, print_line, print_table, show
+from strandline.cli.text.copy_rates import describe_rates, rate_lines
 
 if TYPE_CHECKING:
     from strandline.client.operations.reassignments import MoveView

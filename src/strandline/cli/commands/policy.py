@@ -114,7 +114,7 @@ def test(
     write waits for, what crosses regions; or why it cannot be placed, and what could be. With
     --topic: what would move, and change nothing."""
     from strandline.base.errors import OperatorError
-    from strandline.cli.explaining import builtins, check_prices, read_prices
+    from strandline.cli.text.explaining import builtins, check_prices, read_prices
     from strandline.placement.explain.explanation import explain
 
     wanted = _read(policy)
@@ -153,7 +153,7 @@ def _placed(
     nowhere."""
     import random
 
-    from strandline.cli.policy_notes import notes_on
+    from strandline.cli.text.policy_notes import notes_on
     from strandline.placement.solver.refusal import Refusal
     from strandline.placement.solver.solve import solve
 
@@ -166,7 +166,7 @@ def _placed(
 
 def _refuse(file: Path, found: "Refusal", notes: list[str], *, as_json: bool) -> NoReturn:
     """End with why, line by line, on standard error; for programs all of it on standard output."""
-    from strandline.cli.explaining import builtins
+    from strandline.cli.text.explaining import builtins
 
     told = [*found.lines(), *notes]
     print_error(f"{file}: {told[0]}", () if as_json else told[1:])
@@ -176,7 +176,7 @@ def _refuse(file: Path, found: "Refusal", notes: list[str], *, as_json: bool) ->
 
 
 def _read(file: Path) -> "Policy":
-    from strandline.cli.broker_file import read_file
+    from strandline.cli.server.broker_file import read_file
     from strandline.placement.policy.confluent import decode_either
 
     return decode_either(read_file(file), source=str(file))
@@ -192,7 +192,7 @@ def _roles(found: "Solution") -> "list[tuple[BrokerId, Role]]":
 def _described(
     file: Path, policy: "Policy", replicas: int | None, min_insync: int | None
 ) -> "tuple[Request, Sequence[Candidate]]":
-    from strandline.cli.broker_file import read_file
+    from strandline.cli.server.broker_file import read_file
     from strandline.placement.solver.request import Request
     from strandline.placement.topology.described import decode_cluster
 
@@ -242,7 +242,7 @@ def _live(
     client: "Client", policy: "Policy", replicas: int | None, min_insync: int | None
 ) -> "tuple[Request, Sequence[Candidate]]":
     """As the controller would decide, which would not refuse it."""
-    from strandline.cli.live_cluster import look, topic_defaults
+    from strandline.cli.text.live_cluster import look, topic_defaults
     from strandline.placement.solver.request import Request
     from strandline.placement.topology.universe import BrokerState
 
@@ -268,8 +268,8 @@ def _tell(
     candidates: "Sequence[Candidate]",
     notes: "Sequence[str]",
 ) -> None:
-    from strandline.cli.explaining import tell_replicas, tell_survival, tell_ways
-    from strandline.cli.policy_notes import tell_notes
+    from strandline.cli.text.explaining import tell_replicas, tell_survival, tell_ways
+    from strandline.cli.text.policy_notes import tell_notes
 
     count = len(found.partitions)
     print_line(f"policy: {told.policy}")
@@ -302,7 +302,7 @@ def _tell_unfit(candidates: "Sequence[Candidate]") -> None:
 
 
 def _tell_load(found: "Solution", candidates: "Sequence[Candidate]") -> None:
-    from strandline.cli.explaining import where
+    from strandline.cli.text.explaining import where
 
     held = Counter(broker for one in found.partitions for broker in one.replicas)
     led = Counter(one.voters[0] for one in found.partitions)

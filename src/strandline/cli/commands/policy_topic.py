@@ -10,7 +10,7 @@ from strandline.base.json_value import Json
 from strandline.cli.output import Table, counted, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
-    from strandline.cli.moves import LeaderChange, TopicMoves
+    from strandline.cli.text.moves import LeaderChange, TopicMoves
     from strandline.client.cluster import Client
     from strandline.controller.balancer.preview import Step
     from strandline.model.cluster import Roles
@@ -27,9 +27,9 @@ def preview_topic(client: "Client", name: str, policy: "Policy", *, as_json: boo
     """Tell what would follow if the topic had this policy; nothing is changed."""
     from dataclasses import replace
 
-    from strandline.cli.explaining import builtins
-    from strandline.cli.moves import look_at_moves
-    from strandline.cli.policy_notes import notes_on
+    from strandline.cli.text.explaining import builtins
+    from strandline.cli.text.moves import look_at_moves
+    from strandline.cli.text.policy_notes import notes_on
     from strandline.placement.explain.topics import explain_topic
     from strandline.placement.policy.text import encode_policy
 
@@ -68,7 +68,7 @@ def preview_topic(client: "Client", name: str, policy: "Policy", *, as_json: boo
 
 
 def _move_json(step: "Step", copies: "Iterable[Copy]") -> Json:
-    from strandline.cli.explaining import builtins
+    from strandline.cli.text.explaining import builtins
 
     return {
         "partition": step.partition,
@@ -84,8 +84,8 @@ def _move_json(step: "Step", copies: "Iterable[Copy]") -> Json:
 def _tell(
     found: "TopicMoves", told: "TopicExplanation", policy: "Policy", notes: "Iterable[str]"
 ) -> None:
-    from strandline.cli.explaining import tell_survival
-    from strandline.cli.policy_notes import tell_notes
+    from strandline.cli.text.explaining import tell_survival
+    from strandline.cli.text.policy_notes import tell_notes
 
     print_line(f"topic {found.topic.name}, if its placement.policy were {told.policy}:")
     tell_notes(notes)
@@ -153,7 +153,7 @@ def _amount(cost: "CopyCost") -> str:
 
 
 def _tell_leaders(changes: "Iterable[LeaderChange]", *, follows: bool) -> None:
-    from strandline.cli.explaining import ranges
+    from strandline.cli.text.explaining import ranges
 
     by_pair: dict[tuple[int, int], list[int]] = {}
     for one in changes:
@@ -175,7 +175,7 @@ def _tell_leaders(changes: "Iterable[LeaderChange]", *, follows: bool) -> None:
 
 
 def _tell_steps(found: "TopicMoves") -> None:
-    from strandline.cli.explaining import ranges, roles
+    from strandline.cli.text.explaining import ranges, roles
     from strandline.placement.explain.amounts import format_bytes
 
     alike: dict[tuple[Roles, Roles, str, int], list[int]] = {}

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.base.json_value import Json
-from strandline.cli.leaderless import point_to_status
 from strandline.cli.options import (
     DEFAULT_TIMEOUT_S,
     AsJson,
@@ -25,6 +24,7 @@ from strandline.cli.options import (
     parse_pairs,
 )
 from strandline.cli.output import print_line, show
+from strandline.cli.text.leaderless import point_to_status
 
 if TYPE_CHECKING:
     from strandline.client.producer import Producer

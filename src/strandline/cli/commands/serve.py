@@ -17,6 +17,6 @@ def serve(
     ],
 ) -> None:
     """Run one broker until SIGTERM or Ctrl-C."""
-    from strandline.cli.serve import serve_file
+    from strandline.cli.server.serve import serve_file
 
     raise typer.Exit(serve_file(config, environment=dict(os.environ)))

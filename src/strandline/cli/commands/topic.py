@@ -25,7 +25,7 @@ from strandline.cli.options import (
 from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
-    from strandline.cli.losses import Foretold
+    from strandline.cli.text.losses import Foretold
     from strandline.client.cluster import Client, TopicView
     from strandline.client.operations.configs import ConfigView
     from strandline.client.operations.observers import AllObserved
@@ -62,8 +62,8 @@ def create(
 ) -> None:
     """Create topics; returns when every partition has a leader, and says after which losses they go
     on by themselves."""
-    from strandline.cli.losses import look_at_losses
-    from strandline.cli.policy_notes import notes_on_changes
+    from strandline.cli.text.losses import look_at_losses
+    from strandline.cli.text.policy_notes import notes_on_changes
     from strandline.client.admin import USE_DEFAULT, NewTopic, create_topic
     from strandline.client.operations.observers import describe_observers
 
@@ -115,7 +115,7 @@ def describe(
     as_json: AsJson = False,
 ) -> None:
     """Show partitions, leaders, replicas, offsets and configuration of topics."""
-    from strandline.cli.losses_declared import declared_json, tell_declared
+    from strandline.cli.text.declared_losses import declared_json, tell_declared
     from strandline.client.operations.configs import describe_topic_configs
     from strandline.client.operations.losses import describe_losses
     from strandline.client.operations.observers import describe_observers
@@ -162,7 +162,7 @@ def alter(
 ) -> None:
     """Change keys of topics; with another policy their replicas move by themselves."""
     from strandline.base.errors import OperatorError
-    from strandline.cli.policy_notes import notes_on_changes, tell_notes
+    from strandline.cli.text.policy_notes import notes_on_changes, tell_notes
     from strandline.client.operations.configs import alter_topic_configs
 
     changes = parse_changes(config, unset)
@@ -231,7 +231,7 @@ def delete_records(
 
 
 def _read_policy(file: Path) -> str:
-    from strandline.cli.broker_file import read_file
+    from strandline.cli.server.broker_file import read_file
     from strandline.placement.policy.confluent import decode_either
     from strandline.placement.policy.text import encode_policy
 
@@ -323,8 +323,8 @@ def _show_list(
     losses: "Mapping[str, Foretold] | None" = None,
 ) -> None:
     """`notes` and `losses`: None where there can be none."""
-    from strandline.cli.losses import losses_json, tell_losses
-    from strandline.cli.policy_notes import tell_notes
+    from strandline.cli.text.losses import losses_json, tell_losses
+    from strandline.cli.text.policy_notes import tell_notes
 
     found = [_summary(one, observed) for one in topics]
     for one in found:

@@ -19,8 +19,8 @@ from strandline.cli.options import (
 from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
-    from strandline.cli.live_cluster import LiveCluster, LiveTopic
-    from strandline.cli.losses import Foretold
+    from strandline.cli.text.live_cluster import LiveCluster, LiveTopic
+    from strandline.cli.text.losses import Foretold
     from strandline.client.cluster import Client
     from strandline.client.operations.leadership import LeaderWaiting
     from strandline.model.cluster import Roles
@@ -52,12 +52,12 @@ def explain(
     """Say where replicas are and why, whether that is as the policy wants, what survives as placed
     and now, after which losses somebody has to act, what a write waits for, and what crosses
     regions."""
-    from strandline.cli.explaining import builtins, check_prices, read_prices
-    from strandline.cli.live_cluster import look
-    from strandline.cli.losses import foretell, losses_json
-    from strandline.cli.losses_declared import declared_json
-    from strandline.cli.policy_notes import notes_on
-    from strandline.cli.writers import writers_json
+    from strandline.cli.text.declared_losses import declared_json
+    from strandline.cli.text.explaining import builtins, check_prices, read_prices
+    from strandline.cli.text.live_cluster import look
+    from strandline.cli.text.losses import foretell, losses_json
+    from strandline.cli.text.policy_notes import notes_on
+    from strandline.cli.text.writers import writers_json
     from strandline.client.operations.losses import describe_losses
     from strandline.placement.explain.topics import explain_topic
 
@@ -118,15 +118,15 @@ def _writers(client: "Client", topic: "LiveTopic") -> "list[WrittenPartition]":
 
 
 def _tell_written(written: "list[WrittenPartition]") -> None:
-    from strandline.cli.writers import tell_writers
+    from strandline.cli.text.writers import tell_writers
 
     if written:
         tell_writers(written)
 
 
 def _tell_losses(losses: "Foretold", declared: "Sequence[DeclaredLoss]") -> None:
-    from strandline.cli.losses import tell_losses
-    from strandline.cli.losses_declared import tell_declared
+    from strandline.cli.text.declared_losses import tell_declared
+    from strandline.cli.text.losses import tell_losses
 
     print_line("")
     tell_losses(losses)
@@ -186,8 +186,8 @@ def _tell_topic(
     notes: "Sequence[str]",
     currency: str,
 ) -> None:
-    from strandline.cli.explaining import few, tell_survival
-    from strandline.cli.policy_notes import tell_notes
+    from strandline.cli.text.explaining import few, tell_survival
+    from strandline.cli.text.policy_notes import tell_notes
 
     count = len(topic.partitions)
     voters, observers = _counts(told)
@@ -232,7 +232,7 @@ def _tell_topic(
 
 
 def _tell_waits(told: "TopicExplanation") -> None:
-    from strandline.cli.explaining import milliseconds
+    from strandline.cli.text.explaining import milliseconds
 
     known = sorted(one.commit_ms for one in told.waits if one.commit_ms is not None)
     if known:
@@ -262,7 +262,7 @@ def _span(counts: "Sequence[int]") -> str:
 
 def policy_of(topic: "LiveTopic", told: "TopicExplanation") -> str:
     """The policy, and who gives it."""
-    from strandline.cli.live_cluster import key_of_the_cluster
+    from strandline.cli.text.live_cluster import key_of_the_cluster
 
     if not topic.policy_key:
         return "none: replicas are spread over regions, zones, racks and hosts"
@@ -271,7 +271,7 @@ def policy_of(topic: "LiveTopic", told: "TopicExplanation") -> str:
 
 
 def _tell_now(told: "TopicExplanation") -> None:
-    from strandline.cli.explaining import tell_survival
+    from strandline.cli.text.explaining import tell_survival
 
     down = sorted({broker for one in told.alike for broker in one.down})
     behind = [index for one in told.alike if one.behind for index in one.partitions]
@@ -297,13 +297,13 @@ def _brokers(some: "Sequence[BrokerId]") -> str:
 
 
 def _partitions(some: "Sequence[int]") -> str:
-    from strandline.cli.explaining import ranges
+    from strandline.cli.text.explaining import ranges
 
     return f"partition{'s' * (len(some) > 1)} {ranges(some)}"
 
 
 def _tell_alike(told: "TopicExplanation", *, has_policy: bool) -> None:
-    from strandline.cli.explaining import ranges
+    from strandline.cli.text.explaining import ranges
 
     has_behind = any(one.behind for one in told.alike)
     has_observers = any(one.observers for one in told.alike)
@@ -338,7 +338,7 @@ def _tell_alike(told: "TopicExplanation", *, has_policy: bool) -> None:
 
 
 def _tell_partition(state: "PartitionState", told: "Explanation", cluster: "LiveCluster") -> None:
-    from strandline.cli.explaining import tell_failures, tell_replicas, tell_ways
+    from strandline.cli.text.explaining import tell_failures, tell_replicas, tell_ways
 
     led = "without a leader" if state.leader < 0 else f"led by broker {state.leader}"
     moving = f", gets {_brokers(state.adding)}" if state.adding else ""
@@ -365,8 +365,8 @@ def _mended_json(found: "Roles | Refusal | None") -> dict[str, Json]:
 
 
 def _tell_mending(topic: "LiveTopic", state: "PartitionState", found: "Roles | Refusal") -> None:
-    from strandline.cli.explaining import roles
     from strandline.cli.output import program
+    from strandline.cli.text.explaining import roles
     from strandline.placement.solver.refusal import Refusal
 
     print_line("")

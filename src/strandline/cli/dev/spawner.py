@@ -87,7 +87,7 @@ def spawn_brokers(wanted: Sequence[Spawn]) -> None:
 def main() -> None:
     """The spawner's process."""
     # Imported once for all, and before anybody asks: this is what takes the time.
-    importlib.import_module("strandline.cli.serve")
+    importlib.import_module("strandline.cli.server.serve")
     gc.collect()
     gc.freeze()
     for one in json.load(sys.stdin):
@@ -115,7 +115,7 @@ def _become_broker(spawn: Spawn) -> None:
         os.dup2(log, 2)
         os.close(log)
         os.close(silence)
-        from strandline.cli.serve import serve_file
+        from strandline.cli.server.serve import serve_file
 
         # The environment belongs to whoever typed the command: it must not make five brokers one.
         code = serve_file(Path(spawn.config), environment={})

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from strandline.cli.live_cluster import LiveCluster, LiveTopic
-from strandline.cli.restarts import controller_group
+from strandline.cli.text.live_cluster import LiveCluster, LiveTopic
+from strandline.cli.text.restarts import controller_group
 from strandline.client.cluster import Client
 from strandline.model.ids import BrokerId
 from strandline.placement.explain.outcomes import COUNTED, Course, Rules, course_of

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from strandline.base.errors import StrandlineError
 from strandline.cli.drill.forecast import course
 from strandline.cli.drill.load import RETRY_PAUSE_MS, Waits, end_wait, now_ms
-from strandline.cli.live_cluster import LiveCluster
+from strandline.cli.text.live_cluster import LiveCluster
 from strandline.client.admin import find_coordinator, list_groups
 from strandline.client.cluster import Client
 from strandline.client.consumer import Consumer

@@ -24,7 +24,7 @@ from strandline.cli.drill.groups import (
 from strandline.cli.drill.load import Load, now_ms
 from strandline.cli.drill.steady import missing, remember
 from strandline.cli.drill.verdict import Verdict, compare
-from strandline.cli.live_cluster import look
+from strandline.cli.text.live_cluster import look
 from strandline.client.admin import LATEST, NewTopic, create_topic, delete_topic, list_offsets
 from strandline.client.cluster import Client
 from strandline.client.consumer import Consumer

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from strandline.cli.live_cluster import THE_CLUSTER, LiveCluster, LiveTopic, look
+from strandline.cli.text.live_cluster import THE_CLUSTER, LiveCluster, LiveTopic, look
 from strandline.client.cluster import Client
 from strandline.client.operations.balance import describe_balance
 from strandline.client.operations.configs import (

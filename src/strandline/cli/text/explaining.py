@@ -41,7 +41,7 @@ def builtins(value: object) -> Json:
 
 def read_prices(file: "Path | None") -> "Prices | None":
     """The price table in a file; raises OperatorError."""
-    from strandline.cli.broker_file import read_file
+    from strandline.cli.server.broker_file import read_file
     from strandline.placement.explain.prices import decode_prices
 
     return None if file is None else decode_prices(read_file(file), source=str(file))

@@ -23,12 +23,12 @@ from strandline.base.errors import OperatorError, StrandlineError
 from strandline.broker.broker import Broker
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.server import claim_port
-from strandline.cli.broker_file import load_file
 from strandline.cli.exit_codes import ERROR, OK
-from strandline.cli.labels import find_labels, tell_origin
-from strandline.cli.logs import configure_logging
-from strandline.cli.open_files import raise_open_files_limit
 from strandline.cli.output import print_error
+from strandline.cli.server.broker_file import load_file
+from strandline.cli.server.labels import find_labels, tell_origin
+from strandline.cli.server.logs import configure_logging
+from strandline.cli.server.open_files import raise_open_files_limit
 from strandline.config.broker import BrokerConfig
 from strandline.network.loop_clock import LoopClock
 from strandline.network.tcp import TcpNetwork

@@ -17,7 +17,7 @@ UNKNOWN = "?"
 
 def tell_writers(written: "Sequence[WrittenPartition]") -> None:
     """A row for all partitions of which the same is true."""
-    from strandline.cli.explaining import ranges
+    from strandline.cli.text.explaining import ranges
 
     alike: dict[tuple[str, str], list[int]] = {}
     for one in written:

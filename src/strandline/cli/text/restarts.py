@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from strandline.base.errors import OperatorError
-from strandline.cli.live_cluster import LiveCluster, look
+from strandline.cli.text.live_cluster import LiveCluster, look
 from strandline.client.cluster import Client
 from strandline.client.operations.broker_removal import describe_lives
 from strandline.client.operations.configs import SEEDS, describe_controller_configs

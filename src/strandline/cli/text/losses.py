@@ -14,7 +14,7 @@ from strandline.base.json_value import Json
 from strandline.cli.output import Table, print_line, print_table
 
 if TYPE_CHECKING:
-    from strandline.cli.live_cluster import LiveCluster, LiveTopic
+    from strandline.cli.text.live_cluster import LiveCluster, LiveTopic
     from strandline.client.cluster import Client
     from strandline.placement.explain.outcomes import Outcome
     from strandline.placement.explain.regions import Regions
@@ -42,7 +42,7 @@ class Foretold:
 def look_at_losses(client: "Client", names: Sequence[str]) -> dict[str, Foretold]:
     """By topic; nothing where the cluster does not say."""
     from strandline.base.errors import StrandlineError
-    from strandline.cli.live_cluster import look
+    from strandline.cli.text.live_cluster import look
 
     try:
         cluster = look(client, names)
@@ -72,7 +72,7 @@ def regions_of(client: "Client", cluster: "LiveCluster") -> "Regions":
     """When regions are taken for down, where a promotion goes by that; of no brokers where it does
     not, or nobody tells."""
     from strandline.base.errors import StrandlineError
-    from strandline.cli.live_cluster import THE_CLUSTER
+    from strandline.cli.text.live_cluster import THE_CLUSTER
     from strandline.client.operations.configs import describe_configs
     from strandline.config.cluster import ClusterConfig
     from strandline.controller.outages.domains import is_region, members
@@ -154,7 +154,7 @@ def _notes(
 
 def losses_json(foretold: Foretold) -> list[Json]:
     """All of them, each with what is told to people."""
-    from strandline.cli.explaining import builtins
+    from strandline.cli.text.explaining import builtins
 
     told: list[Json] = []
     for one in foretold.outcomes:
@@ -166,7 +166,7 @@ def losses_json(foretold: Foretold) -> list[Json]:
 
 def tell_losses(foretold: Foretold) -> None:
     """A table: who acts after each class of loss, and how."""
-    from strandline.cli.explaining import ranges
+    from strandline.cli.text.explaining import ranges
 
     topic, found = foretold.topic, foretold.outcomes
     if not found:

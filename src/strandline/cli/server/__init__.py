@@ -1,0 +1,9 @@
+"""Composes a broker from its configuration and runs it.
+
+Map:    serve.py           composes and runs a broker
+        broker_file.py     reads a broker's configuration file
+        labels.py          asks where the broker is when it starts
+        open_files.py      the limit of open files
+        logs.py            logging
+        stopped_broker.py  looks at the logs of a broker that is not running
+"""

@@ -1,0 +1,13 @@
+"""What commands print: plans, explanations, warnings.
+
+Map:    live_cluster.py     a running cluster as the solver sees it
+        restarts.py         which brokers may be restarted
+        moves.py            what another policy would move
+        explaining.py       explanations of placements
+        losses.py           what can act after a loss
+        declared_losses.py  what was declared lost
+        leaderless.py       what to type when a partition has no leader
+        policy_notes.py     warnings about an accepted policy
+        writers.py          where the writers are
+        copy_rates.py       the rate of copies
+"""
