@@ -4,7 +4,8 @@ Why:    one promise, one class, one name, whether the world is simulated or real
 How:    facts in the order of time; the first breach of each promise is kept. What cannot be seen
         from outside a broker (marks as they move, heartbeats) is the simulator's.
 Owns:   the verdict of one run.
-Source: `strandline.simulation.invariants.invariants`, `committed_offsets`; docs/internals/simulation.md."""
+Source: `strandline.simulation.invariants.invariants`, `committed_offsets`;
+        docs/internals/simulation.md."""
 
 from collections.abc import Callable, Sequence
 

@@ -176,18 +176,18 @@ def test_elections_and_leaders_are_counted_as_they_come_and_go(world: ClusterWor
     monitor.watch(*BROKERS)
     old = world.leader_of("t")
     before = {one: monitor.scrape(one) for one in BROKERS}
-    heir = next(one for one in world.replicas_of("t") if one != old)
-    world.replicas_of("t")[old].transfer_leadership(BrokerId(heir))
-    world.until(lambda: world.leader_of("t") == heir)
+    transfer_target = next(one for one in world.replicas_of("t") if one != old)
+    world.replicas_of("t")[old].transfer_leadership(BrokerId(transfer_target))
+    world.until(lambda: world.leader_of("t") == transfer_target)
     world.advance(FRESH_MS)
     after = {one: monitor.scrape(one) for one in BROKERS}
 
     def grown(broker: int, name: str, **labels: str) -> float:
         return after[broker].value(name, **labels) - before[broker].value(name, **labels)
 
-    assert grown(heir, "strandline_leader_changes_total", change="begun") == 1
+    assert grown(transfer_target, "strandline_leader_changes_total", change="begun") == 1
     assert grown(old, "strandline_leader_changes_total", change="ended") == 1
-    assert grown(heir, "strandline_elections_total") == 1
+    assert grown(transfer_target, "strandline_elections_total") == 1
     assert grown(old, "strandline_elections_total") == 0
 
 

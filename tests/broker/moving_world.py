@@ -29,7 +29,7 @@ from strandline.protocol.messages.produce import (
     TopicProduceData,
 )
 from strandline.raft.state import Role
-from strandline.replication.host.removal import Forgetting
+from strandline.replication.host.removal import ReplicaRemoval
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.world.scheduler import US_PER_MS
 
@@ -142,7 +142,7 @@ class MovingWorld(ClusterWorld):
             and leader in replicas
             and set(held) == set(wanted.all) & set(states)
             and set(held[leader].configuration.observers) == set(observers)
-            and not any(one.raft.is_amnesiac for one in held.values())
+            and not any(one.raft.has_lost_state for one in held.values())
             and all(one.log_end_offset == held[leader].log_end_offset for one in held.values())
             and all(
                 any(name.startswith(f"{TOPIC}-0") for name in self.directories(one))
@@ -294,10 +294,10 @@ def moving_world(
 ) -> Iterator[MovingWorld]:
     """The cluster; every removal of a log is looked at."""
     world = MovingWorld(replicas, regions, configs)
-    forget = Forgetting.forget
+    forget = ReplicaRemoval.forget
 
     def watched(
-        self: Forgetting,
+        self: ReplicaRemoval,
         group: GroupId,
         directory: str,
         done: Callable[[], None],
@@ -308,6 +308,6 @@ def moving_world(
             world.check_removal(self._host.self_id, group)
         forget(self, group, directory, done, lost_in=lost_in)
 
-    monkeypatch.setattr(Forgetting, "forget", watched)
+    monkeypatch.setattr(ReplicaRemoval, "forget", watched)
     yield world
     world.close()

@@ -4,7 +4,12 @@ from dataclasses import replace
 
 from tests.storage.storage_world import ManualClock
 
-from strandline.broker.groups.blocked_grants import CALM_MS, DOUBLINGS_MAX, HELD_UP_MS, HeldUp
+from strandline.broker.groups.blocked_grants import (
+    CALM_MS,
+    DOUBLINGS_MAX,
+    HELD_UP_MS,
+    BlockedGrants,
+)
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId
 
@@ -16,22 +21,22 @@ GRANTED = Partition("moved", 0, GroupId(7), OLD, target=NEW, pending=NEW)
 class World:
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.held_up = HeldUp(self.clock)
+        self.blocked_grants = BlockedGrants(self.clock)
         self.partition = GRANTED
 
     def patience_ms(self, *, is_still_wanted: bool) -> int:
         """How long the present grant has to be waited for, in steps of a second."""
         begin_ms = self.clock.monotonic_ms()
-        while not self.held_up.is_due(self.partition, is_still_wanted=is_still_wanted):
+        while not self.blocked_grants.is_due(self.partition, is_still_wanted=is_still_wanted):
             self.clock.advance(1_000)
         return self.clock.monotonic_ms() - begin_ms
 
     def withdraw(self) -> None:
         """It is withdrawn, and then granted anew."""
-        assert self.held_up.note_due(self.partition, is_still_wanted=True)
-        assert not self.held_up.note_due(self.partition, is_still_wanted=True)
+        assert self.blocked_grants.note_due(self.partition, is_still_wanted=True)
+        assert not self.blocked_grants.note_due(self.partition, is_still_wanted=True)
         as_it_was = replace(self.partition, version=self.partition.version + 1, pending=OLD)
-        self.held_up.note_begun(as_it_was)
+        self.blocked_grants.note_begun(as_it_was)
         self.partition = replace(GRANTED, version=as_it_was.last_version)
 
 
@@ -56,6 +61,6 @@ def test_who_begins_or_was_calm_for_long_is_waited_for_as_at_first() -> None:
     world.partition = replace(world.partition, version=50)
     assert world.patience_ms(is_still_wanted=True) == HELD_UP_MS
     world.withdraw()
-    world.held_up.note_begun(world.partition)
+    world.blocked_grants.note_begun(world.partition)
     world.partition = replace(world.partition, version=60)
     assert world.patience_ms(is_still_wanted=True) == HELD_UP_MS

@@ -469,10 +469,10 @@ def test_what_changes_while_many_are_opened_is_opened_by_what_is_known_then(
     happened: list[str] = []
     honest_spec, honest_add, honest_one = Hosting._spec, Opening.add, Opening.open_one
 
-    def spec(self: Hosting, terms: Any, partition: Partition, succession: Any) -> GroupSpec:
+    def spec(self: Hosting, terms: Any, partition: Partition, election_priority: Any) -> GroupSpec:
         if partition.group == last:
             happened.append("looked at")
-        return honest_spec(self, terms, partition, succession)
+        return honest_spec(self, terms, partition, election_priority)
 
     def add(self: Opening, asked: GroupSpec) -> None:
         if asked.group == last:

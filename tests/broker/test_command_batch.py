@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from strandline.broker.coordinators.command_batch import COUNT_MAX, OF_ONE_GROUP, Crowd
+from strandline.broker.coordinators.command_batch import COUNT_MAX, OF_ONE_GROUP, CommandBatch
 from strandline.controller.commands import (
     Answer,
     BeginGrant,
@@ -27,7 +27,7 @@ class Controller:
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
-        self.crowd = Crowd(self.turn, self.carry_out)
+        self.command_batch = CommandBatch(self.turn, self.carry_out)
         self.calls: list[list[Command]] = []
         self.fails_at = -1
 
@@ -46,7 +46,7 @@ class Controller:
     async def all(self, *commands: OF_ONE_GROUP) -> list[Answer | BaseException]:
         """Asked for at once, while something else has its turn."""
         await self.turn.acquire()
-        tasks = [asyncio.create_task(self.crowd.carry_out(one)) for one in commands]
+        tasks = [asyncio.create_task(self.command_batch.carry_out(one)) for one in commands]
         await asyncio.sleep(0)
         self.turn.release()
         return await asyncio.gather(*tasks, return_exceptions=True)
@@ -78,7 +78,7 @@ def test_those_of_one_group_keep_their_order() -> None:
 def test_one_that_is_alone_goes_at_once() -> None:
     async def run() -> None:
         controller = Controller()
-        assert await controller.crowd.carry_out(command(1)) == VotersNoted()
+        assert await controller.command_batch.carry_out(command(1)) == VotersNoted()
         assert controller.calls == [[command(1)]]
 
     asyncio.run(run())
@@ -109,7 +109,9 @@ def test_who_waits_no_more_holds_nobody_up() -> None:
     async def run() -> None:
         controller = Controller()
         await controller.turn.acquire()
-        tasks = [asyncio.create_task(controller.crowd.carry_out(command(one))) for one in (1, 2)]
+        tasks = [
+            asyncio.create_task(controller.command_batch.carry_out(command(one))) for one in (1, 2)
+        ]
         await asyncio.sleep(0)
         tasks[0].cancel()
         await asyncio.sleep(0)
@@ -130,11 +132,11 @@ def test_who_is_given_up_just_when_the_turn_comes_takes_no_other_s_place(group: 
         await controller.turn.acquire()
         count = 1 if group == 1 else COUNT_MAX
         firsts = [
-            asyncio.create_task(controller.crowd.carry_out(command(2 * one + 1)))
+            asyncio.create_task(controller.command_batch.carry_out(command(2 * one + 1)))
             for one in range(count)
         ]
         await asyncio.sleep(0)
-        second = asyncio.create_task(controller.crowd.carry_out(command(group, 1)))
+        second = asyncio.create_task(controller.command_batch.carry_out(command(group, 1)))
         for first in firsts:
             first.cancel()
         controller.turn.release()
@@ -168,7 +170,7 @@ def test_whoever_waits_is_answered_whatever_becomes_of_the_others(
                     others.append(asyncio.create_task(controller.do_something_else()))
                 case _:
                     one = command(rng.randint(1, 6), number)
-                    tasks.append(asyncio.create_task(controller.crowd.carry_out(one)))
+                    tasks.append(asyncio.create_task(controller.command_batch.carry_out(one)))
         for _ in range(200):
             await asyncio.sleep(0)
         assert all(one.done() for one in (*tasks, *others))

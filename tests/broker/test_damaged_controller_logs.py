@@ -66,11 +66,11 @@ def test_a_log_that_cannot_be_opened_is_cut_and_copied_again(
     cluster.until(lambda: 0 in cluster.broker(damaged).replication.replicas)
     assert "its log cannot be opened" in caplog.text
     copy = cluster.controller(damaged)
-    assert copy.raft.is_amnesiac, "it must not vote as if it had everything"
+    assert copy.raft.has_lost_state, "it must not vote as if it had everything"
     assert copy.log_end_offset < end
     assert (copy.epoch, copy.raft.vote) == state
     cluster.until_started(damaged)
-    cluster.until(lambda: not cluster.controller(damaged).raft.is_amnesiac)
+    cluster.until(lambda: not cluster.controller(damaged).raft.has_lost_state)
     cluster.until(lambda: is_there(cluster, damaged))
     assert produce(cluster, "a", b"served").error_code == 0
     cluster.create_topic("e")
@@ -84,7 +84,7 @@ def test_an_epoch_that_never_was_is_copied_anew(cluster: ClusterWorld) -> None:
     rot(cluster, damaged, replica, at=IN_EPOCH)
     cluster.hosts[damaged].start()
     cluster.until_started(damaged)
-    cluster.until(lambda: not cluster.controller(damaged).raft.is_amnesiac)
+    cluster.until(lambda: not cluster.controller(damaged).raft.has_lost_state)
     cluster.until(lambda: is_there(cluster, damaged))
 
 
@@ -133,9 +133,9 @@ def test_a_broker_that_ends_while_it_copies_goes_on_copying(cluster: ClusterWorl
     cluster.hosts[damaged].fail_power()
     cluster.hosts[damaged].start()
     cluster.until(lambda: 0 in cluster.broker(damaged).replication.replicas)
-    assert cluster.controller(damaged).raft.is_amnesiac
+    assert cluster.controller(damaged).raft.has_lost_state
     cluster.until_started(damaged)
-    cluster.until(lambda: not cluster.controller(damaged).raft.is_amnesiac)
+    cluster.until(lambda: not cluster.controller(damaged).raft.has_lost_state)
     cluster.until(lambda: is_there(cluster, damaged))
 
 
@@ -150,7 +150,7 @@ def test_damage_that_is_met_when_the_log_is_replayed_is_mended(cluster: ClusterW
     assert cluster.failures == {}
     cluster.until(lambda: is_there(cluster, damaged))
     assert cluster.broker(damaged).replication.repairs.mended_count == 1
-    assert not cluster.controller(damaged).raft.is_amnesiac, "it has forgotten nothing"
+    assert not cluster.controller(damaged).raft.has_lost_state, "it has forgotten nothing"
 
 
 def test_damage_that_a_controller_meets_is_mended(cluster: ClusterWorld) -> None:

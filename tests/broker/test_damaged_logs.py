@@ -477,9 +477,9 @@ def test_a_log_that_is_found_damaged_at_the_start_is_cut_and_copied_again(
     assert damaged not in cluster.replicas_of("t")
     cluster.until(lambda: damaged in cluster.replicas_of("t"))
     copy = cluster.replicas_of("t")[damaged]
-    assert copy.raft.is_amnesiac
+    assert copy.raft.has_lost_state
     assert copy.log_end_offset == 2
-    cluster.until(lambda: not copy.raft.is_amnesiac)
+    cluster.until(lambda: not copy.raft.has_lost_state)
     cluster.until(lambda: copy.high_watermark == len(VALUES) + 1)
     assert is_sound(cluster, damaged, "t")
     assert fetch(cluster, "t", at=damaged) == [*(value * 5_000 for value in VALUES), b"last"]
@@ -501,7 +501,7 @@ def test_a_log_with_an_epoch_that_never_was_is_copied_anew(cluster: ClusterWorld
     assert damaged not in cluster.replicas_of("t")
     cluster.until(lambda: damaged in cluster.replicas_of("t"))
     cluster.until(lambda: cluster.replicas_of("t")[damaged].high_watermark == len(VALUES))
-    cluster.until(lambda: not cluster.replicas_of("t")[damaged].raft.is_amnesiac)
+    cluster.until(lambda: not cluster.replicas_of("t")[damaged].raft.has_lost_state)
     assert is_sound(cluster, damaged, "t")
 
 

@@ -95,7 +95,7 @@ def test_who_is_preferred_as_a_leader_follows_them(cluster: ClusterWorld) -> Non
     cluster.create_topic("flights", replicas=-1, configs=(("placement.policy", policy),))
 
     def ranks(at: int) -> dict[BrokerId, int]:
-        return dict(cluster.replicas_of("flights")[at].succession.ranks)
+        return dict(cluster.replicas_of("flights")[at].election_priority.ranks)
 
     assert {one for one, rank in ranks(1).items() if rank == 0} == {2}
     assert alter(cluster, 4, region="west").error_code == 0

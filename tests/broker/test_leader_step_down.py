@@ -11,7 +11,7 @@ from tests.broker.test_maintenance import KEY, alter
 from tests.broker.test_promotion import constraints, kill, start, watched_world, writes
 from tests.broker.test_voter_reconciliation import votes
 
-from strandline.broker.groups.leader_step_down import GivingWay
+from strandline.broker.groups.leader_step_down import LeaderStepDown
 from strandline.controller.commands import CreateTopics, NewTopic, TopicResults
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.replication.replica.replica import Replica
@@ -69,7 +69,7 @@ def say_unanswered(world: MovingWorld, leader: int) -> None:
     group = world.known.group
 
     async def work() -> None:
-        GivingWay(broker.replication, broker.controller).on_unanswered(group)
+        LeaderStepDown(broker.replication, broker.controller).on_unanswered(group)
 
     world.do(leader, work())
 

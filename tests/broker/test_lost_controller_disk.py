@@ -30,7 +30,7 @@ def test_a_voter_that_lost_its_disk_comes_back_and_takes_part_again(
     cluster.advance(3_000)
     cluster.hosts[broker].start()
     cluster.until_started(broker)
-    cluster.until(lambda: not cluster.controller(broker).raft.is_amnesiac)
+    cluster.until(lambda: not cluster.controller(broker).raft.has_lost_state)
     cluster.until(lambda: cluster.replicas_of("t")[broker].high_watermark == 5)
     assert fetch(cluster, "t", at=broker) == [b"0", b"1", b"2", b"3", b"4"]
 

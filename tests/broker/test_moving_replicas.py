@@ -208,7 +208,7 @@ def test_one_that_was_added_again_meanwhile_goes_on_with_the_log_it_has(
     world.hosts[1].start()
     world.until_started(1)
     world.until(lambda: 1 in world.replicas_of(TOPIC))
-    assert not world.replicas_of(TOPIC)[1].raft.is_amnesiac
+    assert not world.replicas_of(TOPIC)[1].raft.has_lost_state
     world.finish(1, 2, 3)
 
 

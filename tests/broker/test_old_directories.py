@@ -94,7 +94,7 @@ def test_old_directories_of_a_majority_elect_nobody_and_the_newer_ones_go_on(
     start(world, 4, 5)
     world.advance(WAIT_MS)
     assert not world.leader_of(TOPIC)
-    assert all(one.raft.is_amnesiac for one in world.replicas_of(TOPIC).values())
+    assert all(one.raft.has_lost_state for one in world.replicas_of(TOPIC).values())
     for one, kept in newer.items():
         give_back(world, one, kept)
     start(world, 4, 5)
@@ -141,7 +141,7 @@ def test_directories_that_are_exchanged_over_and_over_are_each_brought_up_to_dat
         kept = give_back(world, 4, kept)
         start(world, 4)
         world.until(lambda: 4 in world.replicas_of(TOPIC))
-        assert world.replicas_of(TOPIC)[4].raft.is_amnesiac
+        assert world.replicas_of(TOPIC)[4].raft.has_lost_state
         go_on(world)
     world.check()
 
@@ -152,7 +152,7 @@ def test_the_directory_that_took_part_last_is_trusted_at_every_start(world: Movi
         stop(world, *HOME)
         start(world, 4, 5)
         world.until(lambda: bool(world.leader_of(TOPIC)))
-        assert not any(one.raft.is_amnesiac for one in world.replicas_of(TOPIC).values())
+        assert not any(one.raft.has_lost_state for one in world.replicas_of(TOPIC).values())
         go_on(world, 3)
     world.check()
 

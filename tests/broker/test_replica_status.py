@@ -126,11 +126,11 @@ def test_a_new_leader_does_not_guess_how_long_somebody_has_been_behind(
 ) -> None:
     """Whoever lacks what an earlier leader appended lacks it for a time that nobody knows."""
     old = world.leader_of("t")
-    gone, heir = followers(world)
+    gone, transfer_target = followers(world)
     cut_off(world, gone)
     assert produce(world, "t", b"d").error_code == 0
-    world.replicas_of("t")[old].transfer_leadership(BrokerId(heir))
-    world.until(lambda: world.leader_of("t") == heir)
+    world.replicas_of("t")[old].transfer_leadership(BrokerId(transfer_target))
+    world.until(lambda: world.leader_of("t") == transfer_target)
     world.advance(SILENT_MS)
     told = status_of(world, gone)
     assert (told.last_caught_up_lag_ms, told.log_end_offset) == (-1, -1)

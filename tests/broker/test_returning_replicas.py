@@ -11,7 +11,7 @@ from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 
 from strandline.controller.state import ControllerState
 from strandline.model.ids import BrokerId
-from strandline.replication.host.removal import Forgetting
+from strandline.replication.host.removal import ReplicaRemoval
 from strandline.simulation.disk.disk import SimDisk
 from strandline.simulation.disk.file_image import CrashStyle
 
@@ -77,7 +77,7 @@ def test_who_was_removed_and_added_again_elects_nobody_with_a_configuration_of_b
 ) -> None:
     remove_x(world)
     assert not add_x_again_and_let_it_meet_only_b(world)
-    assert world.replicas_of(TOPIC)[X].raft.is_amnesiac
+    assert world.replicas_of(TOPIC)[X].raft.has_lost_state
     bring_all_together(world)
 
 
@@ -115,7 +115,7 @@ def test_a_log_that_was_removed_by_half_is_not_believed(
     world.move(A, B, D, X)
     world.hosts[X].start()
     world.until(lambda: X in world.replicas_of(TOPIC))
-    assert world.replicas_of(TOPIC)[X].raft.is_amnesiac
+    assert world.replicas_of(TOPIC)[X].raft.has_lost_state
     monkeypatch.undo()
     bring_all_together(world)
 
@@ -131,7 +131,7 @@ def test_the_loss_is_noted_before_the_first_file_goes(
             journal = world.broker(X).replication._journal
             assert journal is not None
             state = journal.get(world.known.group)
-            noted.append(state is not None and state.amnesiac)
+            noted.append(state is not None and state.lost_state)
         remove_tree(self, path)
 
     monkeypatch.setattr(SimDisk, "remove_tree", watched)
@@ -181,8 +181,8 @@ def test_a_group_is_not_opened_while_it_is_on_its_way_out(
 ) -> None:
     """It is added again while the note is being made durable."""
     held: list[tuple[object, ...]] = []
-    note = Forgetting._note
-    monkeypatch.setattr(Forgetting, "_note", lambda *args: held.append(args))
+    note = ReplicaRemoval._note
+    monkeypatch.setattr(ReplicaRemoval, "_note", lambda *args: held.append(args))
     world.move(A, B, D)
     world.until(lambda: bool(held))
     world.move(A, B, X)
@@ -190,5 +190,5 @@ def test_a_group_is_not_opened_while_it_is_on_its_way_out(
     assert X not in world.replicas_of(TOPIC)
     (one,) = held
     note(*one)  # type: ignore[arg-type]
-    monkeypatch.setattr(Forgetting, "_note", note)
+    monkeypatch.setattr(ReplicaRemoval, "_note", note)
     world.finish(A, B, X)

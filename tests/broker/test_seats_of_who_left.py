@@ -10,8 +10,8 @@ import pytest
 from tests.broker import moving_world as room
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_old_directories import start, stop
-from tests.broker.test_outdated_logs import BRIEF, MAY_BE_ALONE, has_key, put
 from tests.broker.test_returning_replicas import cut, heal
+from tests.broker.test_stale_log_resets import BRIEF, MAY_BE_ALONE, has_key, put
 
 from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.controller.commands import Answer, Command, RequestVoters

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from strandline.broker.operations.single_flight import Errand
+from strandline.broker.operations.single_flight import SingleFlight
 
 
-async def wait_over(errand: Errand) -> None:
+async def wait_over(single_flight: SingleFlight) -> None:
     """Until another may begin."""
-    while errand.is_under_way:
+    while single_flight.is_under_way:
         await asyncio.sleep(0)
 
 
@@ -25,13 +25,13 @@ def test_another_may_begin_once_it_is_over_whatever_came_of_it() -> None:
 
     async def look() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-        errand = Errand()
+        single_flight = SingleFlight()
         for one in (fail, work):
-            errand.begin(one)
-            assert errand.is_under_way
+            single_flight.begin(one)
+            assert single_flight.is_under_way
             with pytest.raises(AssertionError):
-                errand.begin(work)
-            await wait_over(errand)
+                single_flight.begin(work)
+            await wait_over(single_flight)
 
     asyncio.run(look())
     assert done == ["failed", "worked"]
@@ -41,19 +41,19 @@ def test_what_is_under_way_is_given_up() -> None:
     went_on: list[str] = []
 
     async def look() -> None:
-        errand, begun, ended = Errand(), asyncio.Event(), asyncio.Event()
+        single_flight, begun, ended = SingleFlight(), asyncio.Event(), asyncio.Event()
 
         async def work() -> None:
             begun.set()
             await ended.wait()
             went_on.append("it goes on")
 
-        errand.begin(work)
+        single_flight.begin(work)
         await begun.wait()
-        errand.stop()
+        single_flight.stop()
         ended.set()
-        await wait_over(errand)
+        await wait_over(single_flight)
 
     asyncio.run(look())
     assert not went_on
-    Errand().stop()
+    SingleFlight().stop()

@@ -16,11 +16,11 @@ LOWEST_BYTE_OF_EPOCH = 15
 def elect(cluster: ClusterWorld, *, away: int = 0) -> int:
     """Have another broker lead, in a new epoch; which."""
     leader = cluster.leader_of("t")
-    heir = next(one for one in (1, 2, 3) if one not in (away, leader))
-    cluster.replicas_of("t")[leader].transfer_leadership(BrokerId(heir))
-    cluster.until(lambda: cluster.leader_of("t") == heir)
-    assert produce(cluster, "t", b"by %d" % heir).error_code == 0
-    return heir
+    transfer_target = next(one for one in (1, 2, 3) if one not in (away, leader))
+    cluster.replicas_of("t")[leader].transfer_leadership(BrokerId(transfer_target))
+    cluster.until(lambda: cluster.leader_of("t") == transfer_target)
+    assert produce(cluster, "t", b"by %d" % transfer_target).error_code == 0
+    return transfer_target
 
 
 def last_epoch(cluster: ClusterWorld) -> int:

@@ -21,10 +21,10 @@ from strandline.broker.groups.voter_reconciliation import (
     RETURN_DOUBLINGS_MAX,
     RETURN_MS,
     SILENT_MS,
-    Acting,
     Health,
     Lag,
     StandIns,
+    VoterReconciliation,
 )
 from strandline.controller.arbitration.promotion import HANDOVER_RETRY_MS, Bounds, Code
 from strandline.controller.commands import BeginGrant, CreateTopics, NewTopic, TopicResults
@@ -139,7 +139,7 @@ def health(keeps_up: Callable[[BrokerId], bool]) -> Health:
 def test_an_observer_that_leads_hands_over_until_it_has() -> None:
     """Who asks what should be done, and does something else, has handed over nothing."""
     clock = ManualClock()
-    acting = Acting(clock)
+    acting = VoterReconciliation(clock)
     group, own = GroupId(7), (BrokerId(1), BrokerId(2))
     observer = BrokerId(4)
     partition = Partition("t", 0, group, own, observers=(observer,), acting=(*own, observer))
@@ -179,7 +179,7 @@ class Short:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.acting = Acting(self.clock)
+        self.acting = VoterReconciliation(self.clock)
         self.is_there, self.is_ready, self.grant = False, True, 0
 
     def returns(self, min_insync: int) -> bool:

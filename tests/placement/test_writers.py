@@ -25,7 +25,7 @@ from strandline.placement.writers import (
 LOOK_MS = 5_000
 PERIOD_MS = 60_000
 EAST, WEST, SOUTH = BrokerId(1), BrokerId(2), BrokerId(3)
-HEIRS: dict[str, BrokerId | Hindrance] = {"east": EAST, "west": WEST, "south": SOUTH}
+TRANSFER_TARGETS: dict[str, BrokerId | Hindrance] = {"east": EAST, "west": WEST, "south": SOUTH}
 RATE = 1_000
 
 
@@ -33,13 +33,13 @@ def sight(
     region: str = "east",
     *,
     preferred: str | None = None,
-    heirs: Mapping[str, BrokerId | Hindrance] = HEIRS,
+    transfer_targets: Mapping[str, BrokerId | Hindrance] = TRANSFER_TARGETS,
 ) -> Sight:
     return Sight(
         period_ms=PERIOD_MS,
         region=region,
         preferred=region if preferred is None else preferred,
-        heir_in=heirs.get,
+        transfer_target_in=transfer_targets.get,
     )
 
 
@@ -55,7 +55,7 @@ class Leader:
         self.now_ms += LOOK_MS
         verdict = self.watch.step(self.now_ms, produced, seen or sight())
         assert verdict.code in CODES and verdict.text
-        assert (verdict.heir != NO_BROKER) == (verdict.code == "goes")
+        assert (verdict.transfer_target != NO_BROKER) == (verdict.code == "goes")
         return verdict
 
     def until(
@@ -71,7 +71,7 @@ class Leader:
 def test_the_leader_goes_once_another_region_was_ahead_for_the_whole_period() -> None:
     leader = Leader()
     verdict = leader.until("goes", {"west": RATE}, limit_ms=2 * PERIOD_MS)
-    assert verdict.heir == WEST
+    assert verdict.transfer_target == WEST
     assert leader.now_ms == LOOK_MS + PERIOD_MS  # The first look is the first to see it.
 
 
@@ -86,7 +86,10 @@ def test_a_share_that_is_not_above_the_threshold_never_moves_it() -> None:
 
 
 def test_a_share_just_above_it_does() -> None:
-    assert Leader().until("goes", {"east": 390, "west": 610}, limit_ms=2 * PERIOD_MS).heir == WEST
+    assert (
+        Leader().until("goes", {"east": 390, "west": 610}, limit_ms=2 * PERIOD_MS).transfer_target
+        == WEST
+    )
 
 
 def test_a_share_that_falls_back_for_one_look_begins_anew() -> None:
@@ -124,16 +127,26 @@ def test_bytes_from_unknown_addresses_count_for_no_region_and_in_the_whole() -> 
 
 def test_a_few_unknown_bytes_do_not_hold_it() -> None:
     verdict = Leader().until("goes", {UNKNOWN: 200, "west": 800}, limit_ms=2 * PERIOD_MS)
-    assert verdict.heir == WEST
+    assert verdict.transfer_target == WEST
 
 
 @pytest.mark.parametrize(
     ("seen", "code", "says"),
     [
-        (sight(heirs={"east": EAST}), "no-voter", "no replica is there"),
-        (sight(heirs=HEIRS | {"west": ("behind", "broker 2 is not in sync")}), "behind", "2"),
-        (sight(heirs=HEIRS | {"west": ("spared", "in maintenance")}), "spared", "maintenance"),
-        (sight(heirs={"west": ("paused", "x.enable is false")}), "paused", "x.enable"),
+        (sight(transfer_targets={"east": EAST}), "no-voter", "no replica is there"),
+        (
+            sight(
+                transfer_targets=TRANSFER_TARGETS | {"west": ("behind", "broker 2 is not in sync")}
+            ),
+            "behind",
+            "2",
+        ),
+        (
+            sight(transfer_targets=TRANSFER_TARGETS | {"west": ("spared", "in maintenance")}),
+            "spared",
+            "maintenance",
+        ),
+        (sight(transfer_targets={"west": ("paused", "x.enable is false")}), "paused", "x.enable"),
         (sight(preferred="west"), "returns", "preferred"),
     ],
 )
@@ -143,14 +156,14 @@ def test_what_keeps_it_is_said_with_the_share(seen: Sight, code: str, says: str)
     assert verdict.text.startswith("west produces 100 %") and says in verdict.text
     # Once nothing is in the way any more, it goes at the next look.
     if code != "returns":
-        assert leader.look({"west": RATE}).heir == WEST
+        assert leader.look({"west": RATE}).transfer_target == WEST
 
 
 def test_who_leads_where_most_is_produced_becomes_the_preferred_one() -> None:
     """After a failure it was elected there, and the first replica is elsewhere."""
     leader = Leader(returns=3)
     verdict = leader.until("goes", {"west": RATE}, sight("west", preferred="east"), limit_ms=90_000)
-    assert verdict.heir == WEST
+    assert verdict.transfer_target == WEST
     assert leader.now_ms == LOOK_MS + PERIOD_MS  # Nobody has to wait for it: no longer than that.
 
 
@@ -201,7 +214,7 @@ def test_what_comes_back_late_has_nothing_to_remember() -> None:
 
 def moves_of(written: Callable[[int], Mapping[str, int]], *, duration_ms: int) -> list[int]:
     """When leadership moves, while `written` says what is produced at each moment."""
-    departures = {region: Departures() for region in HEIRS}
+    departures = {region: Departures() for region in TRANSFER_TARGETS}
     group, region = GroupId(1), "east"
     leader = Leader()
     moved: list[int] = []
@@ -211,7 +224,9 @@ def moves_of(written: Callable[[int], Mapping[str, int]], *, duration_ms: int) -
             now, watch = leader.now_ms, leader.watch
             wait_ms = watch.wait_ms(PERIOD_MS)
             departures[region].note(group, now, wait_ms=wait_ms, returns=watch.returns)
-            region = next(one for one, broker in HEIRS.items() if broker == verdict.heir)
+            region = next(
+                one for one, broker in TRANSFER_TARGETS.items() if broker == verdict.transfer_target
+            )
             leader = Leader(returns=departures[region].returns(group, now), now_ms=now)
             moved.append(now)
     return moved

@@ -60,8 +60,8 @@ class TestFence:
         assert answer.epoch == first_epoch(3)
 
     def test_a_lost_disk_is_told_of(self) -> None:
-        effects = Member(amnesiac=True).receive(ARBITER, Fence(GRANTED))
-        assert sent(effects, Fenced)[ARBITER].amnesiac
+        effects = Member(lost_state=True).receive(ARBITER, Fence(GRANTED))
+        assert sent(effects, Fenced)[ARBITER].lost_state
 
     def test_who_was_fenced_does_not_stand(self) -> None:
         effects = fenced().time_out()

@@ -24,9 +24,9 @@ def request(prev: tuple[int, int], *runs: tuple[int, int], commit: int = -1) -> 
     return AppendRequest(Epoch(2), Index(prev[0]), Epoch(prev[1]), mark, mark, described)
 
 
-def follower(*epochs: int, commit: int = -1, amnesiac: bool = False) -> Member:
+def follower(*epochs: int, commit: int = -1, lost_state: bool = False) -> Member:
     """Member 1, with such a log, follows broker 2 in epoch 2, and has all of the leader's log."""
-    member = Member(1, log=shape(*epochs), epoch=2, amnesiac=amnesiac)
+    member = Member(1, log=shape(*epochs), epoch=2, lost_state=lost_state)
     member.append(prev=(len(epochs) - 1, epochs[-1]), epoch=2, commit=commit)
     return member
 
@@ -71,7 +71,7 @@ def test_what_is_not_known_to_equal_the_leaders_log_is_not_lent() -> None:
 
 
 def test_who_lost_its_disk_lends_nothing() -> None:
-    member = follower(1, 1, 2, 2, amnesiac=True)
+    member = follower(1, 1, 2, 2, lost_state=True)
     assert not of_type(
         member.receive(2, lend(request((0, 1), (2, 2), commit=2))), events.LendEntries
     )

@@ -1,4 +1,5 @@
-"""After the loss of a disk. Source: `strandline.raft.follower.rejoin`; NATS PR 7038; VR Revisited 4.3."""
+"""After the loss of a disk. Source: `strandline.raft.follower.rejoin`; NATS PR 7038; VR Revisited
+4.3."""
 
 from tests.raft.member import Member, of_type, sent, shape
 
@@ -13,7 +14,7 @@ from strandline.raft.messages import (
 
 
 def wiped(self_id: int = 3) -> Member:
-    return Member(self_id, amnesiac=True)
+    return Member(self_id, lost_state=True)
 
 
 def test_a_replica_without_its_disk_gives_no_vote_and_stands_for_nothing() -> None:
@@ -29,10 +30,10 @@ def test_a_replica_without_its_disk_gives_no_vote_and_stands_for_nothing() -> No
 
 
 def test_one_that_turns_out_to_be_new_votes_and_stands() -> None:
-    """See `replication.founding`."""
+    """See `replication.group_bootstrap`."""
     member = wiped()
     assert member.step(events.DeclaredNew()) == []
-    assert not member.raft.is_amnesiac
+    assert not member.raft.has_lost_state
     answer = of_type(member.receive(1, VoteRequest(1, -1, 0)), events.Send)[0].message
     assert answer == VoteResponse(1, granted=True)
     assert Member().step(events.DeclaredNew()) == []
@@ -43,7 +44,7 @@ def test_one_that_turns_out_to_be_new_after_it_heard_of_an_epoch_notes_both() ->
     member = wiped()
     member.append(prev=(-1, 0), epochs=(1,), sender=1)
     assert member.step(events.DeclaredNew()) == [events.Rejoined(0)]
-    assert not member.raft.is_amnesiac
+    assert not member.raft.has_lost_state
 
 
 def test_it_takes_entries_in_and_acknowledges_no_flush() -> None:
@@ -117,28 +118,28 @@ def test_it_takes_part_again_once_it_has_flushed_the_marker() -> None:
     effects = member.flush()
     assert of_type(effects, events.Rejoined) == [events.Rejoined(1)]
     assert sent(effects, AppendResponse)[1] == AppendResponse(1, True, 1, 1)
-    assert not member.raft.is_amnesiac
+    assert not member.raft.has_lost_state
     assert member.time_out() != []
 
 
 def test_where_it_is_to_be_noted_first_it_asks_once_and_waits() -> None:
     """Decision 0030."""
-    member = Member(3, amnesiac=True, asks_to_rejoin=True)
+    member = Member(3, lost_state=True, asks_to_rejoin=True)
     effects = member.append(prev=(-1, 0), epochs=(1, 1), sender=1)
     assert of_type(effects, events.RejoinAsked) == []
     told = AppendRequest(1, 1, 1, -1, -1, rejoin_at=1)
     assert of_type(member.receive(1, told), events.RejoinAsked) == [events.RejoinAsked()]
     assert of_type(member.receive(1, told), events.RejoinAsked) == []
     assert of_type(member.flush(), events.Rejoined) == []
-    assert member.raft.is_amnesiac
+    assert member.raft.has_lost_state
     effects = member.step(events.RejoinAllowed())
     assert of_type(effects, events.Rejoined) == [events.Rejoined(1)]
     assert sent(effects, AppendResponse)[1] == AppendResponse(1, True, 1, 1)
-    assert not member.raft.is_amnesiac
+    assert not member.raft.has_lost_state
 
 
 def test_allowed_before_it_has_the_marker_it_waits_for_that() -> None:
-    member = Member(3, amnesiac=True, asks_to_rejoin=True)
+    member = Member(3, lost_state=True, asks_to_rejoin=True)
     member.append(prev=(-1, 0), epochs=(1, 1), sender=1)
     member.receive(1, AppendRequest(1, 1, 1, -1, -1, rejoin_at=1))
     assert of_type(member.step(events.RejoinAllowed()), events.Rejoined) == []
@@ -146,13 +147,13 @@ def test_allowed_before_it_has_the_marker_it_waits_for_that() -> None:
 
 
 def test_allowed_under_another_leader_it_waits_for_that_one_s_marker() -> None:
-    member = Member(3, amnesiac=True, asks_to_rejoin=True)
+    member = Member(3, lost_state=True, asks_to_rejoin=True)
     member.append(prev=(-1, 0), epochs=(1, 1), sender=1)
     member.receive(1, AppendRequest(1, 1, 1, -1, -1, rejoin_at=1))
     member.append(prev=(1, 1), epochs=(2,), sender=2)
     member.flush()
     assert of_type(member.step(events.RejoinAllowed()), events.Rejoined) == []
-    assert member.raft.is_amnesiac
+    assert member.raft.has_lost_state
 
 
 def test_the_marker_of_an_earlier_leader_is_not_enough() -> None:
@@ -161,7 +162,7 @@ def test_the_marker_of_an_earlier_leader_is_not_enough() -> None:
     member.receive(1, AppendRequest(1, 1, 1, -1, -1, rejoin_at=1))
     member.append(prev=(1, 1), epochs=(2,), sender=2)
     assert of_type(member.flush(), events.Rejoined) == []
-    assert member.raft.is_amnesiac
+    assert member.raft.has_lost_state
 
 
 def test_its_acknowledgement_of_the_marker_makes_it_count_again() -> None:

@@ -19,13 +19,13 @@ def member(
     *,
     joined: int | None = -1,
     configurations: tuple[tuple[int, Configuration], ...] = (),
-    amnesiac: bool = False,
+    lost_state: bool = False,
     is_compacted: bool = True,
 ) -> Member:
     """Broker 3, an observer of voters 1 and 2, with a log of epoch 1."""
     log = shape(*([1] * (last_index + 1)), configurations=configurations)
     one = Member(
-        3, log=log, epoch=1, voters=(1, 2), observers=(3,), joined=joined, amnesiac=amnesiac
+        3, log=log, epoch=1, voters=(1, 2), observers=(3,), joined=joined, lost_state=lost_state
     )
     if is_compacted:
         one.raft.set_compacted()
@@ -64,7 +64,7 @@ def is_found(effects: list[events.Effect]) -> bool:
 def test_who_is_added_again_with_its_old_log_begins_anew() -> None:
     one = member()
     assert is_found(append(one, 8, (6, WITHOUT), (8, WITH), commit=7))
-    assert one.raft.is_outdated and one.raft.is_amnesiac
+    assert one.raft.is_outdated and one.raft.has_lost_state
     # It is said once, and what it acknowledges counts for nothing.
     assert not is_found(append(one, 9, commit=8))
     answer = sent(one.flush(), AppendResponse)[1]
@@ -86,7 +86,7 @@ def test_it_takes_part_no_more_whatever_its_leader_says() -> None:
     append(one, 8, (6, WITHOUT), (8, WITH), commit=7)
     append(one, 9, commit=8, rejoin_at=9)
     one.flush()
-    assert one.raft.is_amnesiac
+    assert one.raft.has_lost_state
     one.time_out()
     assert one.raft.role == Role.FOLLOWER
 
@@ -100,7 +100,7 @@ def test_what_is_known_of_the_commit_does_not_matter() -> None:
 def test_who_is_only_removed_has_nothing_to_begin() -> None:
     one = member()
     assert not is_found(append(one, 8, (6, WITHOUT), commit=8))
-    assert not one.raft.is_amnesiac
+    assert not one.raft.has_lost_state
 
 
 def test_who_changes_between_voter_and_observer_was_a_member_all_the_time() -> None:
@@ -133,7 +133,7 @@ def test_a_restart_forgets_nothing_of_it() -> None:
 def test_a_leader_that_has_yet_to_learn_what_is_committed_says_where_it_stands() -> None:
     """A voter of four that has lost its disk: its leader may commit by what it acknowledges."""
     log = shape()
-    one = Member(3, log=log, epoch=1, voters=(1, 2, 3, 4), joined=-1, amnesiac=True)
+    one = Member(3, log=log, epoch=1, voters=(1, 2, 3, 4), joined=-1, lost_state=True)
     one.raft.set_compacted()
     voter = configuration((1, 2, 3, 4))
     append(one, 10, (1, WITHOUT), (3, WITH), (4, voter), commit=-1, configured=4)
@@ -165,10 +165,12 @@ def test_who_is_added_gets_nothing_before_that_is_committed() -> None:
     leader.propose()
     assert leader.send_all(3) is None
     # And whoever leads next has the entry, and does not know either.
-    heir = Member(2, log=shape(1, 1, 1, configurations=((0, WITHOUT), (2, WITH))), epoch=1)
-    heir.lead()
-    assert heir.send_all(3) is None
-    assert heir.send_all(1) is not None
+    transfer_target = Member(
+        2, log=shape(1, 1, 1, configurations=((0, WITHOUT), (2, WITH))), epoch=1
+    )
+    transfer_target.lead()
+    assert transfer_target.send_all(3) is None
+    assert transfer_target.send_all(1) is not None
     leader.flush()
     leader.hear_all(2)
     assert leader.raft.commit >= stands
@@ -231,7 +233,7 @@ def test_who_is_seated_may_have_been_a_member_all_the_time() -> None:
     seat = configuration((1, 3))
     assert not is_found(append(one, 8, (7, seat), commit=5, epoch=grant))
     assert not is_found(append(one, 9, commit=8, epoch=grant))
-    assert not one.raft.is_amnesiac
+    assert not one.raft.has_lost_state
     # What this leader changes later is a change as any.
     assert is_found(append(one, 14, (12, WITHOUT), (14, WITH), commit=13, epoch=grant))
 
@@ -306,14 +308,14 @@ def test_who_was_killed_before_it_was_noted_leads_nobody() -> None:
     log = shape(*([1] * 10), configurations=configurations)
     one = Member(3, log=log, epoch=1, voters=(1, 2, 3, 4), joined=-1)
     one.raft.set_compacted()
-    assert one.raft.is_amnesiac
+    assert one.raft.has_lost_state
     one.time_out()
     assert one.raft.role == Role.FOLLOWER
     assert is_found(append(one, 9, commit=-1))
 
 
 def test_a_log_of_an_earlier_directory_waits_for_a_leader() -> None:
-    one = member(joined=OUTDATED, amnesiac=True)
+    one = member(joined=OUTDATED, lost_state=True)
     assert not is_found(one.receive(1, LeaderContact(Epoch(1), Index(2), Index(2))))
     assert is_found(append(one, 4, commit=2))
 
@@ -330,7 +332,7 @@ def test_a_log_that_is_not_compacted_is_gone_on_with_and_as_good_as_new() -> Non
 
 
 def test_a_log_of_an_earlier_directory_that_is_compacted_no_more_is_gone_on_with() -> None:
-    one = member(joined=OUTDATED, amnesiac=True, is_compacted=False)
+    one = member(joined=OUTDATED, lost_state=True, is_compacted=False)
     assert not is_found(append(one, 5, commit=2))
     assert one.raft.joined == -1
     assert not of_type(append(one, 6, commit=3), events.PersistState)
@@ -352,4 +354,4 @@ def test_whoever_leads_has_all_that_was_committed() -> None:
     one.flush()
     one.hear_all(BrokerId(1))
     assert one.raft.commit == one.raft.log.last_index
-    assert not one.raft.is_amnesiac
+    assert not one.raft.has_lost_state

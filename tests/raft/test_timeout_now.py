@@ -119,7 +119,7 @@ def test_a_voter_that_started_anew_waits_to_be_asked() -> None:
 
 
 def test_a_voter_that_lost_its_disk_does_not_vote_by_order() -> None:
-    member = Member(3, voters=FIVE, amnesiac=True)
+    member = Member(3, voters=FIVE, lost_state=True)
     member.append(prev=(-1, 0), epochs=(1, 1), sender=1)
     member.flush()
     assert sent(member.receive(1, order_to_vote(1)), VoteResponse) == {}

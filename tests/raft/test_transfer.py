@@ -31,7 +31,7 @@ def test_the_vote_is_durable_before_the_order_leaves() -> None:
     effects = Member().lead_established().step(events.TransferLeadership(2))
     assert kinds(effects) == ["PersistState", "BecameFollower", "Send"]
     assert effects[0] == events.PersistState(2, 2)
-    assert effects[1] == events.BecameFollower(2, -1, heir=2)
+    assert effects[1] == events.BecameFollower(2, -1, transfer_target=2)
 
 
 def test_who_has_handed_over_votes_for_nobody_else_in_that_epoch() -> None:
@@ -146,8 +146,8 @@ def test_whoever_else_is_behind_delays_nothing() -> None:
 
 def test_only_another_voter_can_be_the_target() -> None:
     member = Member(observers=(4,)).lead_established()
-    for heir in (1, 4, 9):
-        assert member.step(events.TransferLeadership(heir)) == []
+    for transfer_target in (1, 4, 9):
+        assert member.step(events.TransferLeadership(transfer_target)) == []
         assert member.raft.accepts_proposals
     assert Member().step(events.TransferLeadership(2)) == []
     assert Member().step(events.AbandonTransfer()) == []
@@ -241,7 +241,7 @@ def test_an_order_that_comes_twice_is_obeyed_once() -> None:
 
 
 def test_a_target_without_its_disk_does_not_stand() -> None:
-    member = Member(2, amnesiac=True)
+    member = Member(2, lost_state=True)
     assert sent(member.receive(1, TimeoutNow(1, -1)), VoteRequest) == {}
     member.append(prev=(-1, 0), epochs=(1, 1), sender=1)
     member.receive(1, TimeoutNow(1, 1))
@@ -284,7 +284,7 @@ def test_the_old_leader_follows_the_new_one() -> None:
     assert member.raft.leader == 2
 
 
-def farewell(*, flushed: int = 0) -> Member:
+def handing_over(*, flushed: int = 0) -> Member:
     """Has handed over to 2, with entries 1 to 3 under way to both others."""
     member = Member().lead_established()
     member.propose(3)
@@ -297,7 +297,7 @@ def farewell(*, flushed: int = 0) -> Member:
 
 
 def test_acknowledgements_of_what_was_appended_before_still_count() -> None:
-    member = farewell()
+    member = handing_over()
     effects = member.receive(3, AppendResponse(1, True, Index(2), Index(2)))
     assert of_type(effects, events.MarksAdvanced) == [events.MarksAdvanced(2, 2)]
     member.receive(2, LeaderContact(2, -1, -1))
@@ -306,27 +306,27 @@ def test_acknowledgements_of_what_was_appended_before_still_count() -> None:
 
 
 def test_only_those_of_its_own_epoch_count() -> None:
-    member = farewell()
+    member = handing_over()
     assert member.receive(3, AppendResponse(2, True, Index(3), Index(3))) == []
     assert member.raft.commit == 0
 
 
 def test_nothing_is_counted_once_the_log_was_cut() -> None:
-    member = farewell()
+    member = handing_over()
     member.append(prev=(1, 1), epochs=(3,), epoch=3, sender=3)
     member.receive(2, AppendResponse(1, True, Index(3), Index(3)))
     assert member.raft.commit == 0
 
 
 def test_nothing_is_counted_in_the_epoch_after_the_next() -> None:
-    member = farewell()
+    member = handing_over()
     member.receive(3, VoteRequest(3, 9, 1, transfer=True))
     member.receive(2, AppendResponse(1, True, Index(3), Index(3)))
     assert member.raft.commit == 0
 
 
 def test_who_lost_its_disk_since_is_not_counted() -> None:
-    member = farewell()
+    member = handing_over()
     member.receive(3, AppendResponse(1, True, Index(3), Index(3), recovering=True))
     assert member.raft.commit == 0
 

@@ -90,11 +90,11 @@ def test_an_added_observer_that_is_wiped_is_told_to_rejoin_by_the_voters_marker(
 
 
 def test_a_wiped_observer_takes_part_once_it_has_the_marker_and_stands_for_nothing() -> None:
-    member = Member(4, voters=(1, 2, 3), amnesiac=True)
+    member = Member(4, voters=(1, 2, 3), lost_state=True)
     member.append(prev=(-1, 0), epochs=(1, 1), sender=1)
     member.flush()
     member.receive(1, AppendRequest(1, 1, 1, -1, -1, rejoin_at=1))
-    assert not member.raft.is_amnesiac
+    assert not member.raft.has_lost_state
     assert sent(member.time_out(), VoteRequest) == {}
 
 
@@ -103,12 +103,12 @@ def test_who_was_removed_wiped_and_added_elects_no_candidate_of_the_voters_of_be
 
     2 asks with the log and the configuration of before: it would need 3's vote only."""
     asks = VoteRequest(9, 0, 1)
-    wiped = Member(3, voters=(1, 2, 3), amnesiac=True)
+    wiped = Member(3, voters=(1, 2, 3), lost_state=True)
     assert not sent(wiped.receive(2, asks), VoteResponse)[2].granted
     wiped.append(prev=(-1, 0), epochs=(1, 1, 1, 1), sender=1, epoch=9)
     wiped.flush()
     wiped.receive(1, AppendRequest(9, 3, 1, 2, 2, rejoin_at=3))
-    assert not wiped.raft.is_amnesiac
+    assert not wiped.raft.has_lost_state
     assert not sent(wiped.receive(2, VoteRequest(10, 0, 1)), VoteResponse)[2].granted
     # As one that is taken for new it would elect it.
     new = Member(3, voters=(1, 2, 3), log=shape())

@@ -188,7 +188,7 @@ def test_a_voter_promises_nothing_to_a_leader_of_the_past() -> None:
 
 
 def test_a_voter_that_lost_its_disk_promises_nothing() -> None:
-    member = Member(3, voters=FIVE, amnesiac=True)
+    member = Member(3, voters=FIVE, lost_state=True)
     assert sent(member.receive(1, QUESTION), VoteResponse) == {}
 
 
@@ -324,7 +324,7 @@ def test_brokers_of_an_earlier_release_take_none_of_it_for_anything_else() -> No
         epoch: int
         commit: int
         visible: int
-        heir: int = -1
+        transfer_target: int = -1
         last_index: int = -1
 
     class Order(msgspec.Struct, tag=6, array_like=True):

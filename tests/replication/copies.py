@@ -19,7 +19,7 @@ from strandline.model.ids import BrokerId, GroupId, Index, Offset
 from strandline.network.calls import CallError
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.record import decode_records
-from strandline.replication.repair.gap_repair_client import Repairs
+from strandline.replication.repair.gap_repair_client import GapRepairClient
 from strandline.replication.repair.gap_repair_server import Try
 from strandline.storage.config import LogConfig
 from strandline.storage.log.segment import Segment
@@ -38,7 +38,7 @@ class Copy:
 
     broker: BrokerId
     world: World
-    repairs: Repairs
+    repairs: GapRepairClient
     replica: SimpleNamespace
     written: Written = field(default_factory=dict)
 
@@ -211,4 +211,4 @@ def _make_copy(
         replicas={GROUP: replica},
         clock=world.clock,
     )
-    return Copy(broker, world, Repairs(host), replica)  # type: ignore[arg-type]
+    return Copy(broker, world, GapRepairClient(host), replica)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from strandline.network.tcp import TcpNetwork
 from strandline.raft.group.configuration import Configuration
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
-from strandline.replication.host.election_priority import Succession
+from strandline.replication.host.election_priority import ElectionPriority
 from strandline.replication.host.group_spec import GroupSpec
 from strandline.replication.host.replication import Replication
 from strandline.replication.leader.appender import AppendResult
@@ -70,7 +70,7 @@ class Host:
                 directory="t-0.1",
                 configuration=Configuration(BROKERS),
                 log=self.log,
-                succession=Succession(BrokerId(1)),
+                election_priority=ElectionPriority(BrokerId(1)),
             )
         )
 

@@ -24,13 +24,13 @@ class Replica:
     def __init__(self) -> None:
         self.group, self.failed, self.room = GROUP, None, False
         self.configuration = Configuration((BrokerId(1), BrokerId(2), BrokerId(3)))
-        self.is_leader, self.raft = False, SimpleNamespace(is_amnesiac=False)
+        self.is_leader, self.raft = False, SimpleNamespace(has_lost_state=False)
         self.fencing: Fencing
 
     def on_message(self, sender: BrokerId, message: object) -> None:
         if self.room:
             epoch = first_epoch(1)
-            self.fencing.on_fenced(GROUP, Fenced(epoch, Epoch(3), Index(9), amnesiac=False))
+            self.fencing.on_fenced(GROUP, Fenced(epoch, Epoch(3), Index(9), lost_state=False))
 
 
 def silent_of(peers: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
@@ -80,7 +80,7 @@ def test_what_a_leader_was_answered_until_the_fence_was_durable_is_promised() ->
         room._host.liveness.promised_ms = lambda replica: promised.pop(0)  # type: ignore[method-assign]
         fenced = asyncio.ensure_future(room.fence(BrokerId(1), [(GROUP, 1)]))
         await until(lambda: GROUP in room._waiting, "the fence is taken up")
-        room.on_fenced(GROUP, Fenced(first_epoch(1), Epoch(3), Index(9), amnesiac=False))
+        room.on_fenced(GROUP, Fenced(first_epoch(1), Epoch(3), Index(9), lost_state=False))
         assert [one.promised_ms for one in await fenced] == [700]
 
     asyncio.run(scenario())
@@ -155,7 +155,7 @@ def test_who_still_waits_hears_of_it_when_another_has_given_up() -> None:
         await asyncio.sleep(0)
         first.cancel()
         await asyncio.wait([first])
-        room.on_fenced(GROUP, Fenced(first_epoch(1), Epoch(3), Index(9), amnesiac=False))
+        room.on_fenced(GROUP, Fenced(first_epoch(1), Epoch(3), Index(9), lost_state=False))
         assert len(await second) == 1
 
     asyncio.run(scenario())

@@ -10,7 +10,7 @@ from strandline.base.network import Lane
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId, Index
 from strandline.raft.leader.progress import Progress
-from strandline.replication.catchup.fetch_sources import LANE_WAIT_EVERY_MS, LEADER, Lenders
+from strandline.replication.catchup.fetch_sources import LANE_WAIT_EVERY_MS, LEADER, FetchSources
 from strandline.replication.host.nearness import Nearness
 from strandline.replication.leader.sender import FollowerStream
 from strandline.replication.settings import ReplicationSettings
@@ -76,13 +76,13 @@ class Region:
                 relays=SimpleNamespace(is_stuck=lambda one: one == FOUR and self.is_stuck),
             ),
         )
-        self.lenders = Lenders(cast("Any", replica), self.streams, lambda _: None)
+        self.fetch_sources = FetchSources(cast("Any", replica), self.streams, lambda _: None)
 
     def _is_known(self, one: BrokerId) -> bool:
         return self.is_heard or one != FOUR
 
     def choose(self, peer: BrokerId) -> BrokerId | None:
-        return self.lenders.choose(peer, self.progress[peer].next_index)
+        return self.fetch_sources.choose(peer, self.progress[peer].next_index)
 
     def send(self, peer: BrokerId) -> None:
         """The leader has sent it something, which is under way."""
@@ -103,7 +103,7 @@ def test_who_has_caught_up_by_the_other_does_not_change_places_with_it() -> None
     """It was served by the leader from there on, over a connection that had yet to gain speed, and
     the other was not to wait for that: 4 MB crossed twice."""
     region = Region()
-    region.streams[THREE].lender = FOUR
+    region.streams[THREE].fetch_source = FOUR
     assert region.choose(FOUR) == LEADER
     assert region.choose(THREE) is None
 
@@ -162,7 +162,7 @@ def test_lanes_that_break_again_and_again_hold_nobody_up() -> None:
         waits += region.choose(THREE) is None
         region.now_ms += SETTINGS.resend_timeout_ms // 2
         region.streams[FOUR].progress_ms = region.now_ms
-        region.lenders.on_gone(FOUR)
+        region.fetch_sources.on_gone(FOUR)
     assert waits * SETTINGS.resend_timeout_ms // 2 <= 200 * SETTINGS.resend_timeout_ms // 10
 
 
@@ -256,4 +256,4 @@ def test_a_question_carries_nothing_where_the_region_has_others_at_all() -> None
     """They are not connected, and may be in a moment."""
     region = Region()
     region.down |= {(FOUR, lane) for lane in Lane}
-    assert region.lenders.are_there(THREE)
+    assert region.fetch_sources.are_there(THREE)

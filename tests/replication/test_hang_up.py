@@ -11,7 +11,7 @@ import pytest
 from strandline.base.clock import Clock
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId
 from strandline.raft.group.configuration import Configuration
-from strandline.replication.host.election_priority import Succession
+from strandline.replication.host.election_priority import ElectionPriority
 from strandline.replication.host.led_groups import LedGroups
 from strandline.replication.liveness.liveness import FRESH_PATIENCE_MS, STANDING_COUNT_MAX, Liveness
 from strandline.replication.liveness.sessions import LeadSession
@@ -42,14 +42,14 @@ class Follower:
     group: GroupId = GROUP
     self_id: BrokerId = SELF
     leader_id: BrokerId = LEADER
-    succession: Succession = field(default_factory=lambda: Succession(SELF))
+    election_priority: ElectionPriority = field(default_factory=lambda: ElectionPriority(SELF))
     epoch: Epoch = EPOCH
     is_leader: bool = False
     is_fresh: bool = False
     has_restarted: bool = False
     is_spared: bool = False
     damage: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(is_known=False))
-    raft: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(is_amnesiac=False))
+    raft: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(has_lost_state=False))
     heard_ms: int = 0
     timeout_ms: int = 0
     stand_after_ms: int = 0
@@ -61,7 +61,7 @@ class Follower:
 
     @property
     def is_preferred(self) -> bool:
-        return self.succession.preferred == self.self_id
+        return self.election_priority.preferred == self.self_id
 
     def has_no_way_back(self, broker: BrokerId) -> bool:
         return False
@@ -146,7 +146,7 @@ def test_the_preferred_follower_stands_as_soon_as_votes_can_be_had_and_no_sooner
 def test_the_others_stand_one_after_the_other() -> None:
     due = []
     for self_id in (FIRST, SECOND, SELF):
-        world = World(Follower(self_id=self_id, succession=Succession(SECOND)))
+        world = World(Follower(self_id=self_id, election_priority=ElectionPriority(SECOND)))
         world.liveness.on_lost(LEADER)
         due.append((world.due_after_ms(), self_id))
     due.sort()
@@ -159,7 +159,11 @@ def test_who_is_spared_stands_after_all_others() -> None:
     due = []
     for self_id in (FIRST, SECOND, SELF):
         world = World(
-            Follower(self_id=self_id, succession=Succession(SECOND), is_spared=self_id == FIRST)
+            Follower(
+                self_id=self_id,
+                election_priority=ElectionPriority(SECOND),
+                is_spared=self_id == FIRST,
+            )
         )
         world.liveness.on_lost(LEADER)
         due.append((world.due_after_ms(), self_id))
@@ -168,10 +172,10 @@ def test_who_is_spared_stands_after_all_others() -> None:
 
 def test_the_others_stand_by_rank() -> None:
     """The policy prefers SELF to SECOND, and SECOND to FIRST; the preferred one was the leader."""
-    succession = Succession(LEADER, {SELF: 1, SECOND: 2, FIRST: 3})
+    election_priority = ElectionPriority(LEADER, {SELF: 1, SECOND: 2, FIRST: 3})
     due = []
     for self_id in (FIRST, SECOND, SELF):
-        world = World(Follower(self_id=self_id, succession=succession))
+        world = World(Follower(self_id=self_id, election_priority=election_priority))
         world.liveness.on_lost(LEADER)
         due.append((world.due_after_ms(), self_id))
     assert [self_id for _, self_id in sorted(due)] == [SELF, SECOND, FIRST]
@@ -179,15 +183,15 @@ def test_the_others_stand_by_rank() -> None:
 
 def test_time_outs_of_a_better_rank_come_first_and_all_end_within_the_same_spread() -> None:
     """Whatever is drawn: the shares of the spread do not overlap. Without ranks nothing differs."""
-    ranked = Succession(LEADER, {SELF: 1, SECOND: 2, FIRST: 2})
-    for succession, apart in ((ranked, True), (Succession(LEADER), False)):
+    ranked = ElectionPriority(LEADER, {SELF: 1, SECOND: 2, FIRST: 2})
+    for election_priority, apart in ((ranked, True), (ElectionPriority(LEADER), False)):
         drawn: dict[BrokerId, list[int]] = {}
         for self_id in (FIRST, SECOND, SELF):
-            follower = Follower(self_id=self_id, succession=succession)
+            follower = Follower(self_id=self_id, election_priority=election_priority)
             world = World(follower)
             drawn[self_id] = []
             for _ in range(200):
-                world.liveness.on_succession(cast("Replica", follower))
+                world.liveness.on_election_priority(cast("Replica", follower))
                 drawn[self_id].append(follower.timeout_ms - SETTINGS.election_timeout_ms)
         assert max(map(max, drawn.values())) <= SETTINGS.election_spread_ms
         assert (max(drawn[SELF]) <= min(drawn[FIRST] + drawn[SECOND])) == apart
@@ -196,7 +200,9 @@ def test_time_outs_of_a_better_rank_come_first_and_all_end_within_the_same_sprea
 
 def test_the_others_leave_a_new_group_to_its_preferred_broker_while_that_lives() -> None:
     def due_after_ms(alive_for_ms: int) -> int:
-        follower = Follower(leader_id=NO_BROKER, is_fresh=True, succession=Succession(FIRST))
+        follower = Follower(
+            leader_id=NO_BROKER, is_fresh=True, election_priority=ElectionPriority(FIRST)
+        )
         world = World(follower, is_led=False)
         for elapsed in range(0, 30_000, 10):
             if elapsed <= alive_for_ms:

@@ -211,10 +211,10 @@ def test_a_process_between_two_others_that_is_heard_too_late_takes_no_place() ->
     first.lead(G1, E1)
     exchange(first, follow)
     between.lead(G1, E2)
-    held_up = [between.heartbeat(200), between.heartbeat(250)]
+    blocked_grants = [between.heartbeat(200), between.heartbeat(250)]
     present.lead(G1, E3)
     succeed(present, follow, 300)
-    for late in held_up:
+    for late in blocked_grants:
         assert follow.on_heartbeat(late, 350) == ([], [])
         assert follow.answer(late).version == -1
     exchange(present, follow, 400)
@@ -229,10 +229,10 @@ def test_a_process_that_was_proved_to_live_once_proves_nothing_later() -> None:
     follow = following()
     exchange(first, follow)
     exchange(between, follow)
-    held_up = between.heartbeat(200)
+    blocked_grants = between.heartbeat(200)
     present.lead(G1, E1)
     succeed(present, follow, 300)
-    assert follow.on_heartbeat(held_up, 350) == ([], [])
+    assert follow.on_heartbeat(blocked_grants, 350) == ([], [])
     assert follow.covers(G1, E1)
 
 

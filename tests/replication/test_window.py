@@ -260,6 +260,6 @@ def test_what_another_replica_was_to_send_is_not_waited_for_as_long() -> None:
     stream = FollowerStream(ReplicationSettings())
     stream.on_sent(Index(1), MB, 0)
     stream.on_acknowledged(Index(1), 3_600_000)
-    stream.lender = BrokerId(2)
+    stream.fetch_source = BrokerId(2)
     stream.on_sent(Index(2), MB, 3_600_000)
     assert stream.patience_ms(1_000) == 6_000

@@ -4,18 +4,18 @@ from collections.abc import Callable
 
 import pytest
 
-from strandline.replication.host.removal import Forgetting
+from strandline.replication.host.removal import ReplicaRemoval
 from strandline.replication.replica.replica import Replica
 
 
 def watch_beginnings(patch: pytest.MonkeyPatch, look: Callable[[Replica], object]) -> None:
     """Have `look` called with each replica whose log is about to be begun anew."""
-    begin = Forgetting.begin_anew
+    begin = ReplicaRemoval.begin_anew
 
     def watched(
-        self: Forgetting, replica: Replica, done: Callable[[], None], *, rejoined: int
+        self: ReplicaRemoval, replica: Replica, done: Callable[[], None], *, rejoined: int
     ) -> None:
         look(replica)
         begin(self, replica, done, rejoined=rejoined)
 
-    patch.setattr(Forgetting, "begin_anew", watched)
+    patch.setattr(ReplicaRemoval, "begin_anew", watched)

@@ -43,7 +43,7 @@ class FullSpeedProducer:
         self.sent_bytes = 0
         self.answered_bytes = 0
         self.pending_count = 0
-        self.held_up_count = 0
+        self.blocked_grant_count = 0
         self.errors: list[int] = []
         self.is_stopped = False
         # The most that the replication of its broker held at any time.
@@ -69,7 +69,7 @@ class FullSpeedProducer:
                 or self._replica.appender.is_holding
                 or not host.memory.has_room
             ):
-                self.held_up_count += 1
+                self.blocked_grant_count += 1
                 break
             self._send_one()
         memory = host.memory.used_bytes + host.memory.kept_bytes

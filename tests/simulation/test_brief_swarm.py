@@ -15,10 +15,10 @@ from strandline.simulation.scenarios.scenario_file import load_scenario, with_fa
 from strandline.simulation.swarm.brief_swarm import KIND_COUNTS, draw_brief
 from strandline.simulation.swarm.families import Swarm
 from strandline.simulation.swarm.scenario import (
-    AMBUSHES,
     ANSWER_FAULTS,
     DOMAIN_FAULTS,
     LASTING_LOSS,
+    TARGETED_FAULTS,
     Scenario,
 )
 from strandline.simulation.swarm.swarm import Total, command, run_scenario
@@ -65,7 +65,7 @@ def test_they_are_brief_and_of_one_group() -> None:
 
 def test_every_kind_of_fault_that_strikes_groups_is_drawn() -> None:
     drawn = {fault.kind for one in DRAWN for fault in one.plan_faults()}
-    elsewhere = {*DOMAIN_FAULTS, *AMBUSHES, *ANSWER_FAULTS, LASTING_LOSS, "absence"}
+    elsewhere = {*DOMAIN_FAULTS, *TARGETED_FAULTS, *ANSWER_FAULTS, LASTING_LOSS, "absence"}
     assert drawn == FAULTS.keys() - elsewhere
 
 

@@ -71,11 +71,11 @@ def test_a_voter_that_lost_its_disk_elects_nobody_who_lacks_what_was_committed(s
     stale.start()
     run_for(world, 15_000)
     assert world.leading_brokers() == []
-    assert replica_of(wiped).raft.is_amnesiac
+    assert replica_of(wiped).raft.has_lost_state
     leader.start()
     assert run_until_led(world, limit_ms=10_000) is not None
     run_for(world, 3_000)
-    assert not replica_of(wiped).raft.is_amnesiac
+    assert not replica_of(wiped).raft.has_lost_state
     world._audit(is_final=True)
     assert world.checker.violation is None
 
@@ -121,7 +121,7 @@ def test_a_group_is_founded_once_all_its_voters_have_been_there(brokers: int) ->
     took_ms = run_until_led(world, limit_ms=5_000)
     assert took_ms is not None and took_ms < 1_500
     run_for(world, 1_000)
-    assert not any(replica.raft.is_amnesiac for replica in world.replicas())
+    assert not any(replica.raft.has_lost_state for replica in world.replicas())
 
 
 def test_what_has_been_found_out_is_not_asked_again_after_a_restart() -> None:
@@ -131,7 +131,7 @@ def test_what_has_been_found_out_is_not_asked_again_after_a_restart() -> None:
     one.kill()
     other.kill()
     one.start()
-    assert not replica_of(one).raft.is_amnesiac
+    assert not replica_of(one).raft.has_lost_state
     run_for(world, 2_000)
     assert run_until_led(world, limit_ms=5_000) is not None
 
@@ -157,7 +157,7 @@ def test_who_hears_of_an_epoch_while_it_notes_that_the_group_is_new_remembers_bo
         journal = host.program.replication._journal
         assert journal is not None
         noted = journal.get(GroupId(1))
-        assert noted is not None and not noted.amnesiac
+        assert noted is not None and not noted.lost_state
 
 
 @pytest.mark.simulation

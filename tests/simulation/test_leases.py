@@ -274,7 +274,7 @@ def test_who_handed_over_and_heard_nothing_since_makes_nobody_forget_the_next_le
         cut(world, old.self_id, other)
     timeout_ms = world.scenario.settings.election_timeout_ms
     world.scheduler.run_until(world.scheduler.now_us + (timeout_ms - 50) * MS)
-    assert old.parting.is_under_way
+    assert old.handing_over.is_under_way
     assert new.can_serve_reads
     cut(world, to, voter)
     heal(world, old.self_id, voter)
@@ -290,32 +290,32 @@ def test_who_is_elected_late_by_promised_votes_never_answers_beside_a_later_lead
     world = started(plain_scenario(seed=seed, brokers=5))
     world.scheduler.run_until(world.scheduler.now_us + 2_000 * MS)
     old = leader_of(world)
-    heir = next(replica for replica in world.replicas() if replica is not old)
-    promised_epoch = heir.epoch + 1
-    stopped, process = world.hosts[heir.self_id], world.hosts[old.self_id].process
+    transfer_target = next(replica for replica in world.replicas() if replica is not old)
+    promised_epoch = transfer_target.epoch + 1
+    stopped, process = world.hosts[transfer_target.self_id], world.hosts[old.self_id].process
     assert process is not None
     stopped.pause()
-    process.run_now(lambda: old.transfer_leadership(heir.self_id))
+    process.run_now(lambda: old.transfer_leadership(transfer_target.self_id))
     assert world.scheduler.run_until_true(
         lambda: not old.raft.is_leader, limit_us=world.scheduler.now_us + 100 * MS
     )
     world.scheduler.run_until(world.scheduler.now_us + 50 * MS)
     for replica in world.replicas():
-        if replica is not heir:
-            cut(world, heir.self_id, replica.self_id)
+        if replica is not transfer_target:
+            cut(world, transfer_target.self_id, replica.self_id)
     world.scheduler.run_until(world.scheduler.now_us + 2_500 * MS)
     new = leader_of(world)
     assert new.can_serve_reads and new.epoch > promised_epoch
     for replica in world.replicas():
-        if replica not in (heir, old, new):
-            heal(world, heir.self_id, replica.self_id)
+        if replica not in (transfer_target, old, new):
+            heal(world, transfer_target.self_id, replica.self_id)
     elected: list[Epoch] = []
     stopped.resume()
     end_us = world.scheduler.now_us + 2_000 * MS
     while world.scheduler.now_us < end_us and world.scheduler.step():
-        if heir.is_leader and not elected:
-            elected.append(heir.epoch)
-        assert not heir.can_serve_reads
+        if transfer_target.is_leader and not elected:
+            elected.append(transfer_target.epoch)
+        assert not transfer_target.can_serve_reads
     assert elected == [promised_epoch]
 
 

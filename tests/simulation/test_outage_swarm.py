@@ -34,7 +34,7 @@ from strandline.simulation.swarm.outage_swarm import (
     STRIKES_SEVERAL,
     draw_outages,
 )
-from strandline.simulation.swarm.scenario import AMBUSHES, ANSWER_FAULTS, LASTING_LOSS
+from strandline.simulation.swarm.scenario import ANSWER_FAULTS, LASTING_LOSS, TARGETED_FAULTS
 from strandline.simulation.swarm.swarm import Drawn, Total, command, rotated, run_scenario
 
 SEEDS = range(1, 41)
@@ -75,7 +75,10 @@ def test_every_layout_policy_and_placement_is_drawn() -> None:
     assert any(change.is_spared for change in changes)
     assert {change.ruling for change in changes} == {"", "hold", "release", "lost"}
     assert {len(change.domain) for change in changes} == {0, 1, 2}
-    assert {fault.kind for one in drawn for fault in one.faults or ()} >= {*AMBUSHES, LASTING_LOSS}
+    assert {fault.kind for one in drawn for fault in one.faults or ()} >= {
+        *TARGETED_FAULTS,
+        LASTING_LOSS,
+    }
     assert 40 < sum(one.declares_losses for one in drawn) < 80
     assert any(one.active_ms == ENDURANCE_ACTIVE_MS for one in drawn)
     for one in drawn:

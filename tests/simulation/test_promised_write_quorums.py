@@ -10,7 +10,7 @@ import pytest
 from tests.simulation.kept import scenario_of
 from tests.simulation.test_each_invariant import only
 
-from strandline.broker.groups.promised_write_quorums import Floors
+from strandline.broker.groups.promised_write_quorums import PromisedWriteQuorums
 from strandline.raft.group import membership
 from strandline.raft.group.configuration import Configuration
 from strandline.simulation.swarm.swarm import run_scenario
@@ -20,7 +20,9 @@ SCENARIO = "two-of-three-lost-where-all-have-to-acknowledge"
 
 def acknowledge_with_fewer_than_were_promised(patch: pytest.MonkeyPatch) -> None:
     """A leader lowers the write quorum that the controller counts on, and does not tell it."""
-    patch.setattr(Floors, "has_to_go", lambda self, replica, config, *, is_stuck: False)
+    patch.setattr(
+        PromisedWriteQuorums, "has_to_go", lambda self, replica, config, *, is_stuck: False
+    )
     patch.setattr(membership, "floor_of", lambda floor: 0)
 
 

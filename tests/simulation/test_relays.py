@@ -242,7 +242,7 @@ def test_what_a_new_leader_sends_through_a_relay_may_overtake_that_it_leads(
     for one in EAST:
         stretched.world.fabric.link(one, behind).slow_factor = 2
     stretched.run(1_500)
-    (heir,) = (one for one in EAST if one != stretched.leader.self_id)
+    (transfer_target,) = (one for one in EAST if one != stretched.leader.self_id)
     refused: list[AppendResponse] = []
     on_response = Leading.on_response
 
@@ -252,9 +252,9 @@ def test_what_a_new_leader_sends_through_a_relay_may_overtake_that_it_leads(
         on_response(self, peer, response)
 
     monkeypatch.setattr(Leading, "on_response", listen)
-    stretched.leader.transfer_leadership(heir)
+    stretched.leader.transfer_leadership(transfer_target)
     stretched.run(1_000)
-    assert stretched.leader.self_id == heir
+    assert stretched.leader.self_id == transfer_target
     assert refused == []
     stretched.end()
 

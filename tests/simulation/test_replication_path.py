@@ -141,7 +141,7 @@ def test_two_followers_that_take_nothing_stop_the_producer_at_every_acks_level(a
     run_for(world, 5_000)
     assert replica.is_leader
     assert producer.errors == []
-    assert producer.held_up_count > 4_000
+    assert producer.blocked_grant_count > 4_000
     assert producer.highest_memory_bytes <= SMALL.memory_bytes_max
     # What waits for the sockets, what is in them, and what a window holds.
     lead_max = SMALL.tail_bytes_max + 2 * SMALL.queue_bytes_max + 512 * KIB
@@ -180,7 +180,7 @@ def test_partitions_that_nobody_takes_share_one_bound_of_memory(acks: int) -> No
     highest = max(one.highest_memory_bytes for one in producers)
     # The request that passes the bound is the last one that is read.
     assert SMALL.memory_bytes_max <= highest < SMALL.memory_bytes_max + BATCH_BYTES + KIB
-    assert all(one.held_up_count > 0 and one.sent_bytes > 0 for one in producers)
+    assert all(one.blocked_grant_count > 0 and one.sent_bytes > 0 for one in producers)
     assert world.checker.violation is None
 
 

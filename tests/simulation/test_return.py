@@ -84,7 +84,7 @@ def test_a_broker_that_lost_its_disk_is_whole_again_though_nothing_is_written(se
     host.start()
     run_for(world, 3_000)
     assert host.program is not None
-    assert not any(replica.raft.is_amnesiac for replica in host.program.replicas)
+    assert not any(replica.raft.has_lost_state for replica in host.program.replicas)
     assert world.checker.violation is None
 
 
@@ -102,7 +102,9 @@ def test_who_is_whole_again_counts_though_its_word_for_that_is_lost(seed: int) -
     host.start()
 
     def is_whole() -> bool:
-        return any(one.self_id == broker and not one.raft.is_amnesiac for one in world.replicas())
+        return any(
+            one.self_id == broker and not one.raft.has_lost_state for one in world.replicas()
+        )
 
     assert world.scheduler.run_until_true(is_whole, limit_us=world.scheduler.now_us + 5_000_000)
     assert leader.raft.progress[broker].is_recovering, "its word is under way"
@@ -219,7 +221,7 @@ def test_a_leader_without_which_nobody_is_elected_waits_for_who_lost_its_log(see
         rest.disk.faults.slow_factor = 200
     lose_disk_and_return(world, other)
     run_for(world, 10_000)
-    assert not any(replica.raft.is_amnesiac for replica in world.replicas())
+    assert not any(replica.raft.has_lost_state for replica in world.replicas())
     assert run_until_led(world, limit_ms=5_000) is not None
     assert world.checker.violation is None
 
@@ -252,6 +254,6 @@ def test_a_leader_waits_for_who_was_told_when_it_takes_part_again(
         world.hosts[goes].kill()
     run_for(world, 30_000)
     assert world.leading_brokers() == [leader.self_id]
-    assert not any(replica.raft.is_amnesiac for replica in world.replicas())
+    assert not any(replica.raft.has_lost_state for replica in world.replicas())
     assert run_until_led(world, limit_ms=5_000) is not None
     assert world.checker.violation is None

@@ -8,7 +8,7 @@ from tests.simulation.plain import plain_scenario, started
 
 from strandline.base.network import Lane
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
-from strandline.raft.follower.peer_catchup import Lending
+from strandline.raft.follower.peer_catchup import PeerCatchup
 from strandline.raft.messages import AppendResponse
 from strandline.replication.host.replication import Replication
 from strandline.replication.leader.leadership import Leading
@@ -145,7 +145,9 @@ class Outage:
     def lent_bytes(self) -> int:
         """By the processes that run now."""
         hosts = self.world.hosts.values()
-        return sum(host.program.replication.lending.lent_bytes for host in hosts if host.program)
+        return sum(
+            host.program.replication.peer_catchup.lent_bytes for host in hosts if host.program
+        )
 
     def behind(self) -> list[Replica]:
         """Those that are back, and lack something."""
@@ -265,17 +267,17 @@ def test_a_region_is_whole_though_who_lends_dies(seed: int) -> None:
     scheduler = outage.world.scheduler
     assert scheduler.run_until_true(
         lambda: any(
-            outage.program(one).lending.lent_bytes > 100_000
+            outage.program(one).peer_catchup.lent_bytes > 100_000
             for one in AWAY
             if outage.world.hosts[one].program
         ),
         limit_us=scheduler.now_us + 10_000 * MS,
     )
-    lender = max(AWAY, key=lambda one: outage.program(one).lending.lent_bytes)
-    outage.world.hosts[lender].kill()
+    fetch_source = max(AWAY, key=lambda one: outage.program(one).peer_catchup.lent_bytes)
+    outage.world.hosts[fetch_source].kill()
     outage.run(5_000)
     assert not outage.behind()
-    outage.world.hosts[lender].start()
+    outage.world.hosts[fetch_source].start()
     outage.run_until_whole()
 
 
@@ -305,9 +307,9 @@ def test_a_region_is_whole_though_the_log_of_who_could_lend_begins_later(
     """It lent what follows, which was refused, and so on without an end."""
     outage = Outage(seed)
     begins = min(one.log.last_index for one in outage.world.replicas()) - 50
-    may_lend = Lending.may_lend
+    may_lend = PeerCatchup.may_lend
     monkeypatch.setattr(
-        Lending,
+        PeerCatchup,
         "may_lend",
         lambda self, request: request.prev_index >= begins and may_lend(self, request),
     )
@@ -342,10 +344,10 @@ def test_who_sends_and_who_lends_keep_to_the_rate_of_recoveries() -> None:
         lambda: outage.lent_bytes() > 100_000,
         limit_us=outage.world.scheduler.now_us + 10_000 * MS,
     )
-    lent = {one: outage.program(one).lending.lent_bytes for one in AWAY}
+    lent = {one: outage.program(one).peer_catchup.lent_bytes for one in AWAY}
     outage.run(2_000)
     for one in AWAY:
-        assert outage.program(one).lending.lent_bytes - lent[one] < 2_300 * KIB
+        assert outage.program(one).peer_catchup.lent_bytes - lent[one] < 2_300 * KIB
     assert outage.behind()
     outage.run_until_whole()
     assert outage.crossed_ratio() < 1.1

@@ -1,7 +1,7 @@
 """A region that was away gets what it missed of compacted topics once, too, though its replicas and
 the leader's were compacted at different times; and no deleted key comes back by that.
 
-Source: decision 0022; `replication.lenders`."""
+Source: decision 0022; `replication.fetch_sources`."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -13,7 +13,7 @@ from tests.simulation.test_compaction import churn, put, read_all, run_for
 from tests.simulation.test_returning_region import AWAY, Outage
 
 from strandline.model.ids import BrokerId, Index
-from strandline.replication.catchup.fetch_sources import Lenders
+from strandline.replication.catchup.fetch_sources import FetchSources
 from strandline.replication.liveness import sessions
 from strandline.replication.replica import compactor
 from strandline.replication.replica.compactor import Compactor
@@ -165,6 +165,6 @@ def test_a_lender_that_sends_what_a_tombstone_has_left_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The planted mistake: a copy is a mixture of two logs."""
-    monkeypatch.setattr(Lenders, "may_mix", lambda self, peer, first_index: True)
+    monkeypatch.setattr(FetchSources, "may_mix", lambda self, peer, first_index: True)
     world = copied_from_two(monkeypatch)
     assert dict(read_all(replica_at(world, NEW))).get(b"deleted") == b"1"

@@ -1,6 +1,7 @@
 """Rot without a kill, and rot of what lies beside the logs: found, mended, never served.
 
-Source: reliability reference 3; `replication/repair/gap_repair_client.py`; `storage/state_journal.py`."""
+Source: reliability reference 3; `replication/repair/gap_repair_client.py`;
+        `storage/state_journal.py`."""
 
 import logging
 

@@ -63,7 +63,7 @@ def moved_from_who_is_down(patch: pytest.MonkeyPatch, seed: int) -> Scenario:
 def test_keys_stay_deleted_where_a_log_was_left_and_is_gone_on_with(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`tests/broker/test_outdated_logs.py` shows what comes of it where it is not begun anew."""
+    """`tests/broker/test_stale_log_resets.py` shows what comes of it where it is not begun anew."""
     begun: list[Replica] = []
     watch_beginnings(monkeypatch, begun.append)
     assert run_scenario(moved_from_who_is_down(monkeypatch, seed)).violation is None

@@ -89,11 +89,11 @@ def test_a_record_of_an_earlier_release_promises_nothing() -> None:
         epoch: int
         vote: int
         configuration: Configuration | None
-        amnesiac: bool = False
+        lost_state: bool = False
 
     encode = msgspec.msgpack.encode
     earlier = Earlier(3, 2, None, True)
-    later = GroupState(Epoch(3), BrokerId(2), None, amnesiac=True)
+    later = GroupState(Epoch(3), BrokerId(2), None, lost_state=True)
     assert msgspec.msgpack.decode(encode(earlier), type=GroupState) == later
     later = msgspec.structs.replace(later, promised=Epoch(4))
     assert msgspec.msgpack.decode(encode(later), type=Earlier) == earlier

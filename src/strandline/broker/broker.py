@@ -36,7 +36,7 @@ from strandline.broker.operations.broker_registration import (
 from strandline.broker.operations.copy_budget import CopyBudget
 from strandline.broker.operations.labelling import OwnLabels
 from strandline.broker.operations.leaving import hand_over
-from strandline.broker.operations.maintenance_loop import Upkeep
+from strandline.broker.operations.maintenance_loop import MaintenanceLoop
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.router import Router
 from strandline.broker.server.server import Server
@@ -118,7 +118,7 @@ class Broker:
             incarnation=self._incarnation,
             reconcile_soon=self._reconcile_soon,
         )
-        self._upkeep = Upkeep(
+        self._upkeep = MaintenanceLoop(
             clock=clock,
             replication=replication,
             interval_ms=config.storage.retention_check_interval_ms,

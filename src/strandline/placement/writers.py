@@ -58,7 +58,7 @@ class Sight:
     """Where it is led."""
     preferred: str
     """The region of the first replica."""
-    heir_in: Callable[[str], BrokerId | Hindrance | None]
+    transfer_target_in: Callable[[str], BrokerId | Hindrance | None]
     """Who would lead in a region now, or why nobody can; None where no replica is. The leader
     itself for its own. Asked only where it matters."""
 
@@ -70,7 +70,7 @@ class Verdict:
 
     code: str
     text: str
-    heir: BrokerId = NO_BROKER
+    transfer_target: BrokerId = NO_BROKER
 
 
 class WriterWatch:
@@ -149,12 +149,14 @@ class WriterWatch:
             return Verdict("waits", text)
         if sight.preferred == self._ahead:
             return Verdict("returns", f"{told}; leadership returns to the preferred replica there")
-        heir = sight.heir_in(self._ahead)
-        if heir is None:
+        transfer_target = sight.transfer_target_in(self._ahead)
+        if transfer_target is None:
             return Verdict("no-voter", f"{told}, and no replica is there")
-        if isinstance(heir, tuple):
-            return Verdict(heir[0], f"{told}; {heir[1]}")
-        return Verdict("goes", f"{told}; broker {heir} is to lead from now on", heir)
+        if isinstance(transfer_target, tuple):
+            return Verdict(transfer_target[0], f"{told}; {transfer_target[1]}")
+        return Verdict(
+            "goes", f"{told}; broker {transfer_target} is to lead from now on", transfer_target
+        )
 
 
 def _nobody_ahead(most: str, shares: Mapping[str, float], sight: Sight) -> Verdict:

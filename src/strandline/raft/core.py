@@ -5,11 +5,11 @@ Why:    what a replica decides must not depend on clocks, threads or sockets, so
 How:    `step` looks the handler up by the type of the event, or of the message received. Each part
         of the room handles its share and appends effects; `ReplicationReady` goes to the end.
 
-            election.py    votes                     leader_state.py       a leader's entries and marks
+            election.py  votes  leader_state.py  a leader's entries and marks
             appends.py     a follower's log          replies.py     acknowledgements at a leader
             sending.py     what goes to a peer       transfer.py    leadership handed over
             membership.py  joint consensus           hand_over.py    acknowledgements after that
-            rejoin.py      after the loss of a disk  timeout_now.py      what who handed over ordered
+            rejoin.py  after the loss of a disk  timeout_now.py  what who handed over ordered
             vote_delegation.py    votes left to a leader    arbitration.py an epoch that is granted
             peer_catchup.py     entries that followers send each other
 Owns:   the state of one replica (`state.ReplicaState`); nobody else writes it.
@@ -44,7 +44,7 @@ from strandline.raft.events import (
     TransferLeadership,
 )
 from strandline.raft.follower.appends import Appends
-from strandline.raft.follower.peer_catchup import Lending, lendable_end, member_since
+from strandline.raft.follower.peer_catchup import PeerCatchup, lendable_end, member_since
 from strandline.raft.follower.rejoin import grant_rejoins
 from strandline.raft.follower.stale_log_reset import judge
 from strandline.raft.group.configuration import Configuration
@@ -87,7 +87,7 @@ class Raft:
         configuration: Configuration,
         commit: Index = NO_INDEX,
         visible: Index = NO_INDEX,
-        amnesiac: bool = False,
+        lost_state: bool = False,
         promised: Epoch = NO_EPOCH,
         asks_to_rejoin: bool = False,
         joined: Index | None = None,
@@ -96,7 +96,7 @@ class Raft:
         `log` begins.
 
         `commit` and `visible`: as far as known from before, each the end of a batch in `log`.
-        `amnesiac`: a member before, but its disk was lost or is not to be trusted: `rejoin`.
+        `lost_state`: a member before, but its disk was lost or is not to be trusted: `rejoin`.
         `asks_to_rejoin`: not before `RejoinAllowed`. `joined`: as persisted with the epoch, see
         `outdated`; None where the log may be of any age."""
         state = self._state = ReplicaState(
@@ -108,14 +108,14 @@ class Raft:
             configuration=configuration,
             commit=commit,
             visible=visible,
-            amnesiac=amnesiac,
+            lost_state=lost_state,
             promised=promised,
             joined=joined,
         )
         self._membership = Membership(state)
         self._appends = Appends(state, self._membership, asks_to_rejoin=asks_to_rejoin)
         elections = self._elections = Elections(state, self._membership)
-        self._lending = Lending(state, self._appends)
+        self._peer_catchup = PeerCatchup(state, self._appends)
         self._orders = Orders(state, elections, self._appends)
         arbitration = Arbitration(state, self._membership)
         transfers = self._transfers = Transfers(state, elections)
@@ -164,23 +164,28 @@ class Raft:
         A ResetRequest is sent as it is, and marked as sent up to `start_index - 1`. Whatever is
         sent is marked by `mark_sent` before this core steps again. Ask at a `ReplicationReady`, or
         when all effects of the last step are performed: earlier, the log may lack a marker."""
-        reign = self._state.reign
-        progress = None if reign is None else reign.progress.get(peer)
-        if reign is None or progress is None:
+        leader_state = self._state.leader_state
+        progress = None if leader_state is None else leader_state.progress.get(peer)
+        if leader_state is None or progress is None:
             return None
-        return plan(self._state, reign, progress)
+        return plan(self._state, leader_state, progress)
 
     def mark_sent(self, peer: BrokerId, last_index: Index) -> None:
         """The plan for `peer` went out, with entries up to `last_index` (`prev_index`: none)."""
-        reign = self._state.reign
-        if reign is not None and peer in reign.progress:
-            mark_sent(self._state, reign.progress[peer], last_index)
+        leader_state = self._state.leader_state
+        if leader_state is not None and peer in leader_state.progress:
+            mark_sent(self._state, leader_state.progress[peer], last_index)
 
-    def lendable_end(self, lender: BrokerId) -> Index:
-        """Up to where `lender` can be ordered to send what this leader would: it has flushed that,
+    def lendable_end(self, fetch_source: BrokerId) -> Index:
+        """Up to where `fetch_source` can be ordered to send what this leader would: it has flushed
+        that,
         and it is committed. Below the log where there is nothing."""
-        reign = self._state.reign
-        return NO_INDEX if reign is None else lendable_end(self._state, reign, lender)
+        leader_state = self._state.leader_state
+        return (
+            NO_INDEX
+            if leader_state is None
+            else lendable_end(self._state, leader_state, fetch_source)
+        )
 
     def member_since(self, peer: BrokerId) -> Index:
         """Where the configuration stands that made `peer` a member, which it has been since; right
@@ -189,7 +194,7 @@ class Raft:
 
     def may_lend(self, request: AppendRequest) -> bool:
         """For a follower: whether it may send these entries on its leader's behalf, now."""
-        return self._lending.may_lend(request)
+        return self._peer_catchup.may_lend(request)
 
     # ---- what is the case ------------------------------------------------------------------------
 
@@ -206,30 +211,30 @@ class Raft:
     @property
     def is_leader(self) -> bool:
         """Whether this replica leads its epoch."""
-        return self._state.reign is not None
+        return self._state.leader_state is not None
 
     @property
     def may_serve(self) -> bool:
         """Whether this replica leads and knows everything that was committed before."""
-        reign = self._state.reign
-        return reign is not None and reign.is_established
+        leader_state = self._state.leader_state
+        return leader_state is not None and leader_state.is_established
 
     @property
     def accepts_proposals(self) -> bool:
         """Whether `Propose` is welcome: leading, and not holding for the next leader."""
-        reign = self._state.reign
-        return reign is not None and not reign.is_holding
+        leader_state = self._state.leader_state
+        return leader_state is not None and not leader_state.is_holding
 
     @property
     def transferring_to(self) -> BrokerId | None:
         """Who is to lead next, while leadership is being handed over."""
-        reign = self._state.reign
-        return None if reign is None else reign.transferring_to
+        leader_state = self._state.leader_state
+        return None if leader_state is None else leader_state.transferring_to
 
     @property
-    def is_amnesiac(self) -> bool:
+    def has_lost_state(self) -> bool:
         """Whether this replica has yet to rejoin after the loss of its disk."""
-        return self._state.amnesiac
+        return self._state.lost_state
 
     @property
     def joined(self) -> Index | None:
@@ -313,8 +318,8 @@ class Raft:
     @property
     def progress(self) -> Mapping[BrokerId, Progress]:
         """What a leader knows of its peers (not of itself); empty for others."""
-        reign = self._state.reign
-        return _NO_PROGRESS if reign is None else reign.progress
+        leader_state = self._state.leader_state
+        return _NO_PROGRESS if leader_state is None else leader_state.progress
 
     def refusal(self, event: ChangeConfiguration) -> str | None:
         """Why this change would be refused now, in words; None where it would not."""
@@ -334,16 +339,16 @@ class Raft:
             VoteResponse: self._on_vote_response,
             TimeoutNow: self._orders.on_timeout_now,
             ResetRequest: self._appends.on_reset_request,
-            Lend: self._lending.on_lend,
-            LentAppend: self._lending.on_lent_append,
+            Lend: self._peer_catchup.on_lend,
+            LentAppend: self._peer_catchup.on_lent_append,
             Fence: arbitration.on_fence,
             Seat: arbitration.on_seat,
         }
 
     def _on_propose(self, event: Propose) -> None:
-        reign = self._state.reign
-        assert reign is not None and event.count > 0, "only a leader's driver proposes"
-        reign.on_propose(event)
+        leader_state = self._state.leader_state
+        assert leader_state is not None and event.count > 0, "only a leader's driver proposes"
+        leader_state.on_propose(event)
 
     def _on_vote_response(
         self, sender: BrokerId, message: VoteResponse, leader_alive: bool
@@ -355,7 +360,7 @@ class Raft:
 
     def _on_declared_new(self, event: DeclaredNew) -> None:
         state = self._state
-        state.amnesiac = False
+        state.lost_state = False
         if state.epoch > 0:
             # The epoch was noted behind the note that the group is new, still as of one that may
             # have lost its disk: it is to be noted once more, without that.
@@ -364,7 +369,7 @@ class Raft:
     def _on_log_compacted(self, event: LogCompacted) -> None:
         state = self._state
         state.log.compacted_index = event.index
-        if state.reign is None:
+        if state.leader_state is None:
             self._appends.on_compacted()
 
     def _on_log_flushed(self, event: LogFlushed) -> None:
@@ -374,11 +379,11 @@ class Raft:
             return
         assert event.index <= log.last_index, "a flush of entries that were not proposed"
         log.flushed_index = event.index
-        if state.reign is not None:
-            state.reign.on_flushed()
-            if state.reign is not None and state.reign.has_recovering:
-                grant_rejoins(state, state.reign)
+        if state.leader_state is not None:
+            state.leader_state.on_flushed()
+            if state.leader_state is not None and state.leader_state.has_recovering:
+                grant_rejoins(state, state.leader_state)
             return
-        if state.farewell is not None:
-            state.farewell.on_flushed()
+        if state.handing_over is not None:
+            state.handing_over.on_flushed()
         self._appends.on_flushed()

@@ -131,7 +131,7 @@ class PromisesTimedOut(msgspec.Struct, frozen=True, gc=False):
 
 
 class DeclaredNew(msgspec.Struct, frozen=True, gc=False):
-    """It turned out that this replica, opened as `amnesiac`, has nothing to remember.
+    """It turned out that this replica, opened as `lost_state`, has nothing to remember.
 
     None of the other voters had any history of the group since this one began; noted durably."""
 
@@ -234,12 +234,13 @@ class BecameFollower(msgspec.Struct, frozen=True, gc=False):
     """Not leading. `leader` is -1 while nobody is known. Emitted whenever epoch, role or known
     leader changed.
 
-    `heir`: whom this replica, leader until now, has handed over to; else -1. What it appended is
+    `transfer_target`: whom this replica, leader until now, has handed over to; else -1. What it
+    appended is
     not lost: its marks may yet reach it."""
 
     epoch: Epoch
     leader: BrokerId
-    heir: BrokerId = NO_BROKER
+    transfer_target: BrokerId = NO_BROKER
 
 
 class ReplicationReady(msgspec.Struct, frozen=True, gc=False):
@@ -273,21 +274,21 @@ class LendEntries(msgspec.Struct, frozen=True, gc=False):
 
 
 class RejoinAsked(msgspec.Struct, frozen=True, gc=False):
-    """The leader would have this replica, opened as `amnesiac`, take part again: it does so after
+    """The leader would have this replica, opened as `lost_state`, take part again: it does so after
     `RejoinAllowed`. Only where it was opened with `asks_to_rejoin`, and once."""
 
 
 class FoundOutdated(msgspec.Struct, frozen=True, gc=False):
     """This log goes on where it was left: its replica was no member for a while, or the log is one
     of before another one that took part. It counts for nothing until it has begun anew: the driver
-    removes it, and opens the replica as `amnesiac`. Once."""
+    removes it, and opens the replica as `lost_state`. Once."""
 
 
 class Rejoined(msgspec.Struct, frozen=True, gc=False):
     """This replica lost its disk once and is whole again, as of `index`; or its group was found to
     be new after it had heard of an epoch.
 
-    Until the driver has made a note of this durable, it opens the replica as `amnesiac` again."""
+    Until the driver has made a note of this durable, it opens the replica as `lost_state` again."""
 
     index: Index
 

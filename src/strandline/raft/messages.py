@@ -114,14 +114,15 @@ class LeaderContact(msgspec.Struct, frozen=True, gc=False, tag=5, array_like=Tru
     """ "I lead this epoch"; carries the marks. Answered only when refused (an `AppendResponse` not
     accepted).
 
-    With `heir` the sender has led for the last time, and its log ends at `last_index`: the receiver
+    With `transfer_target` the sender has led for the last time, and its log ends at `last_index`:
+    the receiver
     votes for the heir in the next epoch once it has acknowledged all of it. With `asks_promise` it
     leads on, and asks for the vote of the next epoch in advance (see `promises`)."""
 
     epoch: Epoch
     commit: Index
     visible: Index
-    heir: BrokerId = NO_BROKER
+    transfer_target: BrokerId = NO_BROKER
     last_index: Index = Index(-1)
     asks_promise: bool = False
 
@@ -186,13 +187,14 @@ class Fence(msgspec.Struct, frozen=True, gc=False, tag=10, array_like=True):
 class Fenced(msgspec.Struct, frozen=True, gc=False, tag=11, array_like=True):
     """The answer: the replica's own epoch (above the fence's where that is past), its last entry.
 
-    `amnesiac`: its log proves nothing. `configured`: where the last configuration stands in it; -1
+    `lost_state`: its log proves nothing. `configured`: where the last configuration stands in it;
+    -1
     where a release before that does not say."""
 
     epoch: Epoch
     last_epoch: Epoch
     last_index: Index
-    amnesiac: bool
+    lost_state: bool
     configured: Index = Index(-1)
 
 

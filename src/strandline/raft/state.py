@@ -16,8 +16,8 @@ from strandline.raft.group.log_shape import LogShape
 from strandline.raft.messages import LeaderContact, Message, TimeoutNow
 
 if TYPE_CHECKING:
-    from strandline.raft.election.hand_over import Farewell
-    from strandline.raft.leader.leader_state import Reign
+    from strandline.raft.election.hand_over import HandOver
+    from strandline.raft.leader.leader_state import LeaderState
 
 
 NO_EPOCH = Epoch(0)
@@ -37,23 +37,23 @@ class ReplicaState:
     """See the module."""
 
     __slots__ = (
-        "amnesiac",
         "commit",
         "configuration",
         "effects",
         "epoch",
-        "farewell",
         "group",
+        "handing_over",
         "has_to_look",
         "is_compacted",
         "is_outdated",
         "is_told_outdated",
         "joined",
         "leader",
+        "leader_state",
         "log",
+        "lost_state",
         "order",
         "promised",
-        "reign",
         "role",
         "self_id",
         "start_configuration",
@@ -73,7 +73,7 @@ class ReplicaState:
         configuration: Configuration,
         commit: Index,
         visible: Index,
-        amnesiac: bool,
+        lost_state: bool,
         promised: Epoch,
         joined: Index | None = None,
     ) -> None:
@@ -99,7 +99,7 @@ class ReplicaState:
         # In force: the last configuration in the log, committed or not.
         self.configuration = log.configurations[-1][1] if log.configurations else configuration
         # The disk was lost: no votes, no acknowledgements (see `rejoin`).
-        self.amnesiac = amnesiac
+        self.lost_state = lost_state
         # What its leader had committed for certain, or the last configuration of that, when the
         # first entry of this log came; durable before that. None: of any age (see `outdated`).
         self.joined = joined
@@ -111,9 +111,9 @@ class ReplicaState:
         self.is_outdated = False
         self.is_told_outdated = False
         # What only a leader has; None unless role is LEADER.
-        self.reign: Reign | None = None
+        self.leader_state: LeaderState | None = None
         # What was appended before this replica handed over, while it is not all committed.
-        self.farewell: Farewell | None = None
+        self.handing_over: HandOver | None = None
         # Who ordered this replica to stand, or to vote, while its log does not have all that takes.
         self.order: tuple[BrokerId, TimeoutNow | LeaderContact] | None = None
         # The effects of the event being stepped, in order.
@@ -145,36 +145,38 @@ class ReplicaState:
         if changed:
             self.become(Role.FOLLOWER, leader)
 
-    def lead(self, reign: "Reign") -> None:
+    def lead(self, leader_state: "LeaderState") -> None:
         """Lead the present epoch; the reign says so."""
         self.role = Role.LEADER
         self.leader = self.self_id
-        self.reign = reign
-        self.farewell = self.order = None
+        self.leader_state = leader_state
+        self.handing_over = self.order = None
 
-    def hand_over(self, heir: BrokerId) -> None:
-        """Lead no more, and vote for `heir` in the next epoch.
+    def hand_over(self, transfer_target: BrokerId) -> None:
+        """Lead no more, and vote for `transfer_target` in the next epoch.
 
         Where this vote was promised it is as good as durable: that can wait (`persist`)."""
         epoch = Epoch(self.epoch + 1)
         if self.promised == epoch:
-            self._move_on(epoch, heir)
+            self._move_on(epoch, transfer_target)
         else:
-            self.adopt(epoch, vote=heir)
-        self.become(Role.FOLLOWER, NO_BROKER, heir=heir)
+            self.adopt(epoch, vote=transfer_target)
+        self.become(Role.FOLLOWER, NO_BROKER, transfer_target=transfer_target)
 
-    def become(self, role: Role, leader: BrokerId, *, heir: BrokerId = NO_BROKER) -> None:
+    def become(
+        self, role: Role, leader: BrokerId, *, transfer_target: BrokerId = NO_BROKER
+    ) -> None:
         """Any role but LEADER; says so where something changed."""
         self.role = role
         self.leader = leader
-        self.reign = None
+        self.leader_state = None
         self.wake.clear()
-        self.effects.append(BecameFollower(self.epoch, leader, heir))
+        self.effects.append(BecameFollower(self.epoch, leader, transfer_target))
 
     def _move_on(self, epoch: Epoch, vote: BrokerId) -> None:
         self.epoch = epoch
         self.vote = vote
         if self.promised < epoch:
             self.promised = NO_EPOCH
-        if self.farewell is not None and epoch > self.farewell.epoch + 1:
-            self.farewell = None
+        if self.handing_over is not None and epoch > self.handing_over.epoch + 1:
+            self.handing_over = None

@@ -57,7 +57,7 @@ UNKNOWN = Index(-2)
 class GroupState(msgspec.Struct, frozen=True, array_like=True):
     """What a replica must never forget. `configuration` is the one in force at the log's start.
 
-    `amnesiac`: the replica lost what it had acknowledged with an earlier disk, and has not
+    `lost_state`: the replica lost what it had acknowledged with an earlier disk, and has not
     rejoined since. `promised`: the epoch, this or the next one, whose vote is left to the leader of
     the one before; 0 for none. `forgotten`: everything from before this grant was let go of, for
     the replica was declared lost by it. `rejoined`: which of its rejoinings, as the controller
@@ -69,7 +69,7 @@ class GroupState(msgspec.Struct, frozen=True, array_like=True):
     epoch: Epoch
     vote: BrokerId
     configuration: Configuration | None
-    amnesiac: bool = False
+    lost_state: bool = False
     promised: Epoch = Epoch(0)
     forgotten: int = 0
     rejoined: int = 0

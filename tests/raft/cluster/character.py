@@ -244,12 +244,12 @@ def _draw_lowering(rng: random.Random) -> Character:
 
 def _draw_relaying(rng: random.Random) -> Character:
     """As lending, with more that is written: what is handed on comes late, and twice."""
-    lending = _draw_lending(rng)
+    peer_catchup = _draw_lending(rng)
     more = {"propose": rng.choice((8, 15)), "unseat": rng.choice((1, 4)), "transfer": 1}
     return replace(
-        lending,
+        peer_catchup,
         keep_chance=rng.choice((0.05, 0.2)),
         lend_chance=rng.choice((0.0, 0.0, 0.3)),
         relay_chance=rng.choice((0.3, 0.6, 0.9)),
-        weights=lending.weights | more,
+        weights=peer_catchup.weights | more,
     )

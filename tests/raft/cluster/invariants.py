@@ -236,7 +236,7 @@ class LeadersAreVoters(Invariant):
     """Observers never lead; nor does a replica that has lost its disk and not rejoined."""
 
     def on_leader(self, node: "Node") -> None:
-        self.require(not node.raft.is_amnesiac, f"{node.id} leads without its disk")
+        self.require(not node.raft.has_lost_state, f"{node.id} leads without its disk")
         ever = {*node.disk.image.start_configuration.all_voters}
         for _, configuration in node.raft.log.configurations:
             ever.update(configuration.all_voters)

@@ -19,12 +19,12 @@ from strandline.raft.election.election import Elections
 from strandline.raft.election.timeout_now import Orders
 from strandline.raft.election.transfer import Transfers
 from strandline.raft.follower.appends import Appends
-from strandline.raft.follower.peer_catchup import Lending
+from strandline.raft.follower.peer_catchup import PeerCatchup
 from strandline.raft.follower.rejoin import Rejoin
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.group.membership import Membership
 from strandline.raft.group.quorums import Quorums
-from strandline.raft.leader.leader_state import Reign
+from strandline.raft.leader.leader_state import LeaderState
 from strandline.raft.state import ReplicaState, Role
 
 
@@ -131,18 +131,18 @@ def joint_elections_ask_the_new_voters_only(self: Any, granted: Any) -> bool:
 # ---- entries that are lent -----------------------------------------------------------------------
 
 
-def _all_of_the_log(self: Any, lender: int) -> int:
+def _all_of_the_log(self: Any, fetch_source: int) -> int:
     return int(self.log.last_index)
 
 
-@_mutant(Lending, "may_lend", seed=3_000_004, also=((Raft, "lendable_end", _all_of_the_log),))
+@_mutant(PeerCatchup, "may_lend", seed=3_000_004, also=((Raft, "lendable_end", _all_of_the_log),))
 def lends_what_is_not_committed(self: Any, request: Any) -> bool:
     log = self._state.log
     is_here = log.first_index <= request.prev_index + 1
     return bool(is_here and request.runs[-1].last_index <= log.last_index)
 
 
-@_mutant(Lending, "on_lent_append", seed=3_000_024)
+@_mutant(PeerCatchup, "on_lent_append", seed=3_000_024)
 def borrows_what_does_not_join_on(self: Any, sender: int, message: Any, alive: bool) -> None:
     request = message.request
     if self._follows(request):
@@ -151,12 +151,12 @@ def borrows_what_does_not_join_on(self: Any, sender: int, message: Any, alive: b
         self._appends._acknowledge(self._state.leader)
 
 
-@_mutant(Lending, "on_lent_append", seed=3_000_003)
+@_mutant(PeerCatchup, "on_lent_append", seed=3_000_003)
 def takes_the_lender_for_the_leader(self: Any, sender: int, message: Any, alive: bool) -> None:
     self._appends.on_append_request(sender, message.request, alive)
 
 
-@_mutant(Lending, "on_lent_append", seed=5_000_012)
+@_mutant(PeerCatchup, "on_lent_append", seed=5_000_012)
 def takes_what_is_lent_for_committed(self: Any, sender: int, message: Any, alive: bool) -> None:
     """As it is; what a relay hands on is new."""
     request = message.request
@@ -186,10 +186,10 @@ _obey = Orders.obey
 
 
 @_mutant(ReplicaState, "hand_over", seed=168)
-def vote_of_the_order_not_persisted(self: Any, heir: int) -> None:
+def vote_of_the_order_not_persisted(self: Any, transfer_target: int) -> None:
     self.epoch += 1
-    self.vote = heir
-    self.become(Role.FOLLOWER, -1, heir=heir)
+    self.vote = transfer_target
+    self.become(Role.FOLLOWER, -1, transfer_target=transfer_target)
 
 
 @_mutant(Elections, "_on_given", seed=1_003_303)
@@ -208,10 +208,10 @@ _on_given = Elections._on_given
 @_mutant(Orders, "_vote", seed=1_001_403)
 def vote_by_order_not_persisted(self: Any, order: Any) -> None:
     self._state.epoch += 1
-    self._state.vote = order.heir
+    self._state.vote = order.transfer_target
     self._state.become(Role.FOLLOWER, -1)
     vote = messages.VoteResponse(self._state.epoch, True, True, given_for=order.last_index)
-    self._state.send(order.heir, vote)
+    self._state.send(order.transfer_target, vote)
 
 
 # ---- votes promised ------------------------------------------------------------------------------
@@ -228,16 +228,16 @@ def promised_vote_given_to_who_timed_out(self: Any, sender: int, message: Any) -
 
 
 @_mutant(Transfers, "_hand_over", seed=2_000_796)
-def promised_votes_given_for_a_log_that_grows_on(self: Any, reign: Any, target: Any) -> None:
+def promised_votes_given_for_a_log_that_grows_on(self: Any, leader_state: Any, target: Any) -> None:
     """The order names the log's end of when the votes were promised."""
     state = self._state
     length = state.log.last_index
-    if not reign.gives_enough_votes(target.peer) or not reign.promises:
-        _hand_over(self, reign, target)
+    if not leader_state.gives_enough_votes(target.peer) or not leader_state.promises:
+        _hand_over(self, leader_state, target)
         return
-    state.log.last_index = max(reign.transfer_from, 0)
+    state.log.last_index = max(leader_state.transfer_from, 0)
     try:
-        _hand_over(self, reign, target)
+        _hand_over(self, leader_state, target)
     finally:
         state.log.last_index = length
 
@@ -267,8 +267,8 @@ def stale_flush_counts(self: Any, event: Any) -> None:
     index = min(event.index, state.log.last_index)
     if index > state.log.flushed_index:
         state.log.flushed_index = index
-        if state.reign is not None:
-            state.reign.on_flushed()
+        if state.leader_state is not None:
+            state.leader_state.on_flushed()
         else:
             self._appends.on_flushed()
 
@@ -292,7 +292,7 @@ def commit_by_half(self: Any, configuration: Any, progress: Any) -> None:
     self._sets = [(voters, len(voters) - max(1, len(voters) // 2))] if voters else []
 
 
-@_mutant(Reign, "advance", seed=8221)
+@_mutant(LeaderState, "advance", seed=8221)
 def older_entries_committed_by_counting(self: Any) -> None:
     first, self.first_index = self.first_index, 0
     try:
@@ -301,12 +301,12 @@ def older_entries_committed_by_counting(self: Any) -> None:
         self.first_index = first
 
 
-_advance = Reign.advance
+_advance = LeaderState.advance
 
 
-@_mutant(Reign, "advance", seed=0)
+@_mutant(LeaderState, "advance", seed=0)
 def visible_by_writes_alone(self: Any) -> None:
-    if self._state.reign is self:
+    if self._state.leader_state is self:
         self.relaxed_last = self._state.log.last_index
     _advance(self)
 
@@ -327,7 +327,7 @@ def previous_epoch_not_compared(self: Any, index: int, epoch: int) -> bool:
 
 @_mutant(Appends, "_heed", seed=399)
 def epoch_of_the_leader_not_checked(self: Any, sender: int, epoch: int) -> bool:
-    if epoch < self._state.epoch and not self._state.reign:
+    if epoch < self._state.epoch and not self._state.leader_state:
         return True
     return _heed(self, sender, epoch)
 
@@ -361,13 +361,13 @@ def cut_below_the_commit(self: Any, message: Any) -> bool:
     return _take_over(self, message)
 
 
-@_mutant(Reign, "on_refused", seed=344)
+@_mutant(LeaderState, "on_refused", seed=344)
 def next_after_the_hint_unprobed(self: Any, progress: Any, response: Any) -> None:
     _on_refused(self, progress, response)
     progress.probe_is_empty = False
 
 
-_on_refused = Reign.on_refused
+_on_refused = LeaderState.on_refused
 
 
 # ---- members -------------------------------------------------------------------------------------
@@ -377,7 +377,7 @@ _on_refused = Reign.on_refused
 def voters_changed_without_a_joint_phase(self: Any, event: Any) -> None:
     if self.refusal(event) is None:
         final = Configuration(event.voters, (), event.observers, event.min_insync)
-        self._state.reign.append_marker(final)
+        self._state.leader_state.append_marker(final)
 
 
 @_mutant(Membership, "on_change", seed=4_002_485)
@@ -385,7 +385,7 @@ def a_smaller_write_quorum_ends_the_joint_phase(self: Any, event: Any) -> None:
     """Committed or not, the new voters are in force alone."""
     if self.refusal(event) is None and self._only_lowers(event):
         final = Configuration(event.voters, (), event.observers, event.min_insync)
-        self._state.reign.append_marker(final)
+        self._state.leader_state.append_marker(final)
     else:
         _on_change(self, event)
 
@@ -439,9 +439,9 @@ _wipe = Node.wipe
 def rejoins_at_the_first_commit_heard(self: Any, matched: int) -> bool:
     """The rule that seems to do: caught up with the commit of the leader first heard."""
     state = self._state
-    if not state.amnesiac or min(matched, state.log.flushed_index) < state.commit:
+    if not state.lost_state or min(matched, state.log.flushed_index) < state.commit:
         return False
-    state.amnesiac = False
+    state.lost_state = False
     state.effects.append(events.Rejoined(state.commit))
     return True
 
@@ -457,10 +457,12 @@ def _on_accepted_then(self: Any, progress: Any, response: Any) -> None:
         progress.next_index = progress.match_written + 1
 
 
-_on_accepted = Reign.on_accepted
+_on_accepted = LeaderState.on_accepted
 
 
-@_mutant(Reign, "on_refused", seed=6700, also=((Reign, "on_accepted", _on_accepted_then),))
+@_mutant(
+    LeaderState, "on_refused", seed=6700, also=((LeaderState, "on_accepted", _on_accepted_then),)
+)
 def hint_taken_for_a_match(self: Any, progress: Any, response: Any) -> None:
     """Relaxed entries that the peer had lost counted, and a batch was cut in two."""
     before, last_sent = progress.match_written, progress.last_sent
@@ -469,7 +471,7 @@ def hint_taken_for_a_match(self: Any, progress: Any, response: Any) -> None:
         progress.match_written = min(before, response.hint)
 
 
-@_mutant(Reign, "on_propose", seed=296)
+@_mutant(LeaderState, "on_propose", seed=296)
 def emptied_log_forgets_its_epoch(self: Any, event: Any) -> None:
     """After retention had taken all, new entries had no epoch."""
     log = self._state.log
@@ -479,7 +481,7 @@ def emptied_log_forgets_its_epoch(self: Any, event: Any) -> None:
         log.epochs.clear()
 
 
-_on_propose = Reign.on_propose
+_on_propose = LeaderState.on_propose
 
 
 @_mutant(Rejoin, "is_due", seed=87)

@@ -133,9 +133,9 @@ class Node:
     def _counting_epoch(self, event: events.Event) -> int:
         if isinstance(event, events.Received) and isinstance(event.message, FROM_LEADERS | LENDING):
             return -1
-        farewell = self.raft._state.farewell
-        if farewell is not None:
-            return int(farewell.epoch)
+        handing_over = self.raft._state.handing_over
+        if handing_over is not None:
+            return int(handing_over.epoch)
         return int(self.raft.epoch) if self.raft.is_leader else -1
 
     def is_due(self, now: int) -> bool:
@@ -328,11 +328,12 @@ class Node:
         ]
         if not able:
             return False
-        lender = world.rng.choice(able)
+        fetch_source = world.rng.choice(able)
         at = self.disk.image.position(plan.first_index)
         batches = self.disk.image.batches[at : at + world.rng.randint(1, 4)]
         last = max(
-            (b.last_index for b in batches if b.last_index <= raft.lendable_end(lender)), default=-1
+            (b.last_index for b in batches if b.last_index <= raft.lendable_end(fetch_source)),
+            default=-1,
         )
         if last < plan.first_index:
             return False
@@ -340,7 +341,7 @@ class Node:
             raft.log.runs(plan.first_index, last),
             raft.log.configurations_between(plan.first_index, last),
         )
-        world.send(self.id, lender, messages.Lend(peer, request, 0, False), [])
+        world.send(self.id, fetch_source, messages.Lend(peer, request, 0, False), [])
         raft.mark_sent(peer, last)
         return True
 

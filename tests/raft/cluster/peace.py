@@ -56,7 +56,7 @@ class Peace:
         lines = [
             f"{node.id}: {node.raft.role.name} epoch {node.raft.epoch} leader {node.raft.leader}"
             f" commit {node.raft.commit} of {node.disk.image.last_index} {node.raft.configuration}"
-            f" amnesiac {node.raft.is_amnesiac}"
+            f" amnesiac {node.raft.has_lost_state}"
             for node in world.nodes.values()
         ]
         raise InvariantError("Progress: the group is stuck\n" + "\n".join(lines))
@@ -64,7 +64,7 @@ class Peace:
     def _is_beyond_repair(self) -> bool:
         """Whether those who never lost their disk are no majority somewhere: nobody may go on."""
         nodes = self._world.nodes.values()
-        whole = [node.id for node in nodes if not node.raft.is_amnesiac]
+        whole = [node.id for node in nodes if not node.raft.has_lost_state]
         return any(not node.raft.configuration.wins_election(whole) for node in nodes)
 
     def _settle(self) -> None:
@@ -129,4 +129,4 @@ class Peace:
         if leader.raft.commit < end:
             return False
         members = [self._world.nodes[member] for member in leader.raft.configuration.members]
-        return all(n.raft.commit >= end and not n.raft.is_amnesiac for n in members)
+        return all(n.raft.commit >= end and not n.raft.has_lost_state for n in members)

@@ -179,12 +179,14 @@ class Trouble:
     def orphan(self) -> None:
         """An order to stand takes its time, nobody else hears of a leader, some start anew."""
         flight = self._world.flight
-        heirs = [to for _, to, message, _ in flight if isinstance(message, messages.TimeoutNow)]
-        if heirs:
-            self._world.stopped = {heirs[-1]}
+        transfer_targets = [
+            to for _, to, message, _ in flight if isinstance(message, messages.TimeoutNow)
+        ]
+        if transfer_targets:
+            self._world.stopped = {transfer_targets[-1]}
             for node in self._living():
                 node.heard_step = node.timed_out_step = -self._world.patience_steps
-                if self._rng.random() < 0.4 and node.id != heirs[-1]:
+                if self._rng.random() < 0.4 and node.id != transfer_targets[-1]:
                     node.crash(loses_power=self._world.loses_power)
                     node.start()
 

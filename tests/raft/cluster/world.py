@@ -85,7 +85,7 @@ class World:
             vote=disk.vote,
             configuration=disk.image.start_configuration,
             commit=node.noted_commit,
-            amnesiac=not disk.is_whole,
+            lost_state=not disk.is_whole,
             promised=disk.promised,
         )
 

@@ -117,13 +117,13 @@ def _lowering_ends_a_change() -> AbstractContextManager[object]:
     as_it_is = Membership.on_change
 
     def on_change(self: Membership, event: ChangeConfiguration) -> None:
-        reign = self._state.reign
+        leader_state = self._state.leader_state
         present = self._state.configuration
-        if reign is None or not self._only_lowers(event):
+        if leader_state is None or not self._only_lowers(event):
             as_it_is(self, event)
             return
         final = msgspec.structs.replace(present, old_voters=(), min_insync=event.min_insync)
-        reign.append_marker(final)
+        leader_state.append_marker(final)
 
     return patch.object(Membership, "on_change", on_change)
 

@@ -154,7 +154,7 @@ class Declaring(Space):
             start=0,
             committed=view.commit + 1,
             end=len(view.log),
-            has_lost=view.is_amnesiac,
+            has_lost=view.has_lost_state,
             epoch=view.epoch,
         )
 

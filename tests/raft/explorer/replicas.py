@@ -47,7 +47,7 @@ class Replica:
         self.raft = self._core(Epoch(0), BrokerId(-1))
         self.sent: list[Sent] = []
 
-    def _core(self, epoch: Epoch, vote: BrokerId, *, amnesiac: bool = False) -> Raft:
+    def _core(self, epoch: Epoch, vote: BrokerId, *, lost_state: bool = False) -> Raft:
         runs: list[tuple[Epoch, Index]] = []
         for index, (entry_epoch, _) in enumerate(self.entries):
             if not runs or runs[-1][0] != entry_epoch:
@@ -69,7 +69,7 @@ class Replica:
             epoch=epoch,
             vote=vote,
             configuration=self.base,
-            amnesiac=amnesiac,
+            lost_state=lost_state,
         )
 
     # ---- what may be done to it ------------------------------------------------------------------
@@ -100,11 +100,11 @@ class Replica:
         self.is_held = False
         self.raft = self._core(self.raft.epoch, self.raft.vote)
 
-    def forget(self, epoch: Epoch, amnesiac: bool) -> None:
+    def forget(self, epoch: Epoch, lost_state: bool) -> None:
         """Begin anew in `epoch`, with an empty log; whether it proves nothing."""
         self.entries = []
         self.is_held = False
-        self.raft = self._core(epoch, NO_BROKER, amnesiac=amnesiac)
+        self.raft = self._core(epoch, NO_BROKER, lost_state=lost_state)
 
     def receive(
         self, sender: BrokerId, message: messages.Message, entries: tuple[Entry, ...]
@@ -201,7 +201,7 @@ class View(msgspec.Struct, frozen=True):
     leads: bool
     stands: bool
     may_stand: bool
-    is_amnesiac: bool
+    has_lost_state: bool
     is_established: bool
     has_voted: bool
     is_held: bool
@@ -304,7 +304,7 @@ def _view(replica: Replica) -> View:
         leads=raft.is_leader,
         stands=raft.role == Role.CANDIDATE,
         may_stand=raft._membership.may_campaign,
-        is_amnesiac=raft.is_amnesiac,
+        has_lost_state=raft.has_lost_state,
         is_established=raft.may_serve,
         has_voted=raft.vote != NO_BROKER,
         is_held=replica.is_held,

@@ -29,7 +29,7 @@ COUNT_MAX = 500
 """So many at a time: the decisions are one step of the loop."""
 
 
-class Crowd:
+class CommandBatch:
     """See the module. `carry_out` is called in turn."""
 
     def __init__(

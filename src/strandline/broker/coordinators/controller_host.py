@@ -5,7 +5,8 @@ How:    committed records are applied as the high watermark moves, and whoever a
         told. A command is carried to the leader (here or over `calls`); there commands run one
         after the other: decide on the committed state, append the records as one batch with
         acks=all, wait until they are applied, answer. Those that each concern another group, and
-        nothing else, are carried out together (`crowd`). A command that may have been carried out,
+        nothing else, are carried out together (`command_batch`). A command that may have been
+        carried out,
         but whose answer was lost, is given again only where doing it twice does no harm.
 Owns:   the controller's state; one per broker.
 Source: design section 3 ("decide, then do"); KIP-595 for the shape of it."""
@@ -18,7 +19,7 @@ from itertools import chain
 
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError, StorageError, StrandlineError
-from strandline.broker.coordinators.command_batch import OF_ONE_GROUP, Crowd
+from strandline.broker.coordinators.command_batch import OF_ONE_GROUP, CommandBatch
 from strandline.broker.operations.reporting import Reporting
 from strandline.controller.commands import (
     AllocateProducerIds,
@@ -92,7 +93,7 @@ class ControllerHost:
         self._applied = Offset(0)
         self._applied_changed = asyncio.Event()
         self._turn = asyncio.Lock()
-        self._crowd = Crowd(self._turn, self._carry_out)
+        self._command_batch = CommandBatch(self._turn, self._carry_out)
         replication.calls.register(METHOD, self._on_call)
         replication.calls.register(DIRECTORY_METHOD, self._on_directory_call)
 
@@ -191,7 +192,7 @@ class ControllerHost:
     async def execute(self, command: Command) -> Answer:
         """Have it carried out here; `Refused` where this broker is not the controller."""
         if isinstance(command, OF_ONE_GROUP):
-            return await self._crowd.carry_out(command)
+            return await self._command_batch.carry_out(command)
         async with self._turn:
             (answer,) = await self._carry_out((command,))
             return answer

@@ -63,10 +63,10 @@ def find_leader(
     return replica, Error.NONE
 
 
-def find_parting(services: Services, partition: Partition) -> Replica | None:
+def find_handing_over(services: Services, partition: Partition) -> Replica | None:
     """This broker's replica if it has just handed over, and knows soon who leads."""
     replica = services.replication.replicas.get(partition.group)
-    return replica if replica is not None and replica.parting.is_under_way else None
+    return replica if replica is not None and replica.handing_over.is_under_way else None
 
 
 def check_epoch(replica: Replica, client_epoch: int) -> Error:

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import Services
-from strandline.broker.operations.single_flight import Errand
+from strandline.broker.operations.single_flight import SingleFlight
 from strandline.broker.operations.ticker import Ticker
 from strandline.controller.arbitration.sides import Need, Reach, cuts_of
 from strandline.controller.commands import BeginGrant, Command, Refused, SeatLeader
@@ -99,9 +99,9 @@ class Arbitrating:
         self._services = services
         self._clock = services.clock
         self._replication = services.replication
-        self._errand = Errand()
+        self._single_flight = SingleFlight()
         self._ratio = services.replication.settings.patience_ratio
-        self._survey = Errand()
+        self._survey = SingleFlight()
         self._surveyed_ms: int | None = None
         # {group: the brokers whose replicas cannot vote, and hear no leader}
         self._unable: dict[GroupId, set[BrokerId]] = {}
@@ -127,7 +127,7 @@ class Arbitrating:
     def stop(self) -> None:
         """End it."""
         self._ticker.stop()
-        self._errand.stop()
+        self._single_flight.stop()
         self._survey.stop()
 
     def _look(self) -> None:
@@ -150,10 +150,10 @@ class Arbitrating:
                 self._unable.clear()
                 self._stalled.clear()
                 self._mute_ms.clear()
-        if not self._errand.is_under_way:
+        if not self._single_flight.is_under_way:
             work = list(self._groups())
             if work:
-                self._errand.begin(lambda: self._arbitrate(work))
+                self._single_flight.begin(lambda: self._arbitrate(work))
 
     # ---- which groups ----------------------------------------------------------------------------
 
@@ -455,5 +455,5 @@ def _fenced(
     """Those of the answers that count: of this grant, from a log that proves something."""
     epoch = first_epoch(partition.grant)
     return {
-        broker: one for broker, one in answers.items() if one.epoch == epoch and not one.amnesiac
+        broker: one for broker, one in answers.items() if one.epoch == epoch and not one.lost_state
     }

@@ -38,7 +38,7 @@ class _Vain:
     last_ms: int
 
 
-class HeldUp:
+class BlockedGrants:
     """See the module; one per broker."""
 
     def __init__(self, clock: Clock) -> None:

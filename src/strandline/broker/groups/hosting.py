@@ -46,7 +46,7 @@ from strandline.controller.records import (
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId, grant_of
 from strandline.raft.group.configuration import Configuration
-from strandline.replication.host.election_priority import Succession
+from strandline.replication.host.election_priority import ElectionPriority
 from strandline.replication.host.group_spec import GroupSpec
 from strandline.replication.host.opening import FLUSHED_EACH_MAX, OPENED_AT_ONCE_MAX
 from strandline.replication.host.replication import Replication
@@ -164,7 +164,7 @@ class Hosting:
                 trust_ms=self._config.storage.trust_ms,
                 preallocate=self._config.storage.preallocate,
             ),
-            succession=Succession(voters[0]),
+            election_priority=ElectionPriority(voters[0]),
             asks_voters=True,
         )
 
@@ -302,10 +302,10 @@ class Hosting:
             return []
         replica = self._replication.replicas.get(partition.group)
         ranks = self._leader_ranks.ranks(terms.asked, partition)
-        succession = Succession(first_to_lead(partition, terms.maintained), ranks)
+        election_priority = ElectionPriority(first_to_lead(partition, terms.maintained), ranks)
         if replica is None:
-            return [self._spec(terms, partition, succession)]
-        self._succeed(replica, succession)
+            return [self._spec(terms, partition, election_priority)]
+        self._succeed(replica, election_priority)
         replica.place(partition)
         _bind(replica, partition, terms.config)
         if replica.log.config != terms.log:
@@ -425,7 +425,9 @@ class Hosting:
             self._broken.add(spec.group)
         _log.error("%s: its log cannot be opened, other replicas serve it: %s", spec.name, error)
 
-    def _spec(self, terms: _Terms, partition: Partition, succession: Succession) -> GroupSpec:
+    def _spec(
+        self, terms: _Terms, partition: Partition, election_priority: ElectionPriority
+    ) -> GroupSpec:
         first = self._controller.state.first_roles(partition.group)
         return GroupSpec(
             group=partition.group,
@@ -437,7 +439,7 @@ class Hosting:
                 min_insync=terms.config.min_insync_replicas,
             ),
             log=terms.log,
-            succession=succession,
+            election_priority=election_priority,
             is_lost=self._controller.state.has_lost(self._self_id, partition.group),
             grant=partition.grant,
             rejoined=self._controller.state.rejoined(self._self_id, partition.group),
@@ -467,10 +469,10 @@ class Hosting:
             broker.id for broker in brokers.values() if region and broker.labels.region != region
         )
 
-    def _succeed(self, replica: Replica, succession: Succession) -> None:
-        if replica.succession != succession:
-            replica.succession = succession
-            self._replication.liveness.on_succession(replica)
+    def _succeed(self, replica: Replica, election_priority: ElectionPriority) -> None:
+        if replica.election_priority != election_priority:
+            replica.election_priority = election_priority
+            self._replication.liveness.on_election_priority(replica)
 
     def _wait_for_space(self, group: GroupId, name: str, error: Exception) -> None:
         if not self._waiting:

@@ -18,7 +18,7 @@ import logging
 from collections.abc import Iterable
 
 from strandline.broker.coordinators.controller_host import ControllerHost
-from strandline.broker.operations.single_flight import Errand
+from strandline.broker.operations.single_flight import SingleFlight
 from strandline.controller.decision import maintained_of
 from strandline.controller.reports import Question, Reports
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, GroupId
@@ -31,25 +31,25 @@ ELECTION_TIMEOUTS = 2
 _log = logging.getLogger("strandline.broker")
 
 
-class GivingWay:
+class LeaderStepDown:
     """See the module; one per broker."""
 
     def __init__(self, replication: Replication, controller: ControllerHost) -> None:
         self._replication = replication
         self._controller = controller
-        self._errand = Errand()
+        self._single_flight = SingleFlight()
         # Groups led here of which a command was not answered.
         self._unanswered: set[GroupId] = set()
 
     def stop(self) -> None:
         """Give up what is under way."""
-        self._errand.stop()
+        self._single_flight.stop()
 
     def on_unanswered(self, group: GroupId) -> None:
         """No controller could be reached in time for this group, which is led here."""
         self._unanswered.add(group)
-        if not self._errand.is_under_way:
-            self._errand.begin(self._give_way)
+        if not self._single_flight.is_under_way:
+            self._single_flight.begin(self._give_way)
 
     async def _give_way(self) -> None:
         while self._unanswered:

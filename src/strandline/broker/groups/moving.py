@@ -32,10 +32,16 @@ from msgspec import UNSET
 from strandline.base.clock import Clock, Timer
 from strandline.base.errors import ApiError
 from strandline.broker.coordinators.controller_host import ControllerHost
-from strandline.broker.groups.blocked_grants import HeldUp
-from strandline.broker.groups.leader_step_down import GivingWay
-from strandline.broker.groups.promised_write_quorums import Floors
-from strandline.broker.groups.voter_reconciliation import Acting, Choice, Health, Lag, StandIns
+from strandline.broker.groups.blocked_grants import BlockedGrants
+from strandline.broker.groups.leader_step_down import LeaderStepDown
+from strandline.broker.groups.promised_write_quorums import PromisedWriteQuorums
+from strandline.broker.groups.voter_reconciliation import (
+    Choice,
+    Health,
+    Lag,
+    StandIns,
+    VoterReconciliation,
+)
 from strandline.broker.leadership.leader_ranks import LeaderRanks
 from strandline.config.topic import TopicConfig
 from strandline.controller.arbitration.promotion import Bounds, Code, Verdict
@@ -81,16 +87,18 @@ class Moving:
         self._controller = controller
         self._leader_ranks = leader_ranks
         self._adjust = adjust
-        self._giving_way = GivingWay(replication, controller)
+        self._leader_step_down = LeaderStepDown(replication, controller)
         # Groups that are, or may be, led here, and not where they are wanted.
         self._open: set[GroupId] = set()
         # Those of which it was said that the last step went wrong.
         self._failed: set[GroupId] = set()
         self._asking: dict[GroupId, asyncio.Task[None]] = {}
         self._timer: Timer | None = None
-        self._acting = Acting(clock, patience_ratio=replication.settings.patience_ratio)
-        self._floors = Floors(replication, self._acting)
-        self._held_up = HeldUp(clock)
+        self._acting = VoterReconciliation(
+            clock, patience_ratio=replication.settings.patience_ratio
+        )
+        self._floors = PromisedWriteQuorums(replication, self._acting)
+        self._blocked_grants = BlockedGrants(clock)
         # What was logged last of the observers of groups led here.
         self._told: dict[GroupId, tuple[Code, BrokerId | None]] = {}
         # Groups led here of which other members may come to vote.
@@ -107,7 +115,7 @@ class Moving:
                 timer.cancel()
         for task in self._asking.values():
             task.cancel()
-        self._giving_way.stop()
+        self._leader_step_down.stop()
 
     def adjust(self, replica: Replica, partition: Partition, config: TopicConfig) -> None:
         """Make the next step towards what is wanted of a group led here, if it can be made now."""
@@ -193,8 +201,8 @@ class Moving:
                 version=partition.last_version,
                 floor=self._floors.begun(replica, config, partition.pending),
             )
-            self._held_up.note_begun(partition)
-        elif self._held_up.is_due(partition):
+            self._blocked_grants.note_begun(partition)
+        elif self._blocked_grants.is_due(partition):
             self._ask_for_others(replica, partition, config)
         return False
 
@@ -266,7 +274,7 @@ class Moving:
             return
         is_kept = set(asked.voters) == set(partition.voters)
         is_still_wanted = is_kept and granted.is_alike(wanted)
-        if not self._held_up.is_due(partition, is_still_wanted=is_still_wanted):
+        if not self._blocked_grants.is_due(partition, is_still_wanted=is_still_wanted):
             return
         command = RequestVoters(
             partition.group,
@@ -276,7 +284,7 @@ class Moving:
             replica.epoch,
             partition.last_version,
         )
-        if self._held_up.note_due(partition, is_still_wanted=is_still_wanted):
+        if self._blocked_grants.note_due(partition, is_still_wanted=is_still_wanted):
             _log.info("%s: voters %s cannot begin", partition.name, granted.voters)
         self._ask(command)
 
@@ -382,7 +390,7 @@ class Moving:
                     self._floors.on_refused(group)
         except ApiError as error:
             _log.info("%s: %s", command, error)
-            self._giving_way.on_unanswered(group)
+            self._leader_step_down.on_unanswered(group)
         finally:
             self._asking.pop(group, None)
 
@@ -405,7 +413,7 @@ class Moving:
             if replica is not None and replica.is_leader:  # Others look once they lead.
                 self._adjust(replica)
             else:
-                self._held_up.forget(group)
+                self._blocked_grants.forget(group)
                 self._failed.discard(group)
 
     # ---- who keeps up ----------------------------------------------------------------------------
@@ -435,7 +443,7 @@ class Moving:
             else:
                 self._attended.discard(group)
                 self._acting.forget(group)
-                self._held_up.forget(group)
+                self._blocked_grants.forget(group)
                 self._told.pop(group, None)
         self._attend_again()
 

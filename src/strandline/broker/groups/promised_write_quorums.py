@@ -15,7 +15,7 @@ How:    once W voters have kept up for a while, and answer in time for a lease, 
                                              in time, though a majority does, and has answered just
                                              now. Where that is about to be lost, too, the promise
                                              is what the others need
-            nothing can be committed with it (`Acting.is_stuck`)
+            nothing can be committed with it (`VoterReconciliation.is_stuck`)
 
         After the last two nothing is promised for a while, and for twice as long each time that was
         within an hour of the one before. What the controller refuses is not asked for again for a
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from strandline.broker.groups.voter_reconciliation import RETURN_MS, Acting
+from strandline.broker.groups.voter_reconciliation import RETURN_MS, VoterReconciliation
 from strandline.config.topic import TopicConfig
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.raft.group.configuration import Configuration, Floor, floor_of
@@ -52,10 +52,10 @@ class _Withdrawn:
     count: int
 
 
-class Floors:
+class PromisedWriteQuorums:
     """See the module; one per broker."""
 
-    def __init__(self, replication: Replication, acting: Acting) -> None:
+    def __init__(self, replication: Replication, acting: VoterReconciliation) -> None:
         self._replication = replication
         self._acting = acting
         self._clock = replication.clock
@@ -93,7 +93,8 @@ class Floors:
         return floor or msgspec.UNSET
 
     def has_to_go(self, replica: Replica, config: TopicConfig, *, is_stuck: bool) -> bool:
-        """Whether the present floor has to be withdrawn. `is_stuck`: see `Acting.is_stuck`."""
+        """Whether the present floor has to be withdrawn. `is_stuck`: see
+        `VoterReconciliation.is_stuck`."""
         present, group = replica.configuration, replica.group
         least = floor_of(present.floor)
         if not least:

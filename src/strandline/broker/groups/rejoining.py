@@ -15,7 +15,7 @@ from functools import partial
 from strandline.base.clock import Clock, Timer
 from strandline.base.errors import ApiError
 from strandline.broker.coordinators.controller_host import ControllerHost
-from strandline.broker.operations.single_flight import Errand
+from strandline.broker.operations.single_flight import SingleFlight
 from strandline.controller.commands import NoteRejoined, Refused
 from strandline.controller.records import ConfigsChanged, Record
 from strandline.model.ids import BrokerId, GroupId
@@ -48,7 +48,7 @@ class Rejoining:
         self._self_id: BrokerId = replication.self_id
         self._incarnation = incarnation
         self._asked: set[GroupId] = set()
-        self._errand = Errand()
+        self._single_flight = SingleFlight()
         self._timer: Timer | None = None
         replication.on_rejoin_asked.append(self._on_asked)
         controller.on_applied.append(self._on_applied)
@@ -56,7 +56,7 @@ class Rejoining:
     def stop(self) -> None:
         """Ask nobody any more."""
         self._asked.clear()
-        self._errand.stop()
+        self._single_flight.stop()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -65,14 +65,14 @@ class Rejoining:
         self._ask_in(TOGETHER_MS)
 
     def _ask_in(self, delay_ms: int) -> None:
-        if self._timer is None and not self._errand.is_under_way:
+        if self._timer is None and not self._single_flight.is_under_way:
             self._timer = self._clock.call_later(delay_ms, self._ask)
 
     def _ask(self) -> None:
         self._timer = None
         self._asked &= self._replication.replicas.keys()
         if self._asked:
-            self._errand.begin(self._note)
+            self._single_flight.begin(self._note)
 
     async def _note(self) -> None:
         groups = tuple(sorted(self._asked)[:GROUPS_MAX])

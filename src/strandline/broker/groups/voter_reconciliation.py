@@ -145,7 +145,7 @@ class _Known:
         return last
 
 
-class Acting:
+class VoterReconciliation:
     """See the module; one per broker."""
 
     def __init__(self, clock: Clock, *, patience_ratio: float = 1.0) -> None:

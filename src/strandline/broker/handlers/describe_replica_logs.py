@@ -46,5 +46,5 @@ def _describe(services: Services, partition: Partition) -> DescribeReplicaLogsRe
     answer.log_start_offset = replica.log_start_offset
     answer.committed_offset = replica.committed_end
     answer.log_end_offset = replica.log_end_offset
-    answer.has_lost = replica.raft.is_amnesiac
+    answer.has_lost = replica.raft.has_lost_state
     return answer

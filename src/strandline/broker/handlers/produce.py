@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext
 from strandline.broker.fetch.partitions import (
+    find_handing_over,
     find_leader,
-    find_parting,
     present_leader,
     topic_by_id,
 )
@@ -150,7 +150,7 @@ class ProduceCall:
         partition = topic.partitions[data.index]
         replica, error = find_leader(services, partition)
         if replica is None:
-            replica = find_parting(services, partition)
+            replica = find_handing_over(services, partition)
         if replica is None:
             self._fail_leadership(partition, result, error)
             return

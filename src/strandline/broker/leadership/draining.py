@@ -14,7 +14,7 @@ from functools import partial
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import Services
-from strandline.broker.operations.single_flight import Errand
+from strandline.broker.operations.single_flight import SingleFlight
 from strandline.broker.operations.ticker import Ticker
 from strandline.config.broker_life import MAINTENANCE, BrokerLife
 from strandline.controller.commands import (
@@ -55,7 +55,7 @@ class Draining:
             log=_log,
             failure="cannot give away what is led here",
         )
-        self._asking = Errand()
+        self._asking = SingleFlight()
 
     def start(self) -> None:
         """Begin to look."""

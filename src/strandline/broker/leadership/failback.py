@@ -107,22 +107,24 @@ class Failback:
             if last is not None:
                 tried[replica.group] = last
             ranks = known.ranks(asked, partition)
-            heirs = heirs_of(replica, partition.replicas[0], ranks, spared=spared)
-            for heir in heirs:
-                key = replica.group, heir
+            transfer_targets = transfer_targets_of(
+                replica, partition.replicas[0], ranks, spared=spared
+            )
+            for transfer_target in transfer_targets:
+                key = replica.group, transfer_target
                 present[key] = self._since_ms.get(key, now)
-            if not heirs or not room:
+            if not transfer_targets or not room:
                 continue
             delay_ms = default_ms if asked.failback_delay_ms is None else asked.failback_delay_ms
-            heir = heirs[0]
-            is_due = now - present[replica.group, heir] >= delay_ms
+            transfer_target = transfer_targets[0]
+            is_due = now - present[replica.group, transfer_target] >= delay_ms
             if is_due and (last is None or now >= last.next_ms):
                 room -= 1
                 count = 0 if last is None else last.count + 1
                 wait_ms = max(delay_ms, RETRY_MS) << min(count, DOUBLINGS_MAX)
                 tried[replica.group] = _Tried(count, now + wait_ms)
-                _log.info("%s: leadership goes back to broker %d", replica.name, heir)
-                replica.transfer_leadership(heir)
+                _log.info("%s: leadership goes back to broker %d", replica.name, transfer_target)
+                replica.transfer_leadership(transfer_target)
         self._since_ms, self._tried = present, tried
 
     def waits(self) -> list["LeaderWait"]:
@@ -185,7 +187,7 @@ class LeaderWait:
     text: str
 
 
-def heirs_of(
+def transfer_targets_of(
     replica: Replica,
     preferred: BrokerId,
     ranks: Mapping[BrokerId, int],

@@ -21,7 +21,7 @@ from strandline.base.errors import ApiError, RejectedError
 from strandline.broker.context import Services
 from strandline.broker.leadership.failback import LOOK_INTERVAL_MS, TRANSFERS_PER_LOOK_MAX
 from strandline.broker.leadership.writers import Told
-from strandline.broker.operations.single_flight import Errand
+from strandline.broker.operations.single_flight import SingleFlight
 from strandline.broker.operations.ticker import Ticker
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.commands import BalancedReplicas, BalanceNoted, BalanceReplicas
@@ -51,7 +51,7 @@ class _Handover:
 
     replica: Replica
     partition: Partition
-    heir: BrokerId
+    transfer_target: BrokerId
     wait_ms: int
     returns: int
     order: tuple[BrokerId, ...]
@@ -78,7 +78,7 @@ class Following:
             log=_log,
             failure="cannot see who produces most",
         )
-        self._asking = Errand()
+        self._asking = SingleFlight()
 
     def start(self) -> None:
         """Begin to look."""
@@ -149,7 +149,9 @@ class Following:
             period_ms=self._period_ms(partition, config),
             region=self._region(replica.self_id),
             preferred=self._region(partition.replicas[0]),
-            heir_in=lambda region: self._heir_in(region, replica, partition, config),
+            transfer_target_in=lambda region: self._transfer_target_in(
+                region, replica, partition, config
+            ),
         )
         verdict = watch.step(now, produced, sight)
         return Told(verdict, dict(watch.bytes), is_near=watch.is_ahead(sight.region))
@@ -166,7 +168,7 @@ class Following:
         known = self._services.cluster.brokers.get(broker)
         return "" if known is None else known.labels.region
 
-    def _heir_in(
+    def _transfer_target_in(
         self, region: str, replica: Replica, partition: Partition, config: ClusterConfig
     ) -> BrokerId | Hindrance | None:
         """See `Sight`. The first in order of those who could lead, so that who gave it away gets
@@ -190,17 +192,17 @@ class Following:
     def _handover(
         self, replica: Replica, partition: Partition, told: Told, config: ClusterConfig
     ) -> _Handover:
-        heir, watch = told.verdict.heir, self._watches[replica.group]
+        transfer_target, watch = told.verdict.transfer_target, self._watches[replica.group]
         produced = told.bytes
-        others = [one for one in partition.replicas if one != heir]
+        others = [one for one in partition.replicas if one != transfer_target]
         others.sort(key=lambda one: -produced.get(self._region(one), 0))
         return _Handover(
             replica=replica,
             partition=partition,
-            heir=heir,
+            transfer_target=transfer_target,
             wait_ms=watch.wait_ms(self._period_ms(partition, config)),
             returns=watch.returns,
-            order=(heir, *others),
+            order=(transfer_target, *others),
         )
 
     async def _ask(self, handovers: list[_Handover]) -> None:
@@ -230,13 +232,15 @@ class Following:
 
     def _hand_over(self, one: _Handover) -> None:
         replica = one.replica
-        if one.heir == replica.self_id:
+        if one.transfer_target == replica.self_id:
             return
         now = self._clock.monotonic_ms()
         self._departures.note(replica.group, now, wait_ms=one.wait_ms, returns=one.returns)
-        _log.info("%s: leadership follows the writers to broker %d", replica.name, one.heir)
+        _log.info(
+            "%s: leadership follows the writers to broker %d", replica.name, one.transfer_target
+        )
         try:
-            replica.transfer_leadership(one.heir)
+            replica.transfer_leadership(one.transfer_target)
         except RejectedError as error:
             _log.info("%s: cannot be handed over: %s", replica.name, error)
 

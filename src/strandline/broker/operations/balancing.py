@@ -18,9 +18,9 @@ from functools import partial
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import Services
-from strandline.broker.operations.broker_last_seen import Silences
+from strandline.broker.operations.broker_last_seen import BrokerLastSeen
 from strandline.broker.operations.outages import OutageWatch
-from strandline.broker.operations.single_flight import Errand
+from strandline.broker.operations.single_flight import SingleFlight
 from strandline.broker.operations.ticker import Ticker
 from strandline.controller.balancer.disks import Disks
 from strandline.controller.balancer.fullness import Fullness
@@ -106,8 +106,12 @@ class Balancing:
             log=_log,
             failure="cannot look after the placement of replicas",
         )
-        self._asking, self._asking_room, self._noting = Errand(), Errand(), Errand()
-        self.silences = Silences(clock=services.clock, controller=services.controller)
+        self._asking, self._asking_room, self._noting = (
+            SingleFlight(),
+            SingleFlight(),
+            SingleFlight(),
+        )
+        self.silences = BrokerLastSeen(clock=services.clock, controller=services.controller)
         self.outages = OutageWatch(
             clock=services.clock,
             controller=services.controller,

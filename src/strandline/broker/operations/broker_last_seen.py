@@ -33,7 +33,7 @@ class _Watched:
     watched_ms: int = 0
 
 
-class Silences:
+class BrokerLastSeen:
     """See the module. `look` is called every second, on every broker."""
 
     def __init__(self, *, clock: Clock, controller: ControllerHost) -> None:

@@ -35,7 +35,7 @@ WATCH_INTERVAL_MS = 5_000
 _log = logging.getLogger("strandline.broker")
 
 
-class Introduction(msgspec.Struct, frozen=True, array_like=True):
+class BrokerRegistration(msgspec.Struct, frozen=True, array_like=True):
     """Where the sender listens for other brokers."""
 
     host: str
@@ -54,7 +54,7 @@ def answer_introductions(replication: Replication, controller: ControllerHost) -
 
     async def on_call(sender: BrokerId, payload: bytes) -> bytes:
         try:
-            told = msgspec.msgpack.decode(payload, type=Introduction)
+            told = msgspec.msgpack.decode(payload, type=BrokerRegistration)
         except msgspec.MsgspecError as error:
             raise ProtocolError(f"broker {sender} introduced itself unreadably") from error
         is_reached = replication.network.is_connected(sender, Lane.CONTROL)
@@ -69,7 +69,7 @@ def answer_introductions(replication: Replication, controller: ControllerHost) -
 
 async def introduce(replication: Replication, seed: BrokerId, own: Address) -> Acquaintance | None:
     """Tell `seed` where this broker listens; None where it does not answer."""
-    payload = msgspec.msgpack.encode(Introduction(own.host, own.port))
+    payload = msgspec.msgpack.encode(BrokerRegistration(own.host, own.port))
     try:
         answer = await replication.calls.call(seed, METHOD, payload, timeout_ms=CALL_TIMEOUT_MS)
         return msgspec.msgpack.decode(answer, type=Acquaintance)

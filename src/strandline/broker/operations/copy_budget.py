@@ -17,7 +17,7 @@ import msgspec
 
 from strandline.base.errors import ApiError, ProtocolError
 from strandline.broker.context import Services
-from strandline.broker.operations.single_flight import Errand
+from strandline.broker.operations.single_flight import SingleFlight
 from strandline.broker.operations.ticker import Ticker
 from strandline.config.broker_life import SENT_RATE, TAKEN_RATE, BrokerLife
 from strandline.config.cluster import ClusterConfig
@@ -80,7 +80,7 @@ class CopyBudget:
         self._sent_rate: int | None = None
         self._shares: dict[str, _Share] = {}
         self._claimed_ms = -CLAIM_INTERVAL_MS
-        self._asking = Errand()
+        self._asking = SingleFlight()
         self._ticker = Ticker(
             services.clock,
             self._look,

@@ -65,7 +65,7 @@ def _give(replica: Replica, spared: Collection[BrokerId]) -> BrokerId:
 
 def _give_again(replica: Replica, to: BrokerId, spared: Collection[BrokerId]) -> BrokerId:
     """Who is to lead what `to` was given, and has given back."""
-    if not replica.is_leader or replica.parting.is_under_way:
+    if not replica.is_leader or replica.handing_over.is_under_way:
         return to
     again = _give(replica, spared)
     return to if again == NO_BROKER else again

@@ -22,7 +22,7 @@ STEP_MS_MAX = 1_000
 _log = logging.getLogger("strandline.broker")
 
 
-class Upkeep:
+class MaintenanceLoop:
     """See the module. `adjust` is called once a round."""
 
     def __init__(

@@ -23,7 +23,7 @@ from typing import Protocol
 from strandline.base.clock import Clock
 from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.coordinators.topic_configs import TopicConfigs
-from strandline.broker.operations.single_flight import Errand
+from strandline.broker.operations.single_flight import SingleFlight
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.balancer.health import Condition
 from strandline.controller.commands import DomainNote, NoteOutages, Refused
@@ -69,7 +69,7 @@ class OutageWatch:
         self._clock = clock
         self._controller = controller
         self._topic_configs = topic_configs
-        self._asking, self._noting = Errand(), Errand()
+        self._asking, self._noting = SingleFlight(), SingleFlight()
         # By the log, as it was replayed here: who is down, {who was: since when it is not}.
         self._are_down: frozenset[Domain] = frozenset()
         self._back_ms: dict[Domain, int] = {}

@@ -115,6 +115,6 @@ class Reporting:
             start=replica.log_start_offset,
             committed=replica.committed_end,
             end=replica.log_end_offset,
-            has_lost=replica.raft.is_amnesiac,
+            has_lost=replica.raft.has_lost_state,
             leader=replica.leader_id,
         )

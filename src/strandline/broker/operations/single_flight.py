@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 
-class Errand:
+class SingleFlight:
     """See the module."""
 
     def __init__(self) -> None:

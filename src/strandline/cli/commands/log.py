@@ -175,7 +175,7 @@ def _describe_state(state: "GroupState | None") -> Json:
         "epoch": state.epoch,
         "vote": state.vote,
         "promised": state.promised,
-        "amnesiac": state.amnesiac,
+        "amnesiac": state.lost_state,
         "rejoined": state.rejoined,
         "joined": state.joined,
         "base": None

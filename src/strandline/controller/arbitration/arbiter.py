@@ -106,7 +106,7 @@ class GroupVoters:
         fenced = {
             broker: (answer.last_epoch, answer.last_index)
             for broker, answer in answers.items()
-            if answer.epoch == self.epoch and not answer.amnesiac
+            if answer.epoch == self.epoch and not answer.lost_state
         }
         if self.is_seated or not self.may_seat(fenced):
             return []

@@ -17,7 +17,7 @@ Source: design section 6; decision 0016; Lamport, Malkhi, Zhou, "Vertical Paxos"
 
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.raft.group.membership import Membership
-from strandline.raft.leader.leader_state import Reign
+from strandline.raft.leader.leader_state import LeaderState
 from strandline.raft.messages import Fence, Fenced, Seat
 from strandline.raft.state import ReplicaState
 
@@ -36,18 +36,18 @@ class Arbitration:
             state.follow(message.epoch, NO_BROKER)
         log, configured = state.log, self._membership.index
         end = log.last_epoch, log.last_index
-        state.send(sender, Fenced(state.epoch, *end, state.amnesiac, configured))
+        state.send(sender, Fenced(state.epoch, *end, state.lost_state, configured))
 
     def on_seat(self, sender: BrokerId, message: Seat, leader_alive: bool) -> None:
         """Lead, if the log is still what the choice rested on."""
         state = self._state
         log = state.log
         is_taken = state.vote != NO_BROKER or state.leader != NO_BROKER
-        if message.epoch != state.epoch or is_taken or state.amnesiac:
+        if message.epoch != state.epoch or is_taken or state.lost_state:
             return
         if (log.last_epoch, log.last_index) != (message.last_epoch, message.last_index):
             return
         state.adopt(state.epoch, vote=state.self_id)
-        reign = Reign(state, self._membership)
-        state.lead(reign)
-        reign.begin(configuration=message.configuration)
+        leader_state = LeaderState(state, self._membership)
+        state.lead(leader_state)
+        leader_state.begin(configuration=message.configuration)

@@ -19,7 +19,7 @@ Source: Raft thesis 3.4, 3.6.1, 4.2.2, 4.2.3, 9.6; figure 3.1."""
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index, grant_of
 from strandline.raft.events import ElectionTimedOut, QuorumLost
 from strandline.raft.group.membership import Membership
-from strandline.raft.leader.leader_state import Reign
+from strandline.raft.leader.leader_state import LeaderState
 from strandline.raft.messages import Removal, TimeoutNow, VoteRequest, VoteResponse
 from strandline.raft.state import NO_EPOCH, ReplicaState, Role
 
@@ -95,7 +95,7 @@ class Elections:
         """Somebody wants to lead."""
         state = self._state
         is_protected = not message.transfer and (leader_alive or state.role == Role.LEADER)
-        if message.epoch < state.epoch or is_protected or state.amnesiac:
+        if message.epoch < state.epoch or is_protected or state.lost_state:
             self._refuse(sender, message)
             return
         is_free = message.epoch > state.epoch or (
@@ -197,7 +197,7 @@ class Elections:
 
     def _may_campaign(self) -> bool:
         state = self._state
-        if not self._membership.may_campaign or state.amnesiac:
+        if not self._membership.may_campaign or state.lost_state:
             return False
         # Who has nothing of the present grant may lack what was committed in it (`arbitration`).
         return grant_of(self._next_epoch) == grant_of(state.log.last_epoch)
@@ -250,7 +250,7 @@ class Elections:
         state = self._state
         if not state.configuration.wins_election(self._granted):
             return False
-        reign = Reign(state, self._membership)
-        state.lead(reign)
-        reign.begin(self._in_step)
+        leader_state = LeaderState(state, self._membership)
+        state.lead(leader_state)
+        leader_state.begin(self._in_step)
         return True

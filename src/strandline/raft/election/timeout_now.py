@@ -61,6 +61,6 @@ class Orders:
 
     def _vote(self, order: LeaderContact) -> None:
         state = self._state
-        state.follow(Epoch(state.epoch + 1), NO_BROKER, vote=order.heir)
+        state.follow(Epoch(state.epoch + 1), NO_BROKER, vote=order.transfer_target)
         vote = VoteResponse(state.epoch, granted=True, pre=True, given_for=order.last_index)
-        state.send(order.heir, vote)
+        state.send(order.transfer_target, vote)

@@ -20,10 +20,10 @@ Source: Raft thesis 3.10; Redpanda RFC 20220119 (recoveries that complicated tra
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch
 from strandline.raft.election.election import Elections
-from strandline.raft.election.hand_over import Farewell
+from strandline.raft.election.hand_over import HandOver
 from strandline.raft.election.vote_delegation import ask_promises, count_promise
 from strandline.raft.events import AbandonTransfer, PromisesTimedOut, TransferLeadership
-from strandline.raft.leader.leader_state import Reign
+from strandline.raft.leader.leader_state import LeaderState
 from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import LeaderContact, TimeoutNow, VoteResponse
 from strandline.raft.state import ReplicaState, Role
@@ -40,24 +40,24 @@ class Transfers:
 
     def on_transfer(self, event: TransferLeadership) -> None:
         """Begin, unless `to` is not another voter that counts."""
-        reign = self._state.reign
-        if reign is None or event.to not in self._state.configuration.voters:
+        leader_state = self._state.leader_state
+        if leader_state is None or event.to not in self._state.configuration.voters:
             return
-        progress = reign.progress.get(event.to)
+        progress = leader_state.progress.get(event.to)
         if progress is None or progress.is_recovering:
             return
-        reign.begin_transfer(event.to)
-        if reign.awaits_promises:
-            ask_promises(self._state, reign)
-        self.advance(reign, progress)
-        if self._state.reign is reign:
+        leader_state.begin_transfer(event.to)
+        if leader_state.awaits_promises:
+            ask_promises(self._state, leader_state)
+        self.advance(leader_state, progress)
+        if self._state.leader_state is leader_state:
             self._state.wake.append(progress.ready)
 
     def on_abandon(self, event: AbandonTransfer) -> None:
         """Lead on, or lead again."""
         state = self._state
-        if state.reign is not None:
-            state.reign.end_transfer()
+        if state.leader_state is not None:
+            state.leader_state.end_transfer()
         elif (
             state.epoch == self._given_epoch
             and state.role == Role.FOLLOWER
@@ -67,64 +67,72 @@ class Transfers:
 
     def on_promised(self, sender: BrokerId, message: VoteResponse) -> None:
         """A voter leaves its vote of the next epoch to this leader."""
-        reign = count_promise(self._state, sender, message)
-        if reign is not None and reign.transferring_to is not None and reign.awaits_promises:
-            reign.awaits_promises = not reign.gives_enough_votes(reign.transferring_to)
-            if not reign.awaits_promises:
-                self._go_on(reign)
+        leader_state = count_promise(self._state, sender, message)
+        if (
+            leader_state is not None
+            and leader_state.transferring_to is not None
+            and leader_state.awaits_promises
+        ):
+            leader_state.awaits_promises = not leader_state.gives_enough_votes(
+                leader_state.transferring_to
+            )
+            if not leader_state.awaits_promises:
+                self._go_on(leader_state)
 
     def on_promises_timed_out(self, event: PromisesTimedOut) -> None:
         """Not enough have."""
-        reign = self._state.reign
-        if reign is not None and reign.awaits_promises:
-            reign.awaits_promises = False
-            self._go_on(reign)
+        leader_state = self._state.leader_state
+        if leader_state is not None and leader_state.awaits_promises:
+            leader_state.awaits_promises = False
+            self._go_on(leader_state)
 
-    def _go_on(self, reign: Reign) -> None:
-        assert reign.transferring_to is not None
-        progress = reign.progress[reign.transferring_to]
-        self.advance(reign, progress)
-        if self._state.reign is reign:
+    def _go_on(self, leader_state: LeaderState) -> None:
+        assert leader_state.transferring_to is not None
+        progress = leader_state.progress[leader_state.transferring_to]
+        self.advance(leader_state, progress)
+        if self._state.leader_state is leader_state:
             self._state.wake.append(progress.ready)
 
-    def advance(self, reign: Reign, progress: Progress) -> None:
+    def advance(self, leader_state: LeaderState, progress: Progress) -> None:
         """The target made progress: hand over once it was sent everything."""
         last_index = self._state.log.last_index
         if progress.is_recovering:
-            reign.end_transfer()
-        elif reign.awaits_promises:
+            leader_state.end_transfer()
+        elif leader_state.awaits_promises:
             return
         elif progress.has_been_sent(last_index):
-            self._hand_over(reign, progress)
-        elif progress.match_written >= reign.transfer_from:
-            reign.is_holding = True
+            self._hand_over(leader_state, progress)
+        elif progress.match_written >= leader_state.transfer_from:
+            leader_state.is_holding = True
 
-    def _hand_over(self, reign: Reign, target: Progress) -> None:
+    def _hand_over(self, leader_state: LeaderState, target: Progress) -> None:
         state = self._state
         last_index = state.log.last_index
         in_step = tuple(
             peer
-            for peer, progress in reign.progress.items()
+            for peer, progress in leader_state.progress.items()
             if progress is not target and progress.has_been_sent(last_index)
         )
-        if not reign.gives_enough_votes(target.peer):
-            self._order_votes(reign, target.peer, in_step)
-        promised = tuple(sorted(reign.promises))
+        if not leader_state.gives_enough_votes(target.peer):
+            self._order_votes(leader_state, target.peer, in_step)
+        promised = tuple(sorted(leader_state.promises))
         state.hand_over(target.peer)
         self._given_epoch = state.epoch
         if state.commit < last_index:
-            state.farewell = Farewell(state, reign)
-        state.send(target.peer, TimeoutNow(reign.epoch, last_index, in_step, promised))
+            state.handing_over = HandOver(state, leader_state)
+        state.send(target.peer, TimeoutNow(leader_state.epoch, last_index, in_step, promised))
         if state.promised == state.epoch:
             state.persist()
 
-    def _order_votes(self, reign: Reign, heir: BrokerId, in_step: tuple[BrokerId, ...]) -> None:
+    def _order_votes(
+        self, leader_state: LeaderState, transfer_target: BrokerId, in_step: tuple[BrokerId, ...]
+    ) -> None:
         """The heir will lack votes: tell who will have everything to give it theirs.
 
         They leave before this replica's own vote is durable. That is of no concern to theirs."""
         state = self._state
         contact = LeaderContact(
-            reign.epoch, state.commit, state.visible, heir, state.log.last_index
+            leader_state.epoch, state.commit, state.visible, transfer_target, state.log.last_index
         )
         for voter in state.configuration.all_voters:
             if voter in in_step:

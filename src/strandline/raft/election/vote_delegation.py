@@ -12,41 +12,46 @@ How:    a voter promises, durably, that in the next epoch it votes for whom the 
         the one after, and names it to those that it refuses.
             Whose disk is lost has forgotten what it promised. It takes part again only when the
         leader has heard so, which then counts no promise of it any more in this reign.
-Owns:   `ReplicaState.promised`, `Reign.promises`.
+Owns:   `ReplicaState.promised`, `LeaderState.promises`.
 Source: Raft thesis 3.10 and 3.8; decision 0021."""
 
 from strandline.model.ids import BrokerId, Epoch
-from strandline.raft.leader.leader_state import Reign
+from strandline.raft.leader.leader_state import LeaderState
 from strandline.raft.messages import LeaderContact, VoteResponse
 from strandline.raft.state import ReplicaState
 
 
 def make_promise(state: ReplicaState, leader: BrokerId) -> None:
     """A voter's side: `leader`, who is followed, asks for it."""
-    if state.amnesiac:
+    if state.lost_state:
         return
     _promise(state)
     state.send(leader, VoteResponse(state.epoch, granted=True, pre=True, promised=state.promised))
 
 
-def ask_promises(state: ReplicaState, reign: Reign) -> None:
+def ask_promises(state: ReplicaState, leader_state: LeaderState) -> None:
     """A leader's side: promise as well, and ask those who have not."""
     _promise(state)
     contact = LeaderContact(state.epoch, state.commit, state.visible, asks_promise=True)
     for voter in state.configuration.all_voters:
-        if voter in reign.progress and voter not in reign.promises:
+        if voter in leader_state.progress and voter not in leader_state.promises:
             state.send(voter, contact)
 
 
-def count_promise(state: ReplicaState, sender: BrokerId, message: VoteResponse) -> Reign | None:
+def count_promise(
+    state: ReplicaState, sender: BrokerId, message: VoteResponse
+) -> LeaderState | None:
     """A voter has promised; None where that is of no use to who leads here, if anybody does."""
-    reign = state.reign
-    if reign is None or (message.epoch, message.promised) != (reign.epoch, reign.epoch + 1):
+    leader_state = state.leader_state
+    if leader_state is None or (message.epoch, message.promised) != (
+        leader_state.epoch,
+        leader_state.epoch + 1,
+    ):
         return None
-    if sender in reign.forgetful:
+    if sender in leader_state.forgetful:
         return None
-    reign.promises.add(sender)
-    return reign
+    leader_state.promises.add(sender)
+    return leader_state
 
 
 def _promise(state: ReplicaState) -> None:

@@ -76,7 +76,7 @@ class Appends:
         self._configured = max(self._configured, message.configured)
         if message.configurations or state.has_to_look:
             look(state)
-        if state.amnesiac:
+        if state.lost_state:
             self._rejoin.on_asked(message.epoch, message.rejoin_at)
             self._rejoin.is_due(self._matched)
         if message.report_written or not has_appended:
@@ -88,12 +88,12 @@ class Appends:
         """The leader lives, and these are its marks; perhaps it orders to vote for another one, or
         asks for a promise."""
         if self._heed(sender, message.epoch):
-            if message.heir != NO_BROKER:
+            if message.transfer_target != NO_BROKER:
                 self._state.order = sender, message
             if message.asks_promise:
                 make_promise(self._state, sender)
             self._hear_marks(message.commit, message.visible)
-            has_rejoined = self._state.amnesiac and self._rejoin.is_due(self._matched)
+            has_rejoined = self._state.lost_state and self._rejoin.is_due(self._matched)
             if has_rejoined or self._owes_report:
                 self._acknowledge(sender)
 
@@ -107,7 +107,7 @@ class Appends:
             state.log.reset(
                 message.start_index, message.start_offset, previous_epoch=message.previous_epoch
             )
-            state.farewell = None
+            state.handing_over = None
             state.start_configuration = message.configuration
             state.commit = state.visible = last_dropped
             state.effects.append(
@@ -134,7 +134,7 @@ class Appends:
         if state.leader == NO_BROKER:
             self._owes_report = True
             return
-        has_rejoined = state.amnesiac and self._rejoin.is_due(self._matched)
+        has_rejoined = state.lost_state and self._rejoin.is_due(self._matched)
         if has_rejoined or min(self._matched, state.log.flushed_index) > self._reported:
             self._acknowledge(state.leader)
 
@@ -148,7 +148,7 @@ class Appends:
         """Take part again, if nothing else was waited for."""
         state = self._state
         self._rejoin.allow()
-        if state.amnesiac and self._epoch == state.epoch and self._rejoin.is_due(self._matched):
+        if state.lost_state and self._epoch == state.epoch and self._rejoin.is_due(self._matched):
             if state.leader == NO_BROKER:
                 self._owes_report = True
             else:
@@ -161,11 +161,11 @@ class Appends:
         state = self._state
         is_told = self._epoch == state.epoch and self._configured > NOTHING_HEARD
         is_here = is_told and self._configured <= state.log.last_index
-        return is_here and not state.amnesiac and state.self_id in state.configuration.members
+        return is_here and not state.lost_state and state.self_id in state.configuration.members
 
     def has_acknowledged(self, epoch: Epoch, index: Index) -> bool:
         """Whether the leader of `epoch` was told that everything up to `index` is durable here."""
-        return epoch == self._epoch and index <= self._reported and not self._state.amnesiac
+        return epoch == self._epoch and index <= self._reported and not self._state.lost_state
 
     # ---- parts -----------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class Appends:
                 accepted=False,
                 hint=hint,
                 hint_epoch=state.log.epoch_at(hint),
-                recovering=state.amnesiac,
+                recovering=state.lost_state,
             ),
         )
 
@@ -249,7 +249,7 @@ class Appends:
         assert first > state.commit, "a leader contradicts what is committed"
         assert first > self._reported, "a leader contradicts what it was told to be durable here"
         state.log.truncate(first)
-        state.farewell = None
+        state.handing_over = None
         state.visible = min(state.visible, Index(first - 1))
         self._matched = min(self._matched, Index(first - 1))
         self._reported = min(self._reported, Index(first - 1))
@@ -282,8 +282,8 @@ class Appends:
                 state.epoch,
                 accepted=True,
                 written=self._matched,
-                flushed=Index(-1) if state.amnesiac else flushed,
-                recovering=state.amnesiac,
+                flushed=Index(-1) if state.lost_state else flushed,
+                recovering=state.lost_state,
                 compacted=state.log.compacted_index,
             ),
         )

@@ -18,12 +18,12 @@ Source: design section 5 ("from a peer in its own region"); Raft thesis 3.5 (log
 from strandline.model.ids import NO_BROKER, BrokerId, Index
 from strandline.raft.events import LendEntries
 from strandline.raft.follower.appends import Appends
-from strandline.raft.leader.leader_state import Reign
+from strandline.raft.leader.leader_state import LeaderState
 from strandline.raft.messages import AppendRequest, LeaderContact, Lend, LentAppend
 from strandline.raft.state import ReplicaState, Role
 
 
-class Lending:
+class PeerCatchup:
     """See the module."""
 
     def __init__(self, state: ReplicaState, appends: Appends) -> None:
@@ -50,7 +50,7 @@ class Lending:
         log = state.log
         end = request.runs[-1].last_index if request.runs else request.prev_index
         is_here = log.first_index <= request.prev_index + 1 and end <= log.last_index
-        return self._follows(request) and is_here and end <= state.commit and not state.amnesiac
+        return self._follows(request) and is_here and end <= state.commit and not state.lost_state
 
     def _follows(self, request: AppendRequest) -> bool:
         """Whether this replica follows the leader whose append this is."""
@@ -69,9 +69,9 @@ def member_since(state: ReplicaState, peer: BrokerId) -> Index:
     return Index(state.log.first_index - 1) if peer in state.start_configuration.members else since
 
 
-def lendable_end(state: ReplicaState, reign: Reign, lender: BrokerId) -> Index:
+def lendable_end(state: ReplicaState, leader_state: LeaderState, fetch_source: BrokerId) -> Index:
     """See `Raft.lendable_end`."""
-    progress = reign.progress.get(lender)
+    progress = leader_state.progress.get(fetch_source)
     if progress is None or progress.is_recovering:
         return Index(-1)
     return min(state.commit, progress.match_flushed)

@@ -16,14 +16,14 @@ How:    the replica refuses votes, never campaigns, and says `recovering` instea
         Where too many disks are lost for that, nobody rejoins: it is for an operator to decide.
             Where it is to be known elsewhere that it takes part again, before it does, it asks the
         driver first (`asks_to_rejoin`; decision 0030).
-Owns:   whether this replica is recovering (`ReplicaState.amnesiac`), and its peers' `rejoin_at`.
+Owns:   whether this replica is recovering (`ReplicaState.lost_state`), and its peers' `rejoin_at`.
 Source: Viewstamped Replication Revisited 4.3 (recovery); NATS PR 7038; design section 4."""
 
 import msgspec
 
 from strandline.model.ids import Epoch, Index
 from strandline.raft.events import RejoinAsked, Rejoined
-from strandline.raft.leader.leader_state import Reign
+from strandline.raft.leader.leader_state import LeaderState
 from strandline.raft.leader.progress import UNTOLD, Progress
 from strandline.raft.messages import AppendResponse
 from strandline.raft.state import ReplicaState
@@ -60,18 +60,20 @@ class Rejoin:
     def is_due(self, matched: Index) -> bool:
         """Take part again if the leader's marker is durable here; True when so."""
         state = self._state
-        if self._asks or not state.amnesiac or self._index < 0 or self._epoch != state.epoch:
+        if self._asks or not state.lost_state or self._index < 0 or self._epoch != state.epoch:
             return False
         if state.is_outdated:
             return False
         if min(matched, state.log.flushed_index) < self._index:
             return False
-        state.amnesiac = False
+        state.lost_state = False
         state.effects.append(Rejoined(self._index))
         return True
 
 
-def count_only_whole(reign: Reign, progress: Progress, response: AppendResponse) -> AppendResponse:
+def count_only_whole(
+    leader_state: LeaderState, progress: Progress, response: AppendResponse
+) -> AppendResponse:
     """The leader's side: the response, without its flushes where the peer does not count."""
     if response.recovering:
         is_news = not progress.is_recovering or (
@@ -79,10 +81,10 @@ def count_only_whole(reign: Reign, progress: Progress, response: AppendResponse)
         )
         progress.match_flushed = progress.compacted_index = Index(-1)
         if is_news:
-            reign.has_recovering = True
-            reign.forgetful.add(progress.peer)
-            reign.promises.discard(progress.peer)
-            progress.rejoin_marker = reign.append_marker(None)
+            leader_state.has_recovering = True
+            leader_state.forgetful.add(progress.peer)
+            leader_state.promises.discard(progress.peer)
+            progress.rejoin_marker = leader_state.append_marker(None)
             progress.rejoin_at = Index(-1)
     elif not progress.is_recovering:
         return response
@@ -93,12 +95,12 @@ def count_only_whole(reign: Reign, progress: Progress, response: AppendResponse)
     return msgspec.structs.replace(response, flushed=Index(-1), compacted=Index(-1))
 
 
-def grant_rejoins(state: ReplicaState, reign: Reign) -> None:
+def grant_rejoins(state: ReplicaState, leader_state: LeaderState) -> None:
     """Tell recovering peers their marker, where enough voters without them hold it."""
-    waiting = [progress for progress in reign.progress.values() if progress.is_recovering]
-    reign.has_recovering = bool(waiting)
+    waiting = [progress for progress in leader_state.progress.values() if progress.is_recovering]
+    leader_state.has_recovering = bool(waiting)
     for progress in waiting:
-        holders = reign.holders(progress.rejoin_marker)
+        holders = leader_state.holders(progress.rejoin_marker)
         if progress.rejoin_at < 0 and state.configuration.blocks_election(holders):
             progress.rejoin_at = progress.rejoin_marker
             progress.told_commit = UNTOLD  # An append has to carry it, whatever else is new.

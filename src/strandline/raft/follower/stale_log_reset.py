@@ -44,7 +44,7 @@ def look(state: ReplicaState) -> None:
     """A leader has sent something, and nothing of it is acknowledged yet: configurations may have
     come with it, or the driver told what the log is."""
     state.has_to_look = False
-    if state.joined is None or state.reign is not None or state.is_told_outdated:
+    if state.joined is None or state.leader_state is not None or state.is_told_outdated:
         return
     judge(state)
     if state.is_outdated:
@@ -60,7 +60,7 @@ def judge(state: ReplicaState) -> None:
     if left is None:
         return
     if state.is_compacted:
-        state.is_outdated = state.amnesiac = True
+        state.is_outdated = state.lost_state = True
     else:
         # Nobody has let go of anything but whole prefixes: what was left here is as good as new.
         state.joined = left

@@ -115,16 +115,16 @@ class Membership:
     def settle(self) -> None:
         """A leader committed in its own epoch: go on with an unfinished change, or step down."""
         state = self._state
-        reign = state.reign
-        if reign is None or not reign.is_established or not self.is_committed:
+        leader_state = state.leader_state
+        if leader_state is None or not leader_state.is_established or not self.is_committed:
             return
         present = state.configuration
         if present.is_joint:
-            reign.append_marker(msgspec.structs.replace(present, old_voters=()))
+            leader_state.append_marker(msgspec.structs.replace(present, old_voters=()))
         elif state.self_id not in present.voters:
-            heir = reign.most_advanced(present.voters)
-            if heir != NO_BROKER:
-                state.send(heir, TimeoutNow(state.epoch))
+            transfer_target = leader_state.most_advanced(present.voters)
+            if transfer_target != NO_BROKER:
+                state.send(transfer_target, TimeoutNow(state.epoch))
             state.follow(state.epoch, NO_BROKER)
 
     def on_change(self, event: ChangeConfiguration) -> None:
@@ -132,16 +132,18 @@ class Membership:
         if self.refusal(event) is not None:
             return
         state = self._state
-        reign = state.reign
-        assert reign is not None
+        leader_state = state.leader_state
+        assert leader_state is not None
         final = self._wanted(event)
         old = state.configuration.voters
         if self._only_lowers(event):
             old_voters = state.configuration.old_voters
-            reign.append_marker(msgspec.structs.replace(final, old_voters=old_voters))
+            leader_state.append_marker(msgspec.structs.replace(final, old_voters=old_voters))
             return
         is_same = set(old) == set(final.voters)
-        reign.append_marker(final if is_same else msgspec.structs.replace(final, old_voters=old))
+        leader_state.append_marker(
+            final if is_same else msgspec.structs.replace(final, old_voters=old)
+        )
 
     def refusal(self, event: ChangeConfiguration) -> str | None:
         """Why `event` would be refused now; None where it would not."""
@@ -152,17 +154,17 @@ class Membership:
             return "no voter is left"
         if len(set(members)) != len(members):
             return "a broker is named twice"
-        if state.reign is None:
+        if state.leader_state is None:
             return "this replica does not lead"
         if event.min_insync < floor_of(self._wanted(event).floor):
             return "its version promises a larger write quorum"
-        if self._only_lowers(event) and state.reign.transferring_to is None:
+        if self._only_lowers(event) and state.leader_state.transferring_to is None:
             return None
-        if not state.reign.is_established:
+        if not state.leader_state.is_established:
             return "the leader has not yet committed an entry of its own epoch"
         if state.configuration.is_joint or not self.is_committed:
             return "another change is under way"
-        if state.reign.transferring_to is not None:
+        if state.leader_state.transferring_to is not None:
             return "leadership is being transferred"
         if event.version is not None and event.version < present.version:
             return "it rests on a configuration that is past"

@@ -26,7 +26,7 @@ from strandline.raft.messages import AppendResponse
 from strandline.raft.state import ReplicaState
 
 
-class Reign:
+class LeaderState:
     """See the module."""
 
     def __init__(self, state: ReplicaState, membership: Membership) -> None:
@@ -85,10 +85,10 @@ class Reign:
         self.is_holding = False
         self.awaits_promises = not self.gives_enough_votes(to)
 
-    def gives_enough_votes(self, heir: BrokerId) -> bool:
-        """Whether the vote of this leader, and those promised to it, elect `heir`."""
+    def gives_enough_votes(self, transfer_target: BrokerId) -> bool:
+        """Whether the vote of this leader, and those promised to it, elect `transfer_target`."""
         state = self._state
-        return state.configuration.wins_election((state.self_id, heir, *self.promises))
+        return state.configuration.wins_election((state.self_id, transfer_target, *self.promises))
 
     def end_transfer(self) -> None:
         """Nobody is."""

@@ -8,7 +8,7 @@ How:    PROBE --accepted--> REPLICATE --refused, reset or silent--> PROBE
         that this leader has too: only then is it known to end a batch on both sides. One that
         follows silence is empty too, and comes after all that was sent: what it asks for is
         whether that has arrived. An answer that falls short of a probe is not the probe's.
-Owns:   one Progress per member; changed only by `reign.Reign`.
+Owns:   one Progress per member; changed only by `leader_state.LeaderState`.
 Source: etcd's Progress; Redpanda RFC 20220119 (last sent, so that nothing is sent twice)."""
 
 from collections.abc import Sequence

@@ -28,40 +28,40 @@ class Replies:
         if message.epoch != state.epoch:
             if message.epoch > state.epoch:
                 state.follow(message.epoch, NO_BROKER)
-            elif state.farewell is not None and message.epoch == state.farewell.epoch:
-                state.farewell.on_response(sender, message)
+            elif state.handing_over is not None and message.epoch == state.handing_over.epoch:
+                state.handing_over.on_response(sender, message)
             return
-        reign = state.reign
-        if reign is None or message.hint == NO_HINT:
+        leader_state = state.leader_state
+        if leader_state is None or message.hint == NO_HINT:
             return  # Of an earlier epoch of this leader's, it refused something that came late.
-        progress = reign.progress.get(sender)
+        progress = leader_state.progress.get(sender)
         if progress is None:
             return
         # While a probe is under way nothing else is sent, not even marks.
         was_probing = progress.is_probing
-        if message.recovering or reign.has_recovering:
-            message = count_only_whole(reign, progress, message)
+        if message.recovering or leader_state.has_recovering:
+            message = count_only_whole(leader_state, progress, message)
         if message.accepted:
-            reign.on_accepted(progress, message)
-            if state.reign is not reign:
+            leader_state.on_accepted(progress, message)
+            if state.leader_state is not leader_state:
                 return
-            if reign.transferring_to == sender:
-                self._transfers.advance(reign, progress)
-                if state.reign is not reign:
+            if leader_state.transferring_to == sender:
+                self._transfers.advance(leader_state, progress)
+                if state.leader_state is not leader_state:
                     return
         else:
-            reign.on_refused(progress, message)
-        if reign.has_recovering:
-            grant_rejoins(state, reign)
+            leader_state.on_refused(progress, message)
+        if leader_state.has_recovering:
+            grant_rejoins(state, leader_state)
         if was_probing or progress.is_probing or progress.next_index <= state.log.last_index:
             state.wake.append(progress.ready)
 
     def on_peer_reset(self, event: PeerReset) -> None:
         """What was in flight to a peer is lost: ask where it is."""
-        reign = self._state.reign
+        leader_state = self._state.leader_state
         progress = self._progress_of(event.peer)
-        if reign is not None and progress is not None:
-            reign.on_reset(progress)
+        if leader_state is not None and progress is not None:
+            leader_state.on_reset(progress)
             self._state.wake.append(progress.ready)
 
     def on_peer_silent(self, event: PeerSilent) -> None:
@@ -80,5 +80,5 @@ class Replies:
 
     def _progress_of(self, peer: BrokerId) -> Progress | None:
         """What a leader knows of a follower; None where this replica leads nobody of that name."""
-        reign = self._state.reign
-        return None if reign is None else reign.progress.get(peer)
+        leader_state = self._state.leader_state
+        return None if leader_state is None else leader_state.progress.get(peer)

@@ -10,13 +10,15 @@ Source: Raft thesis 10.2.2 (pipelining), 5 (instead of a snapshot); design secti
 
 from strandline.model.ids import Index
 from strandline.raft.follower.stale_log_reset import is_certain_member, last_certain
-from strandline.raft.leader.leader_state import Reign
+from strandline.raft.leader.leader_state import LeaderState
 from strandline.raft.leader.progress import AppendPlan, Progress
 from strandline.raft.messages import ResetRequest
 from strandline.raft.state import ReplicaState
 
 
-def plan(state: ReplicaState, reign: Reign, progress: Progress) -> AppendPlan | ResetRequest | None:
+def plan(
+    state: ReplicaState, leader_state: LeaderState, progress: Progress
+) -> AppendPlan | ResetRequest | None:
     """See `Raft.plan_append`."""
     log = state.log
     is_probe = progress.is_probing
@@ -36,7 +38,7 @@ def plan(state: ReplicaState, reign: Reign, progress: Progress) -> AppendPlan | 
     if prev_index < log.first_index - 1:
         progress.is_probing = True
         return ResetRequest(
-            reign.epoch,
+            leader_state.epoch,
             log.first_index,
             log.start_offset,
             log.previous_epoch,
@@ -45,14 +47,14 @@ def plan(state: ReplicaState, reign: Reign, progress: Progress) -> AppendPlan | 
     if is_probe and progress.probe_is_empty:
         last_index = prev_index
     return AppendPlan(
-        reign.epoch,
+        leader_state.epoch,
         prev_index,
         log.epoch_at(prev_index),
         progress.next_index,
         last_index,
         state.commit,
         state.visible,
-        reign.relaxed_last > state.visible,
+        leader_state.relaxed_last > state.visible,
         is_probe,
         progress.rejoin_at,
         _configured(state, progress),

@@ -4,7 +4,7 @@ Why:    a region that was away lacks the same entries in each of its replicas. T
         once, and not at all where one of its replicas has them.
 How:    of the replicas in the follower's region those may lend that keep acknowledging what they
         are sent. The nearest that has flushed the entries, which are committed, is ordered to send
-        them (`raft.lending`); the leader marks them as sent. Where nobody has them yet, but
+        them (`raft.peer_catchup`); the leader marks them as sent. Where nobody has them yet, but
         somebody who is ahead of the follower will, the follower waits for that. Who is ahead of
         whom is one order (what was sent, then whom the leader serves, then the number of the
         broker), so somebody is always ahead of all others, and that one the leader serves itself.
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 
 LEADER = NO_BROKER
 """The leader sends by itself."""
-SHUN_MS = 10_000
+BACK_OFF_MS = 10_000
 """For so long nothing is lent to a follower that what was lent has not reached."""
 LANE_WAIT_EVERY_MS = 10_000
 """The lane of orders to a broker is waited for once in so long, however often its lanes break."""
 
 
-class Lenders:
+class FetchSources:
     """See the module. `streams`: {follower: how it is served}; `pump`: goes on with a follower."""
 
     def __init__(
@@ -93,7 +93,7 @@ class Lenders:
             stream.is_behind = False
             stream.missed_index = Index(-1)
             return False
-        return not (is_in_memory and stream.lender == LEADER and stream.inflight)
+        return not (is_in_memory and stream.fetch_source == LEADER and stream.inflight)
 
     def are_there(self, peer: BrokerId) -> bool:
         """Whether `peer` may borrow, and has anybody in its region: a region returns one connection
@@ -112,7 +112,7 @@ class Lenders:
         reliable = [one for one in near if self._is_reliable(one)]
         able = [one for one in reliable if raft.lendable_end(one) >= first_index]
         if able:
-            present = self._streams[peer].lender
+            present = self._streams[peer].fetch_source
             return present if present in able else self._nearest(peer, able)
         ahead = [one for one in near if one in self._streams and self._is_ahead(one, peer)]
         if any(one in reliable or self._is_awaited(one) for one in ahead):
@@ -134,12 +134,12 @@ class Lenders:
         for peer in waiting:
             self._pump(peer)
 
-    def on_gone(self, lender: BrokerId) -> list[BrokerId]:
-        """Orders to `lender` may be lost; to whom it was to send something."""
+    def on_gone(self, fetch_source: BrokerId) -> list[BrokerId]:
+        """Orders to `fetch_source` may be lost; to whom it was to send something."""
         return [
             peer
             for peer, stream in self._streams.items()
-            if stream.lender == lender and stream.inflight
+            if stream.fetch_source == fetch_source and stream.inflight
         ]
 
     def _look(self) -> None:
@@ -153,7 +153,7 @@ class Lenders:
         return (
             host.nearness.are_apart(replica.self_id, peer)
             and peer != replica.raft.transferring_to
-            and host.clock.monotonic_ms() >= stream.shuns_until_ms
+            and host.clock.monotonic_ms() >= stream.backs_off_until_ms
             and host.liveness.can_do(peer, Ability.LENDING)
         )
 
@@ -174,42 +174,44 @@ class Lenders:
             return Ability.LENDING | Ability.LENDING_COMPACTED
         return Ability.LENDING
 
-    def _is_well(self, lender: BrokerId) -> bool:
+    def _is_well(self, fetch_source: BrokerId) -> bool:
         """Whether it is served, alive, and has not lost its log."""
         host = self._replica.host
         return (
-            lender in self._streams
-            and not self._replica.raft.progress[lender].is_recovering
-            and host.is_peer_alive(lender)
-            and not host.has_hung_up(lender)
+            fetch_source in self._streams
+            and not self._replica.raft.progress[fetch_source].is_recovering
+            and host.is_peer_alive(fetch_source)
+            and not host.has_hung_up(fetch_source)
         )
 
-    def _is_reliable(self, lender: BrokerId) -> bool:
+    def _is_reliable(self, fetch_source: BrokerId) -> bool:
         """Whether it can be ordered to lend, and acknowledges what it is sent."""
         host = self._replica.host
-        if not self._is_well(lender) or not host.liveness.can_do(lender, self._needed()):
+        if not self._is_well(fetch_source) or not host.liveness.can_do(
+            fetch_source, self._needed()
+        ):
             return False
-        if not all(host.network.is_connected(lender, lane) for lane in Lane):
+        if not all(host.network.is_connected(fetch_source, lane) for lane in Lane):
             return False
-        stream = self._streams[lender]
+        stream = self._streams[fetch_source]
         silent_ms = host.clock.monotonic_ms() - stream.progress_ms if stream.inflight else 0
         return silent_ms < host.settings.resend_timeout_ms
 
-    def _is_awaited(self, lender: BrokerId) -> bool:
+    def _is_awaited(self, fetch_source: BrokerId) -> bool:
         """Whether it is served again, and cannot be ordered anything yet: all lanes to a broker
         break together, and come up by turns. For the resend time-out, now and then."""
         host = self._replica.host
         if (
-            not self._is_well(lender)
-            or host.liveness.cannot_do(lender, self._needed())
-            or not host.network.is_connected(lender, Lane.BULK)
-            or host.network.is_connected(lender, Lane.CONTROL)
+            not self._is_well(fetch_source)
+            or host.liveness.cannot_do(fetch_source, self._needed())
+            or not host.network.is_connected(fetch_source, Lane.BULK)
+            or host.network.is_connected(fetch_source, Lane.CONTROL)
         ):
             return False
         now_ms = host.clock.monotonic_ms()
-        since_ms = self._lane_waits.get(lender)
+        since_ms = self._lane_waits.get(fetch_source)
         if since_ms is None or now_ms - since_ms >= LANE_WAIT_EVERY_MS:
-            since_ms = self._lane_waits[lender] = now_ms
+            since_ms = self._lane_waits[fetch_source] = now_ms
         return now_ms - since_ms < host.settings.resend_timeout_ms
 
     def _nearest(self, peer: BrokerId, able: list[BrokerId]) -> BrokerId:
@@ -240,14 +242,15 @@ class Lenders:
     def _place(self, member: BrokerId) -> tuple[Index, bool, int]:
         """The higher, the further ahead."""
         next_index = self._replica.raft.progress[member].next_index
-        return next_index, self._streams[member].lender == LEADER, -member
+        return next_index, self._streams[member].fetch_source == LEADER, -member
 
 
-def turn_to(stream: FollowerStream, lender: BrokerId) -> bool:
-    """Have a follower served by `lender` from now on; False while something is on another way."""
-    if stream.lender != lender:
+def turn_to(stream: FollowerStream, fetch_source: BrokerId) -> bool:
+    """Have a follower served by `fetch_source` from now on; False while something is on another
+    way."""
+    if stream.fetch_source != fetch_source:
         if stream.inflight:
             stream.is_blocked = True
             return False
-        stream.lender = lender
+        stream.fetch_source = fetch_source
     return True

@@ -1,6 +1,6 @@
 """Sends entries of this broker's logs to other followers, as their leaders order.
 
-Why:    see `lenders`; this is the other end of it.
+Why:    see `fetch_sources`; this is the other end of it.
 How:    orders for one follower of one group are obeyed in turn, each when the follower's connection
         has room and, where nobody waits for the entries, when a recovery may go on. The log is read
         only then, and the core asked once more whether what it has there may still be lent.
@@ -42,7 +42,7 @@ _Reader = tuple[GroupId, BrokerId]
 _log = logging.getLogger("strandline.replication")
 
 
-class Lending:
+class PeerCatchup:
     """See the module."""
 
     def __init__(self, host: "Replication") -> None:
@@ -57,13 +57,13 @@ class Lending:
         if replica is not None:
             replica.on_message(leader, order.lend)
 
-    def on_lent(self, lender: BrokerId, head: AppendHead, payload: memoryview) -> None:
+    def on_lent(self, fetch_source: BrokerId, head: AppendHead, payload: memoryview) -> None:
         """Entries that another follower sends. Raises ProtocolError where they are not what their
         leader described: what is in no log of the group does not get into this one."""
         replica = self._host.replicas.get(head.group)
         if replica is not None:
             entries = Entries.checked(payload, head.request)
-            replica.on_message(lender, LentAppend(head.request), entries)
+            replica.on_message(fetch_source, LentAppend(head.request), entries)
 
     def add(self, replica: "Replica", order: Lend) -> None:
         """Obey, now or in turn."""

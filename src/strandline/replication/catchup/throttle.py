@@ -9,7 +9,8 @@ How:    who is to be served from the log asks. With credit left and nobody befor
         need. Copies to replicas that are to come count for those that the cluster allows, too
         (`CopyLimits`), and are read in appends that are small beside them; at a rate of 0 they
         wait until there is another one.
-            What another replica of the follower's region sends for the leader (`lenders`) crosses
+            What another replica of the follower's region sends for the leader (`fetch_sources`)
+            crosses
         nothing: it counts as near, at the leader for what it has sent, at the other for what it
         reads.
             What is appended while a follower is behind comes on top (`sender.allowance_bytes`):
@@ -23,14 +24,14 @@ from dataclasses import dataclass, field, replace
 
 from strandline.base.clock import Clock, Timer
 from strandline.model.ids import BrokerId, GroupId
-from strandline.replication.catchup.token_bucket import Credit
+from strandline.replication.catchup.token_bucket import TokenBucket
 
 COPYING_MS = 2_000
 """Who asked for a part of a copy so long ago, or less, is being copied to."""
 
 Reader = tuple[GroupId, BrokerId]
 """Whose log is read, and for whom."""
-Credits = tuple[Credit, ...]
+TokenBuckets = tuple[TokenBucket, ...]
 """What one read counts for."""
 
 
@@ -51,7 +52,7 @@ class _Turn:
     go_on: Callable[[], None]
     is_copy: bool
     is_lent: bool
-    credits: Credits
+    token_buckets: TokenBuckets
 
 
 class RecoveryThrottle:
@@ -60,14 +61,14 @@ class RecoveryThrottle:
     def __init__(self, clock: Clock, *, bytes_per_s: int, cross_region_bytes_per_s: int) -> None:
         self._clock = clock
         now = clock.monotonic_ms()
-        self._near = Credit(now, bytes_per_s)
-        self._far = Credit(now, cross_region_bytes_per_s)
+        self._near = TokenBucket(now, bytes_per_s)
+        self._far = TokenBucket(now, cross_region_bytes_per_s)
         self._far_peers: frozenset[BrokerId] = frozenset()
         # What copies count for besides; by what they are limited by.
-        self._limits: dict[str | BrokerId, Credit] = {}
+        self._limits: dict[str | BrokerId, TokenBucket] = {}
         # {reader: ...}, in turn; and how many wait for the same.
         self._waiting: dict[Reader, _Turn] = {}
-        self._alike: Counter[Credits] = Counter()
+        self._alike: Counter[TokenBuckets] = Counter()
         # Whose turn it is at this moment.
         self._admitted: Reader | None = None
         self._timer: Timer | None = None
@@ -96,7 +97,7 @@ class RecoveryThrottle:
             if rate is not None and name in self._limits:
                 self._limits[name].change_rate(now, rate)
             elif rate is not None:
-                self._limits[name] = Credit(now, rate)
+                self._limits[name] = TokenBucket(now, rate)
         for name in [one for one in self._limits if wanted.get(one) is None]:
             del self._limits[name]
         self._count_anew()
@@ -133,13 +134,17 @@ class RecoveryThrottle:
         if self._admitted == reader:
             self._admitted = None
             return True
-        credits = self._credits(reader[1], is_copy, is_lent)
-        if self._admitted is None and self._are_left(credits) and not self._is_before(credits):
+        token_buckets = self._token_buckets(reader[1], is_copy, is_lent)
+        if (
+            self._admitted is None
+            and self._are_left(token_buckets)
+            and not self._is_before(token_buckets)
+        ):
             return True
         self._leave(self._waiting.get(reader))
         # In its turn, as whoever leads the group now.
-        self._waiting[reader] = _Turn(go_on, is_copy, is_lent, credits)
-        self._alike[credits] += 1
+        self._waiting[reader] = _Turn(go_on, is_copy, is_lent, token_buckets)
+        self._alike[token_buckets] += 1
         self._wake_later()
         return False
 
@@ -147,7 +152,7 @@ class RecoveryThrottle:
         self, peer: BrokerId, count: int, *, is_copy: bool = False, is_lent: bool = False
     ) -> None:
         """`count` bytes were read for `peer`."""
-        for credit in self._credits(peer, is_copy, is_lent):
+        for credit in self._token_buckets(peer, is_copy, is_lent):
             credit.spend(count)
 
     def append_bytes_max(self, peer: BrokerId, *, is_lent: bool = False) -> int | None:
@@ -165,41 +170,44 @@ class RecoveryThrottle:
         self._alike.clear()
         self._cancel()
 
-    def _credits(self, peer: BrokerId, is_copy: bool, is_lent: bool) -> Credits:
+    def _token_buckets(self, peer: BrokerId, is_copy: bool, is_lent: bool) -> TokenBuckets:
         own = self._far if peer in self._far_peers and not is_lent else self._near
         return (own, *self._limits_of(peer, is_lent)) if is_copy else (own,)
 
-    def _limits_of(self, peer: BrokerId, is_lent: bool) -> Credits:
+    def _limits_of(self, peer: BrokerId, is_lent: bool) -> TokenBuckets:
         if not self._limits:
             return ()
         is_far = peer in self._far_peers and not is_lent
         names = ("every", "far", peer) if is_far else ("every", peer)
         return tuple(self._limits[one] for one in names if one in self._limits)
 
-    def _are_left(self, credits: Credits) -> bool:
+    def _are_left(self, token_buckets: TokenBuckets) -> bool:
         now = self._clock.monotonic_ms()
-        return all(one.is_left(now) for one in credits)
+        return all(one.is_left(now) for one in token_buckets)
 
-    def _is_before(self, credits: Credits) -> bool:
+    def _is_before(self, token_buckets: TokenBuckets) -> bool:
         """Whether somebody waits whose turn it is, and who counts for one of these, too."""
         return any(
-            not set(credits).isdisjoint(others) and self._are_left(others) for others in self._alike
+            not set(token_buckets).isdisjoint(others) and self._are_left(others)
+            for others in self._alike
         )
 
     def _leave(self, turn: _Turn | None) -> None:
         """One less waits like this."""
         if turn is not None:
-            self._alike[turn.credits] -= 1
-            if not self._alike[turn.credits]:
-                del self._alike[turn.credits]
+            self._alike[turn.token_buckets] -= 1
+            if not self._alike[turn.token_buckets]:
+                del self._alike[turn.token_buckets]
 
     def _count_anew(self) -> None:
         """What reads count for has changed."""
         self._waiting = {
-            reader: replace(turn, credits=self._credits(reader[1], turn.is_copy, turn.is_lent))
+            reader: replace(
+                turn, token_buckets=self._token_buckets(reader[1], turn.is_copy, turn.is_lent)
+            )
             for reader, turn in self._waiting.items()
         }
-        self._alike = Counter(turn.credits for turn in self._waiting.values())
+        self._alike = Counter(turn.token_buckets for turn in self._waiting.values())
         self._cancel()
         if self._waiting:
             self._wake_later()
@@ -214,8 +222,8 @@ class RecoveryThrottle:
             return
         delays = []
         now = self._clock.monotonic_ms()
-        for credits in self._alike:
-            waits = [one.wait_ms(now) for one in credits]
+        for token_buckets in self._alike:
+            waits = [one.wait_ms(now) for one in token_buckets]
             known = [one for one in waits if one is not None]
             if len(known) == len(waits):
                 delays.append(max(known))
@@ -235,12 +243,12 @@ class RecoveryThrottle:
 
     def _next(self) -> Reader | None:
         """Whose turn it is; None for nobody's."""
-        spent: set[Credits] = set()
+        spent: set[TokenBuckets] = set()
         for reader, turn in self._waiting.items():
-            if turn.credits not in spent:
-                if self._are_left(turn.credits):
+            if turn.token_buckets not in spent:
+                if self._are_left(turn.token_buckets):
                     return reader
-                spent.add(turn.credits)
+                spent.add(turn.token_buckets)
                 if len(spent) == len(self._alike):
                     break
         return None

@@ -10,7 +10,7 @@ Source: design section 5 ("one recovery reader, throttled")."""
 BURST_MS = 20
 
 
-class Credit:
+class TokenBucket:
     """See the module. It begins full."""
 
     __slots__ = ("_counted_ms", "_left", "bytes_per_s")

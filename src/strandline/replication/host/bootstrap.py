@@ -44,7 +44,7 @@ class _Question:
     is_settled: bool = False
 
 
-class Founding:
+class GroupBootstrap:
     """See the module. `session` tells the answers to this process from those to an earlier one."""
 
     def __init__(self, host: "Replication", session: int) -> None:
@@ -64,7 +64,7 @@ class Founding:
         now = self._host.clock.monotonic_ms()
         for group, question in list(self._questions.items()):
             replica = question.replica
-            if replica.failed is not None or not replica.raft.is_amnesiac:
+            if replica.failed is not None or not replica.raft.has_lost_state:
                 del self._questions[group]
                 continue
             self._settle(group)

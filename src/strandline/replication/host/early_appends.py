@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MISSED_COUNT_MAX = 50_000
 
 
-class Latecomers:
+class EarlyAppends:
     """See the module."""
 
     def __init__(self, host: "Replication") -> None:

@@ -14,7 +14,7 @@ from strandline.model.ids import BrokerId
 
 
 @dataclass(frozen=True, slots=True)
-class Succession:
+class ElectionPriority:
     """`ranks`: {broker: its rank}; one that is not in it has rank 0."""
 
     preferred: BrokerId

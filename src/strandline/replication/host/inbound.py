@@ -74,14 +74,14 @@ class Inbound(PeerEvents):
         if lane is Lane.CONTROL:
             host.liveness.on_connected(peer)
             host.send_heartbeat(peer)
-            host.founding.on_peer_connected(peer)
+            host.group_bootstrap.on_peer_connected(peer)
             leaders = host.leaders
             entries = [*leaders.led_by(host.self_id), *leaders.led_by(peer), *leaders.own_over]
             if entries:
                 host.send_control(peer, Kind.LEADERS, entries)
         if lane is Lane.BULK:
             host.led.reset(peer)
-            host.lending.on_connected(peer)
+            host.peer_catchup.on_connected(peer)
         else:
             host.led.on_untold(peer)
 
@@ -103,11 +103,11 @@ class Inbound(PeerEvents):
         head, payload = decode_append(message)
         replica = host.replicas.get(head.group)
         if message[0] == Kind.LENT:
-            host.lending.on_lent(peer, head, payload)
+            host.peer_catchup.on_lent(peer, head, payload)
         elif message[0] == Kind.RELAYED:
             host.relaying.on_relayed(peer, head, payload)
         elif replica is None:
-            host.latecomers.on_missed(peer, head.group)
+            host.early_appends.on_missed(peer, head.group)
             if head.to:
                 host.relaying.refuse(peer, head.group, head.request.epoch, list(head.to))
         else:
@@ -137,7 +137,7 @@ class Inbound(PeerEvents):
             for group, message in decode_raft(body):
                 replica = host.replicas.get(group)
                 if replica is None:
-                    host.latecomers.on_missed(peer, group)
+                    host.early_appends.on_missed(peer, group)
                 else:
                     replica.on_message(peer, message)
         elif kind == Kind.HEARTBEAT:
@@ -157,15 +157,15 @@ class Inbound(PeerEvents):
         elif kind == Kind.LEADERS:
             self._on_leaders(peer, decode_leaders(body))
         elif kind == Kind.LEND:
-            host.lending.on_order(peer, decode_lend_order(body))
+            host.peer_catchup.on_order(peer, decode_lend_order(body))
         elif kind == Kind.NOT_RELAYED:
             host.relaying.on_refused(peer, decode_not_relayed(body))
         elif kind == Kind.OPENED:
-            host.latecomers.on_told(peer, decode_opened(body))
+            host.early_appends.on_told(peer, decode_opened(body))
         elif kind == Kind.HISTORY_QUESTION:
-            host.founding.on_question(peer, decode_history_question(body))
+            host.group_bootstrap.on_question(peer, decode_history_question(body))
         elif kind == Kind.HISTORY_ANSWER:
-            host.founding.on_answer(peer, decode_history_answer(body))
+            host.group_bootstrap.on_answer(peer, decode_history_answer(body))
         elif kind == Kind.CALL:
             host.calls.on_message(peer, body)
         else:

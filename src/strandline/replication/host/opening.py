@@ -97,7 +97,7 @@ class Opening:
         state = self._remembered(spec)
         is_there = host.disk.exists(directory)
         is_new = state is None and not is_there
-        if state is not None and not state.amnesiac and not is_there:
+        if state is not None and not state.lost_state and not is_there:
             # A log is durable before any state is put: what was acknowledged with it is gone.
             raise StorageError(directory, 0, expected="the log of this group", found="nothing")
         log = Log.open(
@@ -106,7 +106,7 @@ class Opening:
             config=spec.log,
             clock=host.clock,
             # Who has lost what it acknowledged anyway need not stop at damage.
-            cut_corruption=state is not None and state.amnesiac,
+            cut_corruption=state is not None and state.lost_state,
             defer_flush=defer_flush,
             room=Room(host.reserve, name=spec.name, is_vital=spec.group == CONTROLLER_GROUP),
         )
@@ -126,14 +126,14 @@ class Opening:
         """The state of a group here. One from before this broker took part again with another data
         directory is no better than none, but for the log beside it (decision 0030)."""
         state = self._journal.get(spec.group)
-        if state is None or state.rejoined >= spec.rejoined or state.amnesiac:
+        if state is None or state.rejoined >= spec.rejoined or state.lost_state:
             return state
         _log.warning(
             "%s: this data directory is older than one that took part since: its replica waits "
             "until the others have brought it up to date",
             spec.name,
         )
-        return msgspec.structs.replace(state, amnesiac=True)
+        return msgspec.structs.replace(state, lost_state=True)
 
     def _is_old(self, spec: GroupSpec, log: Log) -> bool:
         """Whether nothing in this log may be kept: what others have let go of by compaction since
@@ -148,14 +148,14 @@ class Opening:
         voters = spec.configuration.voters
         is_asking = spec.asks_voters and state is None and {host.self_id} < set(voters)
         if state is None:
-            amnesiac = spec.is_lost or is_asking
-            state = GroupState(Epoch(0), NO_BROKER, spec.configuration, amnesiac)
-        is_beginning = state.amnesiac and log.last_index < log.start_index
+            lost_state = spec.is_lost or is_asking
+            state = GroupState(Epoch(0), NO_BROKER, spec.configuration, lost_state)
+        is_beginning = state.lost_state and log.last_index < log.start_index
         if is_beginning and state.rejoined < spec.rejoined:
             # Ahead of the first entry: else the log would count as one of before.
             state = msgspec.structs.replace(state, rejoined=spec.rejoined)
             self._journal.put(spec.group, state, _on_put)
-        if state.amnesiac and state.epoch < first_epoch(spec.grant):
+        if state.lost_state and state.epoch < first_epoch(spec.grant):
             state = msgspec.structs.replace(state, epoch=first_epoch(spec.grant), vote=NO_BROKER)
             # Ahead of whatever the leader of that very epoch has appended here.
             self._journal.put(spec.group, state, _on_put)
@@ -166,9 +166,9 @@ class Opening:
             name=spec.name,
             log=log,
             raft=host.new_raft(spec.group, log, state, base, is_old=self._is_old(spec, log)),
-            succession=spec.succession,
+            election_priority=spec.election_priority,
             base=base,
-            is_fresh=is_new and not state.amnesiac,
+            is_fresh=is_new and not state.lost_state,
         )
         replica.appender.voter_count_min = spec.voter_count_min
         replica.lag_ms_max = spec.lag_ms_max
@@ -177,6 +177,6 @@ class Opening:
         if (is_new and replica.is_preferred) or replica.was_always_alone:
             host.clock.call_soon(partial(host.stand_first, replica))
         if is_asking:
-            host.founding.ask(replica)
-        host.latecomers.on_opened(spec.group)
+            host.group_bootstrap.ask(replica)
+        host.early_appends.on_opened(spec.group)
         return replica

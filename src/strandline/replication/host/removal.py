@@ -33,7 +33,7 @@ RETRY_MS = 10_000
 _log = logging.getLogger("strandline.replication")
 
 
-class Forgetting:
+class ReplicaRemoval:
     """See the module."""
 
     def __init__(self, host: "Replication", journal: StateJournal) -> None:
@@ -66,7 +66,7 @@ class Forgetting:
         if lost_in:
             # It lives in no epoch before the grant, and knows nothing of those.
             epoch = first_epoch(lost_in)
-            successor = GroupState(epoch, NO_BROKER, None, amnesiac=True, forgotten=lost_in)
+            successor = GroupState(epoch, NO_BROKER, None, lost_state=True, forgotten=lost_in)
         self._let_go(group, directory, done, successor)
 
     def begin_anew(self, replica: "Replica", done: Callable[[], None], *, rejoined: int) -> None:
@@ -75,7 +75,7 @@ class Forgetting:
         state = self._journal.get(replica.group)
         assert state is not None, "nothing is appended before there is a state"
         successor = msgspec.structs.replace(
-            state, configuration=None, amnesiac=True, rejoined=rejoined
+            state, configuration=None, lost_state=True, rejoined=rejoined
         )
         self._let_go(replica.group, replica.log.directory, done, successor)
 
@@ -102,7 +102,7 @@ class Forgetting:
             return
         # Also where it says so already: that may not be durable yet.
         noted = partial(self._remove, group, directory)
-        self._journal.put(group, msgspec.structs.replace(state, amnesiac=True), noted)
+        self._journal.put(group, msgspec.structs.replace(state, lost_state=True), noted)
 
     def _remove(self, group: GroupId, directory: str, error: OSError | None) -> None:
         """What it acknowledged is noted as lost, or could not be."""

@@ -26,24 +26,24 @@ from strandline.raft.follower.stale_log_reset import OUTDATED
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.group.log_shape import LogShape
 from strandline.raft.messages import NO_MARKS, Marks, Message
-from strandline.replication.catchup.peer_catchup import Lending
+from strandline.replication.catchup.peer_catchup import PeerCatchup
 from strandline.replication.catchup.throttle import RecoveryThrottle
-from strandline.replication.host.bootstrap import Founding
+from strandline.replication.host.bootstrap import GroupBootstrap
 from strandline.replication.host.control_outbox import ControlMail
-from strandline.replication.host.early_appends import Latecomers
+from strandline.replication.host.early_appends import EarlyAppends
 from strandline.replication.host.group_spec import GroupSpec
 from strandline.replication.host.inbound import Inbound, meet_leader
 from strandline.replication.host.leaders import Leaders
 from strandline.replication.host.led_groups import LedGroups
 from strandline.replication.host.nearness import Nearness
 from strandline.replication.host.opening import Opening
-from strandline.replication.host.removal import Forgetting
+from strandline.replication.host.removal import ReplicaRemoval
 from strandline.replication.leader.forwarding import Relaying
 from strandline.replication.leader.send_queues import BulkQueues
 from strandline.replication.liveness.fencing import Fencing
 from strandline.replication.liveness.liveness import Liveness
 from strandline.replication.memory_budget import MemoryBudget
-from strandline.replication.repair.gap_repair_client import Repairs
+from strandline.replication.repair.gap_repair_client import GapRepairClient
 from strandline.replication.replica.compactor import Compactor
 from strandline.replication.replica.log_start_offsets import Starts
 from strandline.replication.replica.replica import Replica
@@ -95,7 +95,7 @@ class Replication:
             cross_region_bytes_per_s=settings.recovery_cross_region_bytes_per_s,
         )
         self.nearness = Nearness()
-        self.lending = Lending(self)
+        self.peer_catchup = PeerCatchup(self)
         self.relaying = Relaying(self)
         self.compactor = Compactor(clock, slice_bytes=settings.compaction_slice_bytes)
         self.on_elected: list[Callable[[Replica], None]] = []
@@ -111,11 +111,11 @@ class Replication:
         self.leaders = Leaders(self._on_leader_known)
         session = rng.getrandbits(62) + 1
         self.calls = Calls(self._send_call, first_number=session)
-        self.repairs = Repairs(self)
+        self.repairs = GapRepairClient(self)
         self.starts = Starts(self)
         self.fencing = Fencing(self)
-        self.founding = Founding(self, session)
-        self.latecomers = Latecomers(self)
+        self.group_bootstrap = GroupBootstrap(self, session)
+        self.early_appends = EarlyAppends(self)
         self.liveness = Liveness(
             clock=clock,
             rng=rng,
@@ -128,7 +128,7 @@ class Replication:
         self.reserve = Reserve(clock, disk, data_directory, size_bytes=settings.reserve_bytes)
         self._journal: StateJournal | None = None
         self._opening: Opening | None = None
-        self._forgetting: Forgetting | None = None
+        self._forgetting: ReplicaRemoval | None = None
         self._peers: dict[BrokerId, None] = {}
         self._to_tell: dict[GroupId, Replica] = {}
         self._mail = ControlMail(clock, network, self._peers)
@@ -151,7 +151,7 @@ class Replication:
             borrow=partial(self.reserve.lend, "the journal of votes"),
         )
         self._opening = Opening(self, self._journal, f"{self._data_directory}/logs")
-        self._forgetting = Forgetting(self, self._journal)
+        self._forgetting = ReplicaRemoval(self, self._journal)
         self._ticked_ms = self.clock.monotonic_ms()
         self._tick_later()
 
@@ -168,7 +168,7 @@ class Replication:
         self.starts.stop()
         self.throttle.stop()
         self.reserve.stop()
-        self.lending.stop()
+        self.peer_catchup.stop()
         self.relaying.stop()
         if self._opening is not None:
             self._opening.abandon()
@@ -205,7 +205,7 @@ class Replication:
         return self._opening
 
     @property
-    def forgetting(self) -> Forgetting:
+    def forgetting(self) -> ReplicaRemoval:
         """For groups that this broker no longer holds."""
         assert self._forgetting is not None
         return self._forgetting
@@ -217,7 +217,7 @@ class Replication:
         again, its replica takes no part until it has rejoined."""
         assert self._journal is not None and group not in self.replicas
         state = self._journal.get(group) or GroupState(Epoch(0), NO_BROKER, base)
-        self._journal.put(group, msgspec.structs.replace(state, amnesiac=True), done)
+        self._journal.put(group, msgspec.structs.replace(state, lost_state=True), done)
 
     def begin_fresh(self, replica: Replica) -> None:
         """The group of a replica that asked turned out to be new: elect somebody at once."""
@@ -246,8 +246,8 @@ class Replication:
         state = self._journal.get(replica.group)
         if state is None:
             state = GroupState(Epoch(0), NO_BROKER, replica.base)
-        if replica.raft.is_amnesiac:
-            state = msgspec.structs.replace(state, amnesiac=True)
+        if replica.raft.has_lost_state:
+            state = msgspec.structs.replace(state, lost_state=True)
         last = replica.log.last_index
         commit, visible = replica.marks.commit, replica.marks.visible
         marks = Marks(Index(min(commit, last)), Index(min(visible, last)))
@@ -295,7 +295,7 @@ class Replication:
             configuration=base,
             commit=marks.commit,
             visible=marks.visible,
-            amnesiac=state.amnesiac,
+            lost_state=state.lost_state,
             promised=state.promised,
             asks_to_rejoin=bool(self.on_rejoin_asked)
             and group != CONTROLLER_GROUP
@@ -495,7 +495,7 @@ class Replication:
         elif not self.liveness.forgive():
             # Always late: what has come meanwhile is read first, and then silence is silence.
             self.clock.call_later(1, self._judge)
-        self.founding.tick()
+        self.group_bootstrap.tick()
         self.led.ask_silent(now)
         self._tick_later()
 
@@ -527,7 +527,7 @@ def _state_of(replica: Replica, epoch: Epoch, vote: BrokerId, promised: Epoch) -
         epoch,
         vote,
         replica.base,
-        replica.raft.is_amnesiac,
+        replica.raft.has_lost_state,
         promised,
         rejoined=replica.rejoined,
         joined=UNKNOWN if joined is None else joined,

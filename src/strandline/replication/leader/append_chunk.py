@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from strandline.storage.log import reads
 
 
-class Parcel(msgspec.Struct, frozen=True, gc=False):
+class AppendChunk(msgspec.Struct, frozen=True, gc=False):
     """Entries up to `last_index`, and what an append says of them. `is_relaxed`: nobody waits for
     their flush. `is_in_memory`: they were not read from the log."""
 
@@ -32,10 +32,10 @@ class Parcel(msgspec.Struct, frozen=True, gc=False):
     is_in_memory: bool = False
 
 
-NOTHING = Parcel((), Index(-1), (), ())
+NOTHING = AppendChunk((), Index(-1), (), ())
 
 
-def describe(chunks: Sequence[Chunk]) -> Parcel:
+def describe(chunks: Sequence[Chunk]) -> AppendChunk:
     """Chunks of the tail that follow each other; at least one."""
     parts: list[Buffer] = []
     runs: list[Run] = []
@@ -49,14 +49,14 @@ def describe(chunks: Sequence[Chunk]) -> Parcel:
         if chunk.configuration is not None:
             configurations.append((chunk.first_index, chunk.configuration))
     is_relaxed = all(chunk.relaxed for chunk in chunks)
-    return Parcel(parts, chunks[-1].last_index, runs, configurations, is_relaxed, True)
+    return AppendChunk(parts, chunks[-1].last_index, runs, configurations, is_relaxed, True)
 
 
 def describe_read(
     entries: "reads.Entries", decode_configuration: Callable[[bytes], Configuration]
-) -> Parcel:
+) -> AppendChunk:
     """Entries that were read from the log."""
-    return Parcel(
+    return AppendChunk(
         [entries.data],
         entries.last_index,
         [Run(epoch, last) for epoch, last in entries.runs],

@@ -28,7 +28,7 @@ WAIT_MS_MAX = 3_000
 """How long anything waits for another leader, or for its commits."""
 
 
-class Parting:
+class HandOver:
     """See the module."""
 
     __slots__ = ("_asked_count", "_count", "_replica", "is_under_way")
@@ -47,7 +47,7 @@ class Parting:
         replica = self._replica
         if not replica.is_leader or replica.raft.transferring_to is not None:
             return NO_BROKER
-        others = replica.succession.best(
+        others = replica.election_priority.best(
             one for one in replica.in_sync() if one not in (replica.self_id, *avoid)
         )
         if not others:
@@ -73,7 +73,7 @@ class Parting:
     def begin(self) -> None:
         """The replica has handed over: it leads no more, and nobody else does yet."""
         replica = self._replica
-        replica.end_reign()
+        replica.end_leadership()
         self.is_under_way = True
         self._count += 1
         clock = replica.host.clock

@@ -6,7 +6,8 @@ How:    an append goes to the log (page cache), joins the tail and is proposed t
         leader's own flush runs meanwhile. Who needs what has left the tail is really behind, and
         served from the log: throttled, unless the write quorum or the next leader waits for it.
         Both go through the core's one `last_sent`, so nothing is sent twice or out of order; so
-        does what another replica sends on this one's order (`lenders`), or hands on (`relays`).
+        does what another replica sends on this one's order (`fetch_sources`), or hands on
+        (`relays`).
 Owns:   the tail and the streams; one per leading replica.
 Source: Redpanda RFC 20220119 (one dispatch for all acks levels); design section 5."""
 
@@ -24,9 +25,9 @@ from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import NO_HINT, AppendResponse, LeaderContact, Lend, ResetRequest
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_deletion_marker
-from strandline.replication.catchup.fetch_sources import LEADER, SHUN_MS, Lenders, turn_to
+from strandline.replication.catchup.fetch_sources import BACK_OFF_MS, LEADER, FetchSources, turn_to
 from strandline.replication.catchup.peer_catchup import LEND_MS_MAX
-from strandline.replication.leader.append_chunk import NOTHING, Parcel, describe, describe_read
+from strandline.replication.leader.append_chunk import NOTHING, AppendChunk, describe, describe_read
 from strandline.replication.leader.append_times import AppendTimes
 from strandline.replication.leader.appender import Appended, Request
 from strandline.replication.leader.relays import Relays
@@ -61,7 +62,7 @@ class Leading:
         self._queues = replica.host.queues
         self._tail = Tail(self._settings.tail_bytes_max, replica.host.memory)
         self._streams: dict[BrokerId, FollowerStream] = {}
-        self._lenders = Lenders(replica, self._streams, self.pump)
+        self._fetch_sources = FetchSources(replica, self._streams, self.pump)
         self.relays = Relays(replica, self._streams, self.pump, self.ask)
         self._is_closed = False
         self.append_times = AppendTimes()
@@ -74,7 +75,7 @@ class Leading:
     def close(self) -> None:
         """Leadership ended: memory units return."""
         self._is_closed = True
-        self._lenders.close()
+        self._fetch_sources.close()
         self._replica.host.relaying.forget(self.relays)
         self._tail.clear()
 
@@ -260,7 +261,7 @@ class Leading:
         if stream is not None and stream.is_blocked:
             stream.is_blocked = False
             self.pump(peer)
-        self._lenders.wake()
+        self._fetch_sources.wake()
 
     def pump_all(self) -> None:
         """Send to every follower what it may be sent, marks too."""
@@ -272,58 +273,60 @@ class Leading:
         if plan.first_index > plan.last_index:
             return self._dispatch(peer, stream, plan, NOTHING)
         chunks = self._tail.take(plan.first_index, self._settings.append_bytes_max)
-        lender: BrokerId | None = LEADER
-        if self._lenders.may_lend(stream, plan.first_index, is_in_memory=bool(chunks)):
-            if plan.is_probe and self._lenders.are_there(peer):
+        fetch_source: BrokerId | None = LEADER
+        if self._fetch_sources.may_lend(stream, plan.first_index, is_in_memory=bool(chunks)):
+            if plan.is_probe and self._fetch_sources.are_there(peer):
                 # Who lends is known once it has said how far it is.
                 return self._dispatch(peer, stream, plan, NOTHING)
-            lender = self._lenders.choose(peer, plan.first_index)
-        if lender is None:
-            self._lenders.wait(peer)
+            fetch_source = self._fetch_sources.choose(peer, plan.first_index)
+        if fetch_source is None:
+            self._fetch_sources.wait(peer)
             return False
-        before = stream.lender
-        if not turn_to(stream, lender):
+        before = stream.fetch_source
+        if not turn_to(stream, fetch_source):
             return False
         if not plan.is_probe:
-            is_new = bool(chunks) and lender == LEADER
+            is_new = bool(chunks) and fetch_source == LEADER
             if (is_new and self.relays.serves(peer)) or not self.relays.leave(peer):
                 return False
-        if lender != before:
-            whom = "this one" if lender == LEADER else f"broker {lender}"
+        if fetch_source != before:
+            whom = "this one" if fetch_source == LEADER else f"broker {fetch_source}"
             name = self._replica.name
             _log.info("%s: broker %d gets what it lacks from %s", name, peer, whom)
         if chunks:
-            if lender != LEADER:
-                end = self._replica.raft.lendable_end(lender)
+            if fetch_source != LEADER:
+                end = self._replica.raft.lendable_end(fetch_source)
                 chunks = [chunk for chunk in chunks if chunk.last_index <= end]
             if not chunks:
-                self._lenders.wait(peer)
+                self._fetch_sources.wait(peer)
                 return False
             stream.on_served_from_memory()
-            parcel = describe(chunks)
-            is_throttled = lender != LEADER and not self.is_urgent(peer)
+            append_chunk = describe(chunks)
+            is_throttled = fetch_source != LEADER and not self.is_urgent(peer)
         else:
-            found = self._read(peer, stream, plan.first_index, is_lent=lender != LEADER)
+            found = self._read(peer, stream, plan.first_index, is_lent=fetch_source != LEADER)
             if found is None:
                 return False
-            parcel = describe_read(found[0], self._replica.host.decode_configuration)
+            append_chunk = describe_read(found[0], self._replica.host.decode_configuration)
             is_throttled = found[1]
-        if lender == LEADER:
-            return self._dispatch(peer, stream, plan, parcel)
-        return self._order(peer, stream, plan, parcel, is_throttled=is_throttled)
+        if fetch_source == LEADER:
+            return self._dispatch(peer, stream, plan, append_chunk)
+        return self._order(peer, stream, plan, append_chunk, is_throttled=is_throttled)
 
     def _dispatch(
-        self, peer: BrokerId, stream: FollowerStream, plan: "AppendPlan", parcel: Parcel
+        self, peer: BrokerId, stream: FollowerStream, plan: "AppendPlan", append_chunk: AppendChunk
     ) -> bool:
         """Send an append from here, and through `peer` to those who wait for the same."""
         replica = self._replica
-        parts = parcel.parts
-        last_index = parcel.last_index if parts else plan.prev_index
+        parts = append_chunk.parts
+        last_index = append_chunk.last_index if parts else plan.prev_index
         # Who is behind says how far it is once that is flushed, and gets more only then.
-        may_wait = plan.commit < last_index and parcel.is_relaxed
-        request = plan.request(parcel.runs, parcel.configurations, report_written=may_wait)
+        may_wait = plan.commit < last_index and append_chunk.is_relaxed
+        request = plan.request(
+            append_chunk.runs, append_chunk.configurations, report_written=may_wait
+        )
         outlived = outlived_to_tell(replica)
-        may_carry = parcel.is_in_memory and not plan.is_probe
+        may_carry = append_chunk.is_in_memory and not plan.is_probe
         to = tuple(self.relays.carried_by(peer)) if may_carry else ()
         head = encode_append_head(AppendHead(replica.group, request, may_wait, outlived, to))
         size = len(head) + sum(map(len, parts))
@@ -346,24 +349,24 @@ class Leading:
         peer: BrokerId,
         stream: FollowerStream,
         plan: "AppendPlan",
-        parcel: Parcel,
+        append_chunk: AppendChunk,
         *,
         is_throttled: bool,
     ) -> bool:
         """Have another replica send it from its own log."""
         replica = self._replica
-        if parcel.last_index > replica.raft.lendable_end(stream.lender):
-            self._lenders.wait(peer)
+        if append_chunk.last_index > replica.raft.lendable_end(stream.fetch_source):
+            self._fetch_sources.wait(peer)
             return False
-        request = plan.request(parcel.runs, parcel.configurations)
-        size = sum(map(len, parcel.parts))
+        request = plan.request(append_chunk.runs, append_chunk.configurations)
+        size = sum(map(len, append_chunk.parts))
         may_differ = replica.log.config.has_been_compacted
         order = LendOrder(replica.group, Lend(peer, request, size, is_throttled, may_differ))
         message = encode_control(Kind.LEND, order)
-        if not replica.host.network.send(stream.lender, Lane.CONTROL, [message]):
-            self._lenders.wait(peer)
+        if not replica.host.network.send(stream.fetch_source, Lane.CONTROL, [message]):
+            self._fetch_sources.wait(peer)
             return False
-        self._mark_sent(peer, stream, parcel.last_index, size)
+        self._mark_sent(peer, stream, append_chunk.last_index, size)
         return True
 
     def _mark_sent(
@@ -399,7 +402,7 @@ class Leading:
             bytes_max = min(bytes_max, limit or bytes_max)
         end = self._tail.boundary_after(first_index)
         if is_lent:
-            end = min(end, Index(replica.raft.lendable_end(stream.lender) + 1))
+            end = min(end, Index(replica.raft.lendable_end(stream.fetch_source) + 1))
         try:
             # Up to where the tail begins, or a chunk of it: from there on the tail serves.
             entries = cut_before(replica.log.read_entries(first_index, bytes_max), end)
@@ -473,8 +476,8 @@ class Leading:
         """What is under way to `peer` will not be acknowledged: it lacks what comes before it."""
         stream = self._streams.get(peer)
         if stream is not None:
-            self._shun_lender(peer, stream)
-            self.relays.shun(peer)
+            self._back_off_source(peer, stream)
+            self.relays.back_off(peer)
             self.relays.on_upset(peer)
             stream.reset()
 
@@ -483,7 +486,7 @@ class Leading:
         stream = self._streams.get(peer)
         if stream is not None:
             stream.reset()
-        for other in self._lenders.on_gone(peer):
+        for other in self._fetch_sources.on_gone(peer):
             self.ask(other)
         self.relays.on_gone(peer)
 
@@ -514,16 +517,16 @@ class Leading:
 
     def on_stalled(self, peer: BrokerId) -> None:
         """`peer` acknowledges nothing: ask it, and send the rest from here, if others did so."""
-        self._shun_lender(peer, self._streams[peer])
+        self._back_off_source(peer, self._streams[peer])
         self.ask(peer)
 
-    def _shun_lender(self, peer: BrokerId, stream: FollowerStream) -> None:
+    def _back_off_source(self, peer: BrokerId, stream: FollowerStream) -> None:
         """Where others were to send something: it has not come, and may never come from there."""
         if stream.has_loan:
             replica = self._replica
-            stream.shuns_until_ms = replica.host.clock.monotonic_ms() + SHUN_MS
+            stream.backs_off_until_ms = replica.host.clock.monotonic_ms() + BACK_OFF_MS
             text = "%s: broker %d does not get what it lacks from broker %d"
-            _log.info(text, replica.name, peer, stream.lender)
+            _log.info(text, replica.name, peer, stream.fetch_source)
 
     def stalled_peers(self, now_ms: int) -> list[BrokerId]:
         """Followers that acknowledge nothing of what is awaited, and all of it has left here."""
@@ -546,11 +549,11 @@ class Leading:
         progress = self._replica.raft.progress.get(peer)
         return bool(self._streams[peer].inflight or (progress and progress.rejoin_at >= 0))
 
-    def is_shunning(self, peer: BrokerId) -> bool:
+    def is_backing_off(self, peer: BrokerId) -> bool:
         """Whether nobody else serves `peer` for some time, as something has not come that way."""
         stream = self._streams.get(peer)
         now = self._replica.host.clock.monotonic_ms()
-        is_lent_nothing = stream is not None and now < stream.shuns_until_ms
+        is_lent_nothing = stream is not None and now < stream.backs_off_until_ms
         return is_lent_nothing or self.relays.is_going_round(peer, now)
 
     def lacks_ms(self, peer: BrokerId) -> int:

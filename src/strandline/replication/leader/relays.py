@@ -5,7 +5,8 @@ How:    of the followers in one region those are served through one of them, the
         in step with it: next they need what it is sent next, out of the leader's memory. The append
         to the relay names them; it hands the bytes on before it writes them (`relaying`), and each
         acknowledges to the leader, for itself alone. To the core, and to `last_sent`, the leader
-        has sent to each. All else goes directly: probes, marks, what somebody missed (`lenders`).
+        has sent to each. All else goes directly: probes, marks, what somebody missed
+        (`fetch_sources`).
             Voters are relays before observers are, so that no voter waits for one; both after those
         of their kind to whom the way is much shorter; which of them, depends on the group. A relay
         whose window is full has those behind it wait, and so it may not last: who was to be sent
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING
 from strandline.base.network import Lane
 from strandline.model.ids import NO_BROKER, BrokerId, Index
 from strandline.raft.group.configuration import Configuration
-from strandline.replication.catchup.fetch_sources import SHUN_MS
+from strandline.replication.catchup.fetch_sources import BACK_OFF_MS
 from strandline.replication.leader.sender import FollowerStream
 from strandline.replication.wire import Ability
 
@@ -177,7 +178,7 @@ class Relays:
         """Whether `peer` is served directly for some time."""
         return now_ms < self._detours.get(peer, _NO_DETOUR)[0]
 
-    def shun(self, peer: BrokerId) -> None:
+    def back_off(self, peer: BrokerId) -> None:
         """Serve `peer` directly for some time: through its relay something has not come. Nor may
         others lend to it what that is, where the relay has it, as the way between the two is to be
         distrusted, or is stuck, as that would take longer."""
@@ -190,12 +191,12 @@ class Relays:
             length_ms = DETOUR_FIRST_MS if is_calm else min(2 * length_ms, DETOUR_MAX_MS)
             self._detours[peer] = now_ms + length_ms, length_ms
             relay = replica.raft.progress.get(stream.relay)
-            is_upset = now_ms - self._upset_ms.get(stream.relay, -SHUN_MS) < SHUN_MS
+            is_upset = now_ms - self._upset_ms.get(stream.relay, -BACK_OFF_MS) < BACK_OFF_MS
             next_index = replica.raft.progress[peer].next_index
             if relay is not None and not is_upset and relay.match_written >= next_index:
-                stream.shuns_until_ms = now_ms + SHUN_MS
+                stream.backs_off_until_ms = now_ms + BACK_OFF_MS
             elif self.is_stuck(stream.relay):
-                stream.shuns_until_ms = now_ms + DETOUR_FIRST_MS
+                stream.backs_off_until_ms = now_ms + DETOUR_FIRST_MS
             text = "%s: broker %d does not get through broker %d what is new: directly for %d ms"
             _log.info(text, replica.name, peer, stream.relay, length_ms)
 
@@ -214,7 +215,7 @@ class Relays:
             elif stream.is_blocked:
                 is_needed = True
                 if self.is_stuck(stream.relay):
-                    self.shun(peer)
+                    self.back_off(peer)
                 self._pump(peer)
         return is_needed
 

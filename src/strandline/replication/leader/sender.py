@@ -27,19 +27,19 @@ class FollowerStream:
     __slots__ = (
         "_asked_count",
         "allowance_bytes",
+        "backs_off_until_ms",
+        "fetch_source",
         "handed_index",
         "inflight",
         "inflight_bytes",
         "is_behind",
         "is_blocked",
         "is_recovering",
-        "lender",
         "missed_count",
         "missed_index",
         "progress_ms",
         "queued_count",
         "relay",
-        "shuns_until_ms",
         "window",
     )
 
@@ -53,7 +53,7 @@ class FollowerStream:
         # Whether something was not sent because there was no room.
         self.is_blocked = False
         # Whether another replica may send it what it missed, up to here (-1 where that is not
-        # known yet), and how many entries those were. See `lenders`.
+        # known yet), and how many entries those were. See `fetch_sources`.
         self.is_behind = True
         self.missed_index = Index(-1)
         self.missed_count = 0
@@ -64,9 +64,10 @@ class FollowerStream:
         # Whether it is served from the log, and what it may get from there beyond the throttle.
         self.is_recovering = False
         self.allowance_bytes = 0
-        # Who sends what it gets (`lenders.LEADER`: the leader itself), and until when nobody else.
-        self.lender = NO_BROKER
-        self.shuns_until_ms = 0
+        # Who sends what it gets (`fetch_sources.LEADER`: the leader itself), and until when nobody
+        # else.
+        self.fetch_source = NO_BROKER
+        self.backs_off_until_ms = 0
         # Through whom it is sent what is new, if that is not the leader; see `relays`.
         self.relay = NO_BROKER
         # How often in a row it was asked how far it is.
@@ -81,12 +82,12 @@ class FollowerStream:
     @property
     def has_loan(self) -> bool:
         """Whether another replica sends what is under way."""
-        return self.lender != NO_BROKER and bool(self.inflight)
+        return self.fetch_source != NO_BROKER and bool(self.inflight)
 
     @property
     def is_sent_by_others(self) -> bool:
         """Whether what is under way does not come from the leader itself, all of it."""
-        return bool(self.inflight) and (self.lender != NO_BROKER or self.relay != NO_BROKER)
+        return bool(self.inflight) and (self.fetch_source != NO_BROKER or self.relay != NO_BROKER)
 
     @property
     def is_asked_again(self) -> bool:

@@ -75,7 +75,7 @@ class FencedGroup(msgspec.Struct, frozen=True, array_like=True):
     epoch: Epoch
     last_epoch: Epoch
     last_index: Index
-    amnesiac: bool
+    lost_state: bool
     promised_ms: int
     configured: Index = Index(-1)
     silent: tuple[BrokerId, ...] = ()
@@ -187,7 +187,7 @@ class Fencing:
         unable = tuple(one for one in self.closed() if one not in open_ones) + tuple(
             replica.group
             for replica in open_ones.values()
-            if (replica.failed is not None or replica.raft.is_amnesiac)
+            if (replica.failed is not None or replica.raft.has_lost_state)
             and not self._is_led(replica.group)
         )
         stalled = tuple(
@@ -281,7 +281,7 @@ def _answer(
         fenced.epoch,
         fenced.last_epoch,
         fenced.last_index,
-        fenced.amnesiac,
+        fenced.lost_state,
         promised_ms,
         fenced.configured,
         silent,

@@ -231,9 +231,9 @@ class Liveness:
             if replica is None:
                 session.announced(group, self._remembered(group), vouches=False)
             elif epoch > 0:
-                is_amnesiac = replica.raft.is_amnesiac
-                session.announced(group, replica.epoch, vouches=not is_amnesiac)
-                if replica.leader_id == peer and replica.epoch == epoch and not is_amnesiac:
+                has_lost_state = replica.raft.has_lost_state
+                session.announced(group, replica.epoch, vouches=not has_lost_state)
+                if replica.leader_id == peer and replica.epoch == epoch and not has_lost_state:
                     replica.heard_ms = session.heard_ms  # All that it would be told.
                 else:
                     announced.append((replica, epoch))
@@ -298,7 +298,7 @@ class Liveness:
         round_trips_ms = int(PROMISE_ROUND_TRIPS * self._slowest_rtt_ms)
         return min(PROMISE_MS + round_trips_ms, self._settings.election_timeout_ms)
 
-    def on_succession(self, replica: "Replica") -> None:
+    def on_election_priority(self, replica: "Replica") -> None:
         """Others are preferred as leaders of the replica's group than before."""
         if not replica.is_leader:
             replica.timeout_ms = self._draw_timeout(replica)
@@ -309,7 +309,7 @@ class Liveness:
         heartbeat of an earlier leader is answered as if that were still followed.
 
         Or it is whole again: from now on its broker's answers prove something."""
-        vouches = not replica.raft.is_amnesiac
+        vouches = not replica.raft.has_lost_state
         for follow in self._follows.values():
             follow.moved_on(replica.group, replica.epoch, vouches=vouches)
         replica.look_ms = NEVER_MS
@@ -491,7 +491,7 @@ class Liveness:
 
     def _leaves_first_turn(self, replica: "Replica", now: int) -> bool:
         """Whether a new group's preferred broker, which lives, has yet to stand."""
-        preferred = replica.succession.preferred
+        preferred = replica.election_priority.preferred
         return (
             replica.is_fresh
             and preferred != replica.self_id
@@ -579,7 +579,7 @@ class Liveness:
             extra = self._rng.randrange(part + 1)
         else:
             others = (one for one in replica.configuration.voters if one != replica.leader_id)
-            turn, turns = replica.succession.turn(replica.self_id, others)
+            turn, turns = replica.election_priority.turn(replica.self_id, others)
             share = (spread - part) // turns
             extra = part + turn * share + self._rng.randrange(share + 1)
         # Others may have what is missing here, or stay when this broker goes: they go first.
@@ -592,7 +592,7 @@ class Liveness:
         """The election time-out of a replica whose leader has hung up: one after the other, who is
         preferred first, each `step_ms` after the one before; who is spared after all."""
         others = [one for one in replica.configuration.voters if one != replica.leader_id]
-        others.sort(key=replica.succession.order)
+        others.sort(key=replica.election_priority.order)
         turn = others.index(replica.self_id) if replica.self_id in others else len(others)
         if replica.is_spared:
             turn += len(others)

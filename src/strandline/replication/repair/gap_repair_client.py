@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.errors import StorageError, StrandlineError
 from strandline.model.ids import GroupId, Index
-from strandline.replication.repair.gap_repair_server import Helping, Patch, Try
+from strandline.replication.repair.gap_repair_server import GapRepairServer, Patch, Try
 from strandline.storage.layout import parse_name
 from strandline.storage.log.log import Log
 from strandline.storage.recovery.mending import fits_in_place
@@ -67,7 +67,7 @@ class _Look:
     segment: Index | None
 
 
-class Repairs:
+class GapRepairClient:
     """See the module. `start` begins the task; without it, nothing is looked for or mended."""
 
     def __init__(self, host: "Replication") -> None:
@@ -83,7 +83,7 @@ class Repairs:
         self._pause_until_ms = 0
         # When each of these was looked at last because of a reader.
         self._looked_ms: dict[GroupId, int] = {}
-        self.helping = Helping(host)
+        self.helping = GapRepairServer(host)
         self._round: deque[GroupId] = deque()
         self._round_due_ms = 0
         # The log of the round's first group, and the pass over it.

@@ -90,7 +90,7 @@ class _Answer:
     hindrance: str
 
 
-class Helping:
+class GapRepairServer:
     """See the module."""
 
     def __init__(self, host: "Replication") -> None:

@@ -101,7 +101,7 @@ def _became_leader(replica: "Replica", effect: BecameLeader, _: Entries | None) 
     replica.leading_since_ms = replica.host.clock.monotonic_ms()
     replica.host.liveness.on_leading(replica, replica.configuration.members)
     replica.host.announce(replica, effect.epoch)
-    replica.parting.on_leader()
+    replica.handing_over.on_leader()
     for callback in replica.host.on_elected:
         callback(replica)
 
@@ -111,11 +111,11 @@ def _became_follower(replica: "Replica", effect: BecameFollower, _: Entries | No
     if effect.leader != NO_BROKER:
         replica.is_fresh = False
         replica.host.learn_leader(replica.group, effect.epoch, effect.leader)
-    if effect.heir != NO_BROKER:
-        replica.parting.begin()
+    if effect.transfer_target != NO_BROKER:
+        replica.handing_over.begin()
     else:
-        if replica.parting.is_under_way:
-            replica.parting.on_follower(effect.leader)
+        if replica.handing_over.is_under_way:
+            replica.handing_over.on_follower(effect.leader)
         else:
             replica.stop_leading()
         replica.host.liveness.on_following(replica)
@@ -154,7 +154,7 @@ def _configuration_changed(
 
 
 def _lend_entries(replica: "Replica", effect: LendEntries, _: Entries | None) -> None:
-    replica.host.lending.add(replica, effect.order)
+    replica.host.peer_catchup.add(replica, effect.order)
 
 
 def _rejoin_asked(replica: "Replica", effect: RejoinAsked, _: Entries | None) -> None:

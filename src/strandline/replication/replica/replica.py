@@ -52,10 +52,10 @@ from strandline.raft.messages import (
     VoteResponse,
 )
 from strandline.records.batch import BatchHeader
-from strandline.replication.host.election_priority import Succession
+from strandline.replication.host.election_priority import ElectionPriority
 from strandline.replication.host.group_spec import LAG_MS_MAX
 from strandline.replication.leader.appender import Appender, AppendResult, Request
-from strandline.replication.leader.hand_over import Parting
+from strandline.replication.leader.hand_over import HandOver
 from strandline.replication.leader.leadership import Leading
 from strandline.replication.liveness.lease import Lease
 from strandline.replication.repair.damage import Damage
@@ -90,7 +90,7 @@ class Replica:
         name: str,
         log: Log,
         raft: Raft,
-        succession: Succession,
+        election_priority: ElectionPriority,
         base: Configuration,
         is_fresh: bool,
     ) -> None:
@@ -100,7 +100,7 @@ class Replica:
         self.log = log
         self.raft = raft
         self.self_id = host.self_id
-        self.succession = succession
+        self.election_priority = election_priority
         self.is_spared = False
         """Whether others should be elected: this broker is about to go down."""
         self.placed = Roles(())
@@ -114,7 +114,7 @@ class Replica:
         self.has_restarted = not is_fresh
         self.damage = Damage(self)
         self.cleaning = Cleaning(self)
-        self.parting = Parting(self)
+        self.handing_over = HandOver(self)
         self.failed: Exception | None = None
         self.told_outlived = Index(-1)  # See `hear_outlived`.
         self.heard_ms = 0
@@ -154,12 +154,12 @@ class Replica:
     @property
     def is_waited_for(self) -> bool:
         """Whether clients wait for this replica: it leads, or has just handed over."""
-        return self.is_leader or self.parting.is_under_way or len(self.waiters) > 0
+        return self.is_leader or self.handing_over.is_under_way or len(self.waiters) > 0
 
     @property
     def is_preferred(self) -> bool:
         """Whether elections should favour this replica."""
-        return self.succession.preferred == self.self_id
+        return self.election_priority.preferred == self.self_id
 
     @property
     def is_only_voter(self) -> bool:
@@ -281,7 +281,7 @@ class Replica:
         here, -1: committed).
 
         The buffers belong to the replica from here on: the caller never changes them again."""
-        if self.failed is not None or not (self.is_leader or self.parting.is_under_way):
+        if self.failed is not None or not (self.is_leader or self.handing_over.is_under_way):
             done(AppendResult(Error.NOT_LEADER_OR_FOLLOWER, -1, -1))
             return
         size = len(buffers[0]) if len(buffers) == 1 else sum(map(len, buffers))
@@ -326,7 +326,7 @@ class Replica:
         """Let another replica in sync lead, none of `avoid`, before this broker ends; which of
         those of the best rank depends on the group, so that not all go to the same broker.
         NO_BROKER where nothing is to be done, or nobody is there to do it."""
-        return self.parting.to_the_best(avoid)
+        return self.handing_over.to_the_best(avoid)
 
     def watch(self, callback: Callable[[], None]) -> Watch:
         """Call `callback` once, when the high watermark or the leadership changes."""
@@ -335,7 +335,7 @@ class Replica:
     def transfer_leadership(self, to: BrokerId) -> None:
         """Hand over to `to`, a voter; raises RejectedError where this replica does not lead."""
         self._require_leadership()
-        self.parting.to(to)
+        self.handing_over.to(to)
 
     def change_configuration(
         self,
@@ -544,8 +544,8 @@ class Replica:
 
     def stop_leading(self, error: Error = Error.NOT_LEADER_OR_FOLLOWER) -> None:
         """Tell everyone who waits that this replica leads no more."""
-        self.parting.end()
-        self.end_reign()
+        self.handing_over.end()
+        self.end_leadership()
         self.appender.fail(error)
         self.fail_waiters()
 
@@ -554,7 +554,7 @@ class Replica:
         self.waiters.fail()
         self.cache_waiters.fail()
 
-    def end_reign(self) -> None:
+    def end_leadership(self) -> None:
         """Lead no more, whatever becomes of those who wait."""
         if self.leading is not None:
             self.leading.close()

@@ -63,7 +63,7 @@ VERSION = 0
 A = TypeVar("A", bound=Message)
 
 
-class LossDeclarer(Client):
+class LossDeclaration(Client):
     """See the module. `declared_count`: what was answered as declared."""
 
     def __init__(self, name: str, world: "World", rng: random.Random) -> None:

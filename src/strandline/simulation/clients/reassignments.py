@@ -49,7 +49,7 @@ OBSERVED_FAILURES = {Error.INVALID_REPLICA_ASSIGNMENT}
 """Where there are observers, a random list mostly says of roles what none may."""
 
 
-class Mover(Admin):
+class Reassigner(Admin):
     """See the module."""
 
     def __init__(self, name: str, world: "World", rng: random.Random) -> None:

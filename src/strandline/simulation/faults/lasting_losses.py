@@ -8,7 +8,7 @@ How:    of a group's voters some are left: fewer than hold everything. Before th
         other and nobody else for a while: a majority, as they know it. A majority of the
         controller's voters is left, and of each group somebody who has its log: a voter, or, where
         all voters are lost, an observer. Without that nothing can be declared.
-Owns:   nothing; see `ambushes`, whose means it uses.
+Owns:   nothing; see `targeted_faults`, whose means it uses.
 Source: docs/decisions/0026 and 0027; design section 6, 3."""
 
 import random
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from strandline.model.ids import BrokerId, GroupId
 from strandline.raft.group.configuration import Configuration
-from strandline.simulation.faults.targeted_faults import Ambush, Script
+from strandline.simulation.faults.targeted_faults import Script, TargetedFault
 
 if TYPE_CHECKING:
     from strandline.simulation.faults.fault_targets import End
@@ -48,12 +48,12 @@ Chosen = tuple[GroupId, frozenset[BrokerId], frozenset[BrokerId]]
 
 def lose_for_good(world: "World", rng: random.Random) -> "End | None":
     """See the module."""
-    one = Ambush(world, rng)
+    one = TargetedFault(world, rng)
     one.run(_lose(one))
     return one.end
 
 
-def _lose(one: Ambush) -> Script:
+def _lose(one: TargetedFault) -> Script:
     world, rng = one.world, one.rng
     disk_share = rng.choice((0.0, 0.5, 1.0, 1.0))
     while True:
@@ -146,5 +146,5 @@ def _observers(world: "World", group: GroupId, lost: Collection[BrokerId]) -> fr
     return frozenset(
         one.self_id
         for one in replicas
-        if one.self_id not in {*lost, *voters} and not one.raft.is_amnesiac
+        if one.self_id not in {*lost, *voters} and not one.raft.has_lost_state
     )

@@ -43,7 +43,7 @@ Script = Iterator[int]
 
 
 @dataclass(slots=True)
-class Ambush:
+class TargetedFault:
     """One of them. `leader`, `beside`, `fenced` and `seated` are L, O, F and S."""
 
     world: "World"
@@ -119,13 +119,13 @@ class Ambush:
 
     # ---- what is waited for ----------------------------------------------------------------------
 
-    def find(self, *, is_spare: Callable[["Ambush"], BrokerId]) -> Script:
+    def find(self, *, is_spare: Callable[["TargetedFault"], BrokerId]) -> Script:
         """Wait for a group to strike. The controller's majority has to be left without L, O and
         whoever `is_spare` names."""
         while not self._cast(is_spare):
             yield LOOK_MS
 
-    def _cast(self, is_spare: Callable[["Ambush"], BrokerId]) -> bool:
+    def _cast(self, is_spare: Callable[["TargetedFault"], BrokerId]) -> bool:
         seeds = self.world.scenario.seeds
         for replica in self.world.leading_replicas():
             voters = replica.configuration.all_voters
@@ -184,7 +184,7 @@ class Ambush:
 # ---- the scripts -------------------------------------------------------------------------------
 
 
-def _forget_a_fence(one: Ambush) -> Script:
+def _forget_a_fence(one: TargetedFault) -> Script:
     yield from one.find(is_spare=lambda cast: cast.fenced)
     one.isolate(one.old)
     yield from one.granted("grant")
@@ -198,7 +198,7 @@ def _forget_a_fence(one: Ambush) -> Script:
     one.start(one.fenced)
 
 
-def _report_early(one: Ambush) -> Script:
+def _report_early(one: TargetedFault) -> Script:
     yield from one.find(is_spare=lambda cast: cast.seated)
     behind, seated = frozenset((one.fenced,)), frozenset((one.seated,))
     one.isolate(behind)
@@ -211,7 +211,7 @@ def _report_early(one: Ambush) -> Script:
     one.isolate(one.old)
 
 
-def _fence_late(one: Ambush) -> Script:
+def _fence_late(one: TargetedFault) -> Script:
     yield from one.find(is_spare=lambda cast: cast.fenced)
     one.isolate(one.old)
     yield from one.granted("grant")
@@ -224,7 +224,7 @@ def _fence_late(one: Ambush) -> Script:
     one.isolate(one.old)
 
 
-def _cut_after_shrinking(one: Ambush) -> Script:
+def _cut_after_shrinking(one: TargetedFault) -> Script:
     yield from one.find(is_spare=lambda cast: cast.fenced)
     side = one.old | {one.seated}
     one.part((side, frozenset((one.fenced,))))
@@ -233,10 +233,10 @@ def _cut_after_shrinking(one: Ambush) -> Script:
 
 
 def _begin(
-    script: Callable[[Ambush], Script],
+    script: Callable[[TargetedFault], Script],
 ) -> Callable[["World", random.Random], End | None]:
     def begin(world: "World", rng: random.Random) -> End | None:
-        one = Ambush(world, rng)
+        one = TargetedFault(world, rng)
         one.run(script(one))
         return one.end
 

@@ -101,7 +101,7 @@ def all_in_step(leader: "Replica") -> bool:
         not one.is_probing
         and not one.is_recovering
         and leading.is_in_step(peer)
-        and not leading.is_shunning(peer)
+        and not leading.is_backing_off(peer)
         for peer, one in progress.items()
     )
 

@@ -49,7 +49,7 @@ class NetworkCounters:
 
 
 class Tap(Protocol):
-    """Somebody who reads along; see `wiretap`."""
+    """Somebody who reads along; see `traffic_recorder`."""
 
     def on_sent(
         self, sender: BrokerId, peer: BrokerId, lane: Lane, *, connection: int, data: bytes

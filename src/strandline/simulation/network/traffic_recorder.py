@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from strandline.simulation.world.scheduler import Scheduler
 
 
-class Wiretap:
+class TrafficRecorder:
     """See the module."""
 
     def __init__(

@@ -50,7 +50,7 @@ LINES_BEFORE = 6
 def tell(scenario: Scenario, subject: Subject) -> list[str]:
     """Run a scenario that breaks a promise once more, and tell what happened to `subject`."""
     world = World(scenario)
-    story = _Story(world, subject)
+    story = _FailureReport(world, subject)
     with LogIntoTrace(world.trace, logging.WARNING):
         world.run()
     return [*story.lines(), *story.ends]
@@ -80,7 +80,7 @@ class _Line:
     is_context: bool
 
 
-class _Story:
+class _FailureReport:
     """See the module."""
 
     def __init__(self, world: World, subject: Subject) -> None:

@@ -11,7 +11,8 @@ How:    `draw_outages(seed)` is a cluster of whole brokers in one of a few layou
             maintenance     brokers that lead nothing for a while
             rulings         a person holds, releases or gives up zones and regions, for a while
             ambushes        in one of twenty seeds, instead of all these, one fault that lies in
-                            wait for arbitration (`ambushes`), or a long outage of a region, where
+                            wait for arbitration (`targeted_faults`), or a long outage of a region,
+                            where
                             rulings may be drawn
             lasting losses  in 15 of a hundred seeds so many brokers or disks are gone for good that
                         a person has to declare a loss, beside fewer of the other faults
@@ -43,9 +44,9 @@ from strandline.placement.policy.document import Promotion
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.faults.faults import FAULTS
 from strandline.simulation.swarm.scenario import (
-    AMBUSHES,
     DOMAIN_FAULTS,
     LASTING_LOSS,
+    TARGETED_FAULTS,
     GroupPlan,
     PlannedChange,
     PlannedFault,
@@ -97,7 +98,7 @@ MAINTENANCE_SHARE = 0.15
 RULING_SHARE = 0.2
 PATIENT_SHARE = 0.03
 PATIENT_MS = 16_000
-AMBUSH_SHARE = 0.05
+TARGETED_FAULT_SHARE = 0.05
 LASTING_SHARE = 0.15
 NEAR_SHARE = 0.3
 DRILL_SHARE = 0.06
@@ -106,7 +107,7 @@ DRILL_SLOT_MS = 100
 """It ends by itself."""
 CABLE_SHARE = 0.1
 CABLE = "cut-between-regions"
-AMBUSH_ACTIVE_MS = (6_000, 8_000)
+TARGETED_FAULT_ACTIVE_MS = (6_000, 8_000)
 LONG_TIMEOUT_MS, LONG_ACTIVE_MS = 1_500, 15_000
 """Where a lease is to last until a client has seen more elsewhere."""
 ACTIVE_MS = (4_000, 6_000, 8_000)
@@ -142,7 +143,7 @@ LAYOUTS = (
     Layout(("east", "west", "south", "east", "west", "east", "west"), (1, 4, 2, 5), (6, 7)),
 )
 WEIGHTS = (2, 4, 6, 6, 2, 4, 2, 4, 2)
-AMBUSH_LAYOUTS = (LAYOUTS[1], LAYOUTS[1], LAYOUTS[-1])
+TARGETED_FAULT_LAYOUTS = (LAYOUTS[1], LAYOUTS[1], LAYOUTS[-1])
 """Two and two voters, and a third site."""
 HELD_LAYOUT = Layout(LAYOUTS[1].regions, (1, 2, 3))
 LONG_OUTAGE = "region-power-failure"
@@ -185,9 +186,9 @@ RELEASED_MS = (6_000, 18_000)
 
 def draw_outages(seed: int) -> Scenario:
     """The scenario of a seed of this family."""
-    ambush = random.Random(f"outage ambushes {seed}")
-    if ambush.random() < AMBUSH_SHARE:
-        return _lie_in_wait(ambush, seed)
+    targeted_fault = random.Random(f"outage ambushes {seed}")
+    if targeted_fault.random() < TARGETED_FAULT_SHARE:
+        return _lie_in_wait(targeted_fault, seed)
     losses = random.Random(f"lasting loss {seed}")
     if losses.random() < LASTING_SHARE:
         return _with_lost_answers(_with_near_readers(_lose_for_good(losses, seed)))
@@ -259,9 +260,9 @@ def _with_near_readers(scenario: Scenario) -> Scenario:
 def _lie_in_wait(rng: random.Random, seed: int) -> Scenario:
     """Two and two voters with a third site, and one ambush, which has its time; or a region that is
     gone for so long that its brokers would be lost, and others that could have their replicas."""
-    kind = rng.choice((*AMBUSHES, LONG_OUTAGE))
-    layout = HELD_LAYOUT if kind == LONG_OUTAGE else rng.choice(AMBUSH_LAYOUTS)
-    active_ms = rng.choice(AMBUSH_ACTIVE_MS)
+    kind = rng.choice((*TARGETED_FAULTS, LONG_OUTAGE))
+    layout = HELD_LAYOUT if kind == LONG_OUTAGE else rng.choice(TARGETED_FAULT_LAYOUTS)
+    active_ms = rng.choice(TARGETED_FAULT_ACTIVE_MS)
     scenario = _draw(seed, layout)
     groups = tuple(
         replace(

@@ -57,8 +57,8 @@ DOMAIN_FAULTS = (
     "spare-disk-lost",
 )
 """See `outage_swarm`."""
-AMBUSHES = ("forgotten-fence", "early-report", "late-fence", "cut-after-shrink")
-"""See `ambushes`."""
+TARGETED_FAULTS = ("forgotten-fence", "early-report", "late-fence", "cut-after-shrink")
+"""See `targeted_faults`."""
 LASTING_LOSS = "lasting-loss"
 """See `lasting_losses`: somebody has to declare a loss."""
 LATER_FAULTS = ("black-hole", "late-delivery", "stalled-requests", "bit-rot")
@@ -70,7 +70,7 @@ DRAWN_APART = (
     *ROT_FAULTS,
     *ANSWER_FAULTS,
     *DOMAIN_FAULTS,
-    *AMBUSHES,
+    *TARGETED_FAULTS,
     LASTING_LOSS,
     "absence",
     "lying-disk",
@@ -348,7 +348,7 @@ class Scenario:
             active_ms=rng.choice(ACTIVE_MS),
         )
         if random.Random(f"founding {seed}").random() < ASKING_SHARE:
-            scenario = scenario.founding()
+            scenario = scenario.group_bootstrap()
         if random.Random(f"compaction {seed}").random() < COMPACTED_SHARE:
             scenario = scenario.compacted()
         return scenario
@@ -362,7 +362,7 @@ class Scenario:
             active_ms=min(self.active_ms, max(ACTIVE_MS)),
         )
 
-    def founding(self) -> "Scenario":
+    def group_bootstrap(self) -> "Scenario":
         """The same where brokers find out by themselves whether they lost their disk.
 
         One whose first state was lost with the power is as one that lost its disk: it waits for the

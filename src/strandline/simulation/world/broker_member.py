@@ -525,5 +525,5 @@ class BrokerMember(Member):
         """Whether every replica that this broker holds remembers what it promised."""
         replicas = self.replication.replicas
         return CONTROLLER_GROUP in replicas and not any(
-            replica.raft.is_amnesiac for replica in replicas.values()
+            replica.raft.has_lost_state for replica in replicas.values()
         )

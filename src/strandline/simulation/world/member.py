@@ -18,7 +18,7 @@ from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Off
 from strandline.protocol.errors import Error
 from strandline.raft.group.configuration import Configuration
 from strandline.records.batch import iterate_headers
-from strandline.replication.host.election_priority import Succession
+from strandline.replication.host.election_priority import ElectionPriority
 from strandline.replication.host.group_spec import GroupSpec
 from strandline.replication.host.replication import Replication
 from strandline.replication.leader.appender import AppendResult
@@ -235,7 +235,7 @@ class GroupMember(Member):
                 voters=plan.voters, observers=plan.observers, min_insync=plan.min_insync
             ),
             log=scenario.log,
-            succession=Succession(plan.voters[0]),
+            election_priority=ElectionPriority(plan.voters[0]),
             is_lost=is_lost and not scenario.asks_voters,
             asks_voters=scenario.asks_voters,
         )

@@ -23,11 +23,11 @@ from strandline.simulation.clients.clients import Client
 from strandline.simulation.clients.consumers import Consumer
 from strandline.simulation.clients.deleters import Deleter
 from strandline.simulation.clients.group_consumers import GroupConsumer
-from strandline.simulation.clients.loss_declarations import LossDeclarer
+from strandline.simulation.clients.loss_declarations import LossDeclaration
 from strandline.simulation.clients.near_readers import near_readers_of
 from strandline.simulation.clients.operators import Operator
 from strandline.simulation.clients.producers import Producer
-from strandline.simulation.clients.reassignments import Mover
+from strandline.simulation.clients.reassignments import Reassigner
 from strandline.simulation.clients.table_readers import TableReader
 from strandline.simulation.clients.values import Values
 from strandline.simulation.disk.damage import BAD_DISKS, ROT, has_rotten_segments, rotting_broker
@@ -51,7 +51,7 @@ from strandline.simulation.invariants.verdicts import (
 from strandline.simulation.network.crossings import Settling, is_undisturbed
 from strandline.simulation.network.link import Link
 from strandline.simulation.network.network import SimFabric
-from strandline.simulation.network.traffic_recorder import Wiretap
+from strandline.simulation.network.traffic_recorder import TrafficRecorder
 from strandline.simulation.swarm.scenario import GroupPlan, PlannedFault, Scenario
 from strandline.simulation.world.bootstrap import found_cluster
 from strandline.simulation.world.broker_member import BrokerMember
@@ -87,7 +87,9 @@ class World:
             self.scheduler, random.Random(self.rng.getrandbits(64)), self._make_link
         )
         homes = {plan.group: {*plan.voters, *plan.observers} for plan in scenario.groups}
-        self._wiretap = self.fabric.tap = Wiretap(self.checker, self.scheduler, homes=homes)
+        self._traffic_recorder = self.fabric.tap = TrafficRecorder(
+            self.checker, self.scheduler, homes=homes
+        )
         self.tally = Tally()
         self.values = Values()
         self.hosts: dict[BrokerId, SimHost[Member]] = {
@@ -109,9 +111,11 @@ class World:
         self.near_readers = near_readers_of(self)
         self.table_readers = self._one_if(bool(scenario.tombstone_ratio), TableReader, "t tables")
         self.deleters = self._one_if(scenario.delete_interval_ms > 0, Deleter, "d deletions")
-        self.movers = self._one_if(scenario.move_interval_ms > 0, Mover, "m moves")
+        self.movers = self._one_if(scenario.move_interval_ms > 0, Reassigner, "m moves")
         self.operators = self._one_if(bool(scenario.changes), Operator, "o operator")
-        self.declarers = self._one_if(scenario.declares_losses, LossDeclarer, "u declared losses")
+        self.declarers = self._one_if(
+            scenario.declares_losses, LossDeclaration, "u declared losses"
+        )
         self.kept_down: set[BrokerId] = set()
         """Brokers that may not be started now: an operator sees to that."""
         self.labels = dict(zip(scenario.brokers, scenario.regions, strict=True))
@@ -281,7 +285,7 @@ class World:
             return False
         plans = [plan for plan in self.scenario.groups if broker in plan.voters]
         replicas = [member.replication.replicas.get(plan.group) for plan in plans]
-        return all(r is not None and not r.raft.is_amnesiac for r in replicas)
+        return all(r is not None and not r.raft.has_lost_state for r in replicas)
 
     def _is_known_whole(self, broker: BrokerId) -> bool:
         """The same, of all that it should hold by now, wherever that was placed."""
@@ -571,7 +575,7 @@ class World:
         tally.deletion_count = sum(one.deletion_count for one in self.deleters)
         tally.move_count = sum(one.move_count for one in self.movers)
         tally.balance_count = len(self.checker.balanced)
-        tally.copied_bytes = self._wiretap.copied_bytes
+        tally.copied_bytes = self._traffic_recorder.copied_bytes
         tally.election_count = self.checker.election_count
         tally.role_counts = dict(self.checker.roles.counts)
         tally.lost_write_count = sum(

@@ -157,7 +157,7 @@ def test_that_nothing_is_remembered_is_durable_before_the_first_file_goes(
             image = disk.tree.find(f"{DATA_DIRECTORY}/state.journal")
             assert image is not None
             data = bytes(image.durable.read(image.durable.size, 0))
-            durable.append(read_states("", data)[0][group].amnesiac)
+            durable.append(read_states("", data)[0][group].lost_state)
         remove_tree(self, path)
 
     monkeypatch.setattr(SimDisk, "remove_tree", watched)
@@ -201,7 +201,7 @@ def restart_while_it_copies(world: MovingWorld, monkeypatch: pytest.MonkeyPatch)
             start(world, X)
             world.advance(3_000)
             replica = world.replicas_of(TOPIC)[X]
-            assert replica.raft.is_amnesiac and replica.log.last_index >= replica.log.start_index
+            assert replica.raft.has_lost_state and replica.log.last_index >= replica.log.start_index
             stop(world, X)
 
 
@@ -428,7 +428,7 @@ def test_who_may_be_outdated_helps_nobody_to_mend(
         world.until(lambda: bool(ends))
         world.advance(3_000)
         replica = world.replicas_of(TOPIC)[X]
-        assert has_key(world, X) and not replica.raft.is_amnesiac
+        assert has_key(world, X) and not replica.raft.has_lost_state
         question = msgspec.msgpack.encode(EntriesOf(replica.group, Index(1), replica.raft.commit))
         with pytest.raises(ApiError, match="not known to be up to date"):
             world.do(X, replica.host.repairs.helping._on_question(BrokerId(A), question))

@@ -4,7 +4,7 @@ import pytest
 from tests.broker.cluster_world import ClusterWorld
 from tests.broker.test_broker_in_a_cluster import produce
 
-from strandline.replication.host.early_appends import Latecomers
+from strandline.replication.host.early_appends import EarlyAppends
 from strandline.replication.replica.replica import Replica
 
 
@@ -29,7 +29,9 @@ def open_late(world: ClusterWorld) -> tuple[int, int]:
         return follower is not None and follower.high_watermark == 5
 
     world.until(is_whole)
-    return (world.scheduler.now_us - begun_us) // 1_000, len(broker.replication.latecomers._missed)
+    return (world.scheduler.now_us - begun_us) // 1_000, len(
+        broker.replication.early_appends._missed
+    )
 
 
 def test_a_log_that_is_opened_late_has_everything_within_a_few_round_trips(
@@ -43,6 +45,6 @@ def test_a_log_that_is_opened_late_has_everything_within_a_few_round_trips(
 def test_without_a_word_its_leader_asks_seconds_later(
     cluster: ClusterWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Latecomers, "on_opened", lambda *_: None)
+    monkeypatch.setattr(EarlyAppends, "on_opened", lambda *_: None)
     waited_ms, _ = open_late(cluster)
     assert waited_ms > 1_000
