@@ -25,13 +25,11 @@ search: it must be told, by `--bootstrap` or `STRANDLINE_BOOTSTRAP`.
 """
 
 
-def render_cli_page() -> str:
-    """The text of docs/reference/cli.md."""
-    from strandline.cli.main import app
+def render_cli_page(root: object) -> str:
+    """The text of docs/reference/cli.md. `root` is the command `strandline`."""
     from strandline.pipeline.commands import app as pipeline_app
 
     parts = [_INTRODUCTION, _exit_codes()]
-    root = typer.main.get_command(app)
     assert isinstance(root, TyperGroup)
     # The commands of pipelines live in another room, imported only when it is asked for.
     pipeline = typer.main.get_command(pipeline_app)

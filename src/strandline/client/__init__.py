@@ -2,7 +2,9 @@
 
 Map:    wire/            Connections to brokers.
         operations/      One file for each subject that operators ask about.
-        cluster.py       Client: which broker to ask, retries, a deadline
+        cluster.py       Client: finds the controller and partition leaders
+        brokers.py       connections to brokers, retries until a deadline
+        views.py         a cluster as metadata describes it
         admin.py         topics, groups, offsets
         producer.py      produces records
         consumer.py      consumes records

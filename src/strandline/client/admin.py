@@ -8,8 +8,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.base.errors import ApiError, ProtocolError
-from strandline.client.cluster import LOOK_MS, Client, TopicView
+from strandline.client.brokers import LOOK_MS
+from strandline.client.cluster import Client
 from strandline.client.errors import CannotConnectError, refusal
+from strandline.client.views import TopicView
 from strandline.client.wire.side_by_side import look_side_by_side
 from strandline.model.ids import BrokerId
 from strandline.protocol.consumer import decode_assignment

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from strandline.client.admin import EARLIEST, list_offsets
-from strandline.client.cluster import PAUSE_FIRST_MS, Client
+from strandline.client.brokers import PAUSE_FIRST_MS
+from strandline.client.cluster import Client
 from strandline.client.errors import CannotConnectError, ClientError, refusal
 from strandline.client.wire.connection import Connection
 from strandline.model.ids import BrokerId

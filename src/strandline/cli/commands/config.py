@@ -64,6 +64,7 @@ def check(
 
 @app.command()
 def reference(
+    context: typer.Context,
     write: Annotated[
         Path, typer.Option("--write", metavar="DIR", help="Write the pages into this directory.")
     ],
@@ -77,7 +78,7 @@ def reference(
 
     pages = {
         **render_pages(),
-        "cli.md": render_cli_page(),
+        "cli.md": render_cli_page(context.find_root().command),
         PAGE: render_metrics_page(),
     }
     try:

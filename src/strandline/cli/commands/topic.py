@@ -26,9 +26,10 @@ from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
     from strandline.cli.text.losses import Foretold
-    from strandline.client.cluster import Client, TopicView
-    from strandline.client.operations.configs import ConfigView
+    from strandline.client.cluster import Client
+    from strandline.client.operations.broker_configs import ConfigView
     from strandline.client.operations.observers import AllObserved
+    from strandline.client.views import TopicView
     from strandline.model.ids import BrokerId
 
 

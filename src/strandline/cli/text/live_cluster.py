@@ -13,13 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from strandline.base.errors import OperatorError, StrandlineError
-from strandline.client.cluster import Client, ClusterView, PartitionView, TopicView
+from strandline.client.cluster import Client
 from strandline.client.operations.balance import describe_balance
-from strandline.client.operations.configs import ConfigView, describe_configs
+from strandline.client.operations.broker_configs import ConfigView
+from strandline.client.operations.configs import describe_configs
 from strandline.client.operations.in_sync import in_sync_replicas
 from strandline.client.operations.observers import AllObserved, Observed, describe_observers
 from strandline.client.operations.reassignments import moving_partitions
 from strandline.client.operations.topology import Topology, describe_topology
+from strandline.client.views import ClusterView, PartitionView, TopicView
 from strandline.config.effective import ConfigSource
 from strandline.config.topic import TOPIC_KEYS_BY_NAME
 from strandline.controller.placing.policies import CLUSTER_POLICY_KEYS, TOPIC_POLICY_KEYS, policy_of

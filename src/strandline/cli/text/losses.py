@@ -59,12 +59,12 @@ def foretell(client: "Client", cluster: "LiveCluster") -> dict[str, Foretold]:
 
 def controller_voters(client: "Client", cluster: "LiveCluster") -> "tuple[Replica, ...]":
     """Where the controller's voters are; nobody where no broker says."""
-    from strandline.client.operations import configs
+    from strandline.client.operations import broker_configs
     from strandline.placement.survival.replicas import Replica
 
     heard = [one.id for one in cluster.candidates if one.is_heard]
     heard.sort(key=lambda broker: broker != cluster.controller)  # It is up.
-    seeds = configs.controller_voters(client, heard)
+    seeds = broker_configs.controller_voters(client, heard)
     return tuple(Replica(one.id, one.labels) for one in cluster.candidates if one.id in seeds)
 
 

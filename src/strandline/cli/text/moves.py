@@ -14,11 +14,8 @@ from uuid import UUID
 from strandline.cli.text.live_cluster import THE_CLUSTER, LiveCluster, LiveTopic, look
 from strandline.client.cluster import Client
 from strandline.client.operations.balance import describe_balance
-from strandline.client.operations.configs import (
-    alter_topic_configs,
-    describe_broker_configs,
-    describe_configs,
-)
+from strandline.client.operations.broker_configs import describe_broker_configs
+from strandline.client.operations.configs import alter_topic_configs, describe_configs
 from strandline.client.operations.log_dirs import log_sizes
 from strandline.client.operations.observers import Observed
 from strandline.config.broker_life import DECOMMISSION, MAINTENANCE, SENT_RATE, TAKEN_RATE

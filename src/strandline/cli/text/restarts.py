@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from strandline.base.errors import OperatorError
 from strandline.cli.text.live_cluster import LiveCluster, look
 from strandline.client.cluster import Client
+from strandline.client.operations.broker_configs import SEEDS
 from strandline.client.operations.broker_removal import describe_lives
-from strandline.client.operations.configs import SEEDS, describe_controller_configs
+from strandline.client.operations.configs import describe_controller_configs
 from strandline.config.addresses import parse_seed
 from strandline.controller.placing.broker_removal import CONTROLLER
 from strandline.model.ids import NO_BROKER, BrokerId

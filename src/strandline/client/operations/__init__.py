@@ -2,6 +2,7 @@
 
 Map:    no_controller.py   why no controller is found
         configs.py         configuration keys
+        broker_configs.py  configuration keys of one broker
         reassignments.py   replicas that move
         balance.py         the balancer's moves
         broker_removal.py  brokers that are drained or decommissioned

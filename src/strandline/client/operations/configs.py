@@ -2,17 +2,22 @@
 
 Source: KIP-133, KIP-339."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client
 from strandline.client.errors import refusal
-from strandline.config.addresses import parse_seed
+from strandline.client.operations.broker_configs import (
+    BROKER_RESOURCE,
+    TOPIC_RESOURCE,
+    ConfigView,
+    asked_resource,
+    read_broker_configs,
+    read_configs,
+    subject_of,
+)
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
-    DescribeConfigsResource,
     DescribeConfigsResponse,
 )
 from strandline.protocol.messages.incremental_alter_configs import (
@@ -22,24 +27,10 @@ from strandline.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
-TOPIC_RESOURCE = 2
-BROKER_RESOURCE = 4
-"""Without a name, it is the cluster."""
 SET, DELETE = 0, 1
-SEEDS = "cluster.seeds"
-"""Of a broker's file: names the controller's voters."""
 
 Changes = Mapping[str, str | None]
 """{key: its new value, or None where it is to be no more set}"""
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigView:
-    """A key: its value, and where that comes from (`config.effective.ConfigSource`)."""
-
-    name: str
-    value: str
-    source: int
 
 
 # ---- asked -----------------------------------------------------------------------------------
@@ -56,12 +47,13 @@ def describe_configs(
     """{topic: these of its keys, or all}. What has no name is the cluster, with its own keys."""
     request = DescribeConfigsRequest(
         resources=[
-            _asked(TOPIC_RESOURCE if name else BROKER_RESOURCE, name, keys) for name in topics
+            asked_resource(TOPIC_RESOURCE if name else BROKER_RESOURCE, name, keys)
+            for name in topics
         ]
     )
 
     def describe(until: int) -> dict[str, list[ConfigView]]:
-        return _views(client.ask_any(request, DescribeConfigsResponse, deadline_ms=until))
+        return read_configs(client.ask_any(request, DescribeConfigsResponse, deadline_ms=until))
 
     return client.attempt(describe)
 
@@ -70,60 +62,8 @@ def describe_controller_configs(client: Client, keys: Sequence[str]) -> list[Con
     """These keys of the broker that leads the controller, those of its file too."""
 
     return client.attempt_at_controller(
-        lambda controller, until: _of_broker(client, controller, keys, until=until)
+        lambda controller, until: read_broker_configs(client, controller, keys, until=until)
     )
-
-
-def describe_broker_configs(
-    client: Client, broker: BrokerId, keys: Sequence[str]
-) -> list[ConfigView] | None:
-    """These keys of one broker, those of its file too; None where it does not say."""
-    try:
-        return _of_broker(client, broker, keys, until=client.look_deadline())
-    except StrandlineError:
-        return None
-
-
-def controller_voters(client: Client, brokers: Iterable[BrokerId]) -> frozenset[BrokerId]:
-    """The controller's voters, by the seeds of the first of these brokers that says; nobody where
-    none does."""
-    return next(filter(None, (_seeds(client, broker) for broker in brokers)), frozenset())
-
-
-def _seeds(client: Client, broker: BrokerId) -> frozenset[BrokerId]:
-    rows = describe_broker_configs(client, broker, [SEEDS]) or ()
-    text = next((one.value for one in rows if one.name == SEEDS), "")
-    return frozenset(parse_seed(one).id for one in text.split(",") if one)
-
-
-def _of_broker(
-    client: Client, broker: BrokerId, keys: Sequence[str], *, until: int
-) -> list[ConfigView]:
-    request = DescribeConfigsRequest(resources=[_asked(BROKER_RESOURCE, str(broker), keys)])
-    answer = client.ask(broker, request, DescribeConfigsResponse, deadline_ms=until)
-    return _views(answer)[str(broker)]
-
-
-def _asked(kind: int, name: str, keys: Sequence[str] | None) -> DescribeConfigsResource:
-    return DescribeConfigsResource(
-        resource_type=kind,
-        resource_name=name,
-        configuration_keys=None if keys is None else list(keys),
-    )
-
-
-def _views(answer: DescribeConfigsResponse) -> dict[str, list[ConfigView]]:
-    for one in answer.results:
-        if one.error_code:
-            subject = _subject(one.resource_type, one.resource_name)
-            raise refusal(one.error_code, subject, one.error_message)
-    return {
-        result.resource_name: [
-            ConfigView(name=one.name, value=one.value or "", source=one.config_source)
-            for one in result.configs
-        ]
-        for result in answer.results
-    }
 
 
 # ---- changed ---------------------------------------------------------------------------------
@@ -168,14 +108,7 @@ def _alter(
         answer = client.ask(controller, request, IncrementalAlterConfigsResponse, deadline_ms=until)
         for one in answer.responses:
             if one.error_code:
-                subject = _subject(one.resource_type, one.resource_name)
+                subject = subject_of(one.resource_type, one.resource_name)
                 raise refusal(one.error_code, subject, one.error_message)
 
     client.attempt_at_controller(alter)
-
-
-def _subject(kind: int, name: str) -> str:
-    """How a refusal names what it is about."""
-    if kind == TOPIC_RESOURCE:
-        return f"topic {name}"
-    return f"broker {name}" if name else "the cluster"

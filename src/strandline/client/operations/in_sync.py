@@ -4,7 +4,8 @@ Source: docs/ARCHITECTURE.md (Metadata names those that are alive, but for the l
 
 from collections.abc import Mapping
 
-from strandline.client.cluster import Client, TopicView
+from strandline.client.cluster import Client
+from strandline.client.views import TopicView
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.metadata import (
     MetadataRequest,

@@ -9,8 +9,8 @@ Source: docs/operating/outages.md."""
 from collections.abc import Collection, Mapping
 
 from strandline.base.errors import StrandlineError
-from strandline.client.cluster import Client
-from strandline.client.operations.configs import controller_voters
+from strandline.client.brokers import Brokers
+from strandline.client.operations.broker_configs import controller_voters
 from strandline.client.wire.side_by_side import look_at_each
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_topology import (
@@ -19,7 +19,7 @@ from strandline.protocol.messages.describe_topology import (
 )
 
 
-def why_no_controller(client: Client) -> str:
+def why_no_controller(client: Brokers) -> str:
     """One line; empty where that is not known, or enough voters answer and hear each other."""
     try:
         known = client.metadata(deadline_ms=client.look_deadline()).brokers

@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.base.json_value import Json
-from strandline.client.cluster import Client, ClusterView, PartitionView
+from strandline.client.cluster import Client
 from strandline.client.errors import ClientError
+from strandline.client.views import ClusterView, PartitionView
 from strandline.client.wire.side_by_side import look_side_by_side
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error

@@ -2,7 +2,8 @@
 
 Source: decision 0014."""
 
-from strandline.client.cluster import Client, TopicView
+from strandline.client.cluster import Client
+from strandline.client.views import TopicView
 from strandline.client.wire.side_by_side import look_at_each
 from strandline.protocol.messages.describe_writers import (
     DescribeWritersRequest,

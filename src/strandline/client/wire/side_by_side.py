@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from strandline.base.errors import StrandlineError
-from strandline.client.cluster import LOOK_MS, Client
+from strandline.client.brokers import LOOK_MS, Brokers
 from strandline.model.ids import BrokerId
 from strandline.protocol.table import Message
 
@@ -20,7 +20,7 @@ THREADS_MAX = 64
 
 
 def look_at_each(
-    client: Client, brokers: Iterable[BrokerId], request: Message, response: type[R]
+    client: Brokers, brokers: Iterable[BrokerId], request: Message, response: type[R]
 ) -> dict[BrokerId, R]:
     """{broker: its answer}, of those that answer soon what all are asked."""
     found = look_side_by_side(client, dict.fromkeys(brokers, (request,)), response)
@@ -28,7 +28,7 @@ def look_at_each(
 
 
 def look_side_by_side(
-    client: Client, requests: Mapping[BrokerId, Sequence[Message]], response: type[R]
+    client: Brokers, requests: Mapping[BrokerId, Sequence[Message]], response: type[R]
 ) -> dict[BrokerId, list[R]]:
     """{broker: its answers, in the order of the requests}; fewer, or none, where it does not say
     soon. `requests`: {broker: what it is asked, one after the other}."""

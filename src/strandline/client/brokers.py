@@ -1,0 +1,184 @@
+"""Connections to the brokers of a cluster: picks a broker, retries until a deadline.
+
+Why:    brokers die and addresses change; a command wants an answer, or one line with the reason.
+How:    `attempt` repeats an operation after a retriable error, with growing pauses, until the
+        deadline. A connection opens at first use and is dropped when it fails.
+Owns:   one connection per broker; the brokers of the last metadata.
+Source: design section 3."""
+
+from collections.abc import Callable, Sequence
+from typing import Self, TypeVar
+
+from strandline.base.errors import ApiError, StrandlineError
+from strandline.client.errors import CannotConnectError
+from strandline.client.views import BrokerView, ClusterView, read_cluster
+from strandline.client.wire.connection import Connection
+from strandline.client.wire.transport import TcpTransport, Transport
+from strandline.model.cluster import Address
+from strandline.model.ids import BrokerId
+from strandline.protocol.errors import is_retriable
+from strandline.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from strandline.protocol.table import Message
+
+R = TypeVar("R", bound=Message)
+T = TypeVar("T")
+
+DEFAULT_TIMEOUT_MS = 30_000
+CONNECT_TIMEOUT_MS = 3_000
+FIRST_CONTACT_MS = 2_000
+"""How long brokers are tried of which none has ever been reached: the address may just be wrong."""
+ANSWER_PATIENCE_MS = 2_000
+"""How long a broker may take to say what it knows before another one is asked."""
+LOOK_MS = 2_000
+"""How long a broker may take to say what can be done without."""
+PAUSE_FIRST_MS = 20
+PAUSE_MAX_MS = 500
+
+
+class Brokers:
+    """See the module. `timeout_ms` bounds every operation as a whole, retries included."""
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        *,
+        client_id: str = "strandline",
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        transport: Transport | None = None,
+    ) -> None:
+        self.transport: Transport = transport or TcpTransport()
+        self.timeout_ms = timeout_ms
+        self._bootstrap = tuple(bootstrap)
+        self._client_id = client_id
+        self._connections: dict[Address, Connection] = {}
+        self._brokers: dict[BrokerId, BrokerView] = {}
+        self._made_ms = self.transport.monotonic_ms()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every connection."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    # ---- time ------------------------------------------------------------------------------------
+
+    def deadline(self) -> int:
+        """When an operation that begins now has to be over, in monotonic ms."""
+        return self.transport.monotonic_ms() + self.timeout_ms
+
+    def look_deadline(self) -> int:
+        """When a broker that is asked now for what can be done without has to have answered."""
+        return self.transport.monotonic_ms() + LOOK_MS
+
+    def left_ms(self, deadline_ms: int) -> int:
+        """Time left, at least 1."""
+        return max(deadline_ms - self.transport.monotonic_ms(), 1)
+
+    def attempt(self, operation: Callable[[int], T], deadline_ms: int | None = None) -> T:
+        """Run `operation(deadline)` until it succeeds, fails for good, or time is over."""
+        until = self.deadline() if deadline_ms is None else deadline_ms
+        pause_ms = PAUSE_FIRST_MS
+        while True:
+            try:
+                return operation(until)
+            except (CannotConnectError, ApiError) as error:
+                if isinstance(error, ApiError) and not is_retriable(error.code):
+                    raise
+                if not self._connections:
+                    until = min(until, self._made_ms + FIRST_CONTACT_MS)
+                if self.transport.monotonic_ms() + pause_ms >= until:
+                    raise
+            self.transport.sleep_ms(pause_ms)
+            pause_ms = min(2 * pause_ms, PAUSE_MAX_MS)
+
+    # ---- whom to ask -----------------------------------------------------------------------------
+
+    def metadata(
+        self, topics: Sequence[str] | None = (), *, deadline_ms: int | None = None
+    ) -> ClusterView:
+        """The cluster with these topics, all topics (None), or none. Creates nothing."""
+        request = MetadataRequest(
+            topics=None if topics is None else [MetadataRequestTopic(name=one) for one in topics],
+            allow_auto_topic_creation=False,
+        )
+        answer = self.attempt(
+            lambda until: self.ask_any(request, MetadataResponse, deadline_ms=until), deadline_ms
+        )
+        view = read_cluster(answer)
+        self._brokers = view.brokers
+        return view
+
+    def ask_any(self, request: Message, response: type[R], *, deadline_ms: int) -> R:
+        """Ask whichever broker answers: connections that are up first, then every address known."""
+        known = [broker.address for broker in self._brokers.values()]
+        up = [one.address for one in self._connections.values() if not one.is_closed]
+        failures: list[str] = []
+        for address in dict.fromkeys((*up, *self._bootstrap, *known)):
+            try:
+                connection = self.connection_to(address, deadline_ms)
+                patience_ms = min(self.left_ms(deadline_ms), ANSWER_PATIENCE_MS)
+                return connection.call(request, response, patience_ms)
+            except CannotConnectError as error:
+                failures.append(str(error))
+        raise CannotConnectError(f"cannot reach the cluster: {'; '.join(failures[:3])}")
+
+    def ask(self, broker: BrokerId, request: Message, response: type[R], *, deadline_ms: int) -> R:
+        """Ask one broker."""
+        connection = self.connection(broker, deadline_ms)
+        return connection.call(request, response, self._patience(deadline_ms))
+
+    def look(self, broker: BrokerId, request: Message, response: type[R]) -> R | None:
+        """Ask one broker for what can be done without; None where it does not say soon."""
+        try:
+            return self.ask(broker, request, response, deadline_ms=self.look_deadline())
+        except StrandlineError:
+            return None
+
+    def ask_best_informed(self, request: Message, response: type[R], *, deadline_ms: int) -> R:
+        """Ask what every broker can answer: the controller where there is one, else any broker."""
+        controller = self.metadata(deadline_ms=deadline_ms).controller
+        if controller in self._brokers:
+            return self.ask(controller, request, response, deadline_ms=deadline_ms)
+        return self.ask_any(request, response, deadline_ms=deadline_ms)
+
+    def connection(self, broker: BrokerId, deadline_ms: int) -> Connection:
+        """The connection to a broker that metadata told of."""
+        return self.connection_to(self._address_of(broker), deadline_ms)
+
+    def connection_to(self, address: Address, deadline_ms: int) -> Connection:
+        """The connection to an address; made anew when it has ended."""
+        connection = self._connections.get(address)
+        if connection is not None and connection.due_count:
+            # Whoever asked has given up on the answers: they must not be taken for others.
+            connection.close()
+        if connection is None or connection.is_closed:
+            connection = self._connections[address] = self._connect(address, deadline_ms)
+        return connection
+
+    def open_connection(self, broker: BrokerId, deadline_ms: int) -> Connection:
+        """A connection of the caller's own, who closes it: for requests that stay in flight."""
+        return self._connect(self._address_of(broker), deadline_ms)
+
+    def _connect(self, address: Address, deadline_ms: int) -> Connection:
+        timeout_ms = min(self.left_ms(deadline_ms), CONNECT_TIMEOUT_MS)
+        return Connection(self.transport, address, client_id=self._client_id, timeout_ms=timeout_ms)
+
+    def _address_of(self, broker: BrokerId) -> Address:
+        known = self._brokers.get(broker)
+        if known is None:
+            raise CannotConnectError(f"broker {broker} is not there")
+        return known.address
+
+    def _patience(self, deadline_ms: int) -> int:
+        """How long one broker may take to do something before it is tried anew."""
+        return min(self.left_ms(deadline_ms), max(self.timeout_ms // 3, 1))
