@@ -27,8 +27,8 @@ from chaos.hosts import ATLANTIC
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.invariants.facts import Acknowledged
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.scenarios.scenario_file import load_scenario
-from strandline.simulation.swarm.scenario import Scenario
 from strandline.simulation.world.scheduler import US_PER_MS
 from strandline.simulation.world.world import World
 

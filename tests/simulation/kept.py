@@ -9,8 +9,8 @@ import logging
 import re
 from pathlib import Path
 
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.scenarios.scenario_file import load_scenario
-from strandline.simulation.swarm.scenario import Scenario
 from strandline.simulation.swarm.swarm import Outcome, run_scenario
 
 SCENARIOS = Path(__file__).parent / "scenarios"

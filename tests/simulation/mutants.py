@@ -39,7 +39,7 @@ from strandline.replication.replica.replica import Replica
 from strandline.replication.replica.sink import ReplicaSink
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.disk.disk import SimDisk
-from strandline.simulation.swarm.scenario import PlannedFault, Scenario
+from strandline.simulation.scenarios.scenario import PlannedFault, Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 from strandline.storage import state_journal
 from strandline.storage.config import LogConfig

@@ -35,8 +35,8 @@ from strandline.raft.messages import Fence, Fenced
 from strandline.replication.liveness import fencing
 from strandline.replication.liveness.fencing import FencedGroup
 from strandline.replication.replica.replica import Replica
+from strandline.simulation.scenarios.scenario import PlannedFault, Scenario
 from strandline.simulation.swarm.outage_swarm import draw_outages
-from strandline.simulation.swarm.scenario import PlannedFault, Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 
 Plant = Callable[[pytest.MonkeyPatch], None]

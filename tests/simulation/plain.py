@@ -2,7 +2,7 @@
 
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.settings import ReplicationSettings
-from strandline.simulation.swarm.scenario import REGIONS, GroupPlan, ProducerPlan, Scenario
+from strandline.simulation.scenarios.scenario import REGIONS, GroupPlan, ProducerPlan, Scenario
 from strandline.simulation.world.world import World
 from strandline.storage.config import LogConfig
 

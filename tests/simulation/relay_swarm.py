@@ -23,7 +23,7 @@ from strandline.model.cluster import Labels
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 from strandline.simulation.faults.fault_targets import End, cut, over
 from strandline.simulation.faults.faults import FAULTS, FaultKind
-from strandline.simulation.swarm.scenario import GroupPlan, ProducerPlan, Scenario
+from strandline.simulation.scenarios.scenario import GroupPlan, ProducerPlan, Scenario
 from strandline.simulation.swarm.swarm import Outcome, run_scenario
 
 if TYPE_CHECKING:

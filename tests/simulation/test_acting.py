@@ -15,7 +15,7 @@ from strandline.simulation.invariants.checker import Checker
 from strandline.simulation.invariants.facts import LeaderElected, MarksMoved
 from strandline.simulation.invariants.invariants import InvariantError
 from strandline.simulation.invariants.successors import AtMostOneSuccessor
-from strandline.simulation.swarm.scenario import REGIONS, GroupPlan, Scenario
+from strandline.simulation.scenarios.scenario import REGIONS, GroupPlan, Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 
 FIVE = tuple(BrokerId(1 + at) for at in range(5))

@@ -28,9 +28,9 @@ from strandline.placement.solver.repair import Repair, repair
 from strandline.simulation.invariants.facts import PlacementKnown
 from strandline.simulation.invariants.invariants import InvariantError
 from strandline.simulation.invariants.outages import RepairHeldIffZoneDown
-from strandline.simulation.swarm.scenario import PlannedChange, Scenario
+from strandline.simulation.invariants.placements import PlacementHolds
+from strandline.simulation.scenarios.scenario import PlannedChange, Scenario
 from strandline.simulation.swarm.swarm import Outcome, run_scenario
-from strandline.simulation.world.placements import PlacementHolds
 
 HALF_AN_HOUR_US = 1_800 * 1_000_000
 LOADED_MS = 600_000

@@ -11,16 +11,16 @@ from tests.simulation import mutants
 from tests.simulation.mutants import breaks_a_promise
 
 from strandline.simulation.faults.faults import FAULTS
-from strandline.simulation.scenarios.scenario_file import load_scenario, with_faults
-from strandline.simulation.swarm.brief_swarm import KIND_COUNTS, draw_brief
-from strandline.simulation.swarm.families import Swarm
-from strandline.simulation.swarm.scenario import (
+from strandline.simulation.scenarios.scenario import (
     ANSWER_FAULTS,
     DOMAIN_FAULTS,
     LASTING_LOSS,
     TARGETED_FAULTS,
     Scenario,
 )
+from strandline.simulation.scenarios.scenario_file import load_scenario, with_faults
+from strandline.simulation.swarm.brief_swarm import KIND_COUNTS, draw_brief
+from strandline.simulation.swarm.families import Swarm
 from strandline.simulation.swarm.swarm import Total, command, run_scenario
 
 SEEDS = range(1, 101)

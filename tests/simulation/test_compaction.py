@@ -15,7 +15,7 @@ from strandline.records.record import Record, build_batch, decode_records
 from strandline.replication.leader.appender import AppendResult
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.invariants.superseding import Superseding
-from strandline.simulation.swarm.scenario import ProducerPlan, Scenario
+from strandline.simulation.scenarios.scenario import ProducerPlan, Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 from strandline.simulation.world.world import World
 from strandline.storage.compaction.compaction import Compaction

@@ -12,7 +12,7 @@ from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
 from strandline.replication.leader.appender import AppendResult
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.world.member import visible_end
 from strandline.simulation.world.world import World
 from strandline.storage.log.log import Log

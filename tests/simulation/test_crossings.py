@@ -9,11 +9,11 @@ from tests.simulation.plain import plain_scenario
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.simulation.faults.faults import FAULTS
+from strandline.simulation.invariants import crossings
+from strandline.simulation.invariants.crossings import EachByteOncePerRegion, is_undisturbed
 from strandline.simulation.invariants.facts import EntriesPassed, RegionsInStep
 from strandline.simulation.invariants.invariants import InvariantError
-from strandline.simulation.network import crossings
-from strandline.simulation.network.crossings import EachByteOncePerRegion, is_undisturbed
-from strandline.simulation.swarm.scenario import ProducerPlan
+from strandline.simulation.scenarios.scenario import ProducerPlan
 from strandline.simulation.swarm.swarm import run_scenario
 
 GROUP = GroupId(1)

@@ -14,7 +14,7 @@ from strandline.replication.replica.delete_records import DeletionDone, Deletion
 from strandline.simulation.invariants.deleted_records import DeletedStaysDeleted
 from strandline.simulation.invariants.facts import Deleted, DeletionAsked, RecordsRead
 from strandline.simulation.invariants.invariants import InvariantError
-from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.swarm import Outcome, run_scenario
 
 SEEDS = (1, 2, 3, 5, 11, 16)

@@ -14,7 +14,7 @@ from strandline.model.ids import Offset
 from strandline.replication.repair.gap_repair_client import GapRepairClient
 from strandline.replication.replica import compactor
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 from strandline.simulation.swarm.variations import draw
 from strandline.storage import state_journal

@@ -15,7 +15,7 @@ from strandline.model.ids import Index, Offset
 from strandline.raft.group.quorums import Quorums
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.invariants.checker import Checker
-from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 from strandline.storage.log.reads import RecordSlices
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
+from strandline.simulation.invariants.entries_sent import EntriesSentOnce
 from strandline.simulation.invariants.facts import AnswerHeard, EntriesSent, WayChanged
 from strandline.simulation.invariants.invariants import InvariantError
-from strandline.simulation.network.entries_sent import EntriesSentOnce
 from strandline.simulation.swarm.swarm import run_seed
 
 ONE, TWO, GROUP = BrokerId(1), BrokerId(2), GroupId(7)

@@ -9,7 +9,7 @@ from itertools import islice
 import pytest
 from tests.simulation.mutants import trust_the_cache_with_logs, trust_the_cache_with_votes
 
-from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.swarm import Outcome, run_scenario
 
 FAULTS = {"failed-flush": 2, "power-failure": 1, "kill-leader": 1, "isolation": 1}

@@ -15,8 +15,8 @@ from strandline.model.ids import BrokerId
 from strandline.simulation.faults.fault_targets import End
 from strandline.simulation.faults.faults import FAULTS, Begin
 from strandline.simulation.network.link import RETRANSMIT_LEAST_US, Link, Pipe
+from strandline.simulation.scenarios.scenario import PlannedFault, ProducerPlan, Scenario
 from strandline.simulation.swarm.outage_swarm import draw_outages
-from strandline.simulation.swarm.scenario import PlannedFault, ProducerPlan, Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 from strandline.simulation.swarm.variations import draw
 from strandline.simulation.world.world import World

@@ -12,7 +12,7 @@ from strandline.raft.core import Raft
 from strandline.raft.events import DeclaredNew
 from strandline.replication.host.replication import Replication
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.swarm.scenario import ProducerPlan, Scenario
+from strandline.simulation.scenarios.scenario import ProducerPlan, Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 from strandline.simulation.world.host import SimHost
 from strandline.simulation.world.member import Member

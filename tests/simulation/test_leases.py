@@ -19,7 +19,7 @@ from strandline.raft.state import Role
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import Heartbeat, Kind, encode_control
-from strandline.simulation.swarm.scenario import ProducerPlan
+from strandline.simulation.scenarios.scenario import ProducerPlan
 from strandline.simulation.world.host import SimHost
 from strandline.simulation.world.world import World
 

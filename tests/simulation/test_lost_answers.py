@@ -31,7 +31,7 @@ from strandline.simulation.clients.connections import GIVE_UP_MS
 from strandline.simulation.clients.producers import REQUEST_TIMEOUT_MS, Producer
 from strandline.simulation.faults.faults import FAULTS
 from strandline.simulation.invariants.facts import Acknowledged, Produced
-from strandline.simulation.swarm.scenario import (
+from strandline.simulation.scenarios.scenario import (
     ANSWER_FAULTS,
     DRAWN_APART,
     PlannedFault,

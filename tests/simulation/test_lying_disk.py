@@ -14,7 +14,7 @@ from tests.simulation.plain import plain_scenario, started
 from strandline.simulation.disk.damage import LOGS
 from strandline.simulation.disk.file_image import CrashStyle
 from strandline.simulation.faults.fault_targets import cut
-from strandline.simulation.swarm.scenario import ProducerPlan, Scenario
+from strandline.simulation.scenarios.scenario import ProducerPlan, Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 
 FAULTS = ("lying-disk", "kill-leader", "isolation", "leader-power-failure", "reset")

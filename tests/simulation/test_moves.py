@@ -15,7 +15,7 @@ from strandline.raft.group.configuration import Configuration
 from strandline.simulation.invariants.facts import ConfigurationCommitted, ReplicaRemoved
 from strandline.simulation.invariants.invariants import Invariant, InvariantError
 from strandline.simulation.invariants.removals import OneGrantPerVersion, RemovedWhereStable
-from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.swarm import Outcome, run_scenario, run_seed
 
 SEEDS = (1, 2, 3, 5, 8, 13)

@@ -10,7 +10,7 @@ from tests.simulation.kept import kept
 from tests.simulation.plain import plain_scenario, started
 
 from strandline.model.ids import BrokerId
-from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 from strandline.simulation.swarm.variations import (
     with_deletions,

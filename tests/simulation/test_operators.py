@@ -8,8 +8,8 @@ from strandline.config.broker_life import MAINTENANCE, NO_END
 from strandline.model.cluster import Cluster
 from strandline.model.ids import BrokerId
 from strandline.simulation.clients.operators import Operator
+from strandline.simulation.scenarios.scenario import PlannedChange
 from strandline.simulation.swarm.outage_swarm import draw_outages
-from strandline.simulation.swarm.scenario import PlannedChange
 from strandline.simulation.swarm.swarm import run_scenario
 from strandline.simulation.world.world import World
 

@@ -21,6 +21,7 @@ from strandline.simulation.invariants.facts import Acknowledged, LeaderElected, 
 from strandline.simulation.invariants.invariants import InvariantError
 from strandline.simulation.invariants.promotions import PromotionKeepsRpoZero
 from strandline.simulation.invariants.role_changes import KINDS
+from strandline.simulation.scenarios.scenario import ANSWER_FAULTS, LASTING_LOSS, TARGETED_FAULTS
 from strandline.simulation.scenarios.scenario_file import load_scenario, with_faults
 from strandline.simulation.swarm import outage_swarm
 from strandline.simulation.swarm.families import Swarm
@@ -34,7 +35,6 @@ from strandline.simulation.swarm.outage_swarm import (
     STRIKES_SEVERAL,
     draw_outages,
 )
-from strandline.simulation.swarm.scenario import ANSWER_FAULTS, LASTING_LOSS, TARGETED_FAULTS
 from strandline.simulation.swarm.swarm import Drawn, Total, command, rotated, run_scenario
 
 SEEDS = range(1, 41)

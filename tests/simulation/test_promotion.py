@@ -24,8 +24,8 @@ from strandline.replication.replica.replica import Replica
 from strandline.simulation.clients.group_consumers import GroupConsumer
 from strandline.simulation.invariants.checker import Checker
 from strandline.simulation.invariants.facts import Acknowledged
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.outage_swarm import draw_outages
-from strandline.simulation.swarm.scenario import Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 from strandline.simulation.world.world import World
 

@@ -18,7 +18,7 @@ from strandline.replication.liveness import sessions
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import Ability, NotRelayed
-from strandline.simulation.swarm.scenario import ProducerPlan
+from strandline.simulation.scenarios.scenario import ProducerPlan
 
 MS = 1_000
 STEP_MS = 5

@@ -9,7 +9,7 @@ from tests.simulation.test_answers_of_before import number_calls_as_an_earlier_p
 from tests.simulation.test_tombstones import moved_from_who_is_down
 
 from strandline.records.batch import BatchHeader
-from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 from strandline.storage.compaction.compaction import Compaction
 

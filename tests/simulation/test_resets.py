@@ -5,7 +5,7 @@ from tests.simulation.plain import plain_scenario, run_until_led, started
 from tests.simulation.test_return import MS, run_for
 
 from strandline.model.ids import GroupId, Index
-from strandline.simulation.swarm.scenario import ProducerPlan
+from strandline.simulation.scenarios.scenario import ProducerPlan
 from strandline.simulation.world.host import SimHost
 from strandline.simulation.world.world import World
 from strandline.storage.config import LogConfig

@@ -10,7 +10,7 @@ from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.leader import leadership
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import AppendHead, encode_append_head
-from strandline.simulation.swarm.scenario import ProducerPlan, Scenario
+from strandline.simulation.scenarios.scenario import ProducerPlan, Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 from strandline.simulation.world.world import World
 

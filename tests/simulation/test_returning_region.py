@@ -16,7 +16,7 @@ from strandline.replication.liveness import sessions
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.network.network import _Outgoing
-from strandline.simulation.swarm.scenario import ProducerPlan
+from strandline.simulation.scenarios.scenario import ProducerPlan
 from strandline.storage.config import LogConfig
 
 MS = 1_000

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from strandline.base.errors import OperatorError
 from strandline.simulation import __main__ as command
+from strandline.simulation.scenarios.scenario import PlannedChange, PlannedFault, Scenario
 from strandline.simulation.scenarios.scenario_file import load_scenario, with_faults
-from strandline.simulation.swarm.scenario import PlannedChange, PlannedFault, Scenario
 from strandline.simulation.swarm.shrink import shrink
 from strandline.simulation.swarm.swarm import command as command_of
 from strandline.simulation.swarm.variations import draw, with_marks

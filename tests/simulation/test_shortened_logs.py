@@ -1,13 +1,13 @@
 """A log that begins later than its topic allows is noticed, whoever shortened it and how.
 
-Source: `simulation/disk/shortened_logs.py`; Kafka's retention.bytes."""
+Source: `simulation/invariants/shortened_logs.py`; Kafka's retention.bytes."""
 
 import pytest
 
 from strandline.model.ids import BrokerId, GroupId, Offset
-from strandline.simulation.disk.shortened_logs import OnlyExpiredIsLetGo
 from strandline.simulation.invariants.facts import DeletionAsked, LogShortened
 from strandline.simulation.invariants.invariants import InvariantError
+from strandline.simulation.invariants.shortened_logs import OnlyExpiredIsLetGo
 
 GROUP = GroupId(1)
 KEPT = 1_000

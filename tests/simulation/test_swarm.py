@@ -14,7 +14,7 @@ import pytest
 from tests.simulation.mutants import MUTANTS, Mutant, is_of_the_product
 from tests.simulation.plain import plain_scenario
 
-from strandline.simulation.swarm.scenario import PlannedFault, Scenario
+from strandline.simulation.scenarios.scenario import PlannedFault, Scenario
 from strandline.simulation.swarm.swarm import Total, command, run_all, run_scenario, run_seed
 
 FALLBACK_SEEDS = range(1, 400)

@@ -22,8 +22,8 @@ from strandline.simulation.invariants.facts import (
 )
 from strandline.simulation.invariants.invariants import InvariantError
 from strandline.simulation.invariants.superseding import Superseding, is_tombstone
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm import variations
-from strandline.simulation.swarm.scenario import Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 
 AWAY = ("tombstones-and-a-follower-away", "tombstones-of-whole-brokers")

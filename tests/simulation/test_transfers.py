@@ -15,7 +15,7 @@ from strandline.records.record import Record, build_batch
 from strandline.replication.leader.appender import AppendResult
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
-from strandline.simulation.swarm.scenario import ProducerPlan
+from strandline.simulation.scenarios.scenario import ProducerPlan
 from strandline.simulation.world.world import World
 
 MS = 1_000

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from strandline.simulation.faults.faults import FAULTS
-from strandline.simulation.swarm.scenario import ANSWER_FAULTS, ROT_FAULTS, Scenario
+from strandline.simulation.scenarios.scenario import ANSWER_FAULTS, ROT_FAULTS, Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 from strandline.simulation.swarm.variations import DISTRUST, OTHER_LOSSES, draw, with_marks
 

@@ -9,7 +9,7 @@ import pytest
 
 from strandline.simulation.invariants.invariants import NoAcknowledgedRecordLost
 from strandline.simulation.invariants.superseding import Superseding
-from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.swarm import Outcome, run_scenario
 
 FAULTS = (

@@ -22,10 +22,10 @@ import typer
 from rich.console import Console
 
 from strandline.base.errors import OperatorError
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.scenarios.scenario_file import load_scenario, with_faults
 from strandline.simulation.swarm.failure_report import tell
 from strandline.simulation.swarm.families import Swarm
-from strandline.simulation.swarm.scenario import Scenario
 from strandline.simulation.swarm.shrink import shrink as reduce_faults
 from strandline.simulation.swarm.swarm import (
     Drawn,

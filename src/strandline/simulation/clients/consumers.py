@@ -21,7 +21,7 @@ from strandline.simulation.clients.clients import Client
 from strandline.simulation.clients.connections import Exchange
 from strandline.simulation.clients.lookups import LATEST, NO_OFFSET, ask_offset
 from strandline.simulation.invariants.facts import RecordsRead, Subject
-from strandline.simulation.swarm.scenario import GroupPlan
+from strandline.simulation.scenarios.scenario import GroupPlan
 from strandline.simulation.world.broker_member import BrokerMember
 from strandline.simulation.world.member import committed_end, visible_end
 from strandline.simulation.world.scheduler import US_PER_MS

@@ -37,7 +37,7 @@ from strandline.protocol.table import Message
 from strandline.simulation.clients.clients import Client
 from strandline.simulation.clients.lookups import Closed
 from strandline.simulation.invariants.facts import Declaration, LossConfirmed
-from strandline.simulation.swarm.scenario import LASTING_LOSS, GroupPlan
+from strandline.simulation.scenarios.scenario import LASTING_LOSS, GroupPlan
 from strandline.simulation.world.broker_member import BrokerMember
 from strandline.simulation.world.scheduler import US_PER_MS
 

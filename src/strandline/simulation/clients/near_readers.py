@@ -32,7 +32,7 @@ from strandline.simulation.clients.clients import Client
 from strandline.simulation.clients.consumers import READ_BYTES, fact_of
 from strandline.simulation.clients.lookups import Closed, Leadership, ask_leadership
 from strandline.simulation.invariants.facts import Subject
-from strandline.simulation.swarm.scenario import GroupPlan
+from strandline.simulation.scenarios.scenario import GroupPlan
 from strandline.simulation.world.broker_member import BrokerMember
 from strandline.simulation.world.member import committed_end
 from strandline.simulation.world.scheduler import US_PER_MS

@@ -37,7 +37,7 @@ from strandline.protocol.messages.rule_zone import RuleZoneRequest, RuleZoneResp
 from strandline.simulation.clients.clients import Client
 from strandline.simulation.clients.connections import Exchange
 from strandline.simulation.faults.disturbances import OPERATOR
-from strandline.simulation.swarm.scenario import PlannedChange
+from strandline.simulation.scenarios.scenario import PlannedChange
 from strandline.simulation.world.broker_member import ALTER_CONFIGS_VERSION, BrokerMember
 from strandline.simulation.world.scheduler import US_PER_MS
 

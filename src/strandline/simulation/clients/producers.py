@@ -25,7 +25,7 @@ from strandline.simulation.clients.lookups import NO_PRODUCER_ID, ask_producer_i
 from strandline.simulation.clients.values import make_batch
 from strandline.simulation.invariants.facts import NO_EPOCH, Acknowledged, Produced, Subject
 from strandline.simulation.invariants.superseding import TOMBSTONE
-from strandline.simulation.swarm.scenario import ProducerPlan
+from strandline.simulation.scenarios.scenario import ProducerPlan
 from strandline.simulation.world.clock import WALL_START_MS
 from strandline.simulation.world.scheduler import US_PER_MS, ScheduledEvent
 

@@ -27,7 +27,7 @@ from strandline.simulation.invariants.facts import Subject
 from strandline.simulation.world.broker_member import BrokerMember
 
 if TYPE_CHECKING:
-    from strandline.simulation.swarm.scenario import GroupPlan
+    from strandline.simulation.scenarios.scenario import GroupPlan
     from strandline.simulation.world.member import Member
     from strandline.simulation.world.world import World
 

@@ -19,7 +19,7 @@ from strandline.replication.replica.replica import Replica
 from strandline.simulation.clients.clients import Client
 from strandline.simulation.clients.connections import Exchange
 from strandline.simulation.invariants.facts import TableRead
-from strandline.simulation.swarm.scenario import GroupPlan
+from strandline.simulation.scenarios.scenario import GroupPlan
 from strandline.simulation.world.scheduler import US_PER_MS
 
 if TYPE_CHECKING:

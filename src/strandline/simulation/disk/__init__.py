@@ -4,5 +4,4 @@ Map:    disk.py            a disk that can fail, tear, rot and fill up
         file_image.py      a file's bytes, synced and unsynced
         directory_tree.py  names, synced and unsynced
         damage.py          damages files
-        shortened_logs.py  logs that retention has shortened
 """

@@ -13,7 +13,7 @@ Source: docs/decisions/0018-outages.md; design section 10."""
 from typing import TYPE_CHECKING
 
 from strandline.simulation.invariants.facts import Disturbed
-from strandline.simulation.swarm.scenario import ANSWER_FAULTS
+from strandline.simulation.scenarios.scenario import ANSWER_FAULTS
 
 if TYPE_CHECKING:
     from strandline.simulation.world.world import World

@@ -14,6 +14,10 @@ Map:    facts.py                what was observed
         audit.py                whole logs, read and compared
         leader_acknowledged.py  records acknowledged with acks=1
         compacted.py            what compaction may remove
+        crossings.py            bytes that cross between regions
+        entries_sent.py         entries sent to each broker
+        placements.py           policies that placements keep
+        shortened_logs.py       logs that retention has shortened
         superseding.py          which record supersedes which
         verdicts.py             what must happen once the faults are over
         soundness.py            rotten data is mended

@@ -8,13 +8,13 @@ Source: design section 10."""
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from strandline.model.ids import BrokerId, GroupId, Offset
-from strandline.simulation.disk.shortened_logs import OnlyExpiredIsLetGo
 from strandline.simulation.invariants.committed_offsets import GroupOffsetsMonotonic
 from strandline.simulation.invariants.compacted import (
     CompactedPrefixEqual,
     CompactedTablesEqual,
     DeletedKeysStayDeleted,
 )
+from strandline.simulation.invariants.crossings import EachByteOncePerRegion
 from strandline.simulation.invariants.declared_losses import (
     OldSideNeverAcknowledges,
     OnlyShownIsLost,
@@ -27,6 +27,7 @@ from strandline.simulation.invariants.endings import (
     HeartbeatsCoalesced,
     Progress,
 )
+from strandline.simulation.invariants.entries_sent import EntriesSentOnce
 from strandline.simulation.invariants.facts import (
     NOWHERE,
     Acknowledged,
@@ -80,14 +81,13 @@ from strandline.simulation.invariants.invariants import (
 )
 from strandline.simulation.invariants.leader_acknowledged import LeaderAcknowledgedKept
 from strandline.simulation.invariants.outages import RepairHeldIffZoneDown
+from strandline.simulation.invariants.placements import PlacementHolds
 from strandline.simulation.invariants.promotions import PromotionKeepsRpoZero
 from strandline.simulation.invariants.removals import OneGrantPerVersion, RemovedWhereStable
 from strandline.simulation.invariants.role_changes import RoleChanges
+from strandline.simulation.invariants.shortened_logs import OnlyExpiredIsLetGo
 from strandline.simulation.invariants.successors import AtMostOneSuccessor
 from strandline.simulation.invariants.superseding import Superseding
-from strandline.simulation.network.crossings import EachByteOncePerRegion
-from strandline.simulation.network.entries_sent import EntriesSentOnce
-from strandline.simulation.world.placements import PlacementHolds
 
 
 class Checker:

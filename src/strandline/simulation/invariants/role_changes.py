@@ -12,7 +12,7 @@ from strandline.model.ids import BrokerId, Epoch, GroupId, Index, first_epoch, g
 from strandline.simulation.invariants.facts import ConfigurationCommitted, VotersRecorded
 
 if TYPE_CHECKING:
-    from strandline.simulation.swarm.scenario import Scenario
+    from strandline.simulation.scenarios.scenario import Scenario
 
 KINDS = (
     "promotions",

@@ -26,9 +26,9 @@ from strandline.simulation.invariants.facts import (
     ServiceAwaited,
     Subject,
 )
-from strandline.simulation.swarm.scenario import GroupPlan, ProducerPlan
+from strandline.simulation.invariants.placements import placement_of
+from strandline.simulation.scenarios.scenario import GroupPlan, ProducerPlan
 from strandline.simulation.world.broker_member import BrokerMember
-from strandline.simulation.world.placements import placement_of
 from strandline.simulation.world.scheduler import US_PER_MS
 
 if TYPE_CHECKING:

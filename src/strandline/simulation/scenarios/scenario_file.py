@@ -22,15 +22,7 @@ from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.disk.damage import BAD_DISKS
 from strandline.simulation.faults.faults import FAULTS
-from strandline.simulation.scenarios.scenario_rows import (
-    ChangeRow,
-    FaultRow,
-    GroupRow,
-    ProducerRow,
-    ScenarioFile,
-)
-from strandline.simulation.swarm.families import DRAWS, Swarm
-from strandline.simulation.swarm.scenario import (
+from strandline.simulation.scenarios.scenario import (
     REGIONS,
     TOMBSTONE_MS_MIN,
     GroupPlan,
@@ -39,6 +31,14 @@ from strandline.simulation.swarm.scenario import (
     ProducerPlan,
     Scenario,
 )
+from strandline.simulation.scenarios.scenario_rows import (
+    ChangeRow,
+    FaultRow,
+    GroupRow,
+    ProducerRow,
+    ScenarioFile,
+)
+from strandline.simulation.swarm.families import DRAWS, Swarm
 from strandline.simulation.swarm.variations import draw
 from strandline.simulation.world.scheduler import US_PER_MS
 from strandline.storage.config import LogConfig

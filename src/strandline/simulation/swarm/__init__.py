@@ -1,7 +1,6 @@
 """Many seeds, and what each one stands for.
 
 Map:    swarm.py           runs many seeds
-        scenario.py        what a seed stands for
         variations.py      what varies between seeds
         families.py        the families of seeds
         outage_swarm.py    lost regions, voters that leave

@@ -16,7 +16,7 @@ Source: design section 10."""
 import random
 from dataclasses import replace
 
-from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.variations import (
     with_caching,
     with_distrust,

@@ -33,7 +33,7 @@ from strandline.simulation.invariants.facts import (
     Subject,
 )
 from strandline.simulation.invariants.invariants import short
-from strandline.simulation.swarm.scenario import Scenario
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.world.trace import WORLD, LogIntoTrace
 from strandline.simulation.world.world import World
 from strandline.storage.layout import LOG

@@ -8,9 +8,9 @@ Source: design section 10."""
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.brief_swarm import draw_brief
 from strandline.simulation.swarm.outage_swarm import draw_outages
-from strandline.simulation.swarm.scenario import Scenario
 from strandline.simulation.swarm.variations import draw
 
 

@@ -43,7 +43,7 @@ from strandline.model.ids import BrokerId, GroupId
 from strandline.placement.policy.document import Promotion
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.faults.faults import FAULTS
-from strandline.simulation.swarm.scenario import (
+from strandline.simulation.scenarios.scenario import (
     DOMAIN_FAULTS,
     LASTING_LOSS,
     TARGETED_FAULTS,

@@ -8,7 +8,7 @@ Source: "Simplifying and Isolating Failure-Inducing Input" (TSE 2002)."""
 from collections.abc import Callable
 from dataclasses import replace
 
-from strandline.simulation.swarm.scenario import PlannedFault, Scenario
+from strandline.simulation.scenarios.scenario import PlannedFault, Scenario
 
 
 def shrink(

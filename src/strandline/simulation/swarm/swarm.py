@@ -24,8 +24,8 @@ from typing import overload
 
 from strandline.simulation.invariants.facts import Subject
 from strandline.simulation.invariants.role_changes import KINDS
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.families import DRAWS, Swarm
-from strandline.simulation.swarm.scenario import Scenario
 from strandline.simulation.swarm.variations import draw
 from strandline.simulation.world.tally import Tally
 from strandline.simulation.world.trace import LogIntoTrace

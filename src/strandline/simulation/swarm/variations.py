@@ -27,7 +27,7 @@ import random
 from dataclasses import replace
 
 from strandline.simulation.faults.faults import FAULTS
-from strandline.simulation.swarm.scenario import (
+from strandline.simulation.scenarios.scenario import (
     ANSWER_FAULTS,
     CONSUMER_GROUP_PAUSE,
     KIB,

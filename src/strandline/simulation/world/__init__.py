@@ -7,7 +7,6 @@ Map:    world.py          World: one run
         member.py         the program under test: Raft groups alone
         broker_member.py  the program under test: a whole broker
         topics.py         a topic for each group
-        placements.py     checks that policies hold
         scheduler.py      the one queue of events
         clock.py          a host's clock, which may drift
         loop.py           asyncio in virtual time

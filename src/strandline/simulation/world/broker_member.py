@@ -82,6 +82,7 @@ from strandline.simulation.invariants.facts import (
     VotersRecorded,
 )
 from strandline.simulation.invariants.outages import balancer_moved
+from strandline.simulation.invariants.placements import placement_of
 from strandline.simulation.network.network import SimNetwork
 from strandline.simulation.world.host import Seams
 from strandline.simulation.world.member import (
@@ -90,12 +91,11 @@ from strandline.simulation.world.member import (
     Member,
     ReadDone,
 )
-from strandline.simulation.world.placements import placement_of
 from strandline.simulation.world.topics import topic_of
 
 if TYPE_CHECKING:
     from strandline.simulation.invariants.checker import Checker
-    from strandline.simulation.swarm.scenario import Scenario
+    from strandline.simulation.scenarios.scenario import Scenario
     from strandline.simulation.world.trace import Trace
 
 UPKEEP_INTERVAL_MS = 400

@@ -33,7 +33,7 @@ from strandline.simulation.world.host import Seams
 
 if TYPE_CHECKING:
     from strandline.simulation.invariants.checker import Checker
-    from strandline.simulation.swarm.scenario import GroupPlan, Scenario
+    from strandline.simulation.scenarios.scenario import GroupPlan, Scenario
     from strandline.simulation.world.trace import Trace
 
 DATA_DIRECTORY = "/data"

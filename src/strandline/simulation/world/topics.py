@@ -19,7 +19,7 @@ from strandline.protocol.messages.create_topics import (
 )
 
 if TYPE_CHECKING:
-    from strandline.simulation.swarm.scenario import GroupPlan, Scenario
+    from strandline.simulation.scenarios.scenario import GroupPlan, Scenario
 
 
 def topic_of(plan: "GroupPlan", scenario: "Scenario") -> CreatableTopic:

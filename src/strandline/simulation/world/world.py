@@ -31,14 +31,15 @@ from strandline.simulation.clients.reassignments import Reassigner
 from strandline.simulation.clients.table_readers import TableReader
 from strandline.simulation.clients.values import Values
 from strandline.simulation.disk.damage import BAD_DISKS, ROT, has_rotten_segments, rotting_broker
-from strandline.simulation.disk.shortened_logs import note_created
 from strandline.simulation.faults.disturbances import Disturbances
 from strandline.simulation.faults.fault_targets import End, over
 from strandline.simulation.faults.faults import FAULTS
 from strandline.simulation.invariants.audit import audit
 from strandline.simulation.invariants.checker import Checker
+from strandline.simulation.invariants.crossings import Settling, is_undisturbed
 from strandline.simulation.invariants.facts import LogAudited, Subject
 from strandline.simulation.invariants.role_changes import asking_more
+from strandline.simulation.invariants.shortened_logs import note_created
 from strandline.simulation.invariants.soundness import await_soundness
 from strandline.simulation.invariants.verdicts import (
     await_balance,
@@ -48,11 +49,10 @@ from strandline.simulation.invariants.verdicts import (
     await_writes,
     observe_rest,
 )
-from strandline.simulation.network.crossings import Settling, is_undisturbed
 from strandline.simulation.network.link import Link
 from strandline.simulation.network.network import SimFabric
 from strandline.simulation.network.traffic_recorder import TrafficRecorder
-from strandline.simulation.swarm.scenario import GroupPlan, PlannedFault, Scenario
+from strandline.simulation.scenarios.scenario import GroupPlan, PlannedFault, Scenario
 from strandline.simulation.world.bootstrap import found_cluster
 from strandline.simulation.world.broker_member import BrokerMember
 from strandline.simulation.world.host import Seams, SimHost

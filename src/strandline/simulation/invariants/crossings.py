@@ -19,7 +19,7 @@ from strandline.simulation.world.scheduler import US_PER_MS
 
 if TYPE_CHECKING:
     from strandline.replication.replica.replica import Replica
-    from strandline.simulation.swarm.scenario import Scenario
+    from strandline.simulation.scenarios.scenario import Scenario
     from strandline.simulation.world.world import World
 
 LOOK_MS = 100
