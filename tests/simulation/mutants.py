@@ -44,11 +44,11 @@ from strandline.simulation.swarm.swarm import run_scenario
 from strandline.storage import state_journal
 from strandline.storage.config import LogConfig
 from strandline.storage.log import retention
+from strandline.storage.log.checksum_verification import Unproved
 from strandline.storage.log.log import Log
 from strandline.storage.log.segment import Segment
 from strandline.storage.producers import producers
 from strandline.storage.producers.producers import Duplicate, ProducerEntry
-from strandline.storage.recovery.checksum_verification import Unproved
 from strandline.storage.recovery.renewal import Renewal
 
 Plant = Callable[[pytest.MonkeyPatch], None]

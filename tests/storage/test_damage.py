@@ -11,9 +11,9 @@ from tests.storage.test_log import DIRECTORY, World
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Index, Offset
+from strandline.storage.log.checksum_verification import Place, Unproved
 from strandline.storage.log.log import Log
 from strandline.storage.log.segment import Segment
-from strandline.storage.recovery.checksum_verification import Place, Unproved
 
 MAX_BYTES = 400
 """Per read, so that reads begin and end within segments."""

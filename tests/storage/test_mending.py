@@ -22,9 +22,9 @@ from strandline.records.cleaning import filler
 from strandline.records.record import Record, build_batch, rebuild_batch
 from strandline.records.record import decode_batches as decode
 from strandline.storage.layout import CLEANED, LOG, SUMMARY
+from strandline.storage.log.checksum_verification import Place
 from strandline.storage.log.log import Log
 from strandline.storage.log.segment import Segment
-from strandline.storage.recovery.checksum_verification import Place
 from strandline.storage.recovery.mending import fits_in_place
 from strandline.storage.recovery.rewriting import Rewrite
 from strandline.storage.recovery.scrubbing import Gap

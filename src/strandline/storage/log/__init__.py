@@ -1,15 +1,16 @@
 """One group's log.
 
-Map:    log.py           Log: appends, reads, truncation
-        row.py           its segments, in memory and on the disk, through crashes
-        segment.py       one file of batches and its sparse index
-        index.py         that index
-        history.py       index <-> offset, epochs, configurations
-        reads.py         finds batches for consumers and followers
-        times.py         finds batches by timestamp
-        scan.py          walks the batches of a file
-        sealing.py       the files beside a closed segment
-        name_changes.py  renames of several files as one step, through crashes
-        retention.py     deletes old segments
-        space.py         allocates space for writes
+Map:    log.py                    Log: appends, reads, truncation
+        row.py                    its segments, in memory and on the disk, through crashes
+        segment.py                one file of batches and its sparse index
+        index.py                  that index
+        history.py                index <-> offset, epochs, configurations
+        reads.py                  finds batches for consumers and followers
+        times.py                  finds batches by timestamp
+        checksum_verification.py  verifies checksums once before a segment is served
+        scan.py                   walks the batches of a file
+        sealing.py                the files beside a closed segment
+        name_changes.py           renames of several files as one step, through crashes
+        retention.py              deletes old segments
+        space.py                  allocates space for writes
 """

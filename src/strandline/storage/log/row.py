@@ -23,6 +23,7 @@ from strandline.model.ids import Epoch, Index, Offset
 from strandline.storage.compaction.segment_work import Cleaned, read_proved
 from strandline.storage.layout import CLAIMS, CLEANED, FLUSHED, LOG, SUMMARY, SegmentName
 from strandline.storage.log import reads
+from strandline.storage.log.checksum_verification import Place, Trust
 from strandline.storage.log.history import History
 from strandline.storage.log.name_changes import (
     begin_anew,
@@ -38,7 +39,6 @@ from strandline.storage.log.sealing import (
     write_flushed,
 )
 from strandline.storage.log.segment import Segment
-from strandline.storage.recovery.checksum_verification import Place, Trust
 from strandline.storage.recovery.recovery import RecoveredLog
 
 

@@ -30,10 +30,10 @@ from strandline.storage.layout import (
     write_checked,
     write_whole,
 )
+from strandline.storage.log.checksum_verification import Unproved
 from strandline.storage.log.history import History
 from strandline.storage.log.segment import MarkerSpan, Segment
 from strandline.storage.producers.producers import ProducerSnapshot
-from strandline.storage.recovery.checksum_verification import Unproved
 
 _MARK = Struct(">IBq")
 """CRC-32C, MessagePack's tag of what follows, an index: a checksummed file of one size."""

@@ -25,8 +25,8 @@ from strandline.records.batch import (
     BatchHeader,
 )
 from strandline.storage.layout import INDEX, LOG, TIME_INDEX, SegmentName, checksum, read_beside
+from strandline.storage.log.checksum_verification import Place, Trust, Unproved
 from strandline.storage.log.index import IndexCache, SparseIndex
-from strandline.storage.recovery.checksum_verification import Place, Trust, Unproved
 
 _WALK_BYTES = 16 * 1024
 _unpack_header = HEADER.unpack_from

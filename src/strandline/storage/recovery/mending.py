@@ -21,10 +21,10 @@ from strandline.records.batch import HEADER, BatchHeader, crc_of, iterate_header
 from strandline.records.cleaning import filler, is_filler
 from strandline.storage.compaction.segment_work import Cleaned
 from strandline.storage.disk.flushing import Flushing
+from strandline.storage.log.checksum_verification import Place
 from strandline.storage.log.history import History
 from strandline.storage.log.row import SegmentRow
 from strandline.storage.log.segment import Segment
-from strandline.storage.recovery.checksum_verification import Place
 from strandline.storage.recovery.rewriting import Rewrite
 from strandline.storage.recovery.scrubbing import Gap, Scrub, find_gap, find_gaps
 

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from strandline.base.errors import StorageError
 from strandline.model.ids import Index
 from strandline.storage.layout import LOG
+from strandline.storage.log.checksum_verification import Place, Unproved
 from strandline.storage.log.history import History
 from strandline.storage.log.reads import segment_at_index
 from strandline.storage.log.row import SegmentRow
 from strandline.storage.log.scan import proved_batches
 from strandline.storage.log.segment import Segment
-from strandline.storage.recovery.checksum_verification import Place, Unproved
 
 
 @dataclass(frozen=True, slots=True)
