@@ -17,7 +17,7 @@ from strandline.records.batch import CRC_START, BatchHeader
 from strandline.records.record import decode_records
 from strandline.simulation.invariants.facts import AuditedBatch, LogAudited
 from strandline.storage.layout import LOG, SegmentName, parse_name
-from strandline.storage.log.scan import proved_batches
+from strandline.storage.log.scan import verified_batches
 
 Place = tuple[str, int]
 NO_RECORD = b"-/0/-"
@@ -155,7 +155,7 @@ def _batches(name: SegmentName, path: Path) -> Iterator[tuple[BatchHeader, bytes
     """(header, chunk, where it begins in the chunk) of the batches in a segment."""
     with SegmentFile(path) as file:
         size = file.size()
-        yield from proved_batches(
+        yield from verified_batches(
             file,  # type: ignore[arg-type]
             0,
             end=size,

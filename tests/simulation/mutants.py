@@ -44,7 +44,7 @@ from strandline.simulation.swarm.swarm import run_scenario
 from strandline.storage import state_journal
 from strandline.storage.config import LogConfig
 from strandline.storage.log import retention
-from strandline.storage.log.checksum_verification import Unproved
+from strandline.storage.log.checksum_verification import Unverified
 from strandline.storage.log.log import Log
 from strandline.storage.log.segment import Segment
 from strandline.storage.producers import producers
@@ -393,7 +393,7 @@ def trust_the_cache_with_votes(patch: pytest.MonkeyPatch) -> None:
 
 def believe_every_byte(patch: pytest.MonkeyPatch) -> None:
     """Checksums are not looked at when a log of an earlier process is read."""
-    patch.setattr(Unproved, "prove", lambda *_, **__: False)
+    patch.setattr(Unverified, "verify", lambda *_, **__: False)
 
 
 def send_to_each_by_itself(patch: pytest.MonkeyPatch) -> None:

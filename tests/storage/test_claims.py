@@ -250,7 +250,7 @@ def test_a_batch_whose_offset_rotted_to_that_before_a_cut_does_not_say_where_to_
     assert world.log.last_index == last
 
 
-def test_what_was_written_a_moment_ago_does_not_say_unproved_where_to_cut() -> None:
+def test_what_was_written_a_moment_ago_does_not_say_unverified_where_to_cut() -> None:
     """An attack: what is read is believed for a while (0040); what is cut is gone."""
     world = World(segment_bytes=100_000)
     sizes = [len(world.append()) for _ in range(12)]

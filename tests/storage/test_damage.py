@@ -11,7 +11,7 @@ from tests.storage.test_log import DIRECTORY, World
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Index, Offset
-from strandline.storage.log.checksum_verification import Place, Unproved
+from strandline.storage.log.checksum_verification import Place, Unverified
 from strandline.storage.log.log import Log
 from strandline.storage.log.segment import Segment
 
@@ -74,22 +74,22 @@ def times(log: Log) -> list[object]:
 
 def reopened(world: World) -> Log:
     log = world.open()
-    assert all(segment.unproved for segment in log._row.segments if segment.size)
+    assert all(segment.unverified for segment in log._row.segments if segment.size)
     return log
 
 
 def note_walks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """(from, to) of what is looked at from now on."""
     looked_at: list[tuple[int, int]] = []
-    walk = Unproved._walk
+    walk = Unverified._walk
 
     def noting(
-        self: Unproved, segment: Segment, first: Place, end: int, *, sees_next: bool
+        self: Unverified, segment: Segment, first: Place, end: int, *, checks_next: bool
     ) -> Place:
         looked_at.append((first.position, end))
-        return walk(self, segment, first, end, sees_next=sees_next)
+        return walk(self, segment, first, end, checks_next=checks_next)
 
-    monkeypatch.setattr(Unproved, "_walk", noting)
+    monkeypatch.setattr(Unverified, "_walk", noting)
     return looked_at
 
 
@@ -156,7 +156,7 @@ def test_what_was_looked_at_is_believed_for_a_while_and_not_longer(
     world = closed_world()
     log = reopened(world)
     first = read(log)
-    assert all(segment.unproved is None for segment in log._row.segments)
+    assert all(segment.unverified is None for segment in log._row.segments)
     for name in world.files():
         # As if it had happened after the bytes were looked at, and the cache had let go of them.
         world.disk.flip_bit(f"{DIRECTORY}/{name}", 100)
@@ -224,12 +224,12 @@ def test_what_this_process_writes_behind_what_it_found_is_not_proved_again() -> 
     world.config = replace(world.config, segment_bytes=100_000)
     log = world.log = world.open()
     active = log._row.active
-    assert active.unproved is not None
-    end = active.unproved.end
+    assert active.unverified is not None
+    end = active.unverified.end
     world.append(epoch=5)
-    assert (active.unproved.end, active.size > end) == (end, True)
+    assert (active.unverified.end, active.size > end) == (end, True)
     assert records(log)[-1]
-    assert active.unproved is None
+    assert active.unverified is None
 
 
 def test_damage_is_not_compacted_away() -> None:
@@ -261,10 +261,10 @@ def test_ranges_are_proved_in_any_order(seed: int, monkeypatch: pytest.MonkeyPat
     segment = reopened(world)._row.segments[0]
     looked_at = note_walks(monkeypatch)
     proved: set[int] = set()
-    while segment.unproved is not None:
+    while segment.unverified is not None:
         low, high = sorted(rng.sample(range(len(bounds)), 2))
         looked_at.clear()
-        segment.prove(bounds[low], bounds[high])
+        segment.verify(bounds[low], bounds[high])
         wanted = set(range(low, high))
         assert bool(looked_at) == bool(wanted - proved)
         for start, end in looked_at:
@@ -272,5 +272,5 @@ def test_ranges_are_proved_in_any_order(seed: int, monkeypatch: pytest.MonkeyPat
         proved |= wanted
         if wanted == proved and rng.random() < 0.02:
             break
-    segment.prove(0, segment.size)
-    assert segment.unproved is None
+    segment.verify(0, segment.size)
+    assert segment.unverified is None

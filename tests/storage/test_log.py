@@ -897,7 +897,7 @@ def test_a_clean_restart_reads_no_batch(monkeypatch: pytest.MonkeyPatch) -> None
     for _ in range(30):
         world.append(size=100)
     world.log.close()
-    monkeypatch.setattr("strandline.storage.recovery.recovery.proved_batches", None)
+    monkeypatch.setattr("strandline.storage.recovery.recovery.verified_batches", None)
     monkeypatch.setattr("strandline.storage.recovery.recovery.replay_producers", None)
     log = world.open()
     assert (log.last_index, log.flushed_index) == (30, 30)

@@ -363,7 +363,7 @@ def test_what_was_mended_is_flushed_though_the_rest_cannot_be_read(
     def unreadable(segment: Segment) -> object:
         raise OSError(EIO, "pread failed")
 
-    monkeypatch.setattr(Segment, "_make_index", unreadable)
+    monkeypatch.setattr(Segment, "_build_index", unreadable)
     world.log.mending.fill(gap, data)
     assert gap.segment.is_dirty
     assert not world.log.failed

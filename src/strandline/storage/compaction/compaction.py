@@ -19,7 +19,7 @@ from strandline.model.ids import Offset
 from strandline.records.batch import BatchHeader
 from strandline.records.cleaning import OFFSETS_MAX, clean_batch, empty_batch, is_filler
 from strandline.records.record import decode_records
-from strandline.storage.compaction.segment_work import SegmentWork, read_proved
+from strandline.storage.compaction.segment_work import SegmentWork, read_verified
 from strandline.storage.compaction.segment_writer import SegmentWriter
 from strandline.storage.config import LogConfig
 from strandline.storage.layout import CLEANED, LOG
@@ -191,8 +191,8 @@ def _batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes]]:
     Raises StorageError for a damaged one: nobody could tell any more once it is written anew."""
     offset = segment.name.base_offset
     for header in segment.headers(0, segment.size):
-        segment.prove(header.position, header.position + header.size)
-        batch = read_proved(segment, header)
+        segment.verify(header.position, header.position + header.size)
+        batch = read_verified(segment, header)
         if header.base_offset != offset:
             raise StorageError(
                 segment.path(LOG),

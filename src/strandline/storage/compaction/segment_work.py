@@ -91,7 +91,7 @@ class SegmentWork:
         return self._budget < 0
 
 
-def read_proved(segment: Segment, header: BatchHeader) -> bytes:
+def read_verified(segment: Segment, header: BatchHeader) -> bytes:
     """The batch of a header that was read from `segment`, proved: it may have rotted since it was
     written, or looked at last. Raises StorageError."""
     found = "damaged bytes"

@@ -1,54 +1,68 @@
-"""What of a segment is to be proved before it is believed: all that may come from the disk.
+"""Verifies the checksums of a segment before a reader gets its bytes.
 
-Why:    what a reader gets goes from the page cache to the socket, and the cache has it from the
-        disk whenever it had to let go of it: unless somebody looks, a flipped byte is served as if
-        it were sound. So a reader has the bytes looked at that it asks for, those that an earlier
-        process wrote, and those that were written or looked at more than a few seconds ago: the
-        newest ones, which everybody reads, are not looked at for each of them.
-How:    |----proved----|.........|--proved--|.....................| end    written since
-        A walk over headers and checksums begins where the place in the log is known: at the
-        segment's base, at an entry of the sparse index (whose file has a checksum of its own), or
-        where an earlier walk ended. Offsets, epochs and lengths, which no checksum covers, must be
-        those that follow.
-Owns:   the ranges that were proved since all of the segment was last in doubt.
+Why:    a reader gets bytes from the page cache, and the kernel reads them from the disk again after
+        it has evicted them. Without a check, the broker would serve a flipped bit as sound data.
+How:    |--verified--|.........|--verified--|.....................| end    written later
+        A reader verifies the bytes it asks for if an earlier process wrote them, or if they were
+        written or verified more than `trust_ms` ago. Newer bytes are trusted: many readers read
+        the end of a log, and each would verify the same bytes again.
+        A walk over headers and checksums starts at a place that is known without reading the
+        segment: its base, an entry of the sparse index (whose file has its own checksum), or the
+        end of an earlier walk. No checksum covers offsets, epochs and lengths, so the walk checks
+        that each batch continues the one before.
+Owns:   the ranges verified since the whole segment last became unverified.
 Source: reliability reference 3 (a CRC per batch, checked on read)."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from strandline.base.clock import Clock
-from strandline.base.disk import is_unreadable
+from strandline.base.disk import File, is_unreadable
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.records.batch import OFFSET_FIELD
-from strandline.storage.layout import LOG
-from strandline.storage.log.scan import proved_batches
-
-if TYPE_CHECKING:
-    from strandline.storage.log.segment import Segment
+from strandline.storage.layout import LOG, SegmentName
+from strandline.storage.log.scan import verified_batches
 
 
 class Place(NamedTuple):
-    """The beginning of a batch: where it is in the file, and what has to stand there."""
+    """Where a batch begins: its position in the file, and the offset and index it must have."""
 
     position: int
     offset: Offset
-    """Of the batch, or of the next data batch when it is a marker."""
+    """The batch's own offset; for a marker, that of the next data batch."""
     raft_index: Index
 
 
-class Trust(NamedTuple):
-    """How long the segments of one log are believed once they were written, or proved."""
+class VerifiableSegment(Protocol):
+    """The part of a segment that verification uses."""
+
+    name: SegmentName
+    end_index: Index
+
+    @property
+    def file(self) -> File:
+        """The open file."""
+
+    def path(self, suffix: str) -> str:
+        """The path of the segment's file with that suffix."""
+
+    def place_before(self, position: int) -> Place:
+        """The nearest place at or before `position` that is known without reading the segment."""
+
+
+class TrustPeriod(NamedTuple):
+    """For how long the segments of one log are trusted after they were written or verified."""
 
     clock: Clock
-    ms: int
-    epochs_of: Callable[["Segment"], Sequence[tuple[Epoch, Index]]]
+    period_ms: int
+    epochs_of: Callable[[VerifiableSegment], Sequence[tuple[Epoch, Index]]]
     """(epoch, its first index in the segment), ascending."""
 
 
-class Unproved:
-    """The part of a segment up to `end`, as far as it has not been proved.
+class Unverified:
+    """The part of a segment below `end` that has not been verified yet.
 
     `epochs`: (epoch, its first index in the segment), as the log or the summary has them."""
 
@@ -58,24 +72,27 @@ class Unproved:
         self.end = end
         self._epochs = epochs
         self._starts: list[int] = []
-        """Positions where proved ranges begin, ascending; no two ranges touch."""
+        """Positions where verified ranges begin, ascending; no two ranges touch."""
         self._ends: list[Place] = []
 
     def cut(self, position: int) -> None:
-        """What is at `position` and above is gone."""
+        """The segment was cut at `position`: nothing at or above it is left to verify."""
         if position < self.end:
             self.end = position
-            # Rare: what is left may be proved again.
+            # Cuts are rare: the part below is simply verified again.
             self._starts.clear()
             self._ends.clear()
 
-    def prove(self, segment: "Segment", start: int, end: int, *, sees_next: bool = True) -> bool:
-        """See that the batches in [start, end) are those that were written, and follow each other
-        up to `end <= self.end`; whether nothing is left to prove. Raises StorageError where they do
-        not.
+    def verify(
+        self, segment: VerifiableSegment, start: int, end: int, *, checks_next: bool = True
+    ) -> bool:
+        """Verify the batches in [start, end), where `end <= self.end`: each has the right checksum
+        and continues the one before. Returns whether nothing is left to verify. Raises StorageError
+        for a damaged batch.
 
-        `sees_next`: also that what follows has the right offset, for a search may have ended here
-        because it has not. Without that, nothing is noted."""
+        `checks_next`: also check that the batch at `end` has the right offset, because a search may
+        have stopped here only because that offset is damaged. Without it, the range does not count
+        as verified."""
         at = bisect_right(self._starts, start) - 1
         if at >= 0 and self._ends[at].position >= end:
             return False
@@ -83,15 +100,17 @@ class Unproved:
             first = self._ends[at]
         else:
             first = segment.place_before(start)
-        proved_end = self._walk(segment, first, end, sees_next=sees_next)
-        if not sees_next:
+        verified_end = self._walk(segment, first, end, checks_next=checks_next)
+        if not checks_next:
             return False
-        self._add(first.position, proved_end)
+        self._add(first.position, verified_end)
         return self._starts == [0] and self._ends[0].position == self.end
 
-    def _walk(self, segment: "Segment", first: Place, end: int, *, sees_next: bool) -> Place:
+    def _walk(
+        self, segment: VerifiableSegment, first: Place, end: int, *, checks_next: bool
+    ) -> Place:
         position, offset, index = first
-        batches = proved_batches(
+        batches = verified_batches(
             segment.file,
             position,
             end=self.end,
@@ -106,7 +125,7 @@ class Unproved:
                 position += header.size
                 offset = header.next_offset
                 index = Index(index + header.index_count)
-            is_whole = not sees_next or end == self.end or _offset_at(segment, end) == offset
+            is_whole = not checks_next or end == self.end or _offset_at(segment, end) == offset
             if position == end and is_whole:
                 return Place(position, offset, index)
             found = f"damaged bytes, {segment.file.pread(16, position).hex()}"
@@ -121,12 +140,12 @@ class Unproved:
             found=found,
         )
 
-    def _epoch_of(self, segment: "Segment", index: Index) -> Epoch:
+    def _epoch_of(self, segment: VerifiableSegment, index: Index) -> Epoch:
         at = bisect_right(self._epochs, index, key=_first_index) - 1
         return self._epochs[at][0] if at >= 0 else segment.name.previous_epoch
 
     def _add(self, start: int, end: Place) -> None:
-        """Note that [start, end) is proved."""
+        """Add [start, end) to the verified ranges."""
         low = bisect_right(self._starts, start) - 1
         if low < 0 or self._ends[low].position < start:
             low += 1
@@ -141,7 +160,7 @@ class Unproved:
         self._ends[low:high] = [end]
 
 
-def _offset_at(segment: "Segment", position: int) -> int:
+def _offset_at(segment: VerifiableSegment, position: int) -> int:
     data = segment.file.pread(OFFSET_FIELD.size, position)
     return OFFSET_FIELD.unpack(data)[0] if len(data) == OFFSET_FIELD.size else -1
 

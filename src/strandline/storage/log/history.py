@@ -23,7 +23,7 @@ class History:
         "configurations",
         "deletions",
         "epochs",
-        "is_told",
+        "is_epoch_covered",
         "start",
     )
 
@@ -37,7 +37,7 @@ class History:
         """(index, records below this offset are deleted) of each deletion marker, ascending in the
         index. An offset is not above where its marker lies: once that is before the start, so are
         the records, and it has nothing to say any more."""
-        self.is_told: bool | None = None
+        self.is_epoch_covered: bool | None = None
         """While a log is read: whether a marker's checksum covers the last epoch, None where nobody
         has looked."""
         self._marker_indexes = array("q")

@@ -219,7 +219,7 @@ class Log:
         segment = self._row.segments[reads.segment_at_index(self._row.segments, index)]
         offset = self._row.history.offset_of(index)
         header = segment.find_index(index, offset)
-        segment.prove_from(offset, header.position + header.size)
+        segment.verify_from(offset, header.position + header.size)
         return self._row.history.index_of(header.base_offset)
 
     def epoch_end_offset(self, epoch: Epoch) -> tuple[Epoch, Offset]:
@@ -286,7 +286,7 @@ class Log:
             with self._flushing.failing():
                 if not is_full(error):
                     raise
-                segment.take_back(position)
+                segment.undo_partial_write(position)
             raise
         return segment
 
@@ -405,7 +405,7 @@ class Log:
         else:
             position, snapshot = checkpoint
             states = ProducerStates(snapshot)
-            segment.prove(position, segment.size)
+            segment.verify(position, segment.size)
             for header in segment.headers(position, segment.size):
                 states.update(header, now_ms)
         self.producers.restore(states.checkpoint())

@@ -22,7 +22,7 @@ from strandline.storage.layout import (
     SegmentName,
     parse_name,
 )
-from strandline.storage.log.scan import proved_batches
+from strandline.storage.log.scan import verified_batches
 from strandline.storage.log.sealing import create_mark
 
 
@@ -128,7 +128,7 @@ def _end_of(disk: Disk, path: str, name: SegmentName) -> SegmentName | None:
     end = name
     position = 0
     try:
-        batches = proved_batches(
+        batches = verified_batches(
             file, 0, end=size, until=size, offset=name.base_offset, epoch=name.previous_epoch
         )
         for header, _, _ in batches:

@@ -22,8 +22,8 @@ from strandline.storage.log.history import History
 from strandline.storage.log.segment import Segment
 
 _LAST_OFFSET_DELTA_AT = 23
-_UNPROVED_BYTES_MAX = 1 << 20
-_UNPROVED_RECORDS_MAX = 4_000
+_UNVERIFIED_BYTES_MAX = 1 << 20
+_UNVERIFIED_RECORDS_MAX = 4_000
 """So much, or so many if that is more, is read at once of what may have to be proved: a batch has
 a record at least, and 2 us for each of them are a few ms."""
 
@@ -92,18 +92,18 @@ def read_records(
         if offset >= limit_offset:
             break
         first = segment.find_offset(offset)
-        if segment.doubt() is not None:
-            budget = min(budget, _unproved_bytes_max(segment))
+        if segment.unverified_now() is not None:
+            budget = min(budget, _unverified_bytes_max(segment))
         if first is None:
             if offset < segment.end_offset:
-                segment.prove_from(offset, segment.size)  # It ought to have been there.
+                segment.verify_from(offset, segment.size)  # It ought to have been there.
             continue
         end = _end_below(segment, first, limit_offset)
         if end - first.position > budget:
             end = segment.floor_boundary(first.position, first.position + budget)
             if end <= first.position and min_one and first.next_offset <= limit_offset:
                 end = first.position + first.size
-        segment.prove_from(offset, max(end, first.position + first.size))
+        segment.verify_from(offset, max(end, first.position + first.size))
         if end <= first.position:
             break
         _add_ranges(result, segment, first.position, end)
@@ -128,8 +128,8 @@ def read_entries(
     end = segment.floor_boundary(start, start + max_bytes)
     if end <= start:
         end = start + first.size
-    segment.prove(start, end)
-    segment.prove_from(offset, end)
+    segment.verify(start, end)
+    segment.verify_from(offset, end)
     data = segment.file.pread(end - start, start)
     first_index = from_index
     if not first.is_marker and offset != first.base_offset:
@@ -153,9 +153,9 @@ def read_entries(
     )
 
 
-def _unproved_bytes_max(segment: Segment) -> int:
+def _unverified_bytes_max(segment: Segment) -> int:
     records_count = max(1, segment.end_offset - segment.name.base_offset)
-    return max(_UNPROVED_BYTES_MAX, segment.size * _UNPROVED_RECORDS_MAX // records_count)
+    return max(_UNVERIFIED_BYTES_MAX, segment.size * _UNVERIFIED_RECORDS_MAX // records_count)
 
 
 def _end_below(segment: Segment, first: BatchHeader, limit_offset: Offset) -> int:

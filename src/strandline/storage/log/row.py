@@ -20,10 +20,10 @@ from strandline.base.clock import Clock
 from strandline.base.disk import Disk, File
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
-from strandline.storage.compaction.segment_work import Cleaned, read_proved
+from strandline.storage.compaction.segment_work import Cleaned, read_verified
 from strandline.storage.layout import CLAIMS, CLEANED, FLUSHED, LOG, SUMMARY, SegmentName
 from strandline.storage.log import reads
-from strandline.storage.log.checksum_verification import Place, Trust
+from strandline.storage.log.checksum_verification import Place, TrustPeriod, VerifiableSegment
 from strandline.storage.log.history import History
 from strandline.storage.log.name_changes import (
     begin_anew,
@@ -75,9 +75,9 @@ class SegmentRow:
         self.history = found.history
         self.segments = found.segments
         self.active = found.segments[-1]
-        self._trust = Trust(clock, trust_ms, self._epochs_of)
+        self._trust = TrustPeriod(clock, trust_ms, self._epochs_of)
         for segment in self.segments:
-            segment.believe(self._trust)
+            segment.trust_from_now(self._trust)
         self.active.open_index()
         self._old_marks = found.old_marks
         """Closed segments that may have a mark beside them still."""
@@ -99,7 +99,7 @@ class SegmentRow:
             cache=self._cache,
             index_interval_bytes=index_interval_bytes,
         )
-        segment.believe(self._trust)
+        segment.trust_from_now(self._trust)
         return segment
 
     def begin_next(self, index_interval_bytes: int) -> Segment:
@@ -176,11 +176,11 @@ class SegmentRow:
         header = segment.find_index(before, offset)
         end = header.position + header.size
         try:
-            segment.prove_again(offset, end)
+            segment.verify_again(offset, end)
         except StorageError:
             # What is damaged may lie before that batch, and be lost everywhere. No checksum covers
             # an offset: what follows has to say the same.
-            read_proved(segment, header)
+            read_verified(segment, header)
             following = next(segment.headers(end, min(end + 1, segment.size)), None)
             if (
                 header.partition_leader_epoch != self.history.epoch_of(before)
@@ -281,7 +281,7 @@ class SegmentRow:
         """Let go of all files."""
         _release(self.segments)
 
-    def _epochs_of(self, segment: Segment) -> list[tuple[Epoch, Index]]:
+    def _epochs_of(self, segment: VerifiableSegment) -> list[tuple[Epoch, Index]]:
         return self.history.epochs_between(segment.name.base_index, segment.end_index)
 
     def _remove_claims(self, segments: Sequence[Segment], suffixes: Sequence[str]) -> None:

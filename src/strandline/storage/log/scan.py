@@ -26,7 +26,7 @@ _CHUNK_BYTES = 1 << 20
 _unpack_header = HEADER.unpack_from
 
 
-def proved_batches(
+def verified_batches(
     file: File,
     position: int,
     *,
@@ -34,14 +34,14 @@ def proved_batches(
     until: int,
     offset: Offset,
     epoch: Epoch | None,
-    is_told: bool = False,
+    is_epoch_covered: bool = False,
 ) -> Iterator[tuple[BatchHeader, bytes, int]]:
     """(header, chunk, where the batch begins in that chunk) of each batch that counts, in order.
 
     From `position`, where a batch at `offset` has to begin, of `epoch` or a later one, to the first
     batch that begins at or above `until`; no batch reaches beyond `end`. The header's `position` is
     the file's. Ends early at a batch that does not count. `epoch`: None for a first batch of
-    whatever epoch; `is_told`: a marker told it, so that records are of no other one."""
+    whatever epoch; `is_epoch_covered`: a marker told it, so that records are of no other one."""
     chunk = b""
     chunk_start = 0
     read = _Reader(file).read
@@ -65,9 +65,11 @@ def proved_batches(
         if at + length > len(chunk):
             chunk, chunk_start, at = read(position, length, ahead), position, 0
         if header.last_offset_delta < 0 or header.partition_leader_epoch != epoch:
-            if epoch is not None and not _is_of_epoch(header, epoch, is_told=is_told):
+            if epoch is not None and not _is_of_epoch(
+                header, epoch, is_epoch_covered=is_epoch_covered
+            ):
                 return
-            is_told = header.is_marker and header.tells_epoch
+            is_epoch_covered = header.is_marker and header.tells_epoch
         if crc_of(chunk, at, length) != header.crc:
             return
         yield header, chunk, at
@@ -104,18 +106,18 @@ def is_zero(file: File, start: int, end: int) -> bool:
     return not any(any(file.pread(min(_CHUNK_BYTES, end - at), at)) for at in chunks)
 
 
-def _is_of_epoch(header: BatchHeader, epoch: Epoch, *, is_told: bool) -> bool:
+def _is_of_epoch(header: BatchHeader, epoch: Epoch, *, is_epoch_covered: bool) -> bool:
     """Whether a batch may follow one of `epoch`, which a marker told or not."""
     if header.belies_itself:
         return False
     found = header.partition_leader_epoch
-    return found == epoch or (found > epoch and (header.is_marker or not is_told))
+    return found == epoch or (found > epoch and (header.is_marker or not is_epoch_covered))
 
 
 def why_refused(
-    file: File, position: int, *, end: int, offset: Offset, epoch: Epoch, is_told: bool
+    file: File, position: int, *, end: int, offset: Offset, epoch: Epoch, is_epoch_covered: bool
 ) -> str:
-    """Why `proved_batches` ended before the batch at `position`; for people."""
+    """Why `verified_batches` ended before the batch at `position`; for people."""
     head = file.pread(min(HEADER_BYTES, end - position), position)
     if len(head) < HEADER_BYTES:
         return f"{len(head)} bytes, less than a header"
@@ -125,7 +127,7 @@ def why_refused(
         return f"no header of a batch, {head[:16].hex()}"
     if header.base_offset != offset:
         return f"a batch at offset {header.base_offset}, not {offset}"
-    if not _is_of_epoch(header, epoch, is_told=is_told):
+    if not _is_of_epoch(header, epoch, is_epoch_covered=is_epoch_covered):
         return f"a batch of epoch {header.partition_leader_epoch} after one of {epoch}"
     if position + length > end:
         return f"a batch of {length} bytes, {end - position} of which are there"

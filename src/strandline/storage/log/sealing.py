@@ -30,7 +30,7 @@ from strandline.storage.layout import (
     write_checked,
     write_whole,
 )
-from strandline.storage.log.checksum_verification import Unproved
+from strandline.storage.log.checksum_verification import Unverified
 from strandline.storage.log.history import History
 from strandline.storage.log.segment import MarkerSpan, Segment
 from strandline.storage.producers.producers import ProducerSnapshot
@@ -127,8 +127,8 @@ def restore_segment(segment: Segment, history: History, summary: SegmentSummary)
     segment.max_timestamp = summary.max_timestamp
     segment.max_timestamp_offset = summary.max_timestamp_offset
     segment.markers = [MarkerSpan(*span) for span in summary.markers]
-    segment.unproved = Unproved(summary.size_bytes, summary.epochs)
-    history.is_told = None
+    segment.unverified = Unverified(summary.size_bytes, summary.epochs)
+    history.is_epoch_covered = None
     for epoch, index in summary.epochs:
         history.note_epoch(epoch, index)
     configurations = dict(summary.configurations)

@@ -1,10 +1,10 @@
-"""One file of record batches, and where things are in it.
+"""One file of record batches, and the positions of its batches.
 
-Why:    a log is a row of these; only the last one is written, the others are read, let go or
-        compacted.
-How:    [batch][batch]...[zeros up to `allocated`].  `note` accounts for a batch once it is written;
+Why:    a log is a row of segments. Appends go to the last one; the others are read, compacted or
+        deleted.
+How:    [batch][batch]...[zeros up to `allocated`].  `note` accounts for a batch after its write;
         a search starts at the sparse index and walks headers for at most one index interval.
-Owns:   the file, the index, the spans of markers. Changed only by the log it belongs to.
+Owns:   the file, the index, the spans of markers. Only the log that owns the segment changes it.
 Source: design section 4."""
 
 import contextlib
@@ -25,7 +25,7 @@ from strandline.records.batch import (
     BatchHeader,
 )
 from strandline.storage.layout import INDEX, LOG, TIME_INDEX, SegmentName, checksum, read_beside
-from strandline.storage.log.checksum_verification import Place, Trust, Unproved
+from strandline.storage.log.checksum_verification import Place, TrustPeriod, Unverified
 from strandline.storage.log.index import IndexCache, SparseIndex
 
 _WALK_BYTES = 16 * 1024
@@ -43,10 +43,9 @@ class MarkerSpan(NamedTuple):
 
 
 class Segment:
-    """A segment. It ends before `end_offset` and `end_index`; `size` counts batches only."""
+    """A segment. `end_offset` and `end_index` are exclusive; `size` is the bytes of its batches."""
 
     __slots__ = (
-        "_believed_ms",
         "_cache",
         "_directory",
         "_disk",
@@ -55,8 +54,9 @@ class Segment:
         "_index_crcs",
         "_indexed_to",
         "_interval",
-        "_is_index_made",
+        "_is_index_rebuilt",
         "_trust",
+        "_trusted_from_ms",
         "allocated",
         "end_index",
         "end_offset",
@@ -67,7 +67,7 @@ class Segment:
         "max_timestamp_offset",
         "name",
         "size",
-        "unproved",
+        "unverified",
         "write_count",
     )
 
@@ -88,9 +88,9 @@ class Segment:
         self._index: SparseIndex | None = SparseIndex()
         self._index_crcs = (0, 0)
         self._indexed_to = 0
-        self._is_index_made = False
-        self._trust: Trust | None = None
-        self._believed_ms = 0
+        self._is_index_rebuilt = False
+        self._trust: TrustPeriod | None = None
+        self._trusted_from_ms = 0
         self.name = name
         self.size = 0
         self.allocated = 0
@@ -101,17 +101,17 @@ class Segment:
         """Base offset of the first batch that reaches `max_timestamp`."""
         self.markers: list[MarkerSpan] = []
         self.is_dirty = False
-        """Whether bytes were written that no finished flush covers."""
+        """Whether some written bytes are not covered by a finished flush."""
         self.write_count = 0
-        """Rises with every write, so that a flush knows whether it covers the last one."""
-        self.unproved: Unproved | None = None
-        """What has to be looked at before it is believed; None for nothing. See `doubt`."""
+        """Grows with every write: a flush compares it to see whether it covers the last write."""
+        self.unverified: Unverified | None = None
+        """The part to verify before a reader gets it; None for nothing. See `unverified_now`."""
         self.first_append_ms = -1
-        """Monotonic time of the first append, -1 before; starts anew when the log is opened."""
+        """Monotonic time of the first append since the log was opened, -1 before it."""
 
     @property
     def file(self) -> File:
-        """The open file. It stays open for as long as somebody reads from it."""
+        """The open file. It stays open until the last reader drops it."""
         if self._file is None:
             self._file = self._disk.open(self.path(LOG))
             self.allocated = self._file.size()
@@ -128,20 +128,21 @@ class Segment:
         self.allocated = 0
 
     def trim(self) -> None:
-        """Give back the space behind the last batch."""
+        """Return the space behind the last batch to the disk."""
         if self.file.size() > self.size:
             self.file.truncate(self.size)
         self.allocated = self.size
 
-    def take_back(self, position: int) -> None:
-        """Cut the part of a write that the disk had room for. Blocks to flush: whole batches may be
-        in it, and none of them may come back in the place of what is appended next."""
+    def undo_partial_write(self, position: int) -> None:
+        """Cut the part of a write that fitted on a full disk. Blocks to flush: the part may hold
+        whole batches, and after a crash none of them may stand where later batches were appended.
+        """
         self.file.truncate(position)
         self.allocated = position
         self._disk.flush_now(self.file)
 
     def release(self) -> None:
-        """Let go of the file. Whoever is still reading from it keeps it alive."""
+        """Drop the file. A reader that still uses it keeps it open."""
         self._cache.forget(self)
         self._file = None
 
@@ -149,6 +150,7 @@ class Segment:
 
     def note(self, header: BatchHeader) -> None:
         """Account for the batch that was written at the end of this segment."""
+        assert header.base_offset == self.end_offset, f"{header.base_offset}, not {self.end_offset}"
         position = self.size
         self.size = position + header.batch_length + LENGTH_END
         count = header.last_offset_delta + 1
@@ -168,10 +170,10 @@ class Segment:
             self.end_index = Index(self.end_index + 1)
 
     def latest_before(self, position: int, end_offset: Offset) -> tuple[int, Offset]:
-        """(the highest timestamp, base offset of the first batch that reaches it) of what is before
-        `position`, a beginning of a batch, whose offset is `end_offset`. The index is there then;
-        raises StorageError where it cannot be made. What damage hides counts as being as late as
-        anything here: retention waits for it."""
+        """(highest timestamp, base offset of the first batch that reaches it) of the batches before
+        `position`, where a batch of offset `end_offset` begins. Loads the index; raises
+        StorageError if it cannot be built. A batch hidden by damage counts as late as the latest
+        one of the segment, so that retention does not delete it early."""
         start, timestamp = self.index.latest_before(position)
         if self.max_timestamp_offset < end_offset:
             return self.max_timestamp, self.max_timestamp_offset
@@ -181,14 +183,14 @@ class Segment:
             return self.max_timestamp, self.name.base_offset
 
     def _latest_between(self, start: int, position: int, timestamp: int) -> tuple[int, Offset]:
-        self.prove(start, position, sees_next=False)
+        self.verify(start, position, checks_next=False)
         for header in self.headers(start, position):
             if not header.is_marker:
                 timestamp = max(timestamp, header.max_timestamp)
         base_offset = self.name.base_offset
         found = self.find_time(timestamp, base_offset, end=position)
         end = position if found is None else found.position + found.size
-        self.prove(self.floor_time(timestamp, base_offset), end, sees_next=False)
+        self.verify(self.floor_time(timestamp, base_offset), end, checks_next=False)
         return timestamp, Offset(-1) if found is None else found.base_offset
 
     def cut(
@@ -199,10 +201,12 @@ class Segment:
         end_index: Index,
         latest: tuple[int, Offset],
     ) -> None:
-        """Account for the loss of everything at `position`, a beginning of a batch, and above.
+        """Account for the removal of all batches from `position`, where one begins.
         `latest`: see `latest_before`."""
-        if self.unproved is not None:
-            self.unproved.cut(position)
+        assert position <= self.size, f"a cut at {position}, behind the end at {self.size}"
+        assert end_index <= self.end_index, f"a cut at index {end_index}, not {self.end_index}"
+        if self.unverified is not None:
+            self.unverified.cut(position)
         self.index.truncate(position)
         self.size = position
         self.end_offset = end_offset
@@ -215,14 +219,14 @@ class Segment:
 
     @property
     def index(self) -> SparseIndex:
-        """The sparse index; loaded, or built again when its files are not what they ought to be."""
+        """The sparse index: loaded from its files, or rebuilt if they are missing or damaged."""
         if self._index is None:
             self._index = self._load_index()
             self._cache.hold(self)
         return self._index
 
     def close_index(self, crcs: tuple[int, int], *, keep: bool = True) -> None:
-        """The index files are written, with these CRCs: the index may leave the memory."""
+        """The index files are written, with these CRCs: the cache may now drop the index."""
         self._index_crcs = crcs
         if keep:
             self._cache.hold(self)
@@ -230,12 +234,12 @@ class Segment:
             self.drop_index()
 
     def open_index(self) -> None:
-        """The segment is to be written again: load the index and keep it."""
+        """Load the index and keep it in memory: the segment becomes the active one."""
         self._indexed_to = self.index.positions[-1] if self.index.positions else 0
         self._cache.forget(self)
 
     def drop_index(self) -> None:
-        """Let the index leave the memory."""
+        """Drop the index from memory."""
         self._index = None
 
     def _load_index(self) -> SparseIndex:
@@ -247,20 +251,20 @@ class Segment:
             and (checksum(offsets), checksum(times)) == self._index_crcs
         ):
             return SparseIndex.decode(offsets, times)
-        self._is_index_made = True
-        return self._make_index()
+        self._is_index_rebuilt = True
+        return self._build_index()
 
-    def remake_index(self) -> None:
-        """Something was mended: make the index again where it was made of the headers here."""
-        if not self._is_index_made:
+    def rebuild_index(self) -> None:
+        """After a repair: rebuild the index if it was built from this segment's headers."""
+        if not self._is_index_rebuilt:
             return
-        is_held = self._index is not None
-        with contextlib.suppress(StorageError, OSError):  # Of what is still to be mended.
-            self._index = self._make_index()
-            if not is_held:
+        is_cached = self._index is not None
+        with contextlib.suppress(StorageError, OSError):  # Another damaged part is left.
+            self._index = self._build_index()
+            if not is_cached:
                 self._cache.hold(self)
 
-    def _make_index(self) -> SparseIndex:
+    def _build_index(self) -> SparseIndex:
         index = SparseIndex()
         indexed_to = 0
         timestamp = -1
@@ -277,47 +281,49 @@ class Segment:
             timestamp = max(timestamp, header.max_timestamp)
         return index
 
-    # ---- proving ----
+    # ---- verifying ----
 
-    def believe(self, trust: Trust) -> None:
-        """What is here was written or proved a moment ago, but for what is `unproved`; after a
-        while all of it is in doubt again. Without this, nothing ever is."""
+    def trust_from_now(self, trust: TrustPeriod) -> None:
+        """Trust all batches but the `unverified` ones for one period from now; after it, all count
+        as unverified again. Without this call no batch ever loses its trust."""
         self._trust = trust
-        self._believed_ms = trust.clock.monotonic_ms()
+        self._trusted_from_ms = trust.clock.monotonic_ms()
 
-    def doubt(self) -> Unproved | None:
-        """What is to be proved before it is believed; None for nothing."""
+    def unverified_now(self) -> Unverified | None:
+        """The part to verify before a reader gets it; None for nothing. Ends a trust period."""
         trust = self._trust
         if trust is not None:
             now = trust.clock.monotonic_ms()
-            if now - self._believed_ms >= trust.ms:
-                self._believed_ms = now
-                self.unproved = Unproved(self.size, trust.epochs_of(self)) if self.size else None
-        return self.unproved
+            if now - self._trusted_from_ms >= trust.period_ms:
+                self._trusted_from_ms = now
+                self.unverified = (
+                    Unverified(self.size, trust.epochs_of(self)) if self.size else None
+                )
+        return self.unverified
 
-    def prove(self, start: int, end: int, *, sees_next: bool = True) -> None:
-        """See that the batches in [start, end) are what was written, unless that has been seen.
+    def verify(self, start: int, end: int, *, checks_next: bool = True) -> None:
+        """Verify the batches in [start, end) that are not verified yet. Raises StorageError.
 
-        `end` is the end of a batch, as far as can be told from headers that are not proved;
-        `sees_next`: see `Unproved.prove`. Raises StorageError."""
-        unproved = self.doubt()
-        if unproved is not None:
-            end = min(end, unproved.end)
-            if start < end and unproved.prove(self, start, end, sees_next=sees_next):
-                self.unproved = None
+        `end`: the end of a batch according to headers that may be unverified; `checks_next`: see
+        `Unverified.verify`."""
+        unverified = self.unverified_now()
+        if unverified is not None:
+            end = min(end, unverified.end)
+            if start < end and unverified.verify(self, start, end, checks_next=checks_next):
+                self.unverified = None
 
-    def prove_from(self, offset: Offset, end: int) -> None:
-        """The same from where a search for `offset` begins: it has believed what it passed."""
-        if self.doubt() is not None:
+    def verify_from(self, offset: Offset, end: int) -> None:
+        """As `verify`, from where a search for `offset` starts: the search read those headers."""
+        if self.unverified_now() is not None:
             start = self.index.floor_offset(max(0, offset - self.name.base_offset))
-            self.prove(start, end)
+            self.verify(start, end)
 
-    def prove_again(self, offset: Offset, end: int) -> None:
-        """The same, but for what follows, whatever was proved a moment ago: what is cut is gone."""
+    def verify_again(self, offset: Offset, end: int) -> None:
+        """As `verify_from`, but ignores trust and the batch at `end`. For a cut, which is final."""
         trust = self._trust
         if trust is not None:
             start = self.index.floor_offset(max(0, offset - self.name.base_offset))
-            Unproved(self.size, trust.epochs_of(self)).prove(self, start, end, sees_next=False)
+            Unverified(self.size, trust.epochs_of(self)).verify(self, start, end, checks_next=False)
 
     def place_before(self, position: int) -> Place:
         """The nearest place at or before `position` that is known without reading the segment."""
@@ -329,9 +335,9 @@ class Segment:
     # ---- searching ----
 
     def headers(self, position: int, end: int) -> Iterator[BatchHeader]:
-        """The headers of the batches that begin in [position, end); their `position` is the file's.
+        """The headers of the batches that begin in [position, end), with positions in the file.
 
-        Raises StorageError where there is no header."""
+        Raises StorageError at bytes that are no header."""
         chunk = b""
         chunk_start = position
         while position < end:
@@ -354,14 +360,14 @@ class Segment:
         return self._walk(start, offset=offset, limit=self.size)
 
     def bytes_before(self, limit: Offset) -> int:
-        """At least so many bytes are of batches that end at or below the limit, but for markers
-        right below it. Where the limit is in the middle, what an index in memory tells: an index
-        interval and a batch too little, or all of it."""
+        """A lower bound for the bytes of the batches that end at or below the limit, without the
+        markers right below it. For a limit inside the segment, the index in memory decides: the
+        bound is at most an index interval and a batch too low, or 0 without an index."""
         if limit > self.end_offset:
             return self.size
         if limit < self.end_offset:
-            known = self._index
-            return 0 if known is None else known.floor_offset(max(0, limit - self.name.base_offset))
+            index = self._index
+            return 0 if index is None else index.floor_offset(max(0, limit - self.name.base_offset))
         end = self.size
         for marker in reversed(self.markers):
             if marker.position + marker.size < end:
@@ -370,27 +376,27 @@ class Segment:
         return end
 
     def marker_at(self, index: Index) -> MarkerSpan | None:
-        """Where the entry at `index` lies, if it is a marker."""
+        """The span of the entry at `index` if it is a marker."""
         at = bisect_left(self.markers, index, key=_index_of)
         is_marker = at < len(self.markers) and self.markers[at].raft_index == index
         return self.markers[at] if is_marker else None
 
     def find_index(self, index: Index, offset: Offset) -> BatchHeader:
-        """The batch that holds `index`, which is in this segment and whose offset is `offset`."""
+        """The batch that holds the entry at `index`, an index of this segment, at `offset`."""
         marker = self.marker_at(index)
         if marker is not None:
             return next(self.headers(marker.position, marker.position + 1))
         header = self.find_offset(offset)
         if header is None:
-            self.prove_from(offset, self.size)
+            self.verify_from(offset, self.size)
             raise self.damaged(self.size, f"an end without the batch of index {index}")
         return header
 
     def find_time(
         self, timestamp: int, from_offset: Offset, *, end: int | None = None
     ) -> BatchHeader | None:
-        """The first data batch that ends above `from_offset` and reaches `timestamp`; None when
-        there is none here, or before the position `end`."""
+        """The first data batch before the position `end` that ends above `from_offset` and reaches
+        `timestamp`; None for none."""
         end = self.size if end is None else end
         for header in self.headers(self.floor_time(timestamp, from_offset), end):
             if (
@@ -415,8 +421,8 @@ class Segment:
         return self.size if beyond is None else beyond.position
 
     def _walk(self, position: int, *, offset: int, limit: int) -> BatchHeader | None:
-        """The first batch from `position` on that ends above `offset`, or above `limit` in the
-        file.
+        """The first batch from `position` on that ends above `offset`, or above the position
+        `limit`.
 
         The hot loop of every read: it looks at four fields per batch."""
         size = self.size
@@ -445,8 +451,8 @@ class Segment:
         return self.markers[low : bisect_left(self.markers, end, key=_position_of)]
 
     def _read(self, count: int, position: int) -> bytes:
-        """Many bytes, or where the disk does not give them out, a header. What it does not give
-        out is damaged, as what it gives out changed."""
+        """`count` bytes, or only a header if the disk cannot read that many. A header that the disk
+        cannot read is damaged, as one that it reads wrongly."""
         for wanted in (count, HEADER_BYTES):
             try:
                 return self.file.pread(wanted, position)
@@ -457,7 +463,7 @@ class Segment:
         raise self.damaged(position, reason)
 
     def damaged(self, position: int, found: str) -> StorageError:
-        """What to raise where a batch is not what it ought to be."""
+        """The error to raise for a damaged batch at `position`."""
         return StorageError(
             self.path(LOG), position, expected="the header of a record batch", found=found
         )

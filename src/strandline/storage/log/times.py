@@ -26,14 +26,14 @@ def offset_for_time(
         if segment.end_offset <= start_offset:
             continue
         header = segment.find_time(timestamp, start_offset)
-        _prove(segment, segment.floor_time(timestamp, start_offset), header)
+        _verify(segment, segment.floor_time(timestamp, start_offset), header)
         while header is not None and header.base_offset < limit_offset:
             found = _first_record(segment, header, timestamp, start_offset)
             if found is not None:
                 return found if found[1] < limit_offset else None
             passed = header.position + header.size
             header = _next_reaching(segment, header, timestamp)
-            _prove(segment, passed, header)
+            _verify(segment, passed, header)
     return None
 
 
@@ -60,7 +60,7 @@ def _highest(segment: Segment, start_offset: Offset) -> int:
     if segment.max_timestamp_offset >= start_offset:
         return segment.max_timestamp
     first = segment.find_offset(start_offset)
-    segment.prove_from(start_offset, segment.size)
+    segment.verify_from(start_offset, segment.size)
     if first is None:
         return -1
     highest = -1
@@ -84,9 +84,9 @@ def _timestamps(segment: Segment, header: BatchHeader, start_offset: Offset) -> 
     return [record.timestamp for record in records if record.offset_delta >= first]
 
 
-def _prove(segment: Segment, start: int, found: BatchHeader | None) -> None:
+def _verify(segment: Segment, start: int, found: BatchHeader | None) -> None:
     """What was passed in a search, and what was found, has to be sound. Raises StorageError."""
-    segment.prove(start, segment.size if found is None else found.position + found.size)
+    segment.verify(start, segment.size if found is None else found.position + found.size)
 
 
 def _next_reaching(segment: Segment, after: BatchHeader, timestamp: int) -> BatchHeader | None:

@@ -42,7 +42,7 @@ def replay_producers(
             break
     for segment in segments[at:]:
         try:
-            segment.prove(0, segment.size)
+            segment.verify(0, segment.size)
         except StorageError as error:
             if not may_forget:
                 raise

@@ -147,7 +147,7 @@ class Mending:
             raise
         self._flushing.mark_dirty(gap.segment)
         self._on_mended(gap.start.raft_index)
-        gap.segment.remake_index()
+        gap.segment.rebuild_index()
 
     def rewrite(self, replacements: Sequence[tuple[Gap, bytes]]) -> Rewrite:
         """Begin to write the segment of these gaps anew: step it, then `replace`. Raises OSError.

@@ -46,7 +46,7 @@ from strandline.storage.log.name_changes import (
     remove_segment_files,
 )
 from strandline.storage.log.reads import segment_at_index
-from strandline.storage.log.scan import is_zero, proved_batches
+from strandline.storage.log.scan import is_zero, verified_batches
 from strandline.storage.log.sealing import (
     create_mark,
     lower_mark,
@@ -103,7 +103,7 @@ class LogRecovery:
         self._noted_index = Index(-1)
         self._cut_corruption = cut_corruption
         self._defer_flush = defer_flush
-        self._believes_summaries = True
+        self._uses_summaries = True
         self._is_new = False
         self._next_name: SegmentName | None = None
         """Of the segment behind the one that is being opened."""
@@ -129,7 +129,7 @@ class LogRecovery:
         self._segments.clear()
         self._unsealed.clear()
         self._producers = ProducerStates()
-        self._believes_summaries = False
+        self._uses_summaries = False
         return self._recover()
 
     def _recover(self) -> RecoveredLog:
@@ -166,7 +166,7 @@ class LogRecovery:
         )
 
     def _summary_of(self, name: SegmentName, *, is_last: bool) -> SegmentSummary | None:
-        if not self._believes_summaries:
+        if not self._uses_summaries:
             return None
         return read_summary(self._disk, self._directory, name, may_be_head=is_last)
 
@@ -300,8 +300,10 @@ class LogRecovery:
         file = segment.file
         found_bytes = file.size()
         written = file.written_end()
-        if self._history.is_told is None:
-            self._history.is_told = is_last_epoch_told([*self._segments, segment], self._history)
+        if self._history.is_epoch_covered is None:
+            self._history.is_epoch_covered = is_last_epoch_covered(
+                [*self._segments, segment], self._history
+            )
         batches = noted_batches(segment, self._history, end=found_bytes, until=written)
         renewal = Renewal(file)
         for header, chunk, at in self._readable(segment, batches):
@@ -447,25 +449,25 @@ def claimed_index(
 def noted_batches(
     segment: Segment, history: History, *, end: int, until: int | None = None
 ) -> Iterator[tuple[BatchHeader, bytes, int]]:
-    """The batches that count behind what is known of the segment, as `proved_batches` gives them;
+    """The batches that count behind what is known of the segment, as `verified_batches` gives them;
     each is noted in the segment and in the history, whose end this is. None lies beyond `end`, or
     begins at `until` or above.
 
     Raises StorageError for a marker of a kind that is not known."""
-    batches = proved_batches(
+    batches = verified_batches(
         segment.file,
         segment.size,
         end=end,
         until=end if until is None else until,
         offset=segment.end_offset,
         epoch=history.last_epoch if segment.size else segment.name.previous_epoch,
-        is_told=bool(history.is_told),
+        is_epoch_covered=bool(history.is_epoch_covered),
     )
     for header, chunk, at in batches:
         index = segment.end_index
         history.note_epoch(header.partition_leader_epoch, index)
         if header.is_marker:
-            history.is_told = header.tells_epoch
+            history.is_epoch_covered = header.tells_epoch
             marker = _read_marker(chunk, at, segment)
             history.note_marker(index, marker.configuration, marker.deleted_before)
         segment.note(header)
@@ -475,7 +477,7 @@ def noted_batches(
 def ends_at_other_epoch(segment: Segment) -> bool:
     """Whether a scan of the segment ended before a batch of which all is there, and is right, but
     for its epoch: that is damage, and nothing that was torn."""
-    whole = proved_batches(
+    whole = verified_batches(
         segment.file,
         segment.size,
         end=segment.file.size(),
@@ -491,7 +493,7 @@ def ends_at_other_epoch(segment: Segment) -> bool:
         return False  # Nobody can tell.
 
 
-def is_last_epoch_told(segments: Sequence[Segment], history: History) -> bool:
+def is_last_epoch_covered(segments: Sequence[Segment], history: History) -> bool:
     """Whether it is certain what the last epoch is: by the checksum of the marker with which it
     began, or by the name of the first segment, where that one is not here any more."""
     start = history.start

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 
 from strandline.base.disk import Disk
 from strandline.records.batch import iterate_headers
-from strandline.storage.compaction.segment_work import SegmentWork, read_proved
+from strandline.storage.compaction.segment_work import SegmentWork, read_verified
 from strandline.storage.compaction.segment_writer import SegmentWriter
 from strandline.storage.log.history import History
 from strandline.storage.log.segment import Segment
@@ -58,7 +58,7 @@ class Rewrite(SegmentWork):
     def _keep(self, writer: SegmentWriter, start: int, end: int) -> Iterator[bool]:
         target = self._target
         for header in self._segment.headers(start, end):
-            batch = read_proved(self._segment, header)
+            batch = read_verified(self._segment, header)
             # No checksum covers these; and what is written is believed for a while.
             if (
                 header.base_offset != target.end_offset

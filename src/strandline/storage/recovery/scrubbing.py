@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from strandline.base.errors import StorageError
 from strandline.model.ids import Index
 from strandline.storage.layout import LOG
-from strandline.storage.log.checksum_verification import Place, Unproved
+from strandline.storage.log.checksum_verification import Place, Unverified
 from strandline.storage.log.history import History
 from strandline.storage.log.reads import segment_at_index
 from strandline.storage.log.row import SegmentRow
-from strandline.storage.log.scan import proved_batches
+from strandline.storage.log.scan import verified_batches
 from strandline.storage.log.segment import Segment
 
 
@@ -83,7 +83,7 @@ class Scrub:
             gap = find_gap(segment, self._row.history, position)
             if gap is not None:
                 self.gaps.append(gap)
-                _distrust(segment, self._row.history)
+                _mark_unverified(segment, self._row.history)
                 position = max(position, gap.end.position)
             else:
                 position = until
@@ -144,10 +144,10 @@ def find_gaps(segment: Segment, history: History, position: int, end: int) -> It
         position = max(gap.end.position, reached + 1)
 
 
-def _distrust(segment: Segment, history: History) -> None:
+def _mark_unverified(segment: Segment, history: History) -> None:
     """Nothing of a damaged segment is served from now on that has not been looked at."""
     epochs = history.epochs_between(segment.name.base_index, segment.end_index)
-    segment.unproved = Unproved(segment.size, epochs)
+    segment.unverified = Unverified(segment.size, epochs)
 
 
 def _place_before(segment: Segment, position: int) -> Place:
@@ -162,7 +162,7 @@ def _walk(segment: Segment, history: History, first: Place, until: int) -> Place
     position, offset, index = first
     if index >= segment.end_index:
         return first
-    batches = proved_batches(
+    batches = verified_batches(
         segment.file,
         position,
         end=segment.size,

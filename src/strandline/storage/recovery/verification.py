@@ -35,7 +35,7 @@ from strandline.storage.log.scan import is_zero, why_refused
 from strandline.storage.log.sealing import read_producers, restore_segment, summarize
 from strandline.storage.recovery.recovery import (
     ends_at_other_epoch,
-    is_last_epoch_told,
+    is_last_epoch_covered,
     noted_batches,
 )
 from strandline.storage.recovery.survey import LogFiles, bare_segment, end_name, read_files
@@ -76,8 +76,8 @@ class Verified:
     batch_count: int = 0
     size_bytes: int = 0
     last_epoch: int = 0
-    is_told: bool | None = None
-    """See `History.is_told`; of the last segment that was read."""
+    is_epoch_covered: bool | None = None
+    """See `History.is_epoch_covered`; of the last segment that was read."""
 
     @property
     def is_damaged(self) -> bool:
@@ -188,9 +188,9 @@ class _SegmentCheck:
         self._summary = files.summaries[name]
         self._segment = bare_segment(disk, files.directory, name)
         self._history = History(name)
-        self._history.is_told = result.is_told
-        if result.is_told is None:
-            self._history.is_told = is_last_epoch_told([], self._history)
+        self._history.is_epoch_covered = result.is_epoch_covered
+        if result.is_epoch_covered is None:
+            self._history.is_epoch_covered = is_last_epoch_covered([], self._history)
         self._index = self._read_index()
         self._next_entry = 0
         self._refusal = ""
@@ -201,7 +201,7 @@ class _SegmentCheck:
         segment = self._segment
         file_bytes = segment.file.size()
         self._scan(file_bytes)
-        self._result.is_told = self._history.is_told
+        self._result.is_epoch_covered = self._history.is_epoch_covered
         self._result.size_bytes += segment.size
         self._check_producers()
         summary = self._summary
@@ -210,7 +210,7 @@ class _SegmentCheck:
                 self._judge_tail(file_bytes)
             return end_name(segment, self._history)
         if segment.size < file_bytes or self._history.epochs != summary.epochs:
-            self._prove(summary)
+            self._verify(summary)
         else:
             self._compare(summary)
             return end_name(segment, self._history)
@@ -286,12 +286,12 @@ class _SegmentCheck:
             end=end,
             offset=segment.end_offset,
             epoch=self._history.last_epoch,
-            is_told=bool(self._history.is_told),
+            is_epoch_covered=bool(self._history.is_epoch_covered),
         )
 
     # ---- damage in what was durable ----
 
-    def _prove(self, summary: SegmentSummary) -> None:
+    def _verify(self, summary: SegmentSummary) -> None:
         """Something in a segment that was durable as a whole is not as its summary has it: say
         which ranges. From each entry of the index on, what follows may be sound again."""
         name = self._segment.name
@@ -301,7 +301,7 @@ class _SegmentCheck:
         has_found = False
         for (start, offset), (end, end_offset) in pairwise(places):
             try:
-                whole.prove(start, end)
+                whole.verify(start, end)
             except StorageError as error:
                 if error.position >= end:
                     continue  # What begins at the end has a turn of its own.
