@@ -1,6 +1,6 @@
 """A leader and a follower with any two histories end up with the same log, whatever gets lost.
 
-Source: Raft thesis 3.5; the promises that `appends` and `leader_state` make each other."""
+Source: Raft thesis 3.5; the promises that `appends` and `leading` make each other."""
 
 import random
 

@@ -5,7 +5,7 @@ Why:    what a replica decides must not depend on clocks, threads or sockets, so
 How:    `step` looks the handler up by the type of the event, or of the message received. Each part
         of the room handles its share and appends effects; `ReplicationReady` goes to the end.
 
-            election.py  votes  leader_state.py  a leader's entries and marks
+            election.py  votes  leading.py  a leader's entries and marks
             appends.py     a follower's log          replies.py     acknowledgements at a leader
             sending.py     what goes to a peer       transfer.py    leadership handed over
             membership.py  joint consensus           hand_over.py    acknowledgements after that
@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.raft.election.arbitration import Arbitration
 from strandline.raft.election.election import Elections
+from strandline.raft.election.hand_over import HandOvers
 from strandline.raft.election.timeout_now import Orders
 from strandline.raft.election.transfer import Transfers
 from strandline.raft.events import (
@@ -50,6 +51,8 @@ from strandline.raft.follower.stale_log_reset import judge
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.group.log_shape import LogShape
 from strandline.raft.group.membership import Membership
+from strandline.raft.leader.configuration_change import ConfigurationChanges
+from strandline.raft.leader.leading import Leading
 from strandline.raft.leader.progress import AppendPlan, Progress
 from strandline.raft.leader.replies import Replies
 from strandline.raft.leader.sending import mark_sent, plan
@@ -113,24 +116,27 @@ class Raft:
             joined=joined,
         )
         self._membership = Membership(state)
+        leading = self._leading = Leading(state, self._membership)
+        self._changes = ConfigurationChanges(state, self._membership, leading)
+        self._hand_overs = HandOvers(state, leading)
         self._appends = Appends(state, self._membership, asks_to_rejoin=asks_to_rejoin)
-        elections = self._elections = Elections(state, self._membership)
+        elections = self._elections = Elections(state, self._membership, leading)
         self._peer_catchup = PeerCatchup(state, self._appends)
         self._orders = Orders(state, elections, self._appends)
-        arbitration = Arbitration(state, self._membership)
+        arbitration = Arbitration(state, self._membership, leading)
         transfers = self._transfers = Transfers(state, elections)
-        replies = Replies(state, transfers)
+        replies = Replies(state, leading, transfers, self._hand_overs)
         self._on_event: dict[type, Callable[..., None]] = {
             ElectionTimedOut: elections.on_timed_out,
             QuorumLost: elections.on_quorum_lost,
             LogFlushed: self._on_log_flushed,
             LogCompacted: self._on_log_compacted,
-            Propose: self._on_propose,
+            Propose: leading.on_propose,
             PrefixDropped: self._membership.on_prefix_dropped,
             PeerReset: replies.on_peer_reset,
             PeerSilent: replies.on_peer_silent,
             PeerUntold: replies.on_peer_untold,
-            ChangeConfiguration: self._membership.on_change,
+            ChangeConfiguration: self._changes.on_change,
             TransferLeadership: transfers.on_transfer,
             AbandonTransfer: transfers.on_abandon,
             PromisesTimedOut: transfers.on_promises_timed_out,
@@ -216,8 +222,7 @@ class Raft:
     @property
     def may_serve(self) -> bool:
         """Whether this replica leads and knows everything that was committed before."""
-        leader_state = self._state.leader_state
-        return leader_state is not None and leader_state.is_established
+        return self._state.is_established
 
     @property
     def accepts_proposals(self) -> bool:
@@ -323,7 +328,7 @@ class Raft:
 
     def refusal(self, event: ChangeConfiguration) -> str | None:
         """Why this change would be refused now, in words; None where it would not."""
-        return self._membership.refusal(event)
+        return self._changes.refusal(event)
 
     # ---- events ----------------------------------------------------------------------------------
 
@@ -344,11 +349,6 @@ class Raft:
             Fence: arbitration.on_fence,
             Seat: arbitration.on_seat,
         }
-
-    def _on_propose(self, event: Propose) -> None:
-        leader_state = self._state.leader_state
-        assert leader_state is not None and event.count > 0, "only a leader's driver proposes"
-        leader_state.on_propose(event)
 
     def _on_vote_response(
         self, sender: BrokerId, message: VoteResponse, leader_alive: bool
@@ -380,10 +380,10 @@ class Raft:
         assert event.index <= log.last_index, "a flush of entries that were not proposed"
         log.flushed_index = event.index
         if state.leader_state is not None:
-            state.leader_state.on_flushed()
+            self._leading.on_flushed(state.leader_state)
             if state.leader_state is not None and state.leader_state.has_recovering:
                 grant_rejoins(state, state.leader_state)
             return
         if state.handing_over is not None:
-            state.handing_over.on_flushed()
+            self._hand_overs.on_flushed(state.handing_over)
         self._appends.on_flushed()

@@ -7,18 +7,13 @@ Owns:   everything here; changed by the parts of this room during `Raft.step` on
 Source: Raft thesis, figure 3.1."""
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index
 from strandline.raft.events import BecameFollower, Effect, PersistState, ReplicationReady, Send
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.group.log_shape import LogShape
+from strandline.raft.leader.leader_state import HandOver, LeaderState
 from strandline.raft.messages import LeaderContact, Message, TimeoutNow
-
-if TYPE_CHECKING:
-    from strandline.raft.election.hand_over import HandOver
-    from strandline.raft.leader.leader_state import LeaderState
-
 
 NO_EPOCH = Epoch(0)
 """Nobody votes in it, so no vote of it is promised."""
@@ -121,6 +116,13 @@ class ReplicaState:
         # Go to the end of the effects: by then markers are in the log.
         self.wake: list[ReplicationReady] = []
 
+    @property
+    def is_established(self) -> bool:
+        """Whether this replica leads and an entry of its epoch is committed: then it knows all
+        earlier commits."""
+        leader_state = self.leader_state
+        return leader_state is not None and self.commit >= leader_state.first_index
+
     def send(self, to: BrokerId, message: Message) -> None:
         """Emit a message."""
         self.effects.append(Send(to, message))
@@ -145,7 +147,7 @@ class ReplicaState:
         if changed:
             self.become(Role.FOLLOWER, leader)
 
-    def lead(self, leader_state: "LeaderState") -> None:
+    def lead(self, leader_state: LeaderState) -> None:
         """Lead the present epoch; the reign says so."""
         self.role = Role.LEADER
         self.leader = self.self_id

@@ -18,13 +18,15 @@ from strandline.raft.core import Raft
 from strandline.raft.election.election import Elections
 from strandline.raft.election.timeout_now import Orders
 from strandline.raft.election.transfer import Transfers
+from strandline.raft.election.vote_delegation import delegated_votes_elect
 from strandline.raft.follower.appends import Appends
 from strandline.raft.follower.peer_catchup import PeerCatchup
 from strandline.raft.follower.rejoin import Rejoin
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.group.membership import Membership
 from strandline.raft.group.quorums import Quorums
-from strandline.raft.leader.leader_state import LeaderState
+from strandline.raft.leader.configuration_change import ConfigurationChanges
+from strandline.raft.leader.leading import Leading
 from strandline.raft.state import ReplicaState, Role
 
 
@@ -232,7 +234,7 @@ def promised_votes_given_for_a_log_that_grows_on(self: Any, leader_state: Any, t
     """The order names the log's end of when the votes were promised."""
     state = self._state
     length = state.log.last_index
-    if not leader_state.gives_enough_votes(target.peer) or not leader_state.promises:
+    if not delegated_votes_elect(state, leader_state, target.peer) or not leader_state.promises:
         _hand_over(self, leader_state, target)
         return
     state.log.last_index = max(leader_state.transfer_from, 0)
@@ -268,7 +270,7 @@ def stale_flush_counts(self: Any, event: Any) -> None:
     if index > state.log.flushed_index:
         state.log.flushed_index = index
         if state.leader_state is not None:
-            state.leader_state.on_flushed()
+            self._leading.on_flushed(state.leader_state)
         else:
             self._appends.on_flushed()
 
@@ -292,23 +294,23 @@ def commit_by_half(self: Any, configuration: Any, progress: Any) -> None:
     self._sets = [(voters, len(voters) - max(1, len(voters) // 2))] if voters else []
 
 
-@_mutant(LeaderState, "advance", seed=8221)
-def older_entries_committed_by_counting(self: Any) -> None:
-    first, self.first_index = self.first_index, 0
+@_mutant(Leading, "advance", seed=8221)
+def older_entries_committed_by_counting(self: Any, leader_state: Any) -> None:
+    first, leader_state.first_index = leader_state.first_index, 0
     try:
-        _advance(self)
+        _advance(self, leader_state)
     finally:
-        self.first_index = first
+        leader_state.first_index = first
 
 
-_advance = LeaderState.advance
+_advance = Leading.advance
 
 
-@_mutant(LeaderState, "advance", seed=0)
-def visible_by_writes_alone(self: Any) -> None:
-    if self._state.leader_state is self:
-        self.relaxed_last = self._state.log.last_index
-    _advance(self)
+@_mutant(Leading, "advance", seed=0)
+def visible_by_writes_alone(self: Any, leader_state: Any) -> None:
+    if self._state.leader_state is leader_state:
+        leader_state.relaxed_last = self._state.log.last_index
+    _advance(self, leader_state)
 
 
 # ---- appends -------------------------------------------------------------------------------------
@@ -361,36 +363,36 @@ def cut_below_the_commit(self: Any, message: Any) -> bool:
     return _take_over(self, message)
 
 
-@_mutant(LeaderState, "on_refused", seed=344)
+@_mutant(Leading, "on_refused", seed=344)
 def next_after_the_hint_unprobed(self: Any, progress: Any, response: Any) -> None:
     _on_refused(self, progress, response)
     progress.probe_is_empty = False
 
 
-_on_refused = LeaderState.on_refused
+_on_refused = Leading.on_refused
 
 
 # ---- members -------------------------------------------------------------------------------------
 
 
-@_mutant(Membership, "on_change", seed=706)
+@_mutant(ConfigurationChanges, "on_change", seed=706)
 def voters_changed_without_a_joint_phase(self: Any, event: Any) -> None:
     if self.refusal(event) is None:
         final = Configuration(event.voters, (), event.observers, event.min_insync)
-        self._state.leader_state.append_marker(final)
+        self._leading.append_marker(self._state.leader_state, final)
 
 
-@_mutant(Membership, "on_change", seed=4_002_485)
+@_mutant(ConfigurationChanges, "on_change", seed=4_002_485)
 def a_smaller_write_quorum_ends_the_joint_phase(self: Any, event: Any) -> None:
     """Committed or not, the new voters are in force alone."""
     if self.refusal(event) is None and self._only_lowers(event):
         final = Configuration(event.voters, (), event.observers, event.min_insync)
-        self._state.leader_state.append_marker(final)
+        self._leading.append_marker(self._state.leader_state, final)
     else:
         _on_change(self, event)
 
 
-_on_change = Membership.on_change
+_on_change = ConfigurationChanges.on_change
 
 
 @_mutant(Membership, "is_committed", seed=12)
@@ -449,20 +451,18 @@ def rejoins_at_the_first_commit_heard(self: Any, matched: int) -> bool:
 # ---- mistakes that were made here ----------------------------------------------------------------
 
 
-def _on_accepted_then(self: Any, progress: Any, response: Any) -> None:
+def _on_accepted_then(self: Any, leader_state: Any, progress: Any, response: Any) -> None:
     """What followed from a match that was too high, when that mistake was made."""
     was_probing = progress.is_probing
-    _on_accepted(self, progress, response)
+    _on_accepted(self, leader_state, progress, response)
     if was_probing and not progress.is_probing:
         progress.next_index = progress.match_written + 1
 
 
-_on_accepted = LeaderState.on_accepted
+_on_accepted = Leading.on_accepted
 
 
-@_mutant(
-    LeaderState, "on_refused", seed=6700, also=((LeaderState, "on_accepted", _on_accepted_then),)
-)
+@_mutant(Leading, "on_refused", seed=6700, also=((Leading, "on_accepted", _on_accepted_then),))
 def hint_taken_for_a_match(self: Any, progress: Any, response: Any) -> None:
     """Relaxed entries that the peer had lost counted, and a batch was cut in two."""
     before, last_sent = progress.match_written, progress.last_sent
@@ -471,7 +471,7 @@ def hint_taken_for_a_match(self: Any, progress: Any, response: Any) -> None:
         progress.match_written = min(before, response.hint)
 
 
-@_mutant(LeaderState, "on_propose", seed=296)
+@_mutant(Leading, "on_propose", seed=296)
 def emptied_log_forgets_its_epoch(self: Any, event: Any) -> None:
     """After retention had taken all, new entries had no epoch."""
     log = self._state.log
@@ -481,7 +481,7 @@ def emptied_log_forgets_its_epoch(self: Any, event: Any) -> None:
         log.epochs.clear()
 
 
-_on_propose = LeaderState.on_propose
+_on_propose = Leading.on_propose
 
 
 @_mutant(Rejoin, "is_due", seed=87)

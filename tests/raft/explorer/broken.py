@@ -18,10 +18,11 @@ from strandline.model.ids import BrokerId, Epoch
 from strandline.raft import messages
 from strandline.raft.election import election
 from strandline.raft.events import ChangeConfiguration
-from strandline.raft.group import membership
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.group.membership import Membership
 from strandline.raft.group.quorums import Quorums
+from strandline.raft.leader import configuration_change
+from strandline.raft.leader.configuration_change import ConfigurationChanges
 from strandline.raft.state import ReplicaState
 
 Patch = Callable[[], AbstractContextManager[object]]
@@ -110,22 +111,22 @@ def _less_than_a_majority() -> AbstractContextManager[object]:
 
 
 def _promises_are_broken() -> AbstractContextManager[object]:
-    return patch.object(membership, "floor_of", lambda floor: 0)
+    return patch.object(configuration_change, "floor_of", lambda floor: 0)
 
 
 def _lowering_ends_a_change() -> AbstractContextManager[object]:
-    as_it_is = Membership.on_change
+    as_it_is = ConfigurationChanges.on_change
 
-    def on_change(self: Membership, event: ChangeConfiguration) -> None:
+    def on_change(self: ConfigurationChanges, event: ChangeConfiguration) -> None:
         leader_state = self._state.leader_state
         present = self._state.configuration
         if leader_state is None or not self._only_lowers(event):
             as_it_is(self, event)
             return
         final = msgspec.structs.replace(present, old_voters=(), min_insync=event.min_insync)
-        leader_state.append_marker(final)
+        self._leading.append_marker(leader_state, final)
 
-    return patch.object(Membership, "on_change", on_change)
+    return patch.object(ConfigurationChanges, "on_change", on_change)
 
 
 def _one_entry_back() -> AbstractContextManager[object]:

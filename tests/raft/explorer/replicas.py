@@ -31,7 +31,17 @@ ANYBODY = BrokerId(-2)
 """Whom a leader that leaves tells to stand is a choice among equals, which names would decide."""
 
 _DERIVED = frozenset(
-    {"effects", "wake", "ready", "generation", "_state", "_membership", "_everybody", "_quorums"}
+    {
+        "effects",
+        "wake",
+        "ready",
+        "generation",
+        "_state",
+        "_membership",
+        "_leading",
+        "everybody",
+        "quorums",
+    }
 )
 
 

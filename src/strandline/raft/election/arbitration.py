@@ -17,7 +17,7 @@ Source: design section 6; decision 0016; Lamport, Malkhi, Zhou, "Vertical Paxos"
 
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.raft.group.membership import Membership
-from strandline.raft.leader.leader_state import LeaderState
+from strandline.raft.leader.leading import Leading
 from strandline.raft.messages import Fence, Fenced, Seat
 from strandline.raft.state import ReplicaState
 
@@ -25,9 +25,10 @@ from strandline.raft.state import ReplicaState
 class Arbitration:
     """See the module."""
 
-    def __init__(self, state: ReplicaState, membership: Membership) -> None:
+    def __init__(self, state: ReplicaState, membership: Membership, leading: Leading) -> None:
         self._state = state
         self._membership = membership
+        self._leading = leading
 
     def on_fence(self, sender: BrokerId, message: Fence, leader_alive: bool) -> None:
         """Live in no epoch before this one any more, whoever leads it."""
@@ -48,6 +49,4 @@ class Arbitration:
         if (log.last_epoch, log.last_index) != (message.last_epoch, message.last_index):
             return
         state.adopt(state.epoch, vote=state.self_id)
-        leader_state = LeaderState(state, self._membership)
-        state.lead(leader_state)
-        leader_state.begin(configuration=message.configuration)
+        self._leading.begin(configuration=message.configuration)

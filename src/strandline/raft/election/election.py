@@ -19,7 +19,7 @@ Source: Raft thesis 3.4, 3.6.1, 4.2.2, 4.2.3, 9.6; figure 3.1."""
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index, grant_of
 from strandline.raft.events import ElectionTimedOut, QuorumLost
 from strandline.raft.group.membership import Membership
-from strandline.raft.leader.leader_state import LeaderState
+from strandline.raft.leader.leading import Leading
 from strandline.raft.messages import Removal, TimeoutNow, VoteRequest, VoteResponse
 from strandline.raft.state import NO_EPOCH, ReplicaState, Role
 
@@ -30,9 +30,10 @@ NO_END = Index(-1)
 class Elections:
     """See the module."""
 
-    def __init__(self, state: ReplicaState, membership: Membership) -> None:
+    def __init__(self, state: ReplicaState, membership: Membership, leading: Leading) -> None:
         self._state = state
         self._membership = membership
+        self._leading = leading
         # Who granted what the present (pre-)candidacy asked for, this replica included.
         self._granted: set[BrokerId] = set()
         # The epoch that the present pre-candidacy is for.
@@ -247,10 +248,7 @@ class Elections:
                 state.send(voter, request)
 
     def _lead_if_elected(self) -> bool:
-        state = self._state
-        if not state.configuration.wins_election(self._granted):
+        if not self._state.configuration.wins_election(self._granted):
             return False
-        leader_state = LeaderState(state, self._membership)
-        state.lead(leader_state)
-        leader_state.begin(self._in_step)
+        self._leading.begin(self._in_step)
         return True

@@ -1,52 +1,48 @@
-"""A leader that has handed over goes on counting who has what it appended.
+"""A leader that has handed over goes on counting acknowledgements of what it appended.
 
-Why:    what came in just before is on its way to the followers when the next leader is told to
-        stand, and they acknowledge it to who sent it. Were nobody to count, its producers would
-        hear of it from the next leader's marks only, more than a round trip later.
-How:    as the reign did, until all of it is committed, the log is cut, or the epoch after the next
-        begins. That an entry was flushed on a write quorum in its own epoch is a fact whatever
-        happens later. Whoever leads the next epoch with this replica's vote has all of this log;
-        so have those who lead after that, as after any commit.
-Owns:   the reign that is over, as `ReplicaState.handing_over`.
+Why:    entries appended just before a transfer are still on their way when the next leader is told
+        to stand, and followers acknowledge them to their sender. If it dropped these answers, its
+        producers would wait for the next leader's marks, more than a round trip longer.
+How:    It counts as it did while leading, until all of it is committed, the log is truncated, or
+        the epoch after the next begins. An entry that a write quorum has flushed in its own epoch
+        is committed whatever happens later: the leader of the next epoch, elected with this
+        replica's vote, has all of this log, and so have later leaders, as after any commit.
+Owns:   `ReplicaState.handing_over`.
 Source: Raft thesis 3.6.3 (the argument for leader completeness); decision 0013."""
 
-from strandline.model.ids import BrokerId, Epoch, Index
-from strandline.raft.leader.leader_state import LeaderState
+from strandline.model.ids import BrokerId
+from strandline.raft.leader.leader_state import HandOver
+from strandline.raft.leader.leading import Leading
 from strandline.raft.messages import AppendResponse
 from strandline.raft.state import ReplicaState
 
 
-class HandOver:
+class HandOvers:
     """See the module."""
 
-    def __init__(self, state: ReplicaState, leader_state: LeaderState) -> None:
+    def __init__(self, state: ReplicaState, leading: Leading) -> None:
         self._state = state
-        self._leader_state = leader_state
-        # Where the log ended.
-        self.last_index: Index = state.log.last_index
+        self._leading = leading
 
-    @property
-    def epoch(self) -> Epoch:
-        """The epoch that this replica led."""
-        return self._leader_state.epoch
+    def on_response(
+        self, handing_over: HandOver, sender: BrokerId, response: AppendResponse
+    ) -> None:
+        """A follower acknowledged an append of the epoch that this replica led.
 
-    def on_response(self, sender: BrokerId, response: AppendResponse) -> None:
-        """A follower acknowledged, while it was in that epoch.
-
-        Nothing is counted where a peer had lost its disk: whom to count then is for a leader."""
-        leader_state = self._leader_state
+        Nothing counts if a peer had lost its disk: only a leader decides what to count then."""
+        leader_state = handing_over.leader_state
         progress = leader_state.progress.get(sender)
         if progress is None or not response.accepted:
             return
         if not response.recovering and not leader_state.has_recovering:
-            leader_state.on_accepted(progress, response)
-            self._end_if_committed()
+            self._leading.on_accepted(leader_state, progress, response)
+            self._end_if_committed(handing_over)
 
-    def on_flushed(self) -> None:
+    def on_flushed(self, handing_over: HandOver) -> None:
         """More is durable here."""
-        self._leader_state.on_flushed()
-        self._end_if_committed()
+        self._leading.on_flushed(handing_over.leader_state)
+        self._end_if_committed(handing_over)
 
-    def _end_if_committed(self) -> None:
-        if self._state.commit >= self.last_index:
+    def _end_if_committed(self, handing_over: HandOver) -> None:
+        if self._state.commit >= handing_over.last_index:
             self._state.handing_over = None

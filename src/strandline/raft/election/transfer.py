@@ -20,10 +20,13 @@ Source: Raft thesis 3.10; Redpanda RFC 20220119 (recoveries that complicated tra
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch
 from strandline.raft.election.election import Elections
-from strandline.raft.election.hand_over import HandOver
-from strandline.raft.election.vote_delegation import ask_promises, count_promise
+from strandline.raft.election.vote_delegation import (
+    ask_promises,
+    count_promise,
+    delegated_votes_elect,
+)
 from strandline.raft.events import AbandonTransfer, PromisesTimedOut, TransferLeadership
-from strandline.raft.leader.leader_state import LeaderState
+from strandline.raft.leader.leader_state import HandOver, LeaderState
 from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import LeaderContact, TimeoutNow, VoteResponse
 from strandline.raft.state import ReplicaState, Role
@@ -46,7 +49,12 @@ class Transfers:
         progress = leader_state.progress.get(event.to)
         if progress is None or progress.is_recovering:
             return
-        leader_state.begin_transfer(event.to)
+        leader_state.transferring_to = event.to
+        leader_state.transfer_from = self._state.log.last_index
+        leader_state.is_holding = False
+        leader_state.awaits_promises = not delegated_votes_elect(
+            self._state, leader_state, event.to
+        )
         if leader_state.awaits_promises:
             ask_promises(self._state, leader_state)
         self.advance(leader_state, progress)
@@ -73,8 +81,8 @@ class Transfers:
             and leader_state.transferring_to is not None
             and leader_state.awaits_promises
         ):
-            leader_state.awaits_promises = not leader_state.gives_enough_votes(
-                leader_state.transferring_to
+            leader_state.awaits_promises = not delegated_votes_elect(
+                self._state, leader_state, leader_state.transferring_to
             )
             if not leader_state.awaits_promises:
                 self._go_on(leader_state)
@@ -113,13 +121,13 @@ class Transfers:
             for peer, progress in leader_state.progress.items()
             if progress is not target and progress.has_been_sent(last_index)
         )
-        if not leader_state.gives_enough_votes(target.peer):
+        if not delegated_votes_elect(state, leader_state, target.peer):
             self._order_votes(leader_state, target.peer, in_step)
         promised = tuple(sorted(leader_state.promises))
         state.hand_over(target.peer)
         self._given_epoch = state.epoch
         if state.commit < last_index:
-            state.handing_over = HandOver(state, leader_state)
+            state.handing_over = HandOver(leader_state, last_index)
         state.send(target.peer, TimeoutNow(leader_state.epoch, last_index, in_step, promised))
         if state.promised == state.epoch:
             state.persist()

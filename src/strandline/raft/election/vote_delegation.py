@@ -54,6 +54,15 @@ def count_promise(
     return leader_state
 
 
+def delegated_votes_elect(
+    state: ReplicaState, leader_state: LeaderState, transfer_target: BrokerId
+) -> bool:
+    """Whether the leader's own vote and those delegated to it elect `transfer_target`."""
+    return state.configuration.wins_election(
+        (state.self_id, transfer_target, *leader_state.promises)
+    )
+
+
 def _promise(state: ReplicaState) -> None:
     epoch = Epoch(state.epoch + 1)
     if state.promised != epoch:

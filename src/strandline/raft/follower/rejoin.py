@@ -24,6 +24,7 @@ import msgspec
 from strandline.model.ids import Epoch, Index
 from strandline.raft.events import RejoinAsked, Rejoined
 from strandline.raft.leader.leader_state import LeaderState
+from strandline.raft.leader.leading import Leading
 from strandline.raft.leader.progress import UNTOLD, Progress
 from strandline.raft.messages import AppendResponse
 from strandline.raft.state import ReplicaState
@@ -72,7 +73,7 @@ class Rejoin:
 
 
 def count_only_whole(
-    leader_state: LeaderState, progress: Progress, response: AppendResponse
+    leading: Leading, leader_state: LeaderState, progress: Progress, response: AppendResponse
 ) -> AppendResponse:
     """The leader's side: the response, without its flushes where the peer does not count."""
     if response.recovering:
@@ -84,7 +85,7 @@ def count_only_whole(
             leader_state.has_recovering = True
             leader_state.forgetful.add(progress.peer)
             leader_state.promises.discard(progress.peer)
-            progress.rejoin_marker = leader_state.append_marker(None)
+            progress.rejoin_marker = leading.append_marker(leader_state)
             progress.rejoin_at = Index(-1)
     elif not progress.is_recovering:
         return response

@@ -3,5 +3,5 @@
 Map:    configuration.py  voters, observers, and the arithmetic of quorums
         log_shape.py      epochs, configurations and marks of a log
         quorums.py        the index that a write quorum has reached
-        membership.py     changes of voters by joint consensus
+        membership.py     which configuration is in force, and which replicas may stand under it
 """

@@ -5,9 +5,11 @@ Owns:   nothing.
 Source: Raft thesis, figure 3.1 ("Rules for Servers: Leaders")."""
 
 from strandline.model.ids import NO_BROKER, BrokerId
+from strandline.raft.election.hand_over import HandOvers
 from strandline.raft.election.transfer import Transfers
 from strandline.raft.events import PeerReset, PeerSilent, PeerUntold
 from strandline.raft.follower.rejoin import count_only_whole, grant_rejoins
+from strandline.raft.leader.leading import Leading
 from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import NO_HINT, AppendResponse
 from strandline.raft.state import ReplicaState
@@ -16,8 +18,12 @@ from strandline.raft.state import ReplicaState
 class Replies:
     """See the module."""
 
-    def __init__(self, state: ReplicaState, transfers: Transfers) -> None:
+    def __init__(
+        self, state: ReplicaState, leading: Leading, transfers: Transfers, hand_overs: HandOvers
+    ) -> None:
         self._state = state
+        self._leading = leading
+        self._hand_overs = hand_overs
         self._transfers = transfers
 
     def on_append_response(
@@ -29,7 +35,7 @@ class Replies:
             if message.epoch > state.epoch:
                 state.follow(message.epoch, NO_BROKER)
             elif state.handing_over is not None and message.epoch == state.handing_over.epoch:
-                state.handing_over.on_response(sender, message)
+                self._hand_overs.on_response(state.handing_over, sender, message)
             return
         leader_state = state.leader_state
         if leader_state is None or message.hint == NO_HINT:
@@ -40,9 +46,9 @@ class Replies:
         # While a probe is under way nothing else is sent, not even marks.
         was_probing = progress.is_probing
         if message.recovering or leader_state.has_recovering:
-            message = count_only_whole(leader_state, progress, message)
+            message = count_only_whole(self._leading, leader_state, progress, message)
         if message.accepted:
-            leader_state.on_accepted(progress, message)
+            self._leading.on_accepted(leader_state, progress, message)
             if state.leader_state is not leader_state:
                 return
             if leader_state.transferring_to == sender:
@@ -50,7 +56,7 @@ class Replies:
                 if state.leader_state is not leader_state:
                     return
         else:
-            leader_state.on_refused(progress, message)
+            self._leading.on_refused(progress, message)
         if leader_state.has_recovering:
             grant_rejoins(state, leader_state)
         if was_probing or progress.is_probing or progress.next_index <= state.log.last_index:
@@ -58,10 +64,9 @@ class Replies:
 
     def on_peer_reset(self, event: PeerReset) -> None:
         """What was in flight to a peer is lost: ask where it is."""
-        leader_state = self._state.leader_state
         progress = self._progress_of(event.peer)
-        if leader_state is not None and progress is not None:
-            leader_state.on_reset(progress)
+        if progress is not None:
+            self._leading.on_reset(progress)
             self._state.wake.append(progress.ready)
 
     def on_peer_silent(self, event: PeerSilent) -> None:
