@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 
 TOPIC, HOME, LEFT, LOST = "orders", "3,4,5", 3, (4, 5)
 TIMEOUT_S = 60
-PAGE, TITLE = "outages.md", "Fewer are left than hold everything"
+PAGE, TITLE = "outages.md", "Too few replicas are left"
 CONTROLLER_LOST = "Most of the controller's voters are lost"
 
 

@@ -32,7 +32,7 @@ from strandline.model.cluster import Address
 pytestmark = pytest.mark.integration
 
 PAGE = "drills.md"
-TITLE = "Lose a region, and see what that comes to"
+TITLE = "Lose a region on purpose"
 STATUS_TITLE = "See how far each replica is"
 FAILBACK_OFF = "auto.leader.rebalance.enable=false"
 FAILBACK = "leader.imbalance.check.interval.seconds=1"

@@ -14,7 +14,7 @@ from tests.integration.conftest import DevCluster, start_cluster, stop_cluster, 
 pytestmark = pytest.mark.integration
 
 PAGE = (Path(__file__).parents[2] / "docs/operating/placement.md").read_text()
-SECTION = PAGE.partition("## Ask why, and what is left\n")[2].partition("\n## ")[0]
+SECTION = PAGE.partition("## Ask why, and what still survives\n")[2].partition("\n## ")[0]
 COMMANDS = re.findall(r"```sh\n(.*?)```", SECTION, re.DOTALL)[0].splitlines()
 SHOWN = re.findall(r"```text\n(.*?)```", SECTION, re.DOTALL)[0].splitlines()
 POLICY = re.findall(r"### A region, or any two brokers\n.*?```yaml\n(.*?)```", PAGE, re.DOTALL)[0]

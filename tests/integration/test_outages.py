@@ -126,9 +126,9 @@ def test_a_region_is_killed_under_load_and_the_page_says_what_to_do(
             ("region", "begun"),
             ("region", "over"),
         ]
-        type_in(five, commands(PAGE, "It will take long, and copies are missed"))
+        type_in(five, commands(PAGE, "It will take long"))
         assert west(five)["ruling"] is None
-        type_in(five, commands(PAGE, "It will take long, and copies are missed", 1))
+        type_in(five, commands(PAGE, "It will take long", 1))
 
         silence(five, brokers)
         assert replicas(admin) == before
@@ -209,7 +209,7 @@ def test_what_was_said_for_a_while_is_over_by_itself_and_all_is_as_before(five: 
     five.kill(second)
     wait_until(lambda: west(five)["held"] is True, what="the outage", timeout_s=90)
     assert west(five)["waiting"] == sum(second in each for each in replicas(admin)) > 0
-    type_in(five, commands(PAGE, "It will take long, and copies are missed"))
+    type_in(five, commands(PAGE, "It will take long"))
     wait_until(
         lambda: not {one for each in replicas(admin) for one in each} & {first, second},
         what="replicas elsewhere",

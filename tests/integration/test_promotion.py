@@ -247,7 +247,7 @@ def test_the_tutorial_s_sequence_with_clients_that_go_on(five: DevCluster) -> No
         assert "go on with other voters" in told and "acks=all is not taken" not in told
         planned = five.run("cluster", "upgrade", "next", "-b", five.bootstrap, check=False).stdout
         assert all(f"of brokers {min(east)}, {max(east)}" in planned for _ in east)
-        told = type_here(five, commands(PAGE, "Fewer are left than hold everything"))
+        told = type_here(five, commands(PAGE, "Too few replicas are left"))
         assert "nothing is lost" in told and "AT RISK" not in told
         for broker in (first, second):
             five.start(broker)
