@@ -207,7 +207,7 @@ def test_what_a_leader_waited_for_counts_no_more_once_the_next_one_has_come(
     asked each second; here not at all, as while one of them does not answer."""
     with moving_world(monkeypatch, (4, 5), configs=configs(1)) as world:
         slow = strike_one_of_two(world, hang)
-        monkeypatch.setattr(arbitration, "UNABLE_INTERVAL_MS", 120_000)
+        monkeypatch.setattr(arbitration, "SURVEY_INTERVAL_MS", 120_000)
         recover(world, slow)
         world.until(lambda: votes(world, 4, 5))
         world.advance(10_000)

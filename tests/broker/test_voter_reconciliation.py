@@ -26,6 +26,7 @@ from strandline.broker.groups.voter_reconciliation import (
     StandIns,
     VoterReconciliation,
 )
+from strandline.controller.arbitration import grant_progress
 from strandline.controller.arbitration.promotion import HANDOVER_RETRY_MS, Bounds, Code
 from strandline.controller.commands import BeginGrant, CreateTopics, NewTopic, TopicResults
 from strandline.model.cluster import Partition
@@ -506,9 +507,9 @@ def test_who_cannot_vote_is_forgotten_where_no_topic_asks_for_it_any_more(
             world.hosts[one].start()
         world.until_started(*lost)
         deciding = world.broker(world.controller_leader())._arbitrating
-        world.until(lambda: deciding._unable == {world.known.group: set(lost)})
+        world.until(lambda: deciding.reports.unable == {world.known.group: set(lost)})
         alter(world, TOPIC_SCOPE, TOPIC, "voters.shrink.enable", "false")
-        world.until(lambda: not deciding._unable)
+        world.until(lambda: not deciding.reports.unable)
 
 
 def test_a_grant_that_has_begun_is_carried_through_where_the_key_is_switched_off(
@@ -536,7 +537,7 @@ def test_a_leader_that_cannot_begin_is_waited_for_longer_each_time_and_the_next_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A group has so many grants for ever, and a full disk lasts for days."""
-    monkeypatch.setattr(arbitration, "SEAT_MS", 200)
+    monkeypatch.setattr(grant_progress, "SEAT_MS", 200)
     tell = Fencing.seat
     with moving_world(monkeypatch, (4, 5), configs=CONFIGS) as world:
         world.until(lambda: len(world.acked) > 0)

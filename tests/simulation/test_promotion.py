@@ -13,8 +13,9 @@ import pytest
 from tests.simulation.kept import kept
 from tests.simulation.test_acting import FAULTS, FIVE, on_five_brokers
 
-from strandline.broker.groups import arbitration, blocked_grants, moving, voter_reconciliation
+from strandline.broker.groups import blocked_grants, moving, voter_reconciliation
 from strandline.broker.groups.moving import Moving
+from strandline.controller.arbitration import grant_progress
 from strandline.controller.arbitration.promotion import Bounds
 from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId, GroupId, Offset
@@ -174,7 +175,7 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
     for module, name in (
         (voter_reconciliation, "SILENT_MS"),
         (voter_reconciliation, "RETURN_MS"),
-        (arbitration, "STUCK_MS"),
+        (grant_progress, "STUCK_MS"),
         (voter_reconciliation, "HANDOVER_RETRY_MS"),
     ):
         patch.setattr(module, name, 500)

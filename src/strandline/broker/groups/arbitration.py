@@ -1,48 +1,52 @@
-"""Where a group cannot go on by itself, the controller's leader decides who does.
+"""Gives groups without a quorum a new leader, while this broker leads the controller.
 
 Why:    half of the replicas is left when a data centre is gone, and holds every acknowledged write;
-        but no majority lives, and Raft alone waits for somebody who is awake.
-How:    every 200 ms on the broker that leads the controller, for the groups of topics whose voters
-        may change (`voters.shrink.enable`), or of which a loss was declared:
+        but no majority lives, and Raft alone waits for a majority.
+How:    `controller.arbitration.grant_progress` decides; this performs its effects. Every 200 ms one
+        round looks at all groups of topics whose voters may change (`voters.shrink.enable`), and at
+        groups of which a loss was declared. It performs the effects of one kind for all groups
+        together, in this order, and feeds each result back before the next kind:
 
-            no majority of some configuration that may be in force is heard, can vote, and hears
-            each other, N - W + 1 of each do, and none of them knows a living leader, but one that
-            commits nothing because of others: for a while
-                --> a grant is begun (a record)
-            a grant that nobody was seated for: its members that are heard are fenced, until enough
-                have answered that hear each other, and their promises to earlier leaders are over;
-                also where the key was switched off meanwhile, for who was fenced does not stand for
-                election
-                --> the best log is seated, with those as voters (a record)
-            a seat: its leader is told, until it reports its voters stable
-                --> for too long, though enough are heard: the next grant
+            ask who leads, begin grants, fence members, wait for votes, seat leaders, notify leaders
 
-        One step follows the other without waiting for the next look, as far as they come.
-        Who has lost its disk is heard, and cannot vote until a leader has it rejoin: of two voters
-        the other one alone can go on; and so where one of two takes nothing that its leader sends,
-        as its disk is full, or hangs. So every second all who are heard are asked which replicas of
-        theirs cannot vote, what they lead in vain, and whom they do not hear; the last they also
-        tell with the answers that the grant and the seat rest on.
-        Who is heard and answers nothing for long (what goes there is dropped, what comes from there
-        is not) counts as not heard: else it would be waited for for ever. Who answers tells of a
-        leader as well, for any that may be seated include one that a leader needs.
-        What was answered is forgotten with this broker's lead, and asked again by the next one.
-Owns:   since when each group is stuck; the present errand; its timer.
-Source: design section 6, 2; decisions 0016 and 0020; `controller.arbiter` for the rules."""
+        So a group goes as far as it can within one round. One round runs at a time.
+        Each second a survey asks all brokers that are heard for their `MemberReports`.
+Owns:   the progress of each stuck group; the present round and survey; the timer.
+Source: design section 6, 2; decisions 0016 and 0020."""
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import Services
 from strandline.broker.operations.single_flight import SingleFlight
 from strandline.broker.operations.ticker import Ticker
-from strandline.controller.arbitration.sides import Need, Reach, cuts_of
+from strandline.controller.arbitration.grant_progress import (
+    AskWhoLeads,
+    AwaitVotes,
+    Effect,
+    Event,
+    Facts,
+    FenceMembers,
+    GrantProgress,
+    LeaderReported,
+    Looked,
+    MembersFenced,
+    NoLeaderReported,
+    NotifyLeader,
+    RecordApplied,
+    State,
+    VotesReleased,
+    continues,
+)
+from strandline.controller.arbitration.member_reports import MemberReports, Stalled
+from strandline.controller.arbitration.sides import Need, Reach
 from strandline.controller.commands import BeginGrant, Command, Refused, SeatLeader
 from strandline.model.cluster import Partition
-from strandline.model.ids import BrokerId, GroupId, first_epoch
+from strandline.model.ids import BrokerId, GroupId
 from strandline.network.calls import CallError
 from strandline.placement.policy.document import Promotion
 from strandline.raft.group.configuration import Configuration
@@ -54,42 +58,44 @@ from strandline.replication.liveness.fencing import (
 )
 
 LOOK_INTERVAL_MS = 200
-UNABLE_INTERVAL_MS = 1_000
-"""How often brokers are asked which of their replicas cannot vote, and whom they do not hear."""
-TOLD_VALID_MS = 5_000
-"""For how long it counts whom a broker did not hear, where it answers no more."""
-MUTE_MS = 10_000
-"""After so long without an answer a broker that is heard counts as one that is not."""
-STUCK_MS = 1_000
-"""So long a group has no quorum that is heard before it is fenced; silence itself takes longer."""
-SEAT_MS = 5_000
-"""Half as long as the first leader that was seated has until the next grant; each one after it has
-twice as long, for a group has `GRANT_MAX` grants for ever."""
-SEAT_DOUBLINGS_MAX = 10
+SURVEY_INTERVAL_MS = 1_000
 SUBMIT_TIMEOUT_MS = 5_000
-STANDING_IN: tuple[Promotion, ...] = ("under-min-isr", "under-replicated")
+PROMOTING: tuple[Promotion, ...] = ("under-min-isr", "under-replicated")
 """The policies by which observers vote where no region is lost."""
+
+E = TypeVar("E", AskWhoLeads, BeginGrant, FenceMembers, AwaitVotes, SeatLeader, NotifyLeader)
 
 _log = logging.getLogger("strandline.controller")
 
 
 @dataclass(slots=True)
-class _Stuck:
-    """Since when a group is as it is, and which grant it had then; `seat_count`: how many grants
-    have begun since it last went on by itself, as far as is known here."""
+class _Case:
+    """One group in a round, with the last record that the round has read of it."""
 
-    grant: int
-    since_ms: int
-    seat_count: int = 0
+    partition: Partition
+    progress: GrantProgress
 
 
-@dataclass(frozen=True, slots=True)
-class _Stalled:
-    """Whom the leader of a group waited for in vain, in a grant: it counts until a leader of a
-    later one has reported, and tells for itself."""
+@dataclass(slots=True)
+class _Round:
+    """Groups in hand, and the effects that are due: {kind: {group: effect}}."""
 
-    grant: int
-    brokers: tuple[BrokerId, ...]
+    cases: dict[GroupId, _Case] = field(default_factory=dict)
+    due: dict[type[Effect], dict[GroupId, Effect]] = field(default_factory=dict)
+
+    def add(self, group: GroupId, effects: Iterable[Effect]) -> None:
+        """These are to be performed for a group."""
+        for effect in effects:
+            self.due.setdefault(type(effect), {})[group] = effect
+
+    def take(self, kind: type[E]) -> list[tuple[_Case, E]]:
+        """The effects of one kind, which are performed now."""
+        effects = self.due.pop(kind, {})
+        return [
+            (self.cases[group], effect)
+            for group, effect in effects.items()
+            if isinstance(effect, kind) and group in self.cases
+        ]
 
 
 class Arbitrating:
@@ -99,19 +105,12 @@ class Arbitrating:
         self._services = services
         self._clock = services.clock
         self._replication = services.replication
-        self._single_flight = SingleFlight()
         self._ratio = services.replication.settings.patience_ratio
+        self.reports = MemberReports(patience_ratio=self._ratio)
+        self._progress: dict[GroupId, GrantProgress] = {}
+        self._round = SingleFlight()
         self._survey = SingleFlight()
         self._surveyed_ms: int | None = None
-        # {group: the brokers whose replicas cannot vote, and hear no leader}
-        self._unable: dict[GroupId, set[BrokerId]] = {}
-        self._stalled: dict[GroupId, _Stalled] = {}
-        # {broker: (when it told, whom it did not hear)}
-        self._told: dict[BrokerId, tuple[int, tuple[BrokerId, ...]]] = {}
-        # {broker that is heard, and answers nothing: since when}
-        self._mute_ms: dict[BrokerId, int] = {}
-        self._reach = Reach(frozenset())
-        self._stuck: dict[GroupId, _Stuck] = {}
         self._ticker = Ticker(
             services.clock,
             self._look,
@@ -127,300 +126,236 @@ class Arbitrating:
     def stop(self) -> None:
         """End it."""
         self._ticker.stop()
-        self._single_flight.stop()
+        self._round.stop()
         self._survey.stop()
 
     def _look(self) -> None:
-        controller = self._services.controller
-        if not controller.is_active:
-            self._stuck.clear()
-            self._unable.clear()
-            self._stalled.clear()
-            self._told.clear()
-            self._mute_ms.clear()
+        if not self._services.controller.is_active:
+            self._progress.clear()
+            self.reports.clear()
             return
         now = self._clock.monotonic_ms()
-        is_due = self._surveyed_ms is None or now - self._surveyed_ms >= UNABLE_INTERVAL_MS
+        is_due = self._surveyed_ms is None or now - self._surveyed_ms >= SURVEY_INTERVAL_MS
         if is_due and not self._survey.is_under_way:
             self._surveyed_ms = now
-            if self._may_begin() or self._stuck:
+            if self._any_may_begin() or self._progress:
                 self._survey.begin(self._ask_all)
             else:
-                # What was told is not asked again, and would count for ever.
-                self._unable.clear()
-                self._stalled.clear()
-                self._mute_ms.clear()
-        if not self._single_flight.is_under_way:
-            work = list(self._groups())
-            if work:
-                self._single_flight.begin(lambda: self._arbitrate(work))
+                self.reports.clear_survey()
+        if not self._round.is_under_way:
+            found = self._look_at_groups()
+            if found.cases:
+                self._round.begin(lambda: self._perform(found))
 
-    # ---- which groups ----------------------------------------------------------------------------
+    # ---- the look --------------------------------------------------------------------------------
 
-    def _groups(self) -> Iterator[Partition]:
-        """Those that something has to be done about now."""
-        cluster = self._services.cluster
-        reach = self._look_around()
-        heard = reach.heard
-        self._forget_stalled()
-        present: dict[GroupId, _Stuck] = {}
-        now = self._clock.monotonic_ms()
+    def _look_at_groups(self) -> _Round:
+        """Step all groups that need attention; those that something has to be done for."""
+        cluster, reports = self._services.cluster, self.reports
+        reach = self._reach()
+        reports.drop_stalled(cluster.groups)
+        before, self._progress = self._progress, {}
+        found = _Round()
         for topic in cluster.topics.values():
-            may_begin = self._services.topic_configs.of(topic, cluster).voters_shrink_enable
+            topic_may_begin = self._services.topic_configs.of(topic, cluster).voters_shrink_enable
             for partition in topic.partitions:
-                if not partition.is_fenced and partition.seating is None:
-                    if not may_begin and not partition.is_declared:
-                        continue
-                    able = self._able(partition, heard)
-                    voters = partition.voters
-                    if not partition.pending and able.issuperset(voters) and reach.is_whole(voters):
-                        continue  # So are nearly all of thousands.
-                    if not reach.stands_still(partition, able):
-                        continue
-                known = self._stuck.get(partition.group)
-                if known is None or known.grant != partition.grant:
-                    seat_count = 0 if known is None else known.seat_count + 1
-                    known = _Stuck(partition.grant, now, seat_count)
-                present[partition.group] = known
-                if partition.is_fenced or partition.seating or self._has_lasted(known, STUCK_MS):
-                    yield partition
-        self._stuck = present
+                group = partition.group
+                progress = before.get(group)
+                may_begin = topic_may_begin or partition.is_declared
+                is_usual = progress is None and not partition.is_fenced and not partition.seating
+                if is_usual and (
+                    not may_begin or continues(partition, reach, reports.able(group, reach.heard))
+                ):
+                    continue
+                facts = self._facts(partition, reach, may_begin=may_begin)
+                progress = progress or GrantProgress(facts)
+                effects = progress.step(Looked(), facts)
+                if progress.state is not State.STABLE:
+                    self._progress[group] = progress
+                if effects:
+                    found.cases[group] = _Case(partition, progress)
+                    found.add(group, effects)
+        return found
 
-    def _forget_stalled(self) -> None:
-        """Of groups that another leader has come to lead since: else these would be arbitrated
-        again, by what was so before."""
-        groups = self._services.cluster.groups
-        for group, one in list(self._stalled.items()):
-            partition = groups.get(group)
-            if partition is not None and (partition.is_fenced or partition.seating is not None):
-                continue
-            if partition is None or partition.grant > one.grant:
-                del self._stalled[group]
-
-    def _able(self, partition: Partition, heard: frozenset[BrokerId]) -> frozenset[BrokerId]:
-        """Those that are heard, but for those that cannot vote, or take nothing."""
-        group = partition.group
-        if group in self._unable:
-            heard = heard.difference(self._unable[group])
-        if group in self._stalled:
-            heard = heard.difference(self._stalled[group].brokers)
-        return heard
-
-    def _may_begin(self) -> bool:
-        """Whether any topic asks for it."""
+    def _any_may_begin(self) -> bool:
+        """Whether any topic allows grants."""
         cluster, configs = self._services.cluster, self._services.topic_configs
         topics = cluster.topics.values()
         return any(configs.of(topic, cluster).voters_shrink_enable for topic in topics)
 
-    def _look_around(self) -> Reach:
-        """Who is heard now, and who of them is cut off from whom; the same object as long as that
-        is as it was."""
-        is_heard = self._replication.is_peer_alive
-        heard = frozenset(
-            one
-            for one in self._services.cluster.brokers
-            if is_heard(one) and not self._is_mute(one)
+    def _reach(self) -> Reach:
+        """Which brokers are heard now, and which of them are cut off from which."""
+        brokers = filter(self._replication.is_peer_alive, self._services.cluster.brokers)
+        return self.reports.reach(brokers, self._clock.monotonic_ms())
+
+    def _facts(self, partition: Partition, reach: Reach, *, may_begin: bool = True) -> Facts:
+        return Facts(
+            partition=partition,
+            reach=reach,
+            reports=self.reports,
+            now_ms=self._clock.monotonic_ms(),
+            may_begin=may_begin,
+            patience_ratio=self._ratio,
         )
-        since_ms = self._clock.monotonic_ms() - TOLD_VALID_MS
-        silent = {one: some for one, (at_ms, some) in self._told.items() if at_ms > since_ms}
-        reach = Reach(heard, cuts_of(silent, heard))
-        if reach != self._reach:
-            self._reach = reach
-        return self._reach
 
-    def _note_silent(self, broker: BrokerId, silent: tuple[BrokerId, ...]) -> None:
-        self._told[broker] = self._clock.monotonic_ms(), silent
-        self._mute_ms.pop(broker, None)
-
-    def _is_mute(self, broker: BrokerId) -> bool:
-        """Whether it has been asked for long, and has answered nothing."""
-        now = self._clock.monotonic_ms()
-        return now - self._mute_ms.get(broker, now) >= MUTE_MS * self._ratio
+    # ---- the survey ------------------------------------------------------------------------------
 
     async def _ask_all(self) -> None:
-        """Which replicas cannot vote, and who hears whom."""
+        """Ask which replicas cannot vote, and which brokers do not hear which."""
+        reports, groups = self.reports, self._services.cluster.groups
 
         async def ask(broker: BrokerId) -> tuple[BrokerId, UnableGroups]:
             try:
-                told = await self._replication.fencing.unable(broker)
+                answer = await self._replication.fencing.unable(broker)
             except CallError as error:
-                _log.debug("broker %d does not say what cannot vote: %s", broker, error)
-                self._mute_ms.setdefault(broker, self._clock.monotonic_ms())
+                _log.debug(
+                    "broker %d does not report which replicas cannot vote: %s", broker, error
+                )
+                reports.note_no_answer(broker, self._clock.monotonic_ms())
                 return broker, UnableGroups(())
-            self._note_silent(broker, told.silent)
-            return broker, told
+            reports.note_answer(broker, answer.silent, self._clock.monotonic_ms())
+            return broker, answer
 
         brokers = self._services.cluster.brokers
         heard = [one for one in sorted(brokers) if self._replication.is_peer_alive(one)]
-        for broker in self._mute_ms.keys() - set(heard):
-            del self._mute_ms[broker]
+        reports.note_not_heard(heard)
         unable: dict[GroupId, set[BrokerId]] = {}
-        stalled: dict[GroupId, _Stalled] = {}
-        groups = self._services.cluster.groups
-        for broker, told in await asyncio.gather(*map(ask, heard)):
-            for group in told.groups:
+        stalled: dict[GroupId, Stalled] = {}
+        for broker, answer in await asyncio.gather(*map(ask, heard)):
+            for group in answer.groups:
                 unable.setdefault(group, set()).add(broker)
-            for group, some in told.stalled:
+            for group, some in answer.stalled:
                 known = self._replication.leaders.get(group)
                 is_leader = known is not None and known.leader == broker  # No earlier one.
                 if is_leader and group in groups:
-                    stalled[group] = _Stalled(groups[group].grant, some)
-        self._unable = unable if self._may_begin() else {}
-        for group, one in self._stalled.items():
-            partition = groups.get(group)
-            if partition is not None and (partition.is_fenced or partition.seating is not None):
-                stalled.setdefault(group, one)  # Nobody leads who could tell.
-        self._stalled = stalled
-
-    def _has_lasted(self, stuck: _Stuck, ms: int) -> bool:
-        return self._clock.monotonic_ms() - stuck.since_ms >= ms * self._ratio
-
-    # ---- what is done ----------------------------------------------------------------------------
-
-    async def _arbitrate(self, partitions: list[Partition]) -> None:
-        try:
-            lost = await self._not_led([one for one in partitions if self._needs_grant(one)])
-            lost = [one for one in lost if self._can_be_helped(one)]  # Whom they hear is told, too.
-            await asyncio.gather(*(self._begin(one) for one in lost))
-            await self._fence([one for one in self._present(partitions) if one.is_fenced])
-            seated = [one for one in self._present(partitions) if one.seating]
-            await asyncio.gather(*map(self._seat, seated))
-        except ApiError as error:
-            _log.info("arbitration waits: %s", error)
-
-    def _present(self, partitions: list[Partition]) -> list[Partition]:
-        """The same as they are now: a record may have come since, and nobody serves meanwhile."""
-        groups = self._services.cluster.groups
-        return [groups[one.group] for one in partitions if one.group in groups]
-
-    def _needs_grant(self, partition: Partition) -> bool:
-        if partition.is_fenced:
-            return False
-        if partition.seating is None:
-            return True
-        stuck = self._stuck[partition.group]
-        patience_ms = SEAT_MS << min(stuck.seat_count, SEAT_DOUBLINGS_MAX)
-        return self._has_lasted(stuck, patience_ms) and self._can_be_helped(partition)
-
-    def _can_be_helped(self, partition: Partition) -> bool:
-        """Whether a grant may bring forth a leader, where elections or the last seat do not."""
-        reach = self._look_around()
-        if partition.seating is None:
-            return reach.stands_still(partition, self._able(partition, reach.heard))
-        # Whom the last leader waited for may be all that is left.
-        return reach.may_seat(
-            partition, reach.heard.difference(self._unable.get(partition.group, ()))
+                    stalled[group] = Stalled(groups[group].grant, some)
+        reports.note_survey(
+            unable=unable if self._any_may_begin() else {}, stalled=stalled, groups=groups
         )
 
-    async def _not_led(self, partitions: list[Partition]) -> list[Partition]:
-        """Those of which nobody who is heard knows a living leader: what is cut off from here may
-        serve, or have been granted voters that it goes on without."""
+    # ---- the round -------------------------------------------------------------------------------
+
+    async def _perform(self, found: _Round) -> None:
+        try:
+            await self._ask_who_leads(found)
+            await asyncio.gather(*(self._begin(*one) for one in found.take(BeginGrant)))
+            self._read_records(found)
+            await self._fence(found)
+            await self._choose(found)
+            self._read_records(found)
+            await asyncio.gather(*(self._notify(one) for one, _ in found.take(NotifyLeader)))
+        except ApiError as error:
+            _log.info("grants wait, the controller did not answer: %s", error)
+
+    def _step(self, found: _Round, results: Iterable[tuple[_Case, Event]]) -> None:
+        """Feed results back."""
+        reach = self._reach()
+        for case, event in results:
+            effects = case.progress.step(event, self._facts(case.partition, reach))
+            found.add(case.partition.group, effects)
+
+    def _read_records(self, found: _Round) -> None:
+        """Continue from what the controller has committed meanwhile; groups may be gone by then."""
+        groups = self._services.cluster.groups
+        found.cases = {group: case for group, case in found.cases.items() if group in groups}
+        for group, case in found.cases.items():
+            case.partition = groups[group]
+        self._step(found, [(case, RecordApplied()) for case in found.cases.values()])
+
+    async def _ask_who_leads(self, found: _Round) -> None:
+        """Ask all members that are heard: a leader that is cut off from here may serve, or have
+        been granted voters that it continues without."""
+        cases = [case for case, _ in found.take(AskWhoLeads)]
         asked: dict[BrokerId, list[GroupId]] = {}
-        for partition in partitions:
-            for broker in partition.hosts:
-                if self._replication.is_peer_alive(broker):
-                    asked.setdefault(broker, []).append(partition.group)
+        for case in cases:
+            for broker in self._members_alive(case.partition):
+                asked.setdefault(broker, []).append(case.partition.group)
 
         async def ask(broker: BrokerId) -> frozenset[GroupId]:
             groups = asked[broker]
             try:
-                told = await self._replication.fencing.led(broker, groups)
+                answer = await self._replication.fencing.led(broker, groups)
             except CallError as error:
-                _log.info("broker %d does not say who leads: %s", broker, error)
-                return frozenset(() if self._is_mute(broker) else groups)
-            self._note_silent(broker, told.silent)
-            return frozenset(told.groups)
+                _log.info("broker %d does not report which leaders it knows: %s", broker, error)
+                is_mute = self.reports.is_mute(broker, self._clock.monotonic_ms())
+                return frozenset(() if is_mute else groups)
+            self.reports.note_answer(broker, answer.silent, self._clock.monotonic_ms())
+            return frozenset(answer.groups)
 
         led = frozenset().union(*await asyncio.gather(*map(ask, sorted(asked))))
-        led -= self._stalled.keys()
-        now = self._clock.monotonic_ms()
-        for group in led & self._stuck.keys():
-            self._stuck[group].since_ms = now
-        return [one for one in partitions if one.group not in led]
+        led -= self.reports.stalled.keys()
+        self._step(
+            found,
+            [
+                (case, LeaderReported() if case.partition.group in led else NoLeaderReported())
+                for case in cases
+            ],
+        )
 
-    async def _begin(self, partition: Partition) -> None:
+    async def _begin(self, case: _Case, command: BeginGrant) -> None:
         _log.warning(
-            "%s: no majority of its voters is heard, hears each other and keeps up; some that do "
-            "hold all that was acknowledged: grant %d begins",
-            partition.name,
-            partition.grant + 1,
-        )
-        await self._submit(BeginGrant(partition.group, partition.grant))
-
-    async def _fence(self, partitions: list[Partition]) -> None:
-        """Fence them at everybody who is heard, and seat somebody where enough have answered."""
-        asked: dict[BrokerId, list[tuple[GroupId, int]]] = {}
-        for partition in partitions:
-            for broker in partition.hosts:
-                if self._replication.is_peer_alive(broker):
-                    asked.setdefault(broker, []).append((partition.group, partition.grant))
-        ends: dict[GroupId, dict[BrokerId, FencedGroup]] = {}
-        for broker, answers in await self._ask(asked):
-            for one in answers:
-                ends.setdefault(one.group, {})[broker] = one
-        ready = [
-            (partition, fenced)
-            for partition in partitions
-            if (fenced := self._side(partition, ends.get(partition.group, {})))
-        ]
-        if not ready:
-            return
-        promised_ms = max(one.promised_ms for _, fenced in ready for one in fenced.values())
-        await asyncio.sleep(promised_ms / 1000)
-        await asyncio.gather(*(self._choose(*one) for one in ready))
-
-    def _side(
-        self, partition: Partition, answers: dict[BrokerId, FencedGroup]
-    ) -> dict[BrokerId, FencedGroup]:
-        """Those of the answers that somebody is seated by: they count, and these members hear each
-        other. None where that is nobody."""
-        cluster = self._services.cluster
-        topic = cluster.topics[partition.topic]
-        fenced = _fenced(partition, answers)
-        cuts = cuts_of({broker: one.silent for broker, one in fenced.items()}, fenced)
-        least = self._services.topic_configs.of(topic, cluster).min_insync_replicas
-        need = Need(
-            min(least, len(partition.replicas)),
-            promotes=self._services.leader_ranks.of(topic, cluster).promotion in STANDING_IN,
-        )
-        able = self._able(partition, frozenset(fenced))
-        side = Reach(able, cuts).side(partition, able, need)
-        stuck = self._stuck.get(partition.group)
-        if not side and stuck is not None and self._has_lasted(stuck, SEAT_MS):
-            # Who took nothing from a leader that is gone has answered, durably.
-            side = Reach(frozenset(fenced), cuts).side(partition, fenced, need)
-        return {broker: one for broker, one in fenced.items() if broker in side}
-
-    async def _ask(
-        self, asked: dict[BrokerId, list[tuple[GroupId, int]]]
-    ) -> list[tuple[BrokerId, tuple[FencedGroup, ...]]]:
-        async def ask(broker: BrokerId) -> tuple[BrokerId, tuple[FencedGroup, ...]]:
-            found: list[FencedGroup] = []
-            groups = asked[broker]
-            try:
-                for at in range(0, len(groups), GROUPS_PER_CALL_MAX):
-                    some = groups[at : at + GROUPS_PER_CALL_MAX]
-                    found += await self._replication.fencing.fence(broker, some)
-            except CallError as error:
-                _log.info("broker %d was not fenced: %s", broker, error)
-            return broker, tuple(found)
-
-        return list(await asyncio.gather(*map(ask, sorted(asked))))
-
-    async def _choose(self, partition: Partition, fenced: dict[BrokerId, FencedGroup]) -> None:
-        answers = sorted(fenced.items())
-        command = SeatLeader(
-            group=partition.group,
-            grant=partition.grant,
-            ends=tuple((broker, one.last_epoch, one.last_index) for broker, one in answers),
-            configured=tuple(one.configured for _, one in answers),
+            "%s: no majority of its voters is reachable; the reachable ones hold every "
+            "acknowledged record: the controller begins grant %d",
+            case.partition.name,
+            command.grant + 1,
         )
         await self._submit(command)
 
-    async def _seat(self, partition: Partition) -> None:
-        """Tell who was chosen that it leads: it may have heard it, and is told again."""
+    async def _fence(self, found: _Round) -> None:
+        """Fence the members that are heard."""
+        cases = [case for case, _ in found.take(FenceMembers) if case.partition.is_fenced]
+        asked: dict[BrokerId, list[tuple[GroupId, int]]] = {}
+        for case in cases:
+            for broker in self._members_alive(case.partition):
+                question = case.partition.group, case.partition.grant
+                asked.setdefault(broker, []).append(question)
+        answers: dict[GroupId, dict[BrokerId, FencedGroup]] = {}
+        for broker, some in await asyncio.gather(
+            *(self._fence_at(broker, asked[broker]) for broker in sorted(asked))
+        ):
+            for one in some:
+                answers.setdefault(one.group, {})[broker] = one
+        results: list[tuple[_Case, Event]] = []
+        for case in cases:
+            fenced = answers.get(case.partition.group, {})
+            results.append((case, MembersFenced(fenced, self._need(case.partition))))
+        self._step(found, results)
+
+    async def _fence_at(
+        self, broker: BrokerId, groups: list[tuple[GroupId, int]]
+    ) -> tuple[BrokerId, list[FencedGroup]]:
+        found: list[FencedGroup] = []
+        try:
+            for at in range(0, len(groups), GROUPS_PER_CALL_MAX):
+                some = groups[at : at + GROUPS_PER_CALL_MAX]
+                found += await self._replication.fencing.fence(broker, some)
+        except CallError as error:
+            _log.info("broker %d was not fenced: %s", broker, error)
+        return broker, found
+
+    def _need(self, partition: Partition) -> Need:
+        """What acks=all takes."""
+        cluster = self._services.cluster
+        topic = cluster.topics[partition.topic]
+        least = self._services.topic_configs.of(topic, cluster).min_insync_replicas
+        promotion = self._services.leader_ranks.of(topic, cluster).promotion
+        return Need(min(least, len(partition.replicas)), promotes=promotion in PROMOTING)
+
+    async def _choose(self, found: _Round) -> None:
+        """Have the controller seat leaders, once the votes of the fenced members are free."""
+        waits = found.take(AwaitVotes)
+        if not waits:
+            return
+        await asyncio.sleep(max(effect.ms for _, effect in waits) / 1000)
+        self._step(found, [(case, VotesReleased(effect.side)) for case, effect in waits])
+        await asyncio.gather(*(self._submit(command) for _, command in found.take(SeatLeader)))
+
+    async def _notify(self, case: _Case) -> None:
+        """Tell the chosen leader that it leads; it may know that already."""
+        partition = case.partition
         seating = partition.seating
-        assert seating is not None
+        if seating is None:
+            return
         cluster = self._services.cluster
         config = self._services.topic_configs.of(cluster.topics[partition.topic], cluster)
         granted = partition.granted
@@ -442,18 +377,11 @@ class Arbitrating:
         except CallError as error:
             _log.info("%s: broker %d was not seated: %s", partition.name, seating.leader, error)
 
+    def _members_alive(self, partition: Partition) -> list[BrokerId]:
+        return [one for one in partition.hosts if self._replication.is_peer_alive(one)]
+
     async def _submit(self, command: Command) -> None:
         controller = self._services.controller
         answer = await controller.submit(command, timeout_ms=SUBMIT_TIMEOUT_MS)
         if isinstance(answer, Refused):
             _log.info("the controller refuses %s: %s", command, answer.message)
-
-
-def _fenced(
-    partition: Partition, answers: dict[BrokerId, FencedGroup]
-) -> dict[BrokerId, FencedGroup]:
-    """Those of the answers that count: of this grant, from a log that proves something."""
-    epoch = first_epoch(partition.grant)
-    return {
-        broker: one for broker, one in answers.items() if one.epoch == epoch and not one.lost_state
-    }
