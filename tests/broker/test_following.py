@@ -243,7 +243,7 @@ def test_leadership_is_not_given_back_where_nobody_writes_any_more(world: Cluste
     world.until(lambda: world.leader_of("flights") not in (0, 2))
     hand_to(world, 3)
     write(world, SOUTH, duration_ms=3 * LOOK_INTERVAL_MS)
-    (wait,) = world.broker(3)._failback.waits()
+    (wait,) = world.broker(3).services.failback.waits()
     assert wait.code == "writers"
     write(world, SOUTH, duration_ms=PERIOD_MS)
     assert world.leader_of("flights") == 3 and order_of(world)[0] == 3

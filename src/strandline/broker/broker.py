@@ -13,6 +13,7 @@ import logging
 import random
 import socket
 from collections.abc import Callable
+from typing import Protocol
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk
@@ -57,6 +58,13 @@ REMINDER_MS = 5_000
 _log = logging.getLogger("strandline.broker")
 
 
+class _Loop(Protocol):
+    """What a broker does again and again while it serves."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
 class Broker:
     """See the module. `directory_id` and `cluster_id` are the data directory's: the latter is empty
     until the broker has joined a cluster, and then handed to `on_joined`. `on_failed` is told why
@@ -82,24 +90,15 @@ class Broker:
         self.config = config
         self._labels = OwnLabels(labels, kept_labels, on_labelled)
         self.replication = replication
-        self.controller = ControllerHost(
-            replication=replication, clock=clock, rng=rng, directory_id=directory_id
-        )
-        self.coordinator = CoordinatorHost(
-            replication=replication, controller=self.controller, clock=clock, rng=rng
-        )
-        self.services = Services(
-            broker_id=config.broker_id,
+        self.services = services = _services(
             config=config,
             clock=clock,
             rng=rng,
             replication=replication,
-            controller=self.controller,
-            coordinator=self.coordinator,
+            directory_id=directory_id,
         )
-        self.services.balancing = self._balancing = Balancing(self.services)
-        self.services.copy_budget = self._copy_budget = CopyBudget(self.services)
-        self.router = Router(self.services, HANDLERS)
+        self.controller, self.coordinator = services.controller, services.coordinator
+        self.router = Router(services, HANDLERS)
         self.server: Server | None = None
         self._clock = clock
         self._cluster_id = cluster_id
@@ -113,8 +112,8 @@ class Broker:
             disk=disk,
             replication=replication,
             controller=self.controller,
-            topic_configs=self.services.topic_configs,
-            leader_ranks=self.services.leader_ranks,
+            topic_configs=services.topic_configs,
+            leader_ranks=services.leader_ranks,
             incarnation=self._incarnation,
             reconcile_soon=self._reconcile_soon,
         )
@@ -124,10 +123,15 @@ class Broker:
             interval_ms=config.storage.retention_check_interval_ms,
             adjust=self._hosting.adjust_led_groups,
         )
-        self.services.failback = self._failback = Failback(self.services)
-        self._following = Following(self.services)
-        self._arbitrating = Arbitrating(self.services)
-        self._draining = Draining(self.services)
+        self._arbitrating = Arbitrating(services)
+        self._loops: tuple[_Loop, ...] = (
+            self._upkeep,
+            services.failback,
+            Following(services),
+            self._arbitrating,
+            services.balancing,
+            Draining(services),
+        )
         self._replayed = asyncio.Event()
         self._reconciled = asyncio.Event()
         self._is_reconcile_due = self._was_registered = False
@@ -164,12 +168,8 @@ class Broker:
         self._reconcile_soon()
         await self._reconciled.wait()
         self._hosting.remove_strays()
-        self._upkeep.start()
-        self._failback.start()
-        self._following.start()
-        self._arbitrating.start()
-        self._balancing.start()
-        self._draining.start()
+        for loop in self._loops:
+            loop.start()
         self._watching = asyncio.get_running_loop().create_task(self._watch())
         self._start_repairs()
 
@@ -192,21 +192,17 @@ class Broker:
     def allow_isolation(self, silence: Callable[[bool], None]) -> None:
         """Let drills cut this broker off; `silence` does it towards the other brokers."""
 
-        def cut(is_cut: bool) -> None:
+        def cut(*, is_cut: bool) -> None:
             silence(is_cut)
             if self.server is not None:
-                self.server.refuse(is_cut)
+                self.server.refuse(is_refusing=is_cut)
 
         self.services.isolation.cut = cut
 
     async def leave(self) -> None:
         """Hand over what is led here, while clients are still answered; `stop` comes after."""
-        self._upkeep.stop()
-        self._failback.stop()
-        self._following.stop()
-        self._arbitrating.stop()
-        self._balancing.stop()
-        self._draining.stop()
+        for loop in self._loops:
+            loop.stop()
         spared = maintained_of(self.controller.cluster)
         await hand_over(self.replication, self._clock, spared=spared)
 
@@ -218,16 +214,12 @@ class Broker:
         if self.server is not None:
             self.server.stop()
             self.server = None
-        self._upkeep.stop()
-        self._failback.stop()
-        self._following.stop()
-        self._arbitrating.stop()
-        self._balancing.stop()
-        self._draining.stop()
+        for loop in self._loops:
+            loop.stop()
         self._hosting.moving.stop()
         self._hosting.rejoining.stop()
         self.services.isolation.stop()
-        self._copy_budget.stop()
+        self.services.copy_budget.stop()
         self.router.stop()
         self.coordinator.stop()
 
@@ -363,6 +355,44 @@ class Broker:
         # It may be unable to commit anything. Not from within the step that made it leader.
         self._clock.call_soon(lambda: self._hosting.adjust(replica))
 
-    def _on_leadership(self, replica: Replica, is_leading: bool) -> None:
+    def _on_leadership(self, replica: Replica, *, is_leading: bool) -> None:
         if is_leading:
             self._clock.call_soon(lambda: self._hosting.adjust(replica))
+
+
+def _services(
+    *,
+    config: BrokerConfig,
+    clock: Clock,
+    rng: random.Random,
+    replication: Replication,
+    directory_id: str,
+) -> Services:
+    """The control plane's hosts, and what handlers may use."""
+    controller = ControllerHost(
+        replication=replication, clock=clock, rng=rng, directory_id=directory_id
+    )
+    coordinator = CoordinatorHost(
+        replication=replication, controller=controller, clock=clock, rng=rng
+    )
+    services = Services(
+        broker_id=config.broker_id,
+        config=config,
+        clock=clock,
+        rng=rng,
+        replication=replication,
+        controller=controller,
+        coordinator=coordinator,
+    )
+    services.balancing = Balancing(
+        clock=clock, controller=controller, topic_configs=services.topic_configs
+    )
+    services.copy_budget = CopyBudget(clock=clock, replication=replication, controller=controller)
+    services.failback = Failback(
+        clock=clock,
+        replication=replication,
+        cluster=services.cluster,
+        leader_ranks=services.leader_ranks,
+        writers=services.writers,
+    )
+    return services

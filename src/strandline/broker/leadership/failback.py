@@ -18,11 +18,15 @@ import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from strandline.broker.context import Services
+from strandline.base.clock import Clock
+from strandline.broker.leadership.leader_ranks import LeaderRanks
+from strandline.broker.leadership.writers import Writers
 from strandline.broker.operations.ticker import Ticker
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.decision import maintained_of
+from strandline.model.cluster import Cluster
 from strandline.model.ids import BrokerId, GroupId
+from strandline.replication.host.replication import Replication
 from strandline.replication.replica.replica import Replica
 
 LOOK_INTERVAL_MS = 5_000
@@ -58,15 +62,25 @@ class _Tried:
 class Failback:
     """See the module."""
 
-    def __init__(self, services: Services) -> None:
-        self._clock = services.clock
-        self._services = services
-        self._replication = services.replication
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        replication: Replication,
+        cluster: Cluster,
+        leader_ranks: LeaderRanks,
+        writers: Writers,
+    ) -> None:
+        self._clock = clock
+        self._replication = replication
+        self._cluster = cluster
+        self._leader_ranks = leader_ranks
+        self._writers = writers
         # {(group, broker that should lead it): since when that has been in sync}
         self._since_ms: dict[tuple[GroupId, BrokerId], int] = {}
         self._tried: dict[GroupId, _Tried] = {}
         self._ticker = Ticker(
-            services.clock,
+            clock,
             self._give_back,
             interval_ms=LOOK_INTERVAL_MS,
             log=_log,
@@ -82,7 +96,7 @@ class Failback:
         self._ticker.stop()
 
     def _give_back(self) -> None:
-        cluster = self._services.cluster
+        cluster = self._cluster
         config = ClusterConfig.from_values(cluster.cluster_configs)
         if not config.auto_leader_rebalance_enable:
             self._since_ms.clear()
@@ -98,15 +112,14 @@ class Failback:
             # Most are led where they should be, and asking for the lease of each of them costs.
             if partition is None or partition.replicas[0] == replica.self_id:
                 continue
-            written = self._services.writers.told.get(replica.group)
+            written = self._writers.told.get(replica.group)
             if written is not None and written.is_near:
                 continue  # If that lasts, this broker is the one that should lead.
-            known = self._services.leader_ranks
-            asked = known.of(cluster.topics[partition.topic], cluster)
+            policy = self._leader_ranks.of(cluster.topics[partition.topic], cluster)
             last = self._tried.get(replica.group)
             if last is not None:
                 tried[replica.group] = last
-            ranks = known.ranks(asked, partition)
+            ranks = self._leader_ranks.ranks(policy, partition)
             transfer_targets = transfer_targets_of(
                 replica, partition.replicas[0], ranks, spared=spared
             )
@@ -115,7 +128,7 @@ class Failback:
                 present[key] = self._since_ms.get(key, now)
             if not transfer_targets or not room:
                 continue
-            delay_ms = default_ms if asked.failback_delay_ms is None else asked.failback_delay_ms
+            delay_ms = default_ms if policy.failback_delay_ms is None else policy.failback_delay_ms
             transfer_target = transfer_targets[0]
             is_due = now - present[replica.group, transfer_target] >= delay_ms
             if is_due and (last is None or now >= last.next_ms):
@@ -129,7 +142,7 @@ class Failback:
 
     def waits(self) -> list["LeaderWait"]:
         """What is led here and should be led by another, with the reason why it is not yet."""
-        cluster = self._services.cluster
+        cluster = self._cluster
         config = ClusterConfig.from_values(cluster.cluster_configs)
         found = []
         for replica in list(self._replication.led.all):
@@ -143,14 +156,14 @@ class Failback:
 
     def _why(self, replica: Replica, preferred: BrokerId, config: ClusterConfig) -> tuple[str, str]:
         """(code, words) for one group whose first replica does not lead it."""
-        cluster, now = self._services.cluster, self._clock.monotonic_ms()
+        cluster, now = self._cluster, self._clock.monotonic_ms()
         topic = cluster.topics[cluster.groups[replica.group].topic]
-        asked = self._services.leader_ranks.of(topic, cluster)
+        policy = self._leader_ranks.of(topic, cluster)
         if not config.auto_leader_rebalance_enable:
             return "off", "auto.leader.rebalance.enable is false"
         if replica.configuration.is_joint:
             return "moving", "its replicas move"
-        written = self._services.writers.told.get(replica.group)
+        written = self._writers.told.get(replica.group)
         if written is not None and written.is_near:
             return "writers", "most of what is written comes from near this broker"
         if preferred in maintained_of(cluster):
@@ -165,7 +178,7 @@ class Failback:
             times = "once" if last.count == 0 else f"{last.count + 1} times"
             text = f"leadership was given to broker {preferred} {times} in vain, and is again in "
             return "failed", f"{text}{left_s} s"
-        delay_ms = asked.failback_delay_ms
+        delay_ms = policy.failback_delay_ms
         if delay_ms is None:
             delay_ms = config.leader_imbalance_check_interval_seconds * 1_000
         in_sync_ms = now - self._since_ms.get((replica.group, preferred), now)

@@ -16,8 +16,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
-from strandline.broker.context import Services
+from strandline.broker.coordinators.controller_host import ControllerHost
+from strandline.broker.coordinators.topic_configs import TopicConfigs
 from strandline.broker.operations.broker_last_seen import BrokerLastSeen
 from strandline.broker.operations.outages import OutageWatch
 from strandline.broker.operations.single_flight import SingleFlight
@@ -76,10 +78,11 @@ class Findings:
 class Balancing:
     """See the module."""
 
-    def __init__(self, services: Services) -> None:
-        self._clock = services.clock
-        self._replication = services.replication
-        self._controller = services.controller
+    def __init__(
+        self, *, clock: Clock, controller: ControllerHost, topic_configs: TopicConfigs
+    ) -> None:
+        self._clock = clock
+        self._controller = controller
         self._health = Health()
         self._fullness = Fullness()
         self._disks = Disks()
@@ -100,7 +103,7 @@ class Balancing:
         self._is_short = False
         """Whether the last round found too little room: new reports call for another one."""
         self._ticker = Ticker(
-            services.clock,
+            clock,
             self._look,
             interval_ms=LOOK_INTERVAL_MS,
             log=_log,
@@ -111,13 +114,13 @@ class Balancing:
             SingleFlight(),
             SingleFlight(),
         )
-        self.silences = BrokerLastSeen(clock=services.clock, controller=services.controller)
+        self.silences = BrokerLastSeen(clock=clock, controller=controller)
         self.outages = OutageWatch(
-            clock=services.clock,
-            controller=services.controller,
-            topic_configs=services.topic_configs,
+            clock=clock,
+            controller=controller,
+            topic_configs=topic_configs,
         )
-        services.controller.on_applied.append(self._on_applied)
+        controller.on_applied.append(self._on_applied)
 
     def start(self) -> None:
         """Begin to look."""

@@ -15,8 +15,9 @@ from functools import partial
 
 import msgspec
 
+from strandline.base.clock import Clock
 from strandline.base.errors import ApiError, ProtocolError
-from strandline.broker.context import Services
+from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.operations.single_flight import SingleFlight
 from strandline.broker.operations.ticker import Ticker
 from strandline.config.broker_life import SENT_RATE, TAKEN_RATE, BrokerLife
@@ -42,6 +43,7 @@ from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.network.calls import CallError
 from strandline.protocol.errors import Error
 from strandline.replication.catchup.throttle import CopyLimits
+from strandline.replication.host.replication import Replication
 
 METHOD = "moves.share"
 LOOK_INTERVAL_MS = 250
@@ -70,10 +72,12 @@ class _Share:
 class CopyBudget:
     """See the module."""
 
-    def __init__(self, services: Services) -> None:
-        self._clock = services.clock
-        self._replication = services.replication
-        self._controller = services.controller
+    def __init__(
+        self, *, clock: Clock, replication: Replication, controller: ControllerHost
+    ) -> None:
+        self._clock = clock
+        self._replication = replication
+        self._controller = controller
         # {name: bytes/s}, of those that are set; {name: who is copied to}, of what each may take.
         self._budgets: dict[str, int] = {}
         self._takers: dict[str, BrokerId] = {}
@@ -82,7 +86,7 @@ class CopyBudget:
         self._claimed_ms = -CLAIM_INTERVAL_MS
         self._asking = SingleFlight()
         self._ticker = Ticker(
-            services.clock,
+            clock,
             self._look,
             interval_ms=LOOK_INTERVAL_MS,
             log=_log,
@@ -92,8 +96,8 @@ class CopyBudget:
         self._granted: tuple[int, Shares] | None = None
         self._decoder = msgspec.msgpack.Decoder(Claim)
         self._answers = msgspec.msgpack.Decoder(Granted)
-        services.replication.calls.register(METHOD, self._on_call)
-        services.controller.on_applied.append(self._on_applied)
+        replication.calls.register(METHOD, self._on_call)
+        controller.on_applied.append(self._on_applied)
 
     def stop(self) -> None:
         """Claim nothing any more."""
