@@ -131,12 +131,12 @@ def test_a_server_that_refuses_closes_what_there_is_and_what_comes_and_then_serv
         known = await world.connect()
         known.send(HELD, 1)
         await world.desk.wait_seen(1)
-        world.server.refuse(True)
+        world.server.refuse(is_refusing=True)
         assert await known.reader.read() == b""
         late = await world.connect()
         assert await late.reader.read() == b""
         assert world.server.connection_count == 0
-        world.server.refuse(False)
+        world.server.refuse(is_refusing=False)
         again = await world.connect()
         again.send(ECHO, 2, b"x")
         assert (await again.receive())[0] == 2

@@ -23,7 +23,7 @@ class Happenings:
         replication.on_leadership.append(self._on_leadership)
         replication.on_failed.append(self._on_failed)
 
-    def _on_leadership(self, _: Replica, is_leading: bool) -> None:
+    def _on_leadership(self, _: Replica, *, is_leading: bool) -> None:
         self.leader_changes["begun" if is_leading else "ended"] += 1
 
     def _on_failed(self, replica: Replica) -> None:

@@ -130,7 +130,7 @@ class CoordinatorHost:
 
     # ---- what happens ----------------------------------------------------------------------------
 
-    def _on_leadership(self, replica: Replica, is_leading: bool) -> None:
+    def _on_leadership(self, replica: Replica, *, is_leading: bool) -> None:
         shard = self._shards.pop(replica.group, None)
         if shard is not None:
             shard.close()

@@ -9,7 +9,7 @@ Owns:   the two timers, and whether the broker is cut off.
 Source: docs/decisions/0019-drills.md."""
 
 import logging
-from collections.abc import Callable
+from typing import Protocol
 
 from strandline.base.clock import Clock, Timer
 from strandline.base.errors import ApiError
@@ -24,6 +24,12 @@ DURATION_MS_MAX = 600_000
 _log = logging.getLogger("strandline.broker")
 
 
+class Cut(Protocol):
+    """Cuts the broker off, or no longer."""
+
+    def __call__(self, *, is_cut: bool) -> None: ...
+
+
 class Isolation:
     """See the module. `cut` is called with whether the broker is to be cut off from now on; without
     it the broker cannot be."""
@@ -32,7 +38,7 @@ class Isolation:
         self._clock = clock
         self._is_enabled = is_enabled
         self._timers: list[Timer] = []
-        self.cut: Callable[[bool], None] | None = None
+        self.cut: Cut | None = None
         self.is_cut = False
 
     def check(self, *, delay_ms: int, duration_ms: int) -> None:
@@ -70,11 +76,11 @@ class Isolation:
     def _begin(self) -> None:
         assert self.cut is not None
         self.is_cut = True
-        self.cut(True)
+        self.cut(is_cut=True)
 
     def _end(self) -> None:
         assert self.cut is not None
         self._timers = []
         self.is_cut = False
-        self.cut(False)
+        self.cut(is_cut=False)
         _log.warning("the drill is over: no longer cut off")

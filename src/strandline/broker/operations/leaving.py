@@ -27,7 +27,7 @@ async def hand_over(
     while. `spared`: the brokers in maintenance."""
     changed = asyncio.Event()
 
-    def on_leadership(_: Replica, is_leading: bool) -> None:
+    def on_leadership(_: Replica, *, is_leading: bool) -> None:
         if not is_leading:
             # Not from within the step that ended it.
             clock.call_soon(changed.set)

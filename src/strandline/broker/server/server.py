@@ -132,7 +132,7 @@ class Server:
         for connection in list(self._connections):
             connection.close()
 
-    def refuse(self, is_refusing: bool) -> None:
+    def refuse(self, *, is_refusing: bool) -> None:
         """Close every connection, and all that come from now on; or take them again."""
         self._is_refusing = is_refusing
         if is_refusing:

@@ -12,6 +12,7 @@ import logging
 import random
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
 import msgspec
 
@@ -63,6 +64,12 @@ _log = logging.getLogger("strandline.replication")
 _configurations = msgspec.json.Decoder(Configuration)
 
 
+class OnLeadership(Protocol):
+    """Called when a replica here begins or ceases to answer for its partition."""
+
+    def __call__(self, replica: Replica, /, *, is_leading: bool) -> None: ...
+
+
 class Replication:
     """See the module. `on_forgotten` is called before a log is removed, `on_outdated` where one is
     to be begun anew."""
@@ -99,7 +106,7 @@ class Replication:
         self.relaying = Relaying(self)
         self.compactor = Compactor(clock, slice_bytes=settings.compaction_slice_bytes)
         self.on_elected: list[Callable[[Replica], None]] = []
-        self.on_leadership: list[Callable[[Replica, bool], None]] = []
+        self.on_leadership: list[OnLeadership] = []
         self.on_leader_known: list[Callable[[GroupId], None]] = []
         self.on_failed: list[Callable[[Replica], None]] = []
         self.on_configuration: list[Callable[[Replica, Index, Configuration], None]] = []
@@ -438,7 +445,7 @@ class Replication:
         """A replica here begins or ceases to answer for its partition."""
         _log.info("%s: %s epoch %d", replica.name, "leads" if is_serving else "led", replica.epoch)
         for callback in self.on_leadership:
-            callback(replica, is_serving)
+            callback(replica, is_leading=is_serving)
 
     def on_full(self, replica: Replica, error: Exception) -> None:
         """A replica here found no space for something; it will try again. All say it as one."""
