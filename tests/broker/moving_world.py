@@ -28,7 +28,7 @@ from strandline.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from strandline.raft.state import Role
+from strandline.raft.transitions import Role
 from strandline.replication.host.removal import ReplicaRemoval
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.world.scheduler import US_PER_MS

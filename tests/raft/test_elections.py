@@ -13,7 +13,7 @@ from strandline.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from strandline.raft.state import Role
+from strandline.raft.transitions import Role
 
 
 def test_a_replica_begins_as_follower_and_knows_no_leader() -> None:

@@ -16,7 +16,7 @@ from strandline.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from strandline.raft.state import Role
+from strandline.raft.transitions import Role
 
 OLD = configuration((1, 2, 3))
 JOINT = configuration((1, 4), old=(1, 2, 3))

@@ -8,7 +8,7 @@ from strandline.raft import events
 from strandline.raft.follower.stale_log_reset import OUTDATED
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import AppendRequest, AppendResponse, LeaderContact, ResetRequest, Run
-from strandline.raft.state import Role
+from strandline.raft.transitions import Role
 
 WITH = configuration((1, 2), observers=(3,))
 WITHOUT = configuration((1, 2))
@@ -28,7 +28,7 @@ def member(
         3, log=log, epoch=1, voters=(1, 2), observers=(3,), joined=joined, lost_state=lost_state
     )
     if is_compacted:
-        one.raft.set_compacted()
+        one.step(events.CompactionEnabled())
     return one
 
 
@@ -134,7 +134,7 @@ def test_a_leader_that_has_yet_to_learn_what_is_committed_says_where_it_stands()
     """A voter of four that has lost its disk: its leader may commit by what it acknowledges."""
     log = shape()
     one = Member(3, log=log, epoch=1, voters=(1, 2, 3, 4), joined=-1, lost_state=True)
-    one.raft.set_compacted()
+    one.step(events.CompactionEnabled())
     voter = configuration((1, 2, 3, 4))
     append(one, 10, (1, WITHOUT), (3, WITH), (4, voter), commit=-1, configured=4)
     assert one.raft.joined == 4
@@ -279,12 +279,12 @@ def test_what_the_driver_says_late_counts_before_anything_is_acknowledged(
     one = Member(3, log=log, epoch=1, voters=(1, 2, 3, 4), joined=-1)
     if is_candidate:
         one.time_out()
-        one.raft.set_compacted()
+        one.step(events.CompactionEnabled())
         assert is_found(append(one, 10, commit=9, epoch=2))
     else:
         effects = append(one, 10, commit=9)
         assert of_type(effects, events.PersistState) and one.raft.joined == 6
-        one.raft.set_compacted()
+        one.step(events.CompactionEnabled())
         assert not is_found(append(one, 11, commit=9))
 
 
@@ -307,7 +307,7 @@ def test_who_was_killed_before_it_was_noted_leads_nobody() -> None:
     configurations = ((6, WITHOUT), (8, WITH), (9, voter))
     log = shape(*([1] * 10), configurations=configurations)
     one = Member(3, log=log, epoch=1, voters=(1, 2, 3, 4), joined=-1)
-    one.raft.set_compacted()
+    one.step(events.CompactionEnabled())
     assert one.raft.has_lost_state
     one.time_out()
     assert one.raft.role == Role.FOLLOWER
@@ -326,7 +326,7 @@ def test_a_log_that_is_not_compacted_is_gone_on_with_and_as_good_as_new() -> Non
     assert not is_found(effects)
     assert one.raft.joined == 6 and of_type(effects, events.PersistState)
     # Where it is compacted later, all of its members are members.
-    one.raft.set_compacted()
+    one.step(events.CompactionEnabled())
     assert not is_found(append(one, 9, (9, configuration((1, 2, 3))), commit=9))
     assert is_found(append(one, 12, (10, WITHOUT), (12, WITH), commit=11))
 
@@ -349,7 +349,7 @@ def test_whoever_leads_has_all_that_was_committed() -> None:
     configurations = ((1, WITHOUT), (3, configuration((1, 2, 3))))
     log = shape(*([1] * 5), configurations=tuple(configurations))
     one = Member(3, log=log, epoch=1, voters=(1, 2, 3), joined=4)
-    one.raft.set_compacted()
+    one.step(events.CompactionEnabled())
     one.lead()
     one.flush()
     one.hear_all(BrokerId(1))

@@ -13,7 +13,7 @@ from strandline.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from strandline.raft.state import Role
+from strandline.raft.transitions import Role
 
 FIVE = (1, 2, 3, 4, 5)
 

@@ -16,7 +16,7 @@ from strandline.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from strandline.raft.state import Role
+from strandline.raft.transitions import Role
 
 
 def test_a_target_that_was_sent_everything_is_told_at_once_and_gets_the_vote() -> None:

@@ -195,8 +195,8 @@ def _make_copy(
         raft=SimpleNamespace(
             knows_configuration=True,
             is_compacted=config.has_been_compacted,
-            set_compacted=lambda: replica.raft.__setattr__("is_compacted", True),
         ),
+        set_compacted=lambda: replica.raft.__setattr__("is_compacted", True),
         name=f"copy {broker}",
         group=GROUP,
         failed=None,

@@ -15,7 +15,7 @@ from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, Epoch, Index
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import VoteRequest, VoteResponse
-from strandline.raft.state import Role
+from strandline.raft.transitions import Role
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import Heartbeat, Kind, encode_control

@@ -25,7 +25,9 @@ from strandline.raft.election.timeout_now import Orders
 from strandline.raft.election.transfer import Transfers
 from strandline.raft.events import (
     AbandonTransfer,
+    AppendSent,
     ChangeConfiguration,
+    CompactionEnabled,
     DeclaredNew,
     Effect,
     ElectionTimedOut,
@@ -69,7 +71,8 @@ from strandline.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from strandline.raft.state import NO_EPOCH, ReplicaState, Role
+from strandline.raft.state import NO_EPOCH, ReplicaState
+from strandline.raft.transitions import Role
 
 NO_INDEX = Index(-1)
 
@@ -132,6 +135,8 @@ class Raft:
             LogFlushed: self._on_log_flushed,
             LogCompacted: self._on_log_compacted,
             Propose: leading.on_propose,
+            AppendSent: self._on_append_sent,
+            CompactionEnabled: self._on_compaction_enabled,
             PrefixDropped: self._membership.on_prefix_dropped,
             PeerReset: replies.on_peer_reset,
             PeerSilent: replies.on_peer_silent,
@@ -167,20 +172,14 @@ class Raft:
     def plan_append(self, peer: BrokerId) -> AppendPlan | ResetRequest | None:
         """What to send to `peer` next; None when there is nothing, or nothing may be sent yet.
 
-        A ResetRequest is sent as it is, and marked as sent up to `start_index - 1`. Whatever is
-        sent is marked by `mark_sent` before this core steps again. Ask at a `ReplicationReady`, or
-        when all effects of the last step are performed: earlier, the log may lack a marker."""
+        The driver sends a ResetRequest as it is. It reports what it has sent with `AppendSent`
+        before this core takes any other event. Ask at a `ReplicationReady`, or when all effects of
+        the last step are performed: earlier, the log may lack a marker."""
         leader_state = self._state.leader_state
         progress = None if leader_state is None else leader_state.progress.get(peer)
         if leader_state is None or progress is None:
             return None
         return plan(self._state, leader_state, progress)
-
-    def mark_sent(self, peer: BrokerId, last_index: Index) -> None:
-        """The plan for `peer` went out, with entries up to `last_index` (`prev_index`: none)."""
-        leader_state = self._state.leader_state
-        if leader_state is not None and peer in leader_state.progress:
-            mark_sent(self._state, leader_state.progress[peer], last_index)
 
     def lendable_end(self, fetch_source: BrokerId) -> Index:
         """Up to where `fetch_source` can be ordered to send what this leader would: it has flushed
@@ -247,16 +246,9 @@ class Raft:
         with the epoch."""
         return self._state.joined
 
-    def set_compacted(self) -> None:
-        """Entries of the log are let go of by their keys, or have been; not so at first."""
-        state = self._state
-        if not state.is_compacted:
-            state.is_compacted = state.has_to_look = True
-            judge(state)
-
     @property
     def is_compacted(self) -> bool:
-        """Whether entries are let go of by their keys, as far as this replica has heard."""
+        """Whether compaction removes entries by key, as far as this replica was told."""
         return self._state.is_compacted
 
     @property
@@ -365,6 +357,17 @@ class Raft:
             # The epoch was noted behind the note that the group is new, still as of one that may
             # have lost its disk: it is to be noted once more, without that.
             state.effects.append(Rejoined(state.log.last_index))
+
+    def _on_append_sent(self, event: AppendSent) -> None:
+        leader_state = self._state.leader_state
+        if leader_state is not None and event.peer in leader_state.progress:
+            mark_sent(self._state, leader_state.progress[event.peer], event.last_index)
+
+    def _on_compaction_enabled(self, event: CompactionEnabled) -> None:
+        state = self._state
+        if not state.is_compacted:
+            state.is_compacted = state.has_to_look = True
+            judge(state)
 
     def _on_log_compacted(self, event: LogCompacted) -> None:
         state = self._state

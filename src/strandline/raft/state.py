@@ -6,26 +6,16 @@ How:    FOLLOWER --timed out--> PRECANDIDATE --would be elected--> CANDIDATE --e
 Owns:   everything here; changed by the parts of this room during `Raft.step` only.
 Source: Raft thesis, figure 3.1."""
 
-from enum import IntEnum
-
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index
 from strandline.raft.events import BecameFollower, Effect, PersistState, ReplicationReady, Send
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.group.log_shape import LogShape
 from strandline.raft.leader.leader_state import HandOver, LeaderState
 from strandline.raft.messages import LeaderContact, Message, TimeoutNow
+from strandline.raft.transitions import NEXT_ROLE, Cause, Role
 
 NO_EPOCH = Epoch(0)
 """Nobody votes in it, so no vote of it is promised."""
-
-
-class Role(IntEnum):
-    """What a replica is at the moment."""
-
-    FOLLOWER = 0
-    PRECANDIDATE = 1
-    CANDIDATE = 2
-    LEADER = 3
 
 
 class ReplicaState:
@@ -136,20 +126,22 @@ class ReplicaState:
         """Make epoch, vote and promise durable before anything later."""
         self.effects.append(PersistState(self.epoch, self.vote, self.promised))
 
-    def follow(self, epoch: Epoch, leader: BrokerId, *, vote: BrokerId = NO_BROKER) -> None:
-        """Be a follower of `leader` (or of nobody known) in `epoch`.
+    def follow(
+        self, epoch: Epoch, leader: BrokerId, cause: Cause, *, vote: BrokerId = NO_BROKER
+    ) -> None:
+        """Be a follower in `epoch`, of `leader` or of none known.
 
-        `vote` counts only where the epoch is new."""
+        `vote` counts only if the epoch is new."""
         assert epoch >= self.epoch
         changed = epoch > self.epoch or self.role != Role.FOLLOWER or leader != self.leader
         if epoch > self.epoch:
             self.adopt(epoch, vote=vote)
         if changed:
-            self.become(Role.FOLLOWER, leader)
+            self.become(cause, leader)
 
-    def lead(self, leader_state: LeaderState) -> None:
-        """Lead the present epoch; the reign says so."""
-        self.role = Role.LEADER
+    def lead(self, cause: Cause, leader_state: LeaderState) -> None:
+        """Lead the present epoch; `Leading` emits what follows."""
+        self._change_role(cause)
         self.leader = self.self_id
         self.leader_state = leader_state
         self.handing_over = self.order = None
@@ -163,17 +155,22 @@ class ReplicaState:
             self._move_on(epoch, transfer_target)
         else:
             self.adopt(epoch, vote=transfer_target)
-        self.become(Role.FOLLOWER, NO_BROKER, transfer_target=transfer_target)
+        self.become(Cause.HANDED_OVER, NO_BROKER, transfer_target=transfer_target)
 
     def become(
-        self, role: Role, leader: BrokerId, *, transfer_target: BrokerId = NO_BROKER
+        self, cause: Cause, leader: BrokerId, *, transfer_target: BrokerId = NO_BROKER
     ) -> None:
-        """Any role but LEADER; says so where something changed."""
-        self.role = role
+        """Take the role that follows from `cause`, which is not LEADER, and tell the driver."""
+        self._change_role(cause)
         self.leader = leader
         self.leader_state = None
         self.wake.clear()
         self.effects.append(BecameFollower(self.epoch, leader, transfer_target))
+
+    def _change_role(self, cause: Cause) -> None:
+        role = NEXT_ROLE.get((self.role, cause))
+        assert role is not None, (self.role, cause)
+        self.role = role
 
     def _move_on(self, epoch: Epoch, vote: BrokerId) -> None:
         self.epoch = epoch

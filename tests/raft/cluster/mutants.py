@@ -27,7 +27,8 @@ from strandline.raft.group.membership import Membership
 from strandline.raft.group.quorums import Quorums
 from strandline.raft.leader.configuration_change import ConfigurationChanges
 from strandline.raft.leader.leading import Leading
-from strandline.raft.state import ReplicaState, Role
+from strandline.raft.state import ReplicaState
+from strandline.raft.transitions import Cause, Role
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ _obey = Orders.obey
 def vote_of_the_order_not_persisted(self: Any, transfer_target: int) -> None:
     self.epoch += 1
     self.vote = transfer_target
-    self.become(Role.FOLLOWER, -1, transfer_target=transfer_target)
+    self.become(Cause.HANDED_OVER, -1, transfer_target=transfer_target)
 
 
 @_mutant(Elections, "_on_given", seed=1_003_303)
@@ -211,7 +212,7 @@ _on_given = Elections._on_given
 def vote_by_order_not_persisted(self: Any, order: Any) -> None:
     self._state.epoch += 1
     self._state.vote = order.transfer_target
-    self._state.become(Role.FOLLOWER, -1)
+    self._state.become(Cause.VOTE_REQUESTED_BY_LEADER, -1)
     vote = messages.VoteResponse(self._state.epoch, True, True, given_for=order.last_index)
     self._state.send(order.transfer_target, vote)
 

@@ -280,7 +280,7 @@ class Node:
                 return
             if isinstance(plan, messages.ResetRequest):
                 self.world.send(self.id, peer, plan, [])
-                self.raft.mark_sent(peer, plan.start_index - 1)
+                self.raft.step(events.AppendSent(peer, plan.start_index - 1))
                 return
             if self.world.lend_chance and self._order(peer, plan):
                 continue
@@ -298,7 +298,7 @@ class Node:
             to = self._behind(peer, plan) if self.world.relay_chance and batches else ()
             self.world.send(self.id, peer, Carried(request, to) if to else request, batches)
             for one in (peer, *to):
-                self.raft.mark_sent(one, last)
+                self.raft.step(events.AppendSent(one, last))
 
     def _behind(self, relay: int, plan: AppendPlan) -> tuple[int, ...]:
         """Who gets through `relay` what it is sent, as often as the schedule asks for."""
@@ -342,7 +342,7 @@ class Node:
             raft.log.configurations_between(plan.first_index, last),
         )
         world.send(self.id, fetch_source, messages.Lend(peer, request, 0, False), [])
-        raft.mark_sent(peer, last)
+        raft.step(events.AppendSent(peer, last))
         return True
 
     # ---- lending ---------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from strandline.raft import events, messages
 from strandline.raft.core import Raft
 from strandline.raft.group.configuration import Configuration, floor_of
 from strandline.raft.group.log_shape import LogShape
-from strandline.raft.state import Role
+from strandline.raft.transitions import Role
 
 Entry = tuple[Epoch, Configuration | None]
 Sent = tuple[BrokerId, messages.Message, tuple[Entry, ...]]
@@ -173,7 +173,7 @@ class Replica:
             log.configurations_between(plan.first_index, plan.last_index),
         )
         entries = tuple(self.entries[plan.first_index : plan.last_index + 1])
-        self.raft.mark_sent(peer, plan.last_index)
+        self.raft.step(events.AppendSent(peer, plan.last_index))
         self.sent.append((peer, request, entries))
 
     # ---- performing ------------------------------------------------------------------------------

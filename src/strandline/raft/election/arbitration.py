@@ -20,6 +20,7 @@ from strandline.raft.group.membership import Membership
 from strandline.raft.leader.leading import Leading
 from strandline.raft.messages import Fence, Fenced, Seat
 from strandline.raft.state import ReplicaState
+from strandline.raft.transitions import Cause
 
 
 class Arbitration:
@@ -34,7 +35,7 @@ class Arbitration:
         """Live in no epoch before this one any more, whoever leads it."""
         state = self._state
         if message.epoch > state.epoch:
-            state.follow(message.epoch, NO_BROKER)
+            state.follow(message.epoch, NO_BROKER, Cause.EPOCH_SUPERSEDED)
         log, configured = state.log, self._membership.index
         end = log.last_epoch, log.last_index
         state.send(sender, Fenced(state.epoch, *end, state.lost_state, configured))
@@ -49,4 +50,4 @@ class Arbitration:
         if (log.last_epoch, log.last_index) != (message.last_epoch, message.last_index):
             return
         state.adopt(state.epoch, vote=state.self_id)
-        self._leading.begin(configuration=message.configuration)
+        self._leading.begin(Cause.SEATED, configuration=message.configuration)

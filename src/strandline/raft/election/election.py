@@ -21,7 +21,8 @@ from strandline.raft.events import ElectionTimedOut, QuorumLost
 from strandline.raft.group.membership import Membership
 from strandline.raft.leader.leading import Leading
 from strandline.raft.messages import Removal, TimeoutNow, VoteRequest, VoteResponse
-from strandline.raft.state import NO_EPOCH, ReplicaState, Role
+from strandline.raft.state import NO_EPOCH, ReplicaState
+from strandline.raft.transitions import Cause, Role
 
 NO_END = Index(-1)
 """No leader's log ends here: nobody ordered to stand, or to vote, for one that does."""
@@ -53,16 +54,16 @@ class Elections:
         if state.role == Role.LEADER:
             return
         if not self._may_campaign():
-            state.follow(state.epoch, NO_BROKER)
+            state.follow(state.epoch, NO_BROKER, Cause.BARRED)
             return
-        if state.role != Role.PRECANDIDATE or state.leader != NO_BROKER:
-            state.become(Role.PRECANDIDATE, NO_BROKER)
+        if state.role != Role.PRECANDIDATE:
+            state.become(Cause.TIMED_OUT, NO_BROKER)
         self._ask_whether(self._next_epoch)
 
     def on_quorum_lost(self, event: QuorumLost) -> None:
         """A leader that reaches no quorum steps down, and keeps its vote."""
         if self._state.role == Role.LEADER:
-            self._state.follow(self._state.epoch, NO_BROKER)
+            self._state.follow(self._state.epoch, NO_BROKER, Cause.QUORUM_LOST)
 
     def stand_again(self) -> None:
         """A leader that handed over asks for the epoch after at once.
@@ -70,9 +71,9 @@ class Elections:
         Voters do not protect it from itself, but they do protect who led meanwhile: unlike an
         order to stand, this may come when another leader has a lease."""
         if self._may_campaign():
-            self._campaign(self._next_epoch, transfer=False)
+            self._campaign(Cause.TRANSFER_ABANDONED, self._next_epoch, transfer=False)
         else:
-            self._state.follow(self._state.epoch, NO_BROKER)
+            self._state.follow(self._state.epoch, NO_BROKER, Cause.BARRED)
 
     def stand_as_ordered(self, sender: BrokerId, order: TimeoutNow) -> None:
         """Without a pre-vote. Where the order names the end of the sender's log, this log has it:
@@ -82,9 +83,10 @@ class Elections:
         # The one epoch in which those who have left their votes to the sender vote for this one.
         epoch = Epoch(order.epoch + 1)
         if order.last_index < 0:
-            self._campaign(epoch, transfer=True)
+            self._campaign(Cause.TRANSFER_RECEIVED, epoch, transfer=True)
             return
         self._campaign(
+            Cause.TRANSFER_RECEIVED,
             epoch,
             transfer=True,
             granted=(sender, *order.promised, *self._givers_for(epoch, order.last_index)),
@@ -114,11 +116,11 @@ class Elections:
                 return
             state.send(sender, VoteResponse(message.epoch, granted=True, pre=True))
             if state.role == Role.PRECANDIDATE and sender < state.self_id:
-                state.become(Role.FOLLOWER, NO_BROKER)
+                state.become(Cause.PREVOTE_YIELDED, NO_BROKER)
             return
         vote = sender if granted else NO_BROKER
         if message.epoch > state.epoch:
-            state.follow(message.epoch, NO_BROKER, vote=vote)
+            state.follow(message.epoch, NO_BROKER, Cause.EPOCH_SUPERSEDED, vote=vote)
         elif granted and state.vote == NO_BROKER:
             state.adopt(state.epoch, vote=vote)
         if granted:
@@ -135,7 +137,7 @@ class Elections:
                     self._ask_whether(Epoch(message.promised + 1))
                 return
             if message.epoch > state.epoch:
-                state.follow(message.epoch, NO_BROKER)
+                state.follow(message.epoch, NO_BROKER, Cause.EPOCH_SUPERSEDED)
             if message.removal is not None:
                 self._on_told_of_removal(message.removal)
             return
@@ -146,7 +148,7 @@ class Elections:
             if is_asking and not leader_alive:
                 self._granted.add(sender)
                 if state.configuration.wins_election(self._granted):
-                    self._campaign(self._asked_epoch, transfer=False)
+                    self._campaign(Cause.PREVOTES_WON, self._asked_epoch, transfer=False)
         elif state.role == Role.CANDIDATE and message.epoch == state.epoch:
             self._granted.add(sender)
             self._lead_if_elected()
@@ -194,7 +196,7 @@ class Elections:
         state = self._state
         self._membership.on_told(removal)
         if state.role in (Role.PRECANDIDATE, Role.CANDIDATE) and not self._may_campaign():
-            state.follow(state.epoch, NO_BROKER)
+            state.follow(state.epoch, NO_BROKER, Cause.REMOVAL_LEARNED)
 
     def _may_campaign(self) -> bool:
         state = self._state
@@ -213,12 +215,13 @@ class Elections:
         self._asked_epoch = epoch
         self._granted = {self._state.self_id}
         if self._state.configuration.wins_election(self._granted):
-            self._campaign(epoch, transfer=False)
+            self._campaign(Cause.PREVOTES_WON, epoch, transfer=False)
         else:
             self._ask(epoch, pre=True, transfer=False)
 
     def _campaign(
         self,
+        cause: Cause,
         epoch: Epoch,
         *,
         transfer: bool,
@@ -229,7 +232,7 @@ class Elections:
         """`granted` have given their votes for that epoch already."""
         state = self._state
         state.adopt(epoch, vote=state.self_id)
-        state.become(Role.CANDIDATE, NO_BROKER)
+        state.become(cause, NO_BROKER)
         self._granted = {state.self_id, *granted}
         self._in_step = in_step
         self._stands_for = stands_for
@@ -250,5 +253,5 @@ class Elections:
     def _lead_if_elected(self) -> bool:
         if not self._state.configuration.wins_election(self._granted):
             return False
-        self._leading.begin(self._in_step)
+        self._leading.begin(Cause.VOTES_WON, self._in_step)
         return True

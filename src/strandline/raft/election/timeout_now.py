@@ -16,7 +16,8 @@ from strandline.model.ids import NO_BROKER, BrokerId, Epoch
 from strandline.raft.election.election import Elections
 from strandline.raft.follower.appends import Appends
 from strandline.raft.messages import LeaderContact, TimeoutNow, VoteResponse
-from strandline.raft.state import ReplicaState, Role
+from strandline.raft.state import ReplicaState
+from strandline.raft.transitions import Cause, Role
 
 
 class Orders:
@@ -33,7 +34,7 @@ class Orders:
         if message.epoch < state.epoch or state.role == Role.LEADER:
             return
         if message.epoch > state.epoch:
-            state.follow(message.epoch, sender)
+            state.follow(message.epoch, sender, Cause.EPOCH_SUPERSEDED)
         state.order = sender, message
         self.obey()
 
@@ -61,6 +62,11 @@ class Orders:
 
     def _vote(self, order: LeaderContact) -> None:
         state = self._state
-        state.follow(Epoch(state.epoch + 1), NO_BROKER, vote=order.transfer_target)
+        state.follow(
+            Epoch(state.epoch + 1),
+            NO_BROKER,
+            Cause.VOTE_REQUESTED_BY_LEADER,
+            vote=order.transfer_target,
+        )
         vote = VoteResponse(state.epoch, granted=True, pre=True, given_for=order.last_index)
         state.send(order.transfer_target, vote)

@@ -29,7 +29,8 @@ from strandline.raft.events import AbandonTransfer, PromisesTimedOut, TransferLe
 from strandline.raft.leader.leader_state import HandOver, LeaderState
 from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import LeaderContact, TimeoutNow, VoteResponse
-from strandline.raft.state import ReplicaState, Role
+from strandline.raft.state import ReplicaState
+from strandline.raft.transitions import Role
 
 
 class Transfers:

@@ -28,7 +28,8 @@ from strandline.raft.messages import (
     LeaderContact,
     ResetRequest,
 )
-from strandline.raft.state import ReplicaState, Role
+from strandline.raft.state import ReplicaState
+from strandline.raft.transitions import Cause, Role
 
 NOTHING_HEARD = Index(-2)
 
@@ -178,8 +179,10 @@ class Appends:
             state.send(sender, AppendResponse(state.epoch, accepted=False, hint=NO_HINT))
             return False
         if epoch > state.epoch or state.leader != sender or state.role != Role.FOLLOWER:
-            assert epoch > state.epoch or state.leader in (NO_BROKER, sender), "two leaders"
-            state.follow(epoch, sender)
+            is_new = epoch > state.epoch
+            assert is_new or state.leader in (NO_BROKER, sender), "two leaders"
+            cause = Cause.EPOCH_SUPERSEDED if is_new else Cause.LEADER_FOUND
+            state.follow(epoch, sender, cause)
         if epoch != self._epoch:
             self._epoch = epoch
             self._matched = state.commit

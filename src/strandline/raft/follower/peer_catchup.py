@@ -20,7 +20,8 @@ from strandline.raft.events import LendEntries
 from strandline.raft.follower.appends import Appends
 from strandline.raft.leader.leader_state import LeaderState
 from strandline.raft.messages import AppendRequest, LeaderContact, Lend, LentAppend
-from strandline.raft.state import ReplicaState, Role
+from strandline.raft.state import ReplicaState
+from strandline.raft.transitions import Role
 
 
 class PeerCatchup:

@@ -26,7 +26,8 @@ from strandline.model.ids import BrokerId, Index, first_epoch, grant_of
 from strandline.raft.events import FoundOutdated
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import AppendRequest
-from strandline.raft.state import ReplicaState, Role
+from strandline.raft.state import ReplicaState
+from strandline.raft.transitions import Role
 
 OUTDATED = Index(-2)
 """In the place of `joined`: the log is of an earlier data directory."""

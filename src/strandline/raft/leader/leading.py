@@ -28,6 +28,7 @@ from strandline.raft.leader.leader_state import LeaderState
 from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import AppendResponse, TimeoutNow
 from strandline.raft.state import ReplicaState
+from strandline.raft.transitions import Cause
 
 
 class Leading:
@@ -38,7 +39,10 @@ class Leading:
         self._membership = membership
 
     def begin(
-        self, in_step: Collection[BrokerId] = (), configuration: Configuration | None = None
+        self,
+        cause: Cause,
+        in_step: Collection[BrokerId] = (),
+        configuration: Configuration | None = None,
     ) -> None:
         """Lead the present epoch: open it with a marker, which may bring a `configuration`.
 
@@ -47,7 +51,7 @@ class Leading:
         own = Progress(state.self_id, Index(state.log.last_index + 1))
         own.match_flushed = state.log.flushed_index
         leader_state = LeaderState(state.epoch, own, Quorums(state.configuration, {}))
-        state.lead(leader_state)
+        state.lead(cause, leader_state)
         state.effects.append(BecameLeader(state.epoch))
         self._configure(leader_state)
         for peer in in_step:
@@ -225,4 +229,4 @@ class Leading:
             transfer_target = leader_state.most_advanced(present.voters)
             if transfer_target != NO_BROKER:
                 state.send(transfer_target, TimeoutNow(state.epoch))
-            state.follow(state.epoch, NO_BROKER)
+            state.follow(state.epoch, NO_BROKER, Cause.REMOVAL_COMMITTED)

@@ -13,6 +13,7 @@ from strandline.raft.leader.leading import Leading
 from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import NO_HINT, AppendResponse
 from strandline.raft.state import ReplicaState
+from strandline.raft.transitions import Cause
 
 
 class Replies:
@@ -33,7 +34,7 @@ class Replies:
         state = self._state
         if message.epoch != state.epoch:
             if message.epoch > state.epoch:
-                state.follow(message.epoch, NO_BROKER)
+                state.follow(message.epoch, NO_BROKER, Cause.EPOCH_SUPERSEDED)
             elif state.handing_over is not None and message.epoch == state.handing_over.epoch:
                 self._hand_overs.on_response(state.handing_over, sender, message)
             return

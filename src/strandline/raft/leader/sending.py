@@ -36,7 +36,6 @@ def plan(
         return None
     prev_index = Index(progress.next_index - 1)
     if prev_index < log.first_index - 1:
-        progress.is_probing = True
         return ResetRequest(
             leader_state.epoch,
             log.first_index,
@@ -62,11 +61,12 @@ def plan(
 
 
 def mark_sent(state: ReplicaState, progress: Progress, last_index: Index) -> None:
-    """See `Raft.mark_sent`."""
+    """See `events.AppendSent`."""
     if progress.next_index >= state.log.first_index:
-        # Not a reset, which carries no marks.
         progress.told_commit = state.commit
         progress.told_visible = state.visible
+    else:
+        progress.is_probing = True  # A reset, which carries no marks.
     if progress.is_probing:
         progress.awaiting = True
         progress.asked_from = progress.last_sent

@@ -22,7 +22,7 @@ from strandline.base.network import Lane, Network
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, Epoch, GroupId, Index
 from strandline.network.calls import Calls
 from strandline.raft.core import Raft
-from strandline.raft.events import PersistState, ResetLog
+from strandline.raft.events import CompactionEnabled, PersistState, ResetLog
 from strandline.raft.follower.stale_log_reset import OUTDATED
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.group.log_shape import LogShape
@@ -310,7 +310,7 @@ class Replication:
             joined=_joined(group, log, state, is_old=is_old),
         )
         if log.config.has_been_compacted:
-            raft.set_compacted()
+            raft.step(CompactionEnabled())
         return raft
 
     def close_group(self, group: GroupId, *, remove: bool = False) -> None:

@@ -20,7 +20,7 @@ from strandline.base.disk import Buffer
 from strandline.base.errors import StorageError
 from strandline.base.network import Lane
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, Epoch, Index, Offset
-from strandline.raft.events import PeerSilent, PeerUntold, Propose
+from strandline.raft.events import AppendSent, PeerSilent, PeerUntold, Propose
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import NO_HINT, AppendResponse, LeaderContact, Lend, ResetRequest
 from strandline.records.batch import BatchHeader, read_header
@@ -228,7 +228,7 @@ class Leading:
                 break
             if isinstance(plan, ResetRequest):
                 host.send_soon(peer, replica.group, plan)
-                replica.raft.mark_sent(peer, Index(plan.start_index - 1))
+                replica.raft.step(AppendSent(peer, Index(plan.start_index - 1)))
                 stream.on_sent(Index(plan.start_index - 1), 0, host.clock.monotonic_ms())
                 host.led.has_sent(replica)
                 break
@@ -241,7 +241,7 @@ class Leading:
                     break
                 contact = LeaderContact(plan.epoch, plan.commit, plan.visible)
                 host.send_soon(peer, replica.group, contact)
-                replica.raft.mark_sent(peer, plan.prev_index)
+                replica.raft.step(AppendSent(peer, plan.prev_index))
             elif not has_entries and not plan.is_probe and stream.has_loan:
                 stream.is_blocked = True  # It would overtake what others send.
                 break
@@ -373,7 +373,7 @@ class Leading:
         self, peer: BrokerId, stream: FollowerStream, last_index: Index, size: int
     ) -> None:
         replica = self._replica
-        replica.raft.mark_sent(peer, last_index)
+        replica.raft.step(AppendSent(peer, last_index))
         stream.on_sent(last_index, size, replica.host.clock.monotonic_ms())
         replica.host.led.has_sent(replica)
 

@@ -172,7 +172,7 @@ class GapRepairServer:
                 break
             was_answered = True
             if answer.is_compacted:
-                replica.raft.set_compacted()  # Others may hear of that before this broker does.
+                replica.set_compacted()  # Others may hear of that before this broker does.
             if answer.last_index < index:
                 is_damaged, hindrance = True, f"index {index} is damaged there, too"
                 break

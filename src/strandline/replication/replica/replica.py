@@ -29,6 +29,7 @@ from strandline.protocol.errors import Error
 from strandline.raft.core import Raft
 from strandline.raft.events import (
     ChangeConfiguration,
+    CompactionEnabled,
     Effect,
     ElectionTimedOut,
     Event,
@@ -400,12 +401,15 @@ class Replica:
             self.leading.on_reset(peer)
             self.step(PeerReset(peer))
 
+    def set_compacted(self) -> None:
+        """Compaction removes entries of this log by key, or has done so."""
+        self.raft.step(CompactionEnabled())  # It has no effects.
+
     def hear_outlived(self, index: Index) -> None:
-        """`AppendHead.outlived` of the leader that is followed. It may have heard before this
-        broker that the topic is compacted."""
+        """`AppendHead.outlived` of the leader, which may know first that the topic is compacted."""
         self.told_outlived = index
         if index >= 0 or index == NOTHING_OUTLIVED:
-            self.raft.set_compacted()
+            self.set_compacted()
 
     def place(self, partition: Partition) -> None:
         """The controller says who holds the log."""
@@ -416,7 +420,7 @@ class Replica:
         """The topic's configuration has changed."""
         self.log.config = config
         if config.has_been_compacted:
-            self.raft.set_compacted()
+            self.set_compacted()
 
     def allow_rejoin(self, rejoined: int) -> None:
         """It is noted, as this, that it takes part again."""
