@@ -81,7 +81,13 @@ def test_the_versions_are_those_of_kafka() -> None:
 def test_only_produce_is_advertised_below_what_is_spoken() -> None:
     for api in APIS.values():
         assert api.advertised_min == (0 if api.name == "Produce" else api.min_version)
-    assert not APIS[0].supports(2) and APIS[0].supports(3) and not APIS[0].supports(14)
+    assert [version for version in range(20) if APIS[0].supports(version)] == [*range(3, 14)]
+
+
+def test_an_api_is_flexible_from_its_first_flexible_version_on() -> None:
+    assert [version for version in range(20) if APIS[0].is_flexible(version)] == [*range(9, 20)]
+    never = next(api for api in APIS.values() if api.flexible_from is None)
+    assert not any(map(never.is_flexible, range(20)))
 
 
 @pytest.mark.parametrize("key", sorted(APIS))

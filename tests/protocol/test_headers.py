@@ -16,11 +16,13 @@ from strandline.protocol.headers import (
     RequestHeader,
     decode_request_header,
     decode_response_header,
+    encode_request,
     encode_request_header,
     encode_response_header,
     frame_response,
 )
 from strandline.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from strandline.protocol.messages.metadata import MetadataRequest
 
 API_VERSIONS = 18
 METADATA = 3
@@ -69,6 +71,26 @@ def test_tags_of_a_flexible_header_are_stepped_over() -> None:
     assert data[position:] == b"rest"
 
 
+@pytest.mark.parametrize("client_id", (None, "", "client"))
+def test_a_request_header_may_be_all_that_there_is(client_id: str | None) -> None:
+    for version, flexible in ((8, False), (9, True)):
+        header = RequestHeader(METADATA, version, 7, client_id)
+        data = encode_request_header(header, flexible=flexible)
+        assert decode_request_header(data) == (header, len(data))
+        for length in range(len(data)):
+            with pytest.raises(ProtocolError):
+                decode_request_header(data[:length])
+
+
+def test_a_whole_request_is_its_header_and_its_message() -> None:
+    for version in (8, 9):
+        message = MetadataRequest()
+        data = encode_request(message, version, correlation_id=7, client_id="c")
+        header, position = decode_request_header(data)
+        assert header == RequestHeader(METADATA, version, 7, "c")
+        assert data[position:] == encode(message, version)
+
+
 def test_the_header_of_an_unknown_version_ends_with_the_client_id() -> None:
     for key, version in ((API_VERSIONS, 99), (999, 0), (METADATA, -1)):
         header = RequestHeader(key, version, 7, "c")
@@ -99,6 +121,8 @@ def test_response_headers_carry_tags_in_flexible_versions_only() -> None:
     assert encode_response_header(METADATA, 9, 5) == b"\0\0\0\5\0"
     assert decode_response_header(b"\0\0\0\5rest", METADATA, 8) == (5, 4)
     assert decode_response_header(b"\0\0\0\5\1\7\1xrest", METADATA, 9) == (5, 8)
+    assert encode_response_header(999, 9, -5) == b"\xff\xff\xff\xfb"
+    assert decode_response_header(b"..\xff\xff\xff\xfb", 999, 9, position=2) == (-5, 6)
     for short in (b"", b"\0\0\0\5"):
         with pytest.raises(ProtocolError):
             decode_response_header(short, METADATA, 9)
@@ -127,3 +151,11 @@ def test_a_frame_counts_its_parts_and_keeps_them() -> None:
         file,
     ]
     assert frame_response(METADATA, 0, correlation_id=1, parts=[]) == [b"\0\0\0\4\0\0\0\1"]
+
+
+@pytest.mark.parametrize("kind", (bytes, bytearray))
+def test_a_frame_of_one_part_is_one_piece(kind: type[bytes] | type[bytearray]) -> None:
+    for version, tags in ((8, b""), (9, b"\0")):
+        frame = frame_response(METADATA, version, correlation_id=1, parts=[kind(b"body")])
+        size = (8 + len(tags)).to_bytes(4, "big")
+        assert frame == [size + b"\0\0\0\1" + tags + b"body"]

@@ -18,6 +18,7 @@ from tests.protocol.oracle import (
 )
 
 from strandline.base.errors import ProtocolError
+from strandline.protocol import primitives
 from strandline.protocol.codec import decode, encode
 from strandline.protocol.consumer import (
     ConsumerProtocolAssignment,
@@ -42,8 +43,10 @@ from strandline.protocol.primitives import (
     encode_uvarint,
     read_uvarint,
     read_uvarlong,
+    skip_tags,
+    to_uuid,
 )
-from strandline.protocol.table import Message
+from strandline.protocol.table import NO_ID, Message
 
 QUICK = settings(
     max_examples=8,
@@ -193,6 +196,33 @@ def test_varints_are_bounded() -> None:
         read_uvarlong(encode_uvarint(2**64), 0)
     with pytest.raises(ProtocolError):
         read_uvarlong(b"\x80" * 10 + b"\0", 0)
+
+
+def test_varints_are_cut_at_no_byte() -> None:
+    for value in (128, 2**14, 2**21, 2**28, 2**32 - 1):
+        data = encode_uvarint(value)
+        for length in range(len(data)):
+            for read in (read_uvarint, read_uvarlong):
+                with pytest.raises(IndexError):
+                    read(data[:length], 0)
+
+
+def test_a_tag_ends_with_what_is_left_at_the_latest() -> None:
+    tag = b"\1\x09\3abc"
+    assert skip_tags(b"xx" + tag, 2, 8) == 8
+    assert skip_tags(b"xx" + tag + b"more", 2, 8) == 8
+    with pytest.raises(ProtocolError):
+        skip_tags(b"xx" + tag + b"more", 2, 7)
+
+
+def test_topic_ids_are_remembered_up_to_a_bound() -> None:
+    raw = (1 << 100).to_bytes(16, "big")
+    assert to_uuid(raw).bytes == raw and to_uuid(raw) is to_uuid(raw)
+    for number in range(primitives._CACHED_UUIDS_MAX + 1):
+        to_uuid(number.to_bytes(16, "big"))
+        assert len(primitives._uuids) <= primitives._CACHED_UUIDS_MAX
+    assert to_uuid(bytes(16)) is NO_ID
+    assert to_uuid(raw).bytes == raw
 
 
 def test_an_assignment_may_come_in_a_newer_version_or_not_at_all() -> None:

@@ -61,6 +61,7 @@ def test_keys_are_written_as_kafka_writes_them() -> None:
 def test_other_kinds_of_keys_are_skipped() -> None:
     for kind in (3, 4, 5, 6, 7, 8, 16, -1):
         assert decode_key(kind.to_bytes(2, "big", signed=True) + b"whatever") is None
+        assert decode_key(kind.to_bytes(2, "big", signed=True)) is None
 
 
 def test_offsets_are_written_as_kafka_writes_them() -> None:
@@ -100,3 +101,36 @@ def test_subscriptions_and_assignments_are_written_as_kafka_writes_them() -> Non
     assignment = ConsumerProtocolAssignment(owned, b"\x09")
     assert encode_assignment(assignment) == bytes.fromhex(ASSIGNMENT)
     assert decode_assignment(bytes.fromhex(ASSIGNMENT)) == assignment
+
+
+def test_subscriptions_and_assignments_have_all_versions_up_to_ours() -> None:
+    owned = [TopicPartition("t", [0, 1])]
+    full = ConsumerProtocolSubscription(["t"], b"\x09", owned, 4, "r")
+    fields = [
+        ConsumerProtocolSubscription(["t"], b"\x09"),
+        ConsumerProtocolSubscription(["t"], b"\x09", owned),
+        ConsumerProtocolSubscription(["t"], b"\x09", owned, 4),
+        full,
+    ]
+    for version, carried in enumerate(fields):
+        data = encode_subscription(full, version)
+        assert data[:2] == version.to_bytes(2, "big")
+        assert decode_subscription(data) == carried
+        assignment = ConsumerProtocolAssignment(owned, None)
+        assert decode_assignment(encode_assignment(assignment, version)) == assignment
+
+
+@pytest.mark.parametrize("version", ("ffff", "8000"))
+def test_a_negative_version_is_refused_whatever_follows(version: str) -> None:
+    for data in (SUBSCRIPTION, ASSIGNMENT):
+        with pytest.raises(ProtocolError, match="of version -"):
+            decode_assignment(bytes.fromhex(version + data[4:]))
+        with pytest.raises(ProtocolError, match="of version -"):
+            decode_subscription(bytes.fromhex(version + data[4:]))
+    with pytest.raises(ProtocolError, match="of version -"):
+        decode_value(OffsetCommitValue, bytes.fromhex(version + OFFSET_4[4:]))
+
+
+def test_a_newer_subscription_is_read_as_our_newest() -> None:
+    newer = bytes.fromhex("0004" + SUBSCRIPTION[4:] + "beef")
+    assert decode_subscription(newer) == decode_subscription(bytes.fromhex(SUBSCRIPTION))

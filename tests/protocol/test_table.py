@@ -32,6 +32,16 @@ class Lists(Message):
     blobs: Annotated[list[bytes], F("[]bytes")] = []  # noqa: RUF012
 
 
+class Texts(Message):
+    """What has a length in front."""
+
+    VERSIONS = "0-1"
+    FLEXIBLE = "1+"
+
+    name: Annotated[str, F("string")] = ""
+    blob: Annotated[bytes, F("bytes")] = b""
+
+
 class Outer(Message):
     """A message with a structure that may be null, and one that may be left out."""
 
@@ -48,6 +58,11 @@ def test_version_ranges_are_read_as_kafka_writes_them() -> None:
     assert VersionRange.parse("5") == (5, 5)
     assert VersionRange.parse("2+").has(30_000) and not VersionRange.parse("2+").has(1)
     assert not any(map(VersionRange.parse("none").has, range(100)))
+    assert [version for version in range(10) if VersionRange.parse("3-7").has(version)] == [
+        3, 4, 5, 6, 7,
+    ]  # fmt: skip
+    assert [version for version in range(10) if VersionRange.parse("5").has(version)] == [5]
+    assert VersionRange.parse("2+").has(2)
 
 
 def test_a_column_tells_all_about_its_field() -> None:
@@ -63,6 +78,16 @@ def test_the_smallest_size_is_that_of_the_smallest_message() -> None:
     assert min_size_bytes(FetchPartition, 4, False) == 16
     assert min_size_bytes(FetchPartition, 12, True) == 33
     assert min_size_bytes(Outer, 1, True) == 3
+    assert min_size_bytes(Outer, 0, False) == min_size_bytes(Inner, 0, False) + 4 == 19
+    assert min_size_bytes(Lists, 0, False) == 12
+    assert min_size_bytes(Lists, 1, True) == 4
+    assert min_size_bytes(Texts, 0, False) == 2 + 4
+    assert min_size_bytes(Texts, 1, True) == 1 + 1 + 1
+
+
+@pytest.mark.parametrize(("cls", "version"), [(Texts, 0), (Texts, 1), (Lists, 0), (Lists, 1)])
+def test_the_smallest_message_takes_the_smallest_size(cls: type[Message], version: int) -> None:
+    assert len(encode(cls(), version)) == min_size_bytes(cls, version, version == 1)
 
 
 def test_structures_may_be_null_and_may_be_tagged() -> None:

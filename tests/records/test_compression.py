@@ -116,6 +116,29 @@ def test_damaged_data_is_refused(codec: int) -> None:
             assert refusal.code == Error.CORRUPT_MESSAGE
 
 
+CUT_BLOCKS: list[tuple[bytes, str]] = [
+    (b"\x00\x00\x00", "length is cut"),
+    (b"\xff\xff\xff\xff" + b"\x00" * 8, "a block is cut"),
+    (b"\x00\x00\x00\x05\x04\x0cabc", "snappy: "),
+    (b"\x00\x00\x00\x06\x04\x0cabc", "a block is cut"),
+]
+
+
+@pytest.mark.parametrize(("blocks", "reason"), CUT_BLOCKS)
+def test_a_xerial_block_that_is_cut_is_refused(blocks: bytes, reason: str) -> None:
+    framed = compress(SNAPPY, b"first") + blocks
+    with pytest.raises(ApiError, match=reason) as refusal:
+        decompress(SNAPPY, framed)
+    assert refusal.value.code == Error.CORRUPT_MESSAGE
+
+
+def test_xerial_blocks_follow_each_other() -> None:
+    header_bytes = 16
+    framed = compress(SNAPPY, b"first") + compress(SNAPPY, b"second")[header_bytes:]
+    assert decompress(SNAPPY, framed) == b"firstsecond"
+    assert decompress(SNAPPY, compress(SNAPPY, b"")) == b""
+
+
 @pytest.mark.parametrize("codec", (5, 6, 7, -1))
 def test_unknown_codecs_are_refused(codec: int) -> None:
     for action in (compress, decompress):

@@ -205,6 +205,60 @@ def test_a_cut_batch_is_left_out_and_an_impossible_one_refused() -> None:
             assert refusal.value.code == Error.INVALID_RECORD
 
 
+def test_an_old_format_is_refused_as_soon_as_its_magic_is_there() -> None:
+    old = bytearray(build_ours([Record(0, NOW, b"k", b"v")]))
+    old[16] = 1
+    for length in range(17):
+        assert read_header(b"\2" * 5 + old[:length], 5) is None
+    for length in range(17, len(old) + 1):
+        with pytest.raises(ApiError) as refusal:
+            read_header(b"\2" * 5 + old[:length], 5)
+        assert refusal.value.code == Error.INVALID_RECORD
+
+
+def test_the_smallest_batch_is_a_header_without_records() -> None:
+    empty = build_batch([])
+    assert (len(empty), header_of(empty).size) == (61, 61)
+    assert [header.position for header in iterate_headers(empty + empty)] == [0, 61]
+
+
+def test_an_offset_delta_is_at_least_that_of_a_marker() -> None:
+    batch = bytearray(build_ours([Record(0, NOW, b"k", b"v")]))
+    batch[23:27] = (-1).to_bytes(4, "big", signed=True)
+    assert header_of(batch).index_count == 1
+    assert [header.last_offset_delta for header in iterate_headers(batch)] == [-1]
+    batch[23:27] = (-2).to_bytes(4, "big", signed=True)
+    for read in (read_header, lambda data: list(iterate_headers(data))):
+        with pytest.raises(ApiError) as refusal:
+            read(batch)
+        assert refusal.value.code == Error.CORRUPT_MESSAGE
+
+
+def test_headers_are_those_of_whole_batches_in_the_range() -> None:
+    batch = build_ours([Record(0, NOW, b"k", b"v")])
+    size = len(batch)
+    data = batch * 3
+    for start, end, positions in (
+        (0, None, [0, size, 2 * size]),
+        (size, None, [size, 2 * size]),
+        (0, 2 * size, [0, size]),
+        (0, 2 * size - 1, [0]),
+        (0, 2 * size + 1, [0, size]),
+        (size, 2 * size, [size]),
+        (size, size, []),
+    ):
+        assert [header.position for header in iterate_headers(data, start, end)] == positions
+    with pytest.raises(ApiError):
+        list(iterate_headers(data, 1))
+
+
+@pytest.mark.parametrize(("count", "indexes"), ((1, 1), (2, 2), (7, 7)))
+def test_a_data_batch_takes_an_index_for_each_offset(count: int, indexes: int) -> None:
+    batch = build_batch([Record(n, NOW, b"k") for n in range(count)], base_offset=100)
+    header = header_of(batch)
+    assert (header.index_count, header.last_offset) == (indexes, 100 + count - 1)
+
+
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(records=record_lists(), seed=st.randoms(use_true_random=False))
 def test_mangled_records_are_refused_and_never_crash(records: list[Record], seed: object) -> None:

@@ -76,6 +76,21 @@ def test_old_formats_are_refused() -> None:
         assert refusal_of(batch) == Error.INVALID_RECORD
 
 
+def test_a_header_alone_is_no_batch_and_more_is_a_cut_one() -> None:
+    batch = build_batch(RECORDS)
+    assert refusal_of(batch[:61]) == Error.INVALID_RECORD
+    assert refusal_of(batch[:62]) == Error.CORRUPT_MESSAGE
+
+
+def test_a_batch_of_exactly_the_limit_passes() -> None:
+    batch = build_batch(RECORDS)
+    view = memoryview(batch)
+    assert len(validate_produced(view, max_bytes=len(batch), produce_version=9)) == 1
+    with pytest.raises(ApiError) as refusal:
+        validate_produced(view, max_bytes=len(batch) - 1, produce_version=9)
+    assert refusal.value.code == Error.MESSAGE_TOO_LARGE
+
+
 def test_a_batch_above_the_limit_is_refused() -> None:
     assert refusal_of(build_batch([Record(0, NOW, b"k", b"v" * 10_000)])) == Error.MESSAGE_TOO_LARGE
 
@@ -105,6 +120,7 @@ ATTRIBUTES: list[tuple[int, Error]] = [
     (0x40, Error.INVALID_RECORD),
     (0x80, Error.INVALID_RECORD),
     (0x10, Error.INVALID_RECORD),
+    (0x8000, Error.INVALID_RECORD),
 ]
 
 
@@ -127,6 +143,9 @@ PRODUCERS: list[tuple[int, int, int, bool]] = [
     (5, 0, 0, True),
     (5, 0, -1, False),
     (5, -1, 0, False),
+    (0, 0, 0, True),
+    (0, 0, -1, False),
+    (0, -1, 0, False),
     (-1, -1, -1, True),
 ]
 
@@ -143,8 +162,23 @@ def test_a_producer_id_needs_epoch_and_sequence(
 
 
 def test_an_idempotent_producer_sends_one_batch_at_a_time() -> None:
-    batch = build_batch(RECORDS, producer_id=1, producer_epoch=0, base_sequence=0)
-    assert refusal_of(batch + batch) == Error.INVALID_RECORD
+    plain = build_batch(RECORDS)
+    for producer_id in (0, 1):
+        batch = build_batch(RECORDS, producer_id=producer_id, producer_epoch=0, base_sequence=0)
+        assert validate(batch) == [0]
+        for several in (batch + batch, batch + plain, plain + batch):
+            assert refusal_of(several) == Error.INVALID_RECORD
+
+
+@pytest.mark.parametrize("producer_id", (0, 1))
+def test_a_transaction_needs_a_producer(producer_id: int) -> None:
+    batch = build_batch(
+        RECORDS, attributes=0x10, producer_id=producer_id, producer_epoch=0, base_sequence=0
+    )
+    assert validate(batch) == [0]
+    header = read_header(batch)
+    assert header is not None
+    assert header.is_transactional
 
 
 def test_a_producer_sends_a_thousand_batches_for_a_partition_at_most() -> None:
@@ -161,6 +195,9 @@ def test_a_compacted_topic_needs_keys_and_readable_records(codec: int) -> None:
     twice = [Record(0, NOW, b"k", b"v"), Record(0, NOW, b"l", b"w")]
     doubled = build_batch(twice, codec=codec, last_offset_delta=1)
     assert refusal_of(doubled, needs_keys=True) == Error.INVALID_RECORD
+    last_keyless = build_batch([Record(0, NOW, b"k", b"v"), Record(1, NOW, None)], codec=codec)
+    assert refusal_of(last_keyless, needs_keys=True) == Error.INVALID_RECORD
+    assert refusal_of(build_batch(RECORDS) + last_keyless, needs_keys=True) == Error.INVALID_RECORD
     garbage = changed(build_batch(RECORDS, codec=codec), 63, b"\xff\xff\xff")
     assert refusal_of(garbage, needs_keys=True) == Error.CORRUPT_MESSAGE
 
