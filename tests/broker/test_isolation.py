@@ -4,7 +4,7 @@ Source: docs/decisions/0019-drills.md."""
 
 import pytest
 from tests.broker.broker_world import BrokerWorld
-from tests.broker.test_client_connections import ECHO, HELD, World, run
+from tests.broker.connection_world import ECHO, HELD, World, run
 
 from strandline.broker.operations.isolation import (
     DELAY_MS_MAX,

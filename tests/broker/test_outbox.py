@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from strandline.base.errors import StorageError
 from strandline.broker.server.limits import KIB, SENDFILE_BYTES_MIN, WRITE_BYTES_PER_PASS
-from strandline.broker.server.outbox import PREAD_BYTES_MAX, Outbox
-from strandline.broker.server.response_chunks import FilePart
+from strandline.broker.server.outbox import PREAD_BYTES_MAX, FilePart, Outbox
 
 
 class MemoryFile:

@@ -34,8 +34,8 @@ from strandline.broker.fetch.partitions import (
     present_leader,
     topic_by_id,
 )
+from strandline.broker.server.outbox import FilePart
 from strandline.broker.server.purgatory import Parked
-from strandline.broker.server.response_chunks import FilePart
 from strandline.controller.decision import maintained_of
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Offset

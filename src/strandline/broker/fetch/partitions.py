@@ -63,10 +63,16 @@ def find_leader(
     return replica, Error.NONE
 
 
-def find_handing_over(services: Services, partition: Partition) -> Replica | None:
-    """This broker's replica if it has just handed over, and knows soon who leads."""
+def find_writable(services: Services, partition: Partition) -> tuple[Replica | None, Error]:
+    """This broker's replica if it leads, or has just handed over and knows the next leader soon;
+    or why not."""
+    replica, error = find_leader(services, partition)
+    if replica is not None:
+        return replica, error
     replica = services.replication.replicas.get(partition.group)
-    return replica if replica is not None and replica.handing_over.is_under_way else None
+    if replica is not None and replica.handing_over.is_under_way:
+        return replica, Error.NONE
+    return None, error
 
 
 def check_epoch(replica: Replica, client_epoch: int) -> Error:

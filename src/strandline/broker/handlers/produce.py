@@ -20,12 +20,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext
-from strandline.broker.fetch.partitions import (
-    find_handing_over,
-    find_leader,
-    present_leader,
-    topic_by_id,
-)
+from strandline.broker.fetch.partitions import find_writable, present_leader, topic_by_id
 from strandline.broker.server.request_limits import require_few
 from strandline.config.topic import TopicConfig
 from strandline.controller.names import INTERNAL_TOPICS, check_topic_name
@@ -148,9 +143,7 @@ class ProduceCall:
             _fail(result, Error.UNKNOWN_TOPIC_OR_PARTITION)
             return
         partition = topic.partitions[data.index]
-        replica, error = find_leader(services, partition)
-        if replica is None:
-            replica = find_handing_over(services, partition)
+        replica, error = find_writable(services, partition)
         if replica is None:
             self._fail_leadership(partition, result, error)
             return

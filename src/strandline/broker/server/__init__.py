@@ -4,7 +4,6 @@ Map:    server.py           listens, accepts, sweeps idle connections
         connection.py       one client
         inbox.py            bytes received, cut into frames
         outbox.py           answers, in the order of their requests
-        response_chunks.py  answers sent in chunks
         limits.py           limits on frames and connections
         request_limits.py   how many items a request may name
         router.py           frame -> handler -> answer

@@ -36,11 +36,8 @@ _log = logging.getLogger("strandline.broker")
 class RequestRouter(Protocol):
     """What a connection needs of `router.Router`."""
 
-    def open(self, frame: memoryview, sink: AnswerSink) -> RequestContext:
-        """The request in a frame; raises ProtocolError."""
-
-    def run(self, context: RequestContext) -> None:
-        """Hand it to its handler; raises ProtocolError."""
+    def route(self, frame: memoryview, sink: AnswerSink) -> RequestContext:
+        """Hand the request in a frame to its handler; raises ProtocolError."""
 
 
 class ConnectionOwner(Protocol):
@@ -61,9 +58,6 @@ class ConnectionOwner(Protocol):
 
     def count_partial(self, change_bytes: int) -> None:
         """Memory of partial frames has changed."""
-
-    def flush_soon(self, connection: Connection) -> None:
-        """Call `flush_answers` before the next wait for sockets."""
 
     def on_paused(self, connection: Connection) -> None:
         """The connection is not read until `resume`."""
@@ -193,21 +187,19 @@ class Connection:
                 if frame is None:
                     break
                 self.partial_since_ms = -1
-                context = router.open(frame, self)
+                context = router.route(frame, self)
+                if self.is_closed:
+                    context.abandon()
+                    return
+                pending.append(context)
                 key = context.api.key
                 if key == PRODUCE_KEY:
                     self.is_producer = True
-                pending.append(context)
+                if key == FETCH_KEY and not context.is_answered:
+                    context.size_bytes = 0  # Parked, perhaps for long, and without its frame.
                 self._inflight_bytes += context.size_bytes
-                router.run(context)
-                if self.is_closed:
-                    return
                 if context.held_by is not None:
                     self._held = context
-                if key == FETCH_KEY and not context.is_answered:
-                    # Parked, perhaps for long, and without its frame: it holds up nobody.
-                    self._inflight_bytes -= context.size_bytes
-                    context.size_bytes = 0
         except ProtocolError as error:
             self._collect_answers()
             self.close(str(error))
@@ -268,9 +260,9 @@ class Connection:
         """See `context.AnswerSink`."""
         if not self._is_taking and not self.is_flush_due and context is self._pending[0]:
             self.is_flush_due = True
-            self._owner.flush_soon(self)
+            self._loop.call_soon(self._flush_answers)
 
-    def flush_answers(self) -> None:
+    def _flush_answers(self) -> None:
         """Write the answers whose turn it is, and go on reading if that made room."""
         self.is_flush_due = False
         if self.is_closed:

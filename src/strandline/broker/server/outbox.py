@@ -11,19 +11,29 @@ import os
 import socket
 from collections import deque
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from strandline.base.disk import Buffer
+from strandline.base.disk import Buffer, File
 from strandline.base.errors import StorageError
 from strandline.broker.server.limits import (
     IOVEC_COUNT_MAX,
     SENDFILE_BYTES_MIN,
     WRITE_BYTES_PER_PASS,
 )
-from strandline.broker.server.response_chunks import FilePart
 from strandline.protocol.primitives import BUFFERS, Part
 
 PREAD_BYTES_MAX = 1024 * 1024
 """A large range of a file without a descriptor is read in pieces of this size."""
+
+
+class FilePart(NamedTuple):
+    """A part of an answer: `size_bytes` of `file` from `position`. While it is queued the file
+    stays readable. The codec only asks how long a part is, so a fetched gigabyte never enters
+    Python's memory."""
+
+    file: File
+    position: int
+    size_bytes: int
 
 
 class Outbox:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from strandline.base.errors import ApiError, ProtocolError
 from strandline.broker.context import (
@@ -27,7 +28,7 @@ from strandline.broker.context import (
     Services,
 )
 from strandline.broker.server.request_limits import count_asked, require_few
-from strandline.protocol.apis import APIS
+from strandline.protocol.apis import APIS, Api
 from strandline.protocol.codec import decode, encode
 from strandline.protocol.errors import Error
 from strandline.protocol.headers import decode_request_header
@@ -36,32 +37,47 @@ from strandline.protocol.table import Message, columns
 _log = logging.getLogger("strandline.broker")
 
 
+class _Served(NamedTuple):
+    """An API that is offered, the highest version offered, its handler."""
+
+    api: Api
+    max_version: int
+    handler: Handler
+
+
 class Router:
     """See the module. `handlers`: API key -> handler; what is not in it is not spoken here."""
 
     def __init__(self, services: Services, handlers: Mapping[int, Handler]) -> None:
         self._services = services
-        self._handlers = handlers
+        self._served: dict[int, _Served] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure_count = 0
         services.on_failure = self._on_failure
         services.offered_apis = {}
         for key in sorted(handlers):
-            api, limit = APIS[key], handlers[key].max_version
-            services.offered_apis[key] = (
-                api.advertised_min,
-                api.max_version if limit is None else limit,
-            )
+            api, handler = APIS[key], handlers[key]
+            limit = handler.max_version
+            max_version = api.max_version if limit is None else limit
+            self._served[key] = _Served(api, max_version, handler)
+            services.offered_apis[key] = (api.advertised_min, max_version)
+
+    def route(self, frame: memoryview, sink: AnswerSink) -> RequestContext:
+        """Hand the request in `frame` (without its length) to its handler, which may have answered
+        by then. Raises ProtocolError as `open` and `run` do."""
+        context = self.open(frame, sink)
+        self.run(context)
+        return context
 
     def open(self, frame: memoryview, sink: AnswerSink) -> RequestContext:
         """The request in `frame` (without its length), not yet running. Raises ProtocolError."""
         header, position = decode_request_header(frame)
-        offered = self._services.offered_apis.get(header.api_key)
-        if offered is None:
+        served = self._served.get(header.api_key)
+        if served is None:
             raise ProtocolError(f"API key {header.api_key} is not offered here")
-        api = APIS[header.api_key]
+        api = served.api
         if (
-            not api.min_version <= header.api_version <= offered[1]
+            not api.min_version <= header.api_version <= served.max_version
             and header.api_key != API_VERSIONS_KEY
         ):
             raise ProtocolError(f"{api.name} version {header.api_version} is not offered here")
@@ -80,7 +96,7 @@ class Router:
     def run(self, context: RequestContext) -> None:
         """Hand the request to its handler. Raises ProtocolError when its body cannot be decoded, or
         names too much."""
-        handler = self._handlers[context.api.key]
+        handler = self._served[context.api.key].handler
         try:
             if type(handler) is Hot:
                 handler.start(context)

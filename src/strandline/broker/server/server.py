@@ -90,7 +90,6 @@ class Server:
         self._connections: set[Connection] = set()
         # In the order in which they paused: {connection: None}.
         self._paused: dict[Connection, None] = {}
-        self._due: list[Connection] = []
         self._is_waiting_for_memory = False
         self._is_resume_due = False
         self._is_refusing = False
@@ -178,12 +177,6 @@ class Server:
                     "and this one has been coming in for the longest time"
                 )
 
-    def flush_soon(self, connection: Connection) -> None:
-        """Call `flush_answers` before the next wait for sockets."""
-        if not self._due:
-            self._clock.call_soon(self._flush_due)
-        self._due.append(connection)
-
     def on_paused(self, connection: Connection) -> None:
         """The connection waits for room."""
         self._paused[connection] = None
@@ -216,11 +209,6 @@ class Server:
         self._is_resume_due = False
         for connection in list(self._paused):
             connection.resume()
-
-    def _flush_due(self) -> None:
-        due, self._due = self._due, []
-        for connection in due:
-            connection.flush_answers()
 
     def _on_acceptable(self) -> None:
         listener = self._listener

@@ -21,7 +21,7 @@ from strandline.broker.broker import Broker
 from strandline.broker.context import RequestContext
 from strandline.broker.fetch.partitions import present_leader
 from strandline.broker.operations.balancing import Findings
-from strandline.broker.server.response_chunks import FilePart
+from strandline.broker.server.outbox import FilePart
 from strandline.config.broker import (
     BrokerConfig,
     BrokerSection,
@@ -377,9 +377,8 @@ class BrokerMember(Member):
                 _, position = decode_response_header(data, key, version, position=4)
                 on_answer(decode(cls, data, position, version)[0])
 
-        router = self.made.router
         caller = Caller(read, on_closed, connection)
-        router.run(router.open(memoryview(sent), caller))
+        self.made.router.route(memoryview(sent), caller)
         self._callers = [one for one in (*self._callers, caller) if one.is_open]
 
     def partition_of(self, group: GroupId) -> Partition | None:
