@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.broker.moving_world import TOPIC, moving_world
 from tests.broker.test_damaged_logs import IN_RECORDS, rot
-from tests.broker.test_voter_reconciliation import CONFIGS, votes
+from tests.broker.voters_world import CONFIGS, votes
 
 from strandline.base.network import Lane
 from strandline.broker.groups.hosting import Hosting

@@ -14,7 +14,7 @@ import pytest
 from tests.broker.moving_world import TOPIC, MovingWorld
 from tests.broker.test_balancing import TOPIC_SCOPE, alter
 from tests.broker.test_promotion import constraints, watched_world, writes
-from tests.broker.test_voter_reconciliation import votes
+from tests.broker.voters_world import votes
 
 from strandline.broker.groups.arbitration import Arbitrating
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId

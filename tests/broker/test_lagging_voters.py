@@ -8,7 +8,7 @@ from tests.admin.scrapes import Monitor
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_balancing import TOPIC_SCOPE, alter
 from tests.broker.test_promotion import WEST, constraints, kill, voting, watched_world, writes
-from tests.broker.test_voter_reconciliation import HOME, append, votes
+from tests.broker.voters_world import HOME, append, votes
 
 from strandline.base.errors import RejectedError
 from strandline.broker.groups import arbitration

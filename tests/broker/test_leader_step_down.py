@@ -9,7 +9,7 @@ from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_disk_room import fill
 from tests.broker.test_maintenance import KEY, alter
 from tests.broker.test_promotion import constraints, kill, start, watched_world, writes
-from tests.broker.test_voter_reconciliation import votes
+from tests.broker.voters_world import votes
 
 from strandline.broker.groups.leader_step_down import LeaderStepDown
 from strandline.controller.commands import CreateTopics, NewTopic, TopicResults

@@ -8,7 +8,7 @@ from msgspec import UNSET
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_balancing import TOPIC_SCOPE, alter
 from tests.broker.test_cuts_between_voters import cut, heal, ways
-from tests.broker.test_voter_reconciliation import HOME, append, votes
+from tests.broker.voters_world import HOME, append, votes
 
 from strandline.broker.groups import promised_write_quorums, voter_reconciliation
 from strandline.broker.groups.promised_write_quorums import REFUSED_MS

@@ -11,7 +11,7 @@ import pytest
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world, nothing_begun
 from tests.broker.test_balancing import TOPIC_SCOPE, alter
 from tests.broker.test_declared_losses import declare
-from tests.broker.test_voter_reconciliation import append, votes
+from tests.broker.voters_world import append, votes
 
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
