@@ -11,7 +11,9 @@ from tests.broker.broker_world import batch_of
 from tests.broker.cluster_world import CLEAN_INTERVAL_MS, ClusterWorld, joined
 
 from strandline.base.errors import OperatorError
-from strandline.broker.groups.hosting import FULL_RETRY_MS, RECONCILE_SHARE_MS, Hosting
+from strandline.broker.groups.group_terms import GroupTerms, Terms
+from strandline.broker.groups.hosting import RECONCILE_SHARE_MS
+from strandline.broker.groups.log_opener import FULL_RETRY_MS
 from strandline.controller.commands import (
     AlterConfigs,
     AlterReassignments,
@@ -467,12 +469,12 @@ def test_what_changes_while_many_are_opened_is_opened_by_what_is_known_then(
     partitions = cluster.broker(1).controller.cluster.topics["opened"].partitions
     last = partitions[-1].group
     happened: list[str] = []
-    honest_spec, honest_add, honest_one = Hosting._spec, Opening.add, Opening.open_one
+    honest_spec, honest_add, honest_one = GroupTerms.spec, Opening.add, Opening.open_one
 
-    def spec(self: Hosting, terms: Any, partition: Partition, election_priority: Any) -> GroupSpec:
+    def spec(self: GroupTerms, partition: Partition, terms: Terms) -> GroupSpec:
         if partition.group == last:
             happened.append("looked at")
-        return honest_spec(self, terms, partition, election_priority)
+        return honest_spec(self, partition, terms)
 
     def add(self: Opening, asked: GroupSpec) -> None:
         if asked.group == last:
@@ -488,7 +490,7 @@ def test_what_changes_while_many_are_opened_is_opened_by_what_is_known_then(
         return honest_one(self, asked)
 
     cluster.hosts[NOT_A_VOTER].start()
-    monkeypatch.setattr(Hosting, "_spec", spec)
+    monkeypatch.setattr(GroupTerms, "spec", spec)
     monkeypatch.setattr(Opening, "add", add)
     monkeypatch.setattr(Opening, "open_one", open_one)
     cluster.until_started(NOT_A_VOTER)

@@ -1,7 +1,10 @@
 """Which Raft groups live on this broker, and changes of their members.
 
 Map:    hosting.py                 opens and closes groups as the controller's log says
-        damaged_logs.py            logs that could not be opened
+        group_terms.py             the log and Raft configuration that a topic asks for
+        log_opener.py              opens logs, and remembers those that cannot be opened
+        damaged_logs.py            damaged logs: cut and copied again
+        peers.py                   which brokers there are, for replication
         controller_log.py          the same for the controller's own log
         moving.py                  changes of members, at the leader
         blocked_grants.py          grants that cannot start, retried with back-off

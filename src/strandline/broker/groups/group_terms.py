@@ -1,0 +1,177 @@
+"""How the group of each partition is kept on this broker: its log, its members, its priorities.
+
+Why:    the controller's state says what a topic asks for; a replica needs it as the configuration
+        of a log and of a Raft group.
+How:    topic and cluster configuration --> `Terms` of the topic --> `GroupSpec` of a partition, or
+        changes of a replica that is open.
+Owns:   nothing.
+Source: design sections 3 and 6."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from strandline.broker.coordinators.controller_host import ControllerHost
+from strandline.broker.coordinators.topic_configs import TopicConfigs
+from strandline.broker.leadership.draining import first_to_lead
+from strandline.broker.leadership.leader_ranks import LeaderRanks, Preference
+from strandline.config.broker import BrokerConfig
+from strandline.config.cluster import ClusterConfig
+from strandline.config.topic import TopicConfig
+from strandline.controller.decision import maintained_of
+from strandline.model.cluster import Partition, Topic
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId
+from strandline.raft.group.configuration import Configuration
+from strandline.replication.host.election_priority import ElectionPriority
+from strandline.replication.host.group_spec import GroupSpec
+from strandline.replication.replica.replica import Replica
+from strandline.storage.config import LogConfig
+
+CONTROLLER_NAME = "@controller"
+TOPIC_CHARACTERS_MAX = 200
+"""How much of a topic's name goes into its directories' names; the group's id makes them unique."""
+FLUSH_MS_MAX = 60_000
+"""What is never flushed never commits, and keeps compaction and retention waiting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for all partitions of a topic. `preference`: its policy's, of leaders.
+    `maintained`: the brokers in maintenance."""
+
+    topic: Topic
+    config: TopicConfig
+    log: LogConfig
+    preference: Preference
+    maintained: Collection[BrokerId]
+
+
+class GroupTerms:
+    """See the module; one per broker."""
+
+    def __init__(
+        self,
+        *,
+        config: BrokerConfig,
+        controller: ControllerHost,
+        topic_configs: TopicConfigs,
+        leader_ranks: LeaderRanks,
+    ) -> None:
+        self._self_id = config.broker_id
+        self._storage = config.storage
+        self._controller = controller
+        self._topic_configs = topic_configs
+        self._leader_ranks = leader_ranks
+
+    def of_each(self) -> Iterator[Terms]:
+        """The terms of all topics."""
+        cluster = self._controller.cluster
+        values = ClusterConfig.from_values(cluster.cluster_configs)
+        maintained = maintained_of(cluster)
+        for topic in cluster.topics.values():
+            yield self._terms(topic, values, maintained)
+
+    def of(self, partition: Partition) -> Terms:
+        """The terms of the partition's topic."""
+        cluster = self._controller.cluster
+        values = ClusterConfig.from_values(cluster.cluster_configs)
+        return self._terms(cluster.topics[partition.topic], values, maintained_of(cluster))
+
+    def config_of(self, partition: Partition) -> TopicConfig:
+        """The configuration of the partition's topic."""
+        cluster = self._controller.cluster
+        return self._topic_configs.of(cluster.topics[partition.topic], cluster)
+
+    def election_priority(self, partition: Partition, terms: Terms) -> ElectionPriority:
+        """Which replicas of the partition should lead rather than others."""
+        ranks = self._leader_ranks.ranks(terms.preference, partition)
+        return ElectionPriority(first_to_lead(partition, terms.maintained), ranks)
+
+    def spec(self, partition: Partition, terms: Terms) -> GroupSpec:
+        """How to open the replica here."""
+        state = self._controller.state
+        first = state.first_roles(partition.group)
+        return GroupSpec(
+            group=partition.group,
+            name=partition.name,
+            directory=directory_of(terms.topic, partition),
+            configuration=Configuration(
+                voters=first.voters,
+                observers=tuple(sorted(first.observers)),
+                min_insync=terms.config.min_insync_replicas,
+            ),
+            log=terms.log,
+            election_priority=self.election_priority(partition, terms),
+            is_lost=state.has_lost(self._self_id, partition.group),
+            grant=partition.grant,
+            rejoined=state.rejoined(self._self_id, partition.group),
+            voter_count_min=_voter_count_min(partition, terms.config),
+            lag_ms_max=terms.config.replica_lag_time_max_ms,
+        )
+
+    def _terms(
+        self, topic: Topic, values: ClusterConfig, maintained: Collection[BrokerId]
+    ) -> Terms:
+        cluster = self._controller.cluster
+        config = self._topic_configs.of(topic, cluster)
+        log = self._log_config(topic, config, values.producer_id_expiration_ms)
+        return Terms(topic, config, log, self._leader_ranks.of(topic, cluster), maintained)
+
+    def _log_config(self, topic: Topic, config: TopicConfig, producer_expiry_ms: int) -> LogConfig:
+        return LogConfig(
+            segment_bytes=config.segment_bytes,
+            segment_ms=config.segment_ms,
+            index_interval_bytes=config.index_interval_bytes,
+            retention_ms=config.retention_ms,
+            retention_bytes=config.retention_bytes,
+            retention_records=config.strandline_retention_records,
+            delete=config.is_deleted,
+            compacted=config.is_compacted,
+            was_compacted=topic.was_compacted,
+            delete_retention_ms=config.delete_retention_ms,
+            producer_expiry_ms=producer_expiry_ms,
+            write_caching=config.write_caching,
+            flush_ms=min(config.flush_ms, FLUSH_MS_MAX),
+            flush_messages=config.flush_messages,
+            trust_ms=self._storage.trust_ms,
+            preallocate=self._storage.preallocate,
+        )
+
+
+def controller_spec(config: BrokerConfig) -> GroupSpec:
+    """How to open the controller's group: its voters are the brokers of the configuration."""
+    own = config.broker_id
+    voters = tuple(sorted(seed.id for seed in config.seeds))
+    return GroupSpec(
+        group=CONTROLLER_GROUP,
+        name=f"{CONTROLLER_NAME}-0",
+        directory=f"{CONTROLLER_NAME}.{CONTROLLER_GROUP}",
+        configuration=Configuration(voters=voters, observers=() if own in voters else (own,)),
+        log=LogConfig(
+            retention_ms=-1,
+            delete=False,
+            trust_ms=config.storage.trust_ms,
+            preallocate=config.storage.preallocate,
+        ),
+        election_priority=ElectionPriority(voters[0]),
+        asks_voters=True,
+    )
+
+
+def bind(replica: Replica, partition: Partition, config: TopicConfig) -> None:
+    """Set what the topic asks of its replicas, beside the configuration of their logs."""
+    replica.appender.voter_count_min = _voter_count_min(partition, config)
+    replica.lag_ms_max = config.replica_lag_time_max_ms
+
+
+def directory_of(topic: Topic, partition: Partition) -> str:
+    """The name of the directory of the partition's log."""
+    return f"{topic.name[:TOPIC_CHARACTERS_MAX]}-{partition.index}.{partition.group}"
+
+
+def _voter_count_min(partition: Partition, config: TopicConfig) -> int:
+    """See `Appender`. The same whether voters may leave or not: they may have left until a moment
+    ago. If fewer replicas are wanted and were granted, there may be so few from now on."""
+    count = len(partition.replicas)
+    if partition.is_moving and partition.granted.is_alike(partition.wanted):
+        count = min(count, len(partition.target))
+    return min(config.min_insync_replicas, count)
