@@ -96,6 +96,18 @@ def test_pure_rooms_import_nothing_of_the_world() -> None:
             assert not found, f"{relative(path)} imports {found}"
 
 
+def test_pure_rooms_get_their_random_numbers_handed_in() -> None:
+    """`base/rng.py` is the seam; a module that draws by itself decides differently each time."""
+    for path in SOURCES:
+        parts = path.relative_to(ROOT / "src" / "strandline").parts
+        if parts[0] in PURE_ROOMS and parts != ("base", "rng.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Import):
+                    assert "random" not in {alias.name for alias in node.names}, relative(path)
+                elif isinstance(node, ast.ImportFrom):
+                    assert node.module != "random", relative(path)
+
+
 def test_only_the_pipeline_imports_pyspark() -> None:
     for path in SOURCES:
         if path.relative_to(ROOT / "src" / "strandline").parts[0] != "pipeline":

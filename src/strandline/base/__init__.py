@@ -3,6 +3,5 @@ behind it.
 
 Map:    clock.py (time and timers), disk.py (files), network.py (messages between brokers),
         errors.py (the error tree), memory.py (buffers to be filled), json_value.py (what programs
-        are told). Randomness is `random.Random`, handed in; the object store joins with tiered
-        storage.
+        are told), rng.py (random numbers). The object store joins with tiered storage.
 Source: design sections 3 and 10."""

@@ -4,13 +4,13 @@ Why:    a decision rests on committed state and on two things that no log tells:
         and random numbers for ids and ties. Both are handed in, so that deciding stays pure.
 Source: STYLE, rule 1."""
 
-import random
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from uuid import UUID
 
 from strandline.base.errors import ApiError
+from strandline.base.rng import Rng
 from strandline.config.broker_life import BrokerLife
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.commands import NO_UUID, Answer
@@ -42,7 +42,7 @@ class Facts:
     The state stays as it is meanwhile, so what follows from it is worked out once."""
 
     state: ControllerState
-    rng: random.Random
+    rng: Rng
     alive: Collection[BrokerId]
     voters: Collection[BrokerId] = ()
     reports: Reports = field(default_factory=dict)

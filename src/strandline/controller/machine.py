@@ -4,11 +4,11 @@ Why:    one place says which file decides which command, and turns refusals into
 Owns:   nothing; the state belongs to `ControllerState`, which only `replay` changes.
 Source: STYLE, rule 1; design section 3."""
 
-import random
 from collections.abc import Callable, Collection
 from typing import Any
 
 from strandline.base.errors import ApiError
+from strandline.base.rng import Rng
 from strandline.controller.commands import (
     AllocateProducerIds,
     AlterConfigs,
@@ -83,7 +83,7 @@ def decide(
     command: Command,
     *,
     alive: Collection[BrokerId],
-    rng: random.Random,
+    rng: Rng,
     voters: Collection[BrokerId] = (),
     reports: Reports | None = None,
     room: Reports | None = None,

@@ -7,11 +7,11 @@ How:    `load` once, with what the log says; then `step` with each event; `close
 Owns:   the group machines; the requests that are owed an answer. Each gets exactly one.
 Source: design section 3; Kafka's group coordinator."""
 
-import random
 from collections.abc import Callable, Mapping
 from itertools import count
 from uuid import UUID
 
+from strandline.base.rng import Rng
 from strandline.coordinator.answers import LeaveAnswer, LeftMember
 from strandline.coordinator.descriptions import DescribedGroup, ListedGroup, describe, list_one
 from strandline.coordinator.effects import Effect, Reply, Turn
@@ -37,7 +37,7 @@ from strandline.protocol.errors import Error
 class Coordinator:
     """See the module. `settings` may be replaced at any time."""
 
-    def __init__(self, *, rng: random.Random, settings: GroupSettings) -> None:
+    def __init__(self, *, rng: Rng, settings: GroupSettings) -> None:
         self.settings = settings
         self._rng = rng
         self._new_ticket: Callable[[], int] = count(1).__next__

@@ -14,12 +14,12 @@ How:    one partition after the other, within it one replica after the other, ea
 Owns:   nothing: everything is computed from the arguments; one seed, one answer.
 Source: design section 7."""
 
-import random
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from strandline.base.errors import ApiError
+from strandline.base.rng import Rng
 from strandline.model.cluster import Broker
 from strandline.model.ids import BrokerId
 from strandline.placement.topology.universe import LEVELS, domain_of
@@ -58,7 +58,7 @@ def place(
     *,
     partitions: int,
     replication_factor: int,
-    rng: random.Random,
+    rng: Rng,
     load: Load,
     avoid: Collection[BrokerId] = (),
     crowded: Collection[BrokerId] = (),
@@ -121,7 +121,7 @@ class _Call:
     def __init__(
         self,
         brokers: Sequence[Broker],
-        rng: random.Random,
+        rng: Rng,
         load: Load,
         *,
         avoid: Collection[BrokerId],

@@ -2,9 +2,9 @@
 
 Source: decision 0008."""
 
-import random
 from collections.abc import Iterable
 
+from strandline.base.rng import seeded
 from strandline.model.cluster import Roles
 from strandline.placement.solver.judge import seated
 from strandline.placement.solver.plan import make_plan
@@ -21,7 +21,7 @@ def mended(
     """The replicas after the fewest moves, of each role those that stay first, in their order; why
     no placement is right; or None where none was found from here."""
     universe = Universe(candidates)
-    anew = solve(request, universe.candidates, rng=random.Random(0))
+    anew = solve(request, universe.candidates, rng=seeded(0))
     if isinstance(anew, Refusal):
         return anew
     plan = make_plan(request, universe, voters=len(anew.partitions[0].voters))

@@ -7,13 +7,13 @@ How:    partitions with the same replicas are alike, and are judged once. What h
         where they are.
 Source: decision 0008."""
 
-import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 import msgspec
 
+from strandline.base.rng import seeded
 from strandline.model.cluster import Roles
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.placement.explain.acting import as_voting
@@ -270,7 +270,7 @@ def _goals(
 
 def _elsewhere(plans: Mapping[int, Plan], partitions: Sequence[PartitionState]) -> tuple[int, ...]:
     choices = {
-        count: LeaderChoice(plan, rng=random.Random(0))
+        count: LeaderChoice(plan, rng=seeded(0))
         for count, plan in plans.items()
         if plan.leader_tiers
     }

@@ -7,9 +7,9 @@ How:    of a partition's voters those that meet the best preference any of them 
 Owns:   the counts of the call.
 Source: design section 7; decision 0008."""
 
-import random
 from collections.abc import Sequence
 
+from strandline.base.rng import Rng
 from strandline.placement.constraints.least_allocated import LeastAllocated
 from strandline.placement.solver.chains import Chains
 from strandline.placement.solver.plan import Plan
@@ -21,7 +21,7 @@ EXCHANGES_MAX = 1_000
 class LeaderChoice:
     """The leaders of the partitions of one call."""
 
-    def __init__(self, plan: Plan, *, rng: random.Random) -> None:
+    def __init__(self, plan: Plan, *, rng: Rng) -> None:
         universe = plan.universe
         self._tiers = plan.leader_tiers
         self._up = universe.mask(

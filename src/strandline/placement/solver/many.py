@@ -15,9 +15,9 @@ How:    the best cost is found once. Then each partition descends without lookin
 Owns:   the counts of the call, and who is full.
 Source: decision 0008."""
 
-import random
 from collections.abc import Sequence
 
+from strandline.base.rng import Rng
 from strandline.placement.constraints.contract import Seat
 from strandline.placement.constraints.least_allocated import LeastAllocated
 from strandline.placement.solver.orbits import Orbits
@@ -41,7 +41,7 @@ EVEN_PERCENT = 5
 """Brokers whose counts are no further apart than this, or than 1, are even."""
 
 
-def place_many(plan: Plan, best: Found, *, partitions: int, rng: random.Random) -> "Placer":
+def place_many(plan: Plan, best: Found, *, partitions: int, rng: Rng) -> "Placer":
     """Place so many partitions; `best` is what the exact search found. Fewer are placed where the
     brokers are full."""
     orbits = orbits_of(plan)
@@ -70,7 +70,7 @@ class Placer:
         best: Found,
         orbits: Orbits,
         *,
-        rng: random.Random,
+        rng: Rng,
         patterns: Patterns | None = None,
     ) -> None:
         assert best.seats is not None, "a plan without a placement places nothing"

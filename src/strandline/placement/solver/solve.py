@@ -5,12 +5,12 @@ How:    the numbers of voters are tried, ascending, with the exact search; the f
         that are missing, and the nearest policy that can be met.
 Source: design section 7; decision 0008."""
 
-import random
 from collections.abc import Iterable
 from dataclasses import replace
 
 import msgspec
 
+from strandline.base.rng import Rng
 from strandline.model.ids import BrokerId
 from strandline.placement.policy.document import Policy, needed_labels
 from strandline.placement.solver.counts import voter_counts
@@ -99,7 +99,7 @@ def solve(
     candidates: Iterable[Candidate],
     *,
     partitions: int = 1,
-    rng: random.Random,
+    rng: Rng,
     explains: bool = True,
 ) -> Solution | Refusal:
     """Place so many partitions, or say why that cannot be. One seed, one answer.
