@@ -75,9 +75,11 @@ class Watch:
     def __init__(self, world: World, lost: str) -> None:
         self.lost_ms = self.silent_ms = self.resumed_ms = 0
         self._world = world
-        voters = world.plan(GROUP).voters
-        self._voters = [one for one in voters if world.region_of(one) == lost]
-        self._left = [one for one in world.scenario.brokers if world.region_of(one) != lost]
+        voters = world.cluster.plan(GROUP).voters
+        self._voters = [one for one in voters if world.scenario.region_of(one) == lost]
+        self._left = [
+            one for one in world.scenario.brokers if world.scenario.region_of(one) != lost
+        ]
         self._acknowledged = world.checker.acknowledged
         world.checker.acknowledged = self._on_acknowledged  # type: ignore[method-assign]
         world.scheduler.after(LOST_AT_MS * US_PER_MS, self._look)

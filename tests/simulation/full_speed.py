@@ -145,7 +145,7 @@ def run_for(world: World, duration_ms: int) -> None:
 
 
 def leader_of(world: World) -> Replica:
-    return next(iter(world.leading_replicas()))
+    return next(iter(world.cluster.leading_replicas()))
 
 
 def slow_down(world: World, *brokers: BrokerId, bytes_per_ms: int) -> None:

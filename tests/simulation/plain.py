@@ -50,7 +50,7 @@ def plain_scenario(
 def started(scenario: Scenario) -> World:
     """A world whose brokers are up and whose groups are all led."""
     world = World(scenario)
-    world.start_brokers()
+    world.cluster.start_brokers()
     assert run_until_led(world, limit_ms=30_000) is not None
     return world
 
@@ -60,7 +60,7 @@ def run_until_led(world: World, *, limit_ms: int) -> int | None:
     begun_us = world.scheduler.now_us
     wanted = {plan.group for plan in world.scenario.groups}
     found = world.scheduler.run_until_true(
-        lambda: {r.group for r in world.replicas() if r.is_serving} == wanted,
+        lambda: {r.group for r in world.cluster.replicas() if r.is_serving} == wanted,
         limit_us=begun_us + limit_ms * 1_000,
     )
     return (world.scheduler.now_us - begun_us) // 1_000 if found else None

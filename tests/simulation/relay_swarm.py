@@ -22,13 +22,14 @@ from strandline.base.errors import RejectedError
 from strandline.model.cluster import Labels
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 from strandline.simulation.faults.fault_targets import End, cut, over
-from strandline.simulation.faults.faults import FAULTS, FaultKind
+from strandline.simulation.faults.faults import FAULTS
+from strandline.simulation.faults.kinds import FAULT_KINDS, FaultKind
 from strandline.simulation.scenarios.scenario import GroupPlan, ProducerPlan, Scenario
 from strandline.simulation.swarm.swarm import Outcome, run_scenario
+from strandline.simulation.world.cluster import SimCluster
 
 if TYPE_CHECKING:
     from strandline.replication.replica.replica import Replica
-    from strandline.simulation.world.world import World
 
 LAYOUTS = (
     ("east", "east", "west", "west", "west"),
@@ -49,12 +50,12 @@ class Struck:
     behind: BrokerId
 
 
-Strike = Callable[["World", random.Random, Struck], End | None]
+Strike = Callable[[SimCluster, random.Random, Struck], End | None]
 
 
-def find_relay(world: "World", rng: random.Random) -> Struck | None:
+def find_relay(cluster: SimCluster, rng: random.Random) -> Struck | None:
     """One that something is under way by."""
-    for replica in world.leading_replicas(rng):
+    for replica in cluster.leading_replicas(rng):
         assert replica.leading is not None
         streams = replica.leading._streams
         behind = [one for one, stream in streams.items() if stream.relay != NO_BROKER]
@@ -64,63 +65,63 @@ def find_relay(world: "World", rng: random.Random) -> Struck | None:
     return None
 
 
-def _begin(kind: str, world: "World", rng: random.Random) -> End | None:
-    struck = find_relay(world, rng)
+def _begin(kind: str, cluster: SimCluster, rng: random.Random) -> End | None:
+    struck = find_relay(cluster, rng)
     if struck is None:
         return None
     leader = struck.leader.self_id
     text = f"{kind}: relay {struck.relay} of {leader} for {struck.behind}"
-    world.trace.add("world", text)
-    return STRIKES[kind](world, rng, struck)
+    cluster.trace.add("world", text)
+    return STRIKES[kind](cluster, rng, struck)
 
 
-def _kill(world: "World", rng: random.Random, struck: Struck) -> End | None:
-    world.hosts[struck.relay].kill()
-    return lambda: world.restart(struck.relay)
+def _kill(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
+    cluster.hosts[struck.relay].kill()
+    return lambda: cluster.restart(struck.relay)
 
 
-def _power(world: "World", rng: random.Random, struck: Struck) -> End | None:
-    world.hosts[struck.relay].fail_power()
-    return lambda: world.restart(struck.relay)
+def _power(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
+    cluster.hosts[struck.relay].fail_power()
+    return lambda: cluster.restart(struck.relay)
 
 
-def _pause(world: "World", rng: random.Random, struck: Struck) -> End | None:
-    host = world.hosts[struck.relay]
+def _pause(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
+    host = cluster.hosts[struck.relay]
     host.pause()
     return host.resume
 
 
-def _mute(world: "World", rng: random.Random, struck: Struck) -> End | None:
-    others = [one for one in world.scenario.brokers if one != struck.relay]
+def _mute(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
+    others = [one for one in cluster.scenario.brokers if one != struck.relay]
     if rng.random() < 0.5:
-        return cut(world, [(struck.relay, one) for one in others])
-    return cut(world, [(one, struck.relay) for one in others])
+        return cut(cluster, [(struck.relay, one) for one in others])
+    return cut(cluster, [(one, struck.relay) for one in others])
 
 
-def _cut(world: "World", rng: random.Random, struck: Struck) -> End | None:
+def _cut(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
     ways = [
         (struck.relay, struck.behind),
         (struck.behind, struck.relay),
         (struck.leader.self_id, struck.relay),
         (struck.relay, struck.leader.self_id),
     ]
-    return cut(world, rng.sample(ways, rng.randint(1, 2)))
+    return cut(cluster, rng.sample(ways, rng.randint(1, 2)))
 
 
-def _cut_behind(world: "World", rng: random.Random, struck: Struck) -> End | None:
+def _cut_behind(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
     """Who is behind cannot be reached by its leader any more."""
     return cut(
-        world,
+        cluster,
         [(struck.leader.self_id, struck.behind), (struck.behind, struck.leader.self_id)][
             : rng.randint(1, 2)
         ],
     )
 
 
-def _slow(world: "World", rng: random.Random, struck: Struck) -> End | None:
+def _slow(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
     leader = struck.leader.self_id
     ways = [(struck.relay, struck.behind), (leader, struck.relay), (struck.relay, leader)]
-    link = world.fabric.link(*rng.choice(ways))
+    link = cluster.fabric.link(*rng.choice(ways))
     link.slow_factor = rng.choice((3, 10, 50))
 
     def end() -> None:
@@ -129,8 +130,8 @@ def _slow(world: "World", rng: random.Random, struck: Struck) -> End | None:
     return end
 
 
-def _slow_disk(world: "World", rng: random.Random, struck: Struck) -> End | None:
-    faults = world.hosts[rng.choice((struck.relay, struck.behind))].disk.faults
+def _slow_disk(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
+    faults = cluster.hosts[rng.choice((struck.relay, struck.behind))].disk.faults
     faults.slow_factor = rng.choice((10, 100))
 
     def end() -> None:
@@ -139,34 +140,34 @@ def _slow_disk(world: "World", rng: random.Random, struck: Struck) -> End | None
     return end
 
 
-def _reset(world: "World", rng: random.Random, struck: Struck) -> End | None:
+def _reset(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
     ways = [
         (struck.relay, struck.behind),
         (struck.leader.self_id, struck.relay),
         (struck.leader.self_id, struck.behind),
     ]
-    world.fabric.reset(*rng.choice(ways))
+    cluster.fabric.reset(*rng.choice(ways))
     return over
 
 
-def _swallow(world: "World", rng: random.Random, struck: Struck) -> End | None:
+def _swallow(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
     ways = [(struck.relay, struck.behind), (struck.leader.self_id, struck.relay)]
-    world.fabric.swallow(*rng.choice(ways))
+    cluster.fabric.swallow(*rng.choice(ways))
     return over
 
 
-def _late(world: "World", rng: random.Random, struck: Struck) -> End | None:
+def _late(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
     ways = [
         (struck.relay, struck.behind),
         (struck.leader.self_id, struck.relay),
         (struck.leader.self_id, struck.behind),
     ]
-    world.fabric.deliver_late(*rng.choice(ways), rng.choice((20, 200, 2_000)) * 1_000)
+    cluster.fabric.deliver_late(*rng.choice(ways), rng.choice((20, 200, 2_000)) * 1_000)
     return over
 
 
-def _full(world: "World", rng: random.Random, struck: Struck) -> End | None:
-    disk = world.hosts[struck.relay].disk
+def _full(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
+    disk = cluster.hosts[struck.relay].disk
     disk.faults.foreign_bytes = disk.capacity_bytes - disk.used_bytes() - rng.randint(0, 20_000)
 
     def end() -> None:
@@ -175,8 +176,8 @@ def _full(world: "World", rng: random.Random, struck: Struck) -> End | None:
     return end
 
 
-def _flush(world: "World", rng: random.Random, struck: Struck) -> End | None:
-    host = world.hosts[struck.relay]
+def _flush(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
+    host = cluster.hosts[struck.relay]
     host.disk.faults.fail_flush_count = 1
     host.disk.faults.fail_flush_of = ""
     host.disk.faults.keeps_cache = False
@@ -184,37 +185,37 @@ def _flush(world: "World", rng: random.Random, struck: Struck) -> End | None:
     def end() -> None:
         host.disk.faults.fail_flush_count = 0
         host.fail_power()
-        world.restart(host.broker)
+        cluster.restart(host.broker)
 
     return end
 
 
-def _ask(world: "World", replica: "Replica", command: Callable[[], None]) -> End | None:
+def _ask(cluster: SimCluster, replica: "Replica", command: Callable[[], None]) -> End | None:
     def attempt() -> None:
         with suppress(RejectedError):
             command()
 
-    process = world.hosts[replica.self_id].process
+    process = cluster.hosts[replica.self_id].process
     if process is not None:
         process.after(0, attempt)
     return over
 
 
-def _transfer(world: "World", rng: random.Random, struck: Struck) -> End | None:
+def _transfer(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
     to = rng.choice((struck.relay, struck.behind))
-    return _ask(world, struck.leader, lambda: struck.leader.transfer_leadership(to))
+    return _ask(cluster, struck.leader, lambda: struck.leader.transfer_leadership(to))
 
 
-def _members(world: "World", rng: random.Random, struck: Struck) -> End | None:
+def _members(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
     """The relay leaves, or changes its role."""
-    plan = world.plan(struck.leader.group)
+    plan = cluster.plan(struck.leader.group)
     present = struck.leader.configuration
     voters = [one for one in present.voters if one != struck.relay] or list(present.voters)
     observers = [one for one in present.observers if one != struck.relay]
     if rng.random() < 0.5:
         (observers if struck.relay in present.voters else voters).append(struck.relay)
     return _ask(
-        world,
+        cluster,
         struck.leader,
         lambda: struck.leader.change_configuration(
             voters=tuple(voters), observers=tuple(observers), min_insync=plan.min_insync
@@ -222,28 +223,28 @@ def _members(world: "World", rng: random.Random, struck: Struck) -> End | None:
     )
 
 
-def _labels(world: "World", rng: random.Random, struck: Struck) -> End | None:
+def _labels(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
     """Everybody is told of other regions, not at the same time; and of the right ones later."""
-    regions = list(world.scenario.regions)
+    regions = list(cluster.scenario.regions)
     rng.shuffle(regions)
 
     def place(to: list[str]) -> None:
-        for host in world.hosts.values():
+        for host in cluster.hosts.values():
             if host.program is not None and rng.random() < 0.8:
                 host.program.replication.nearness.place(
-                    {one: Labels(region=to[one - 1]) for one in world.scenario.brokers}
+                    {one: Labels(region=to[one - 1]) for one in cluster.scenario.brokers}
                 )
 
     place(regions)
-    return lambda: place(list(world.scenario.regions))
+    return lambda: place(list(cluster.scenario.regions))
 
 
-def _lose(world: "World", rng: random.Random, struck: Struck) -> End | None:
+def _lose(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
     broker = rng.choice((struck.relay, struck.behind))
-    if not world.may_lose_disk(broker):
+    if not cluster.disk_losses.may_lose(broker):
         return None
-    world.lose_disk(broker)
-    return lambda: world.restart(broker)
+    cluster.disk_losses.lose(broker)
+    return lambda: cluster.restart(broker)
 
 
 STRIKES: dict[str, Strike] = {
@@ -280,15 +281,14 @@ OTHERS = (
     "kill",
 )
 
-RELAY_FAULTS = {
-    kind: FaultKind(partial(_begin, kind), loses_page_cache=kind in LOSING) for kind in STRIKES
-}
+RELAY_FAULTS = {kind: partial(_begin, kind) for kind in STRIKES}
+RELAY_KINDS = {kind: FaultKind(loses_page_cache=kind in LOSING) for kind in STRIKES}
 
 
 def run_relays(seed: int) -> Outcome:
     """The history of a seed. Other seeds draw from the table of faults: it stays as it is."""
     scenario = draw_relays(seed)
-    with patch.dict(FAULTS, RELAY_FAULTS):
+    with patch.dict(FAULTS, RELAY_FAULTS), patch.dict(FAULT_KINDS, RELAY_KINDS):
         return run_scenario(scenario)
 
 

@@ -37,8 +37,8 @@ class Cluster:
 
     def __init__(self, seed: int) -> None:
         self._world = world = World(replace(plain_scenario(seed=seed), has_brokers=True))
-        world.start_brokers()
-        found_cluster(world)
+        world.cluster.start_brokers()
+        found_cluster(world.cluster)
         brokers = world.scenario.brokers
         (self._controller,) = (one for one in brokers if self._log(one).is_leader)
         self._broker, self._third = (one for one in brokers if one != self._controller)
@@ -65,10 +65,10 @@ class Cluster:
         self._run_until(self._asks)
         assert self._log(controller).high_watermark == end
         self._run_until(lambda: self._log(controller).high_watermark > end)
-        world.advance(50)
+        world.cluster.advance(50)
         world.hosts[controller].kill()
         disk.faults.slow_factor = 1
-        world.advance(20_000)
+        world.cluster.advance(20_000)
         assert world.checker.violation is None
         is_there = self._member(broker).is_serving
         for one in world.hosts.values():

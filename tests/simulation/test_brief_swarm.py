@@ -10,14 +10,14 @@ import pytest
 from tests.simulation import mutants
 from tests.simulation.mutants import breaks_a_promise
 
-from strandline.simulation.faults.faults import FAULTS
-from strandline.simulation.scenarios.scenario import (
+from strandline.simulation.faults.kinds import (
     ANSWER_FAULTS,
     DOMAIN_FAULTS,
+    FAULT_KINDS,
     LASTING_LOSS,
     TARGETED_FAULTS,
-    Scenario,
 )
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.scenarios.scenario_file import load_scenario, with_faults
 from strandline.simulation.swarm.brief_swarm import KIND_COUNTS, draw_brief
 from strandline.simulation.swarm.families import Swarm
@@ -66,7 +66,7 @@ def test_they_are_brief_and_of_one_group() -> None:
 def test_every_kind_of_fault_that_strikes_groups_is_drawn() -> None:
     drawn = {fault.kind for one in DRAWN for fault in one.plan_faults()}
     elsewhere = {*DOMAIN_FAULTS, *TARGETED_FAULTS, *ANSWER_FAULTS, LASTING_LOSS, "absence"}
-    assert drawn == FAULTS.keys() - elsewhere
+    assert drawn == FAULT_KINDS.keys() - elsewhere
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_a_broker_that_was_away_catches_up_on_a_log_that_was_compacted_meanwhile
     (producer,) = world.producers
     producer.start()
     run_for(world, 1_000)
-    away = world.hosts[world.leading_brokers()[0]]
+    away = world.hosts[world.cluster.leading_brokers()[0]]
     away.on_down = None
     away.kill()
     assert run_until_led(world, limit_ms=10_000) is not None
@@ -96,8 +96,9 @@ def test_a_broker_that_was_away_catches_up_on_a_log_that_was_compacted_meanwhile
     run_for(world, 1_000)
     producer.stop()
     run_for(world, 4_000)
-    ends = {(replica.log_end_offset, replica.high_watermark) for replica in world.replicas()}
-    assert len(world.replicas()) == 3
+    replicas = world.cluster.replicas()
+    ends = {(replica.log_end_offset, replica.high_watermark) for replica in replicas}
+    assert len(replicas) == 3
     assert len(ends) == 1
     for _ in range(2):
         world._audit(is_final=True)
@@ -141,7 +142,7 @@ def put(world: World, key: bytes, value: bytes | None) -> None:
 
 
 def clean_all(world: World) -> None:
-    for replica in world.replicas():
+    for replica in world.cluster.replicas():
         process = world.hosts[replica.self_id].process
         assert process is not None
         process.run_now(replica.clean)
@@ -178,18 +179,18 @@ def test_a_deleted_key_does_not_come_back_with_a_replica_that_was_away() -> None
     world.hosts[away].kill()
     put(world, b"deleted", None)
     churn(world, 60)
-    for replica in world.replicas():
+    for replica in world.cluster.replicas():
         assert (b"deleted", b"1") not in read_all(replica), "compacted"
     world.hosts[away].start()
     run_for(world, 3_000)
     churn(world, 30)
     run_for(world, 3_000)
-    assert len(world.replicas()) == 3
-    for replica in world.replicas():
+    assert len(world.cluster.replicas()) == 3
+    for replica in world.cluster.replicas():
         table = dict(read_all(replica))
         assert (table.get(b"deleted"), table[b"other"]) == (None, b"y" * 200)
     # Everybody has the tombstone: it has done its work, here and there.
-    for replica in world.replicas():
+    for replica in world.cluster.replicas():
         assert b"deleted" not in dict(read_all(replica))
     assert world.checker.violation is None
 

@@ -57,7 +57,7 @@ def test_with_a_quorum_the_call_ends_once_a_majority_has_flushed() -> None:
     run_for(world, 10 * FLUSH_MS)
     (answer,) = answers
     assert answer.error_code == 0
-    flushed = [one.log.flushed_index == one.log.last_index for one in world.replicas()]
+    flushed = [one.log.flushed_index == one.log.last_index for one in world.cluster.replicas()]
     assert sum(flushed) >= 2
 
 
@@ -72,7 +72,7 @@ def test_with_the_leaders_acknowledgement_the_call_ends_before_any_flush() -> No
     assert replica.log.flushed_index < replica.log.last_index
     assert all(
         one.log.last_index < replica.log.last_index
-        for one in world.replicas()
+        for one in world.cluster.replicas()
         if one is not replica
     )
 
@@ -86,8 +86,10 @@ def test_what_is_seen_and_when_follows_from_the_acks(acks: int) -> None:
     begin = replica.high_watermark
     send(world, replica, acks=acks)
     run_for(world, 3 * ONE_WAY_MS)
-    is_written = [one.log.last_index == replica.log.last_index for one in world.replicas()]
-    is_flushed = [one.log.flushed_index == replica.log.last_index for one in world.replicas()]
+    is_written = [one.log.last_index == replica.log.last_index for one in world.cluster.replicas()]
+    is_flushed = [
+        one.log.flushed_index == replica.log.last_index for one in world.cluster.replicas()
+    ]
     assert (is_written, is_flushed) == ([True] * 3, [False] * 3)
     assert replica.high_watermark == (begin + 1 if acks == 1 else begin)
     run_for(world, 10 * FLUSH_MS)
@@ -105,7 +107,7 @@ def test_followers_are_sent_an_append_while_the_leader_flushes_and_more_while_th
     run_for(world, 2 * ONE_WAY_MS)
     assert replica.log.flushed_index < replica.log.last_index, "its own flush is under way"
     assert not any(answers)
-    for one in world.replicas():
+    for one in world.cluster.replicas():
         assert one.log.last_index == replica.log.last_index
     run_for(world, 10 * FLUSH_MS)
     assert [answer.error_code for (answer,) in answers] == [0] * 5

@@ -10,9 +10,10 @@ from tests.simulation.plain import plain_scenario
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.simulation.faults.faults import FAULTS
 from strandline.simulation.invariants import crossings
-from strandline.simulation.invariants.crossings import EachByteOncePerRegion, is_undisturbed
+from strandline.simulation.invariants.crossings import EachByteOncePerRegion
 from strandline.simulation.invariants.facts import EntriesPassed, RegionsInStep
 from strandline.simulation.invariants.invariants import InvariantError
+from strandline.simulation.network.settling import is_undisturbed
 from strandline.simulation.scenarios.scenario import ProducerPlan
 from strandline.simulation.swarm.swarm import run_scenario
 

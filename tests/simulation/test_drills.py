@@ -34,13 +34,15 @@ class Watch:
         if self.cut and not before:
             self.times.append(set())
             self.led_inside |= {
-                one.group for one in self.world.leading_replicas() if one.self_id in self.cut
+                one.group
+                for one in self.world.cluster.leading_replicas()
+                if one.self_id in self.cut
             }
         if self.cut:
             self.times[-1] |= self.cut
             self.led_elsewhere |= {
                 one.group
-                for one in self.world.replicas()
+                for one in self.world.cluster.replicas()
                 if one.is_serving and one.self_id not in self.cut
             }
         ways = self.world.fabric.counters.way_bytes
@@ -70,10 +72,12 @@ def test_a_region_is_cut_off_by_its_own_brokers_and_comes_back_by_itself() -> No
     violation, watch = watched()
     assert violation is None
     world = watch.world
-    regions = [{world.region_of(one) for one in brokers} for brokers in watch.times]
+    regions = [{world.scenario.region_of(one) for one in brokers} for brokers in watch.times]
     assert len(regions) == 2 and all(len(one) == 1 for one in regions), regions
     for (region,), brokers in zip(regions, watch.times, strict=True):
-        assert brokers == {b for b in world.scenario.brokers if world.region_of(b) == region}
+        assert brokers == {
+            b for b in world.scenario.brokers if world.scenario.region_of(b) == region
+        }
     groups = {plan.group for plan in world.scenario.groups}
     assert groups & watch.led_inside and groups <= watch.led_elsewhere
     assert not watch.cut

@@ -11,7 +11,7 @@ SEEDS = range(1, 9)
 def run_failover(world: World, *, restarts: bool) -> int:
     """Kill the leader of group 1; the milliseconds until every group is led again."""
     world.scheduler.run_until(world.scheduler.now_us + 3_000_000)
-    leader = next(r.self_id for r in world.leading_replicas() if r.group == 1)
+    leader = next(r.self_id for r in world.cluster.leading_replicas() if r.group == 1)
     host = world.hosts[leader]
     if not restarts:
         host.on_down = None

@@ -13,7 +13,8 @@ from tests.simulation.plain import plain_scenario, run_until_led, started
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
 from strandline.simulation.faults.fault_targets import End
-from strandline.simulation.faults.faults import FAULTS, Begin
+from strandline.simulation.faults.faults import FAULTS
+from strandline.simulation.faults.kinds import FAULT_KINDS
 from strandline.simulation.network.link import RETRANSMIT_LEAST_US, Link, Pipe
 from strandline.simulation.scenarios.scenario import PlannedFault, ProducerPlan, Scenario
 from strandline.simulation.swarm.outage_swarm import draw_outages
@@ -27,8 +28,7 @@ PRODUCER = ProducerPlan("p", plain_scenario().groups[0].group, -1, False, 5, 4_0
 
 def begun(world: World, kind: str, seed: int = 1) -> End:
     """A fault that has struck; how to end it."""
-    begin: Begin = FAULTS[kind].begin
-    end = begin(world, random.Random(seed))
+    end = FAULTS[kind](world.cluster, random.Random(seed))
     assert end is not None, "there was nothing to strike"
     return end
 
@@ -295,7 +295,7 @@ def test_flushes_of_a_slow_disk_take_longer_until_it_ends() -> None:
 def test_a_drill_is_none_where_there_is_nobody_to_ask_for_it() -> None:
     """Groups alone have no broker that could cut itself off."""
     world = started(plain_scenario())
-    assert FAULTS["region-drill"].begin(world, random.Random(1)) is None
+    assert FAULTS["region-drill"](world.cluster, random.Random(1)) is None
 
 
 def pipes_between(world: World, source: BrokerId, target: BrokerId) -> list[Pipe]:
@@ -305,10 +305,14 @@ def pipes_between(world: World, source: BrokerId, target: BrokerId) -> list[Pipe
     ]
 
 
+def test_every_kind_has_a_function_and_every_function_a_kind() -> None:
+    assert list(FAULTS) == list(FAULT_KINDS)
+
+
 @pytest.mark.simulation
 def test_whatever_takes_the_power_says_so() -> None:
     """What consumers saw of acks=1 may be gone then, and only then."""
-    silent = [kind for kind, one in FAULTS.items() if not one.loses_page_cache]
+    silent = [kind for kind, one in FAULT_KINDS.items() if not one.loses_page_cache]
     drawn = replace(draw_outages(1), changes=())
     for kind in silent:
         rng = random.Random(kind)

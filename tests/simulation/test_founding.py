@@ -37,7 +37,7 @@ def hosts_in_order(world: World) -> tuple[SimHost[Member], list[SimHost[Member]]
     """The leader's host, and the others; none of them starts again by itself."""
     for host in world.hosts.values():
         host.on_down = None
-    leader = world.leading_brokers()[0]
+    leader = world.cluster.leading_brokers()[0]
     return world.hosts[leader], [world.hosts[b] for b in world.scenario.brokers if b != leader]
 
 
@@ -70,7 +70,7 @@ def test_a_voter_that_lost_its_disk_elects_nobody_who_lacks_what_was_committed(s
     wiped.start()
     stale.start()
     run_for(world, 15_000)
-    assert world.leading_brokers() == []
+    assert world.cluster.leading_brokers() == []
     assert replica_of(wiped).raft.has_lost_state
     leader.start()
     assert run_until_led(world, limit_ms=10_000) is not None
@@ -106,7 +106,7 @@ def test_where_most_disks_are_lost_nobody_goes_on_without_being_told_to(seed: in
     for host in (leader, wiped, stale):
         host.start()
     run_for(world, 15_000)
-    assert world.leading_brokers() == []
+    assert world.cluster.leading_brokers() == []
 
 
 @pytest.mark.parametrize("brokers", [2, 3, 5])
@@ -116,12 +116,12 @@ def test_a_group_is_founded_once_all_its_voters_have_been_there(brokers: int) ->
     for host in first:
         host.start()
     run_for(world, 5_000)
-    assert world.leading_brokers() == []
+    assert world.cluster.leading_brokers() == []
     last.start()
     took_ms = run_until_led(world, limit_ms=5_000)
     assert took_ms is not None and took_ms < 1_500
     run_for(world, 1_000)
-    assert not any(replica.raft.has_lost_state for replica in world.replicas())
+    assert not any(replica.raft.has_lost_state for replica in world.cluster.replicas())
 
 
 def test_what_has_been_found_out_is_not_asked_again_after_a_restart() -> None:

@@ -22,7 +22,7 @@ def test_a_follower_that_missed_its_leader_for_a_while_finds_it_again(
     world = started(plain_scenario(seed=seed, groups=3))
     run_for(world, 2_000)
     assert run_until_led(world, limit_ms=5_000) is not None
-    leaders = {replica.group: replica.self_id for replica in world.leading_replicas()}
+    leaders = {replica.group: replica.self_id for replica in world.cluster.leading_replicas()}
     deaf = next(broker for broker in world.scenario.brokers if broker not in leaders.values())
     for broker in world.scenario.brokers:
         if broker != deaf:
@@ -32,7 +32,7 @@ def test_a_follower_that_missed_its_leader_for_a_while_finds_it_again(
         if broker != deaf:
             world.fabric.heal(broker, deaf)
     run_for(world, 6_000)  # What the cut held up may be on its way for as long as the cut took.
-    known = {r.group: r.leader_id for r in world.replicas() if r.self_id == deaf}
+    known = {r.group: r.leader_id for r in world.cluster.replicas() if r.self_id == deaf}
     assert known == leaders
-    observe_rest(world)
+    observe_rest(world.cluster, world.load)
     assert world.checker.violation is None

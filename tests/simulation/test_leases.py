@@ -37,7 +37,7 @@ def busy_world(seed: int) -> World:
 
 
 def leader_of(world: World) -> Replica:
-    leading = [replica for replica in world.replicas() if replica.raft.is_leader]
+    leading = [replica for replica in world.cluster.replicas() if replica.raft.is_leader]
     return max(leading, key=lambda replica: replica.epoch)
 
 
@@ -112,7 +112,7 @@ def test_a_vote_that_is_being_made_durable_confirms_no_lease(seed: int) -> None:
     is durable must not be answered as if it had not: the vote is about to be sent."""
     world = busy_world(seed)
     old = leader_of(world)
-    voters = [replica for replica in world.replicas() if replica is not old]
+    voters = [replica for replica in world.cluster.replicas() if replica is not old]
     for voter in voters:
         world.hosts[voter.self_id].disk.faults.slow_factor = 10
     world.hosts[old.self_id].pause()
@@ -140,7 +140,7 @@ def unequal(seed: int, *, slow_ppm: int, fast_ppm: int, lease_ratio: float = 0.8
     old = leader_of(world)
     ppm = dict.fromkeys(drawn.brokers, fast_ppm) | {old.self_id: -slow_ppm}
     world = started(replace(drawn, drift_ppm=tuple(ppm[one] for one in drawn.brokers)))
-    others = [replica for replica in world.replicas() if replica.self_id != old.self_id]
+    others = [replica for replica in world.cluster.replicas() if replica.self_id != old.self_id]
     process = world.hosts[leader_of(world).self_id].process
     assert process is not None
     if leader_of(world) in others:
@@ -265,7 +265,7 @@ def test_who_handed_over_and_heard_nothing_since_makes_nobody_forget_the_next_le
     process = world.hosts[old.self_id].process
     assert process is not None
     process.run_now(lambda: old.transfer_leadership(to))
-    new = next(replica for replica in world.replicas() if replica.self_id == to)
+    new = next(replica for replica in world.cluster.replicas() if replica.self_id == to)
     assert world.scheduler.run_until_true(
         lambda: new.raft.is_leader, limit_us=world.scheduler.now_us + 100 * MS
     )
@@ -290,7 +290,7 @@ def test_who_is_elected_late_by_promised_votes_never_answers_beside_a_later_lead
     world = started(plain_scenario(seed=seed, brokers=5))
     world.scheduler.run_until(world.scheduler.now_us + 2_000 * MS)
     old = leader_of(world)
-    transfer_target = next(replica for replica in world.replicas() if replica is not old)
+    transfer_target = next(replica for replica in world.cluster.replicas() if replica is not old)
     promised_epoch = transfer_target.epoch + 1
     stopped, process = world.hosts[transfer_target.self_id], world.hosts[old.self_id].process
     assert process is not None
@@ -300,13 +300,13 @@ def test_who_is_elected_late_by_promised_votes_never_answers_beside_a_later_lead
         lambda: not old.raft.is_leader, limit_us=world.scheduler.now_us + 100 * MS
     )
     world.scheduler.run_until(world.scheduler.now_us + 50 * MS)
-    for replica in world.replicas():
+    for replica in world.cluster.replicas():
         if replica is not transfer_target:
             cut(world, transfer_target.self_id, replica.self_id)
     world.scheduler.run_until(world.scheduler.now_us + 2_500 * MS)
     new = leader_of(world)
     assert new.can_serve_reads and new.epoch > promised_epoch
-    for replica in world.replicas():
+    for replica in world.cluster.replicas():
         if replica not in (transfer_target, old, new):
             heal(world, transfer_target.self_id, replica.self_id)
     elected: list[Epoch] = []
@@ -323,7 +323,7 @@ def test_a_vote_that_had_to_wait_is_refused_if_a_leader_was_heard_meanwhile() ->
     """What came before a heartbeat is decided after it, and the heartbeat is answered at once."""
     world = started(plain_scenario())
     leader = leader_of(world)
-    follower = next(replica for replica in world.replicas() if replica is not leader)
+    follower = next(replica for replica in world.cluster.replicas() if replica is not leader)
     host = world.hosts[follower.self_id]
     other = next(b for b in world.scenario.brokers if b not in (leader.self_id, follower.self_id))
     for broker in (leader.self_id, other):
@@ -363,7 +363,7 @@ def test_a_time_out_that_had_to_wait_is_passed_over_if_a_leader_was_heard_meanwh
     """Who has no other voter beside it would lead at once."""
     world = started(plain_scenario())
     leader = leader_of(world)
-    follower, other = (replica for replica in world.replicas() if replica is not leader)
+    follower, other = (replica for replica in world.cluster.replicas() if replica is not leader)
     for broker in (leader.self_id, other.self_id):
         world.hosts[broker].on_down = None
         world.hosts[broker].kill()
@@ -399,7 +399,7 @@ def forgotten(seed: int) -> None:
     world = started(plain_scenario(seed=seed))
     world.scheduler.run_until(world.scheduler.now_us + 2_000 * MS)
     old = leader_of(world)
-    one, other = (replica for replica in world.replicas() if replica is not old)
+    one, other = (replica for replica in world.cluster.replicas() if replica is not old)
     epoch = old.epoch
     world.hosts[old.self_id].pause()
     assert world.scheduler.run_until_true(
@@ -450,7 +450,7 @@ def test_a_leader_that_hears_that_it_was_left_binds_nobody(seed: int) -> None:
     world.scheduler.run_until(world.scheduler.now_us + 2_000 * MS)
     old = leader_of(world)
     epoch = old.epoch
-    voter, other = (replica for replica in world.replicas() if replica is not old)
+    voter, other = (replica for replica in world.cluster.replicas() if replica is not old)
     process = world.hosts[voter.self_id].process
     assert process is not None
     refusal = VoteResponse(Epoch(epoch + 1), granted=False)
@@ -464,7 +464,7 @@ def test_a_leader_that_hears_that_it_was_left_binds_nobody(seed: int) -> None:
 
 
 def leader_of_later(world: World, epoch: Epoch) -> bool:
-    return any(one.epoch > epoch and one.can_serve_reads for one in world.replicas())
+    return any(one.epoch > epoch and one.can_serve_reads for one in world.cluster.replicas())
 
 
 def asked_in_vain(seed: int) -> None:
@@ -473,7 +473,7 @@ def asked_in_vain(seed: int) -> None:
     world = started(plain_scenario(seed=seed))
     world.scheduler.run_until(world.scheduler.now_us + 2_000 * MS)
     old = leader_of(world)
-    others = [replica for replica in world.replicas() if replica is not old]
+    others = [replica for replica in world.cluster.replicas() if replica is not old]
     world.hosts[old.self_id].pause()
     assert world.scheduler.run_until_true(
         lambda: any(one.raft.role == Role.PRECANDIDATE for one in others),
@@ -515,7 +515,7 @@ def test_who_is_left_as_the_only_voter_and_starts_anew_keeps_what_it_promised(se
     world = started(plain_scenario(seed=seed))
     world.scheduler.run_until(world.scheduler.now_us + 2_000 * MS)
     old = leader_of(world)
-    left = next(replica for replica in world.replicas() if replica is not old)
+    left = next(replica for replica in world.cluster.replicas() if replica is not old)
     process, host = world.hosts[old.self_id].process, world.hosts[left.self_id]
     assert process is not None
     process.run_now(lambda: old.change_configuration(voters=[left.self_id], observers=[]))

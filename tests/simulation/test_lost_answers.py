@@ -29,15 +29,9 @@ from strandline.protocol.table import Message
 from strandline.simulation.clients.clients import Client
 from strandline.simulation.clients.connections import GIVE_UP_MS
 from strandline.simulation.clients.producers import REQUEST_TIMEOUT_MS, Producer
-from strandline.simulation.faults.faults import FAULTS
+from strandline.simulation.faults.kinds import ANSWER_FAULTS, DRAWN_APART, FAULT_KINDS
 from strandline.simulation.invariants.facts import Acknowledged, Produced
-from strandline.simulation.scenarios.scenario import (
-    ANSWER_FAULTS,
-    DRAWN_APART,
-    PlannedFault,
-    ProducerPlan,
-    Scenario,
-)
+from strandline.simulation.scenarios.scenario import PlannedFault, ProducerPlan, Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 from strandline.simulation.world.broker_member import BrokerMember
 from strandline.simulation.world.world import World
@@ -46,7 +40,7 @@ GROUP = GroupId(1)
 SELDOM_MS, OFTEN_MS = 60_000, 10
 FEW_SEEDS = range(1, 13)
 # A drill closes connections of clients, too.
-USUAL_FAULTS = tuple(kind for kind in FAULTS if kind not in (*DRAWN_APART, "region-drill"))
+USUAL_FAULTS = tuple(kind for kind in FAULT_KINDS if kind not in (*DRAWN_APART, "region-drill"))
 ALL_BYTES = 1_000_000
 MEMBERS_MESSAGES = (
     FindCoordinatorRequest,
@@ -73,7 +67,7 @@ class Watched:
         plan = ProducerPlan("p1.0", GROUP, acks, acks == -1, interval_ms, 20)
         self.world = started(plain_scenario(producers=(plan,)))
         self.producer: Producer = self.world.producers[0]
-        (self.leader,) = self.world.leading_brokers()
+        (self.leader,) = self.world.cluster.leading_brokers()
         self.produced: list[Produced] = []
         self.acknowledged: list[Acknowledged] = []
         for name, seen in (("produced", self.produced), ("acknowledged", self.acknowledged)):
@@ -96,7 +90,10 @@ class Watched:
         """The values in the leader's log."""
         replica = self.world.hosts[self.leader].program.replication.replicas[GROUP]  # type: ignore[union-attr]
         return [
-            value for _, value in self.world.values.read(replica.read(Offset(0), ALL_BYTES).bytes())
+            value
+            for _, value in self.world.cluster.values.read(
+                replica.read(Offset(0), ALL_BYTES).bytes()
+            )
         ]
 
     def values(self) -> list[bytes]:
@@ -111,7 +108,7 @@ def test_a_batch_whose_answer_is_lost_is_written_once_and_answered_as_before() -
     producer.start()
     begun_us = world.scheduler.now_us
     watched.run_until(lambda: bool(watched.acknowledged), limit_ms=500)
-    world.advance(REQUEST_TIMEOUT_MS // 2)
+    world.cluster.advance(REQUEST_TIMEOUT_MS // 2)
     assert producer.acknowledged_count == 0 and len(watched.produced) == 1
     watched.run_until(lambda: producer.acknowledged_count > 0)
     assert world.scheduler.now_us - begun_us > REQUEST_TIMEOUT_MS * 1_000
@@ -119,7 +116,7 @@ def test_a_batch_whose_answer_is_lost_is_written_once_and_answered_as_before() -
     assert (first.base_offset, first.values) == (again.base_offset, again.values)
     assert [fact.attempt for fact in watched.produced] == [1, 2]
     assert watched.log() == watched.values()
-    assert not world.is_over
+    assert not world.cluster.is_over
 
 
 def test_what_was_in_flight_with_it_fails_with_it_and_comes_again_in_order() -> None:
@@ -151,7 +148,7 @@ def test_who_is_reset_asks_again_at_once(drops_requests: bool) -> None:
     producer.reset(watched.leader, drops_requests=drops_requests)
     assert not old.open and producer.connection_to(watched.leader) is not old
     sent_before = {fact.values[0] for fact in watched.produced}
-    world.advance(REQUEST_TIMEOUT_MS // 3)
+    world.cluster.advance(REQUEST_TIMEOUT_MS // 3)
     repeated = [fact for fact in watched.produced[before:] if fact.values[0] in sent_before]
     assert repeated and {fact.attempt for fact in repeated} == {2}
     assert [fact.values[0] for fact in repeated] == sorted(
@@ -166,13 +163,13 @@ def test_what_is_not_acknowledged_is_not_asked_again_after_a_reset() -> None:
     watched = Watched(interval_ms=SELDOM_MS, acks=0)
     watched.producer.start()
     watched.producer.reset(watched.leader, drops_requests=True)
-    watched.world.advance(2 * REQUEST_TIMEOUT_MS)
+    watched.world.cluster.advance(2 * REQUEST_TIMEOUT_MS)
     assert len(watched.produced) == 1 and not watched.log()
 
 
 def test_a_connection_is_given_up_by_who_has_no_time_out_of_its_own() -> None:
     world = started(plain_scenario())
-    client = Client("client", world, world.rng)
+    client = Client("client", world.cluster, world.cluster.rng)
     told: list[str] = []
     broker = BrokerId(1)
     connection = client.connection_to(broker)
@@ -184,14 +181,14 @@ def test_a_connection_is_given_up_by_who_has_no_time_out_of_its_own() -> None:
             lambda: told.append("refused"),
             lost=lambda name=name: told.append(name),  # type: ignore[misc]
         )
-    world.advance(GIVE_UP_MS - 100)
+    world.cluster.advance(GIVE_UP_MS - 100)
     assert told == [] and client.connection_to(broker) is connection
-    world.advance(200)
+    world.cluster.advance(200)
     assert told == ["first", "second"] and client.connection_to(broker) is not connection
     client.ask(
         broker, lambda _, exchange: exchange.answer(lambda: told.append("answered")), lambda: None
     )
-    world.advance(GIVE_UP_MS)
+    world.cluster.advance(GIVE_UP_MS)
     assert told == ["first", "second", "answered"]
 
 
@@ -227,7 +224,7 @@ def test_whatever_is_not_answered_is_asked_again(
         if isinstance(request, kind):
             asked.append(request)
         if isinstance(request, kind) and len(asked) == 1:
-            for client in world.clients:
+            for client in world.cluster.clients:
                 if is_reset:
                     client.reset(self.broker, drops_requests=False)
                 else:
@@ -265,7 +262,7 @@ def test_where_answers_are_lost_it_is_seen_that_they_are_forgotten(
     """By others only where the answer comes after a time-out and before what it leads to."""
     mutant = next(one for one in MUTANTS if one.plant is forget_what_was_answered)
     mutant.plant(monkeypatch)
-    others = tuple(kind for kind in USUAL_FAULTS if not FAULTS[kind].loses_page_cache)
+    others = tuple(kind for kind in USUAL_FAULTS if not FAULT_KINDS[kind].loses_page_cache)
 
     def found_count(kinds: tuple[str, ...]) -> int:
         return sum(replace(mutant, faults=kinds).is_found_by(seed) for seed in FEW_SEEDS)

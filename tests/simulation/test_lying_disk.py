@@ -11,8 +11,8 @@ from itertools import product
 import pytest
 from tests.simulation.plain import plain_scenario, started
 
-from strandline.simulation.disk.damage import LOGS
 from strandline.simulation.disk.file_image import CrashStyle
+from strandline.simulation.faults.disk_faults import LOGS
 from strandline.simulation.faults.fault_targets import cut
 from strandline.simulation.scenarios.scenario import ProducerPlan, Scenario
 from strandline.simulation.swarm.swarm import run_scenario
@@ -54,7 +54,7 @@ class Lie:
         )
         for host in world.hosts.values():
             host.on_down = None
-        (self._leader,) = world.leading_brokers()
+        (self._leader,) = world.cluster.leading_brokers()
         self._liar, *honest = [one for one in world.scenario.brokers if one != self._leader]
         self._with = honest[: copies - 2]
 
@@ -63,11 +63,11 @@ class Lie:
         world = self._world
         reached = [self._leader, self._liar, *self._with[lacks:]]
         cut_off = [one for one in world.scenario.brokers if one not in reached]
-        self._heal = cut(world, [*product(reached, cut_off), *product(cut_off, reached)])
+        self._heal = cut(world.cluster, [*product(reached, cut_off), *product(cut_off, reached)])
         world.hosts[self._liar].disk.faults.lying_directory = LOGS
         for producer in world.producers:
             producer.start()
-        world.advance(1_000)
+        world.cluster.advance(1_000)
         for producer in world.producers:
             producer.stop()
         return sum(producer.acknowledged_count for producer in world.producers)
@@ -83,8 +83,8 @@ class Lie:
         liar.disk.crash(CrashStyle.LOSE_ALL)
         self._heal()
         liar.start()
-        world.advance(10_000)
-        assert world.is_over or world.leading_brokers()
+        world.cluster.advance(10_000)
+        assert world.cluster.is_over or world.cluster.leading_brokers()
         return world.checker.violation
 
 

@@ -117,7 +117,7 @@ def test_a_far_observer_that_was_cut_off_has_everything_again() -> None:
     leader = leader_of(world)
     for _ in range(50):
         run_for(world, 200)
-        (far,) = [one for one in world.replicas() if one.self_id == FAR]
+        (far,) = [one for one in world.cluster.replicas() if one.self_id == FAR]
         if far.high_watermark > leader.high_watermark - 500:
             break
     assert far.high_watermark > leader.high_watermark - 500

@@ -11,7 +11,7 @@ from strandline.simulation.clients.operators import Operator
 from strandline.simulation.scenarios.scenario import PlannedChange
 from strandline.simulation.swarm.outage_swarm import draw_outages
 from strandline.simulation.swarm.swarm import run_scenario
-from strandline.simulation.world.world import World
+from strandline.simulation.world.cluster import SimCluster
 
 SEED = 242
 """Maintenance is begun by a request that is held up in a cut, ended by another, and begun after."""
@@ -19,7 +19,7 @@ BROKER = BrokerId(5)
 
 
 def test_what_a_late_attempt_has_overridden_is_said_again() -> None:
-    operator = Operator("operator", World(draw_outages(SEED)), random.Random(SEED))
+    operator = Operator("operator", SimCluster(draw_outages(SEED)), random.Random(SEED))
     for at_ms, is_spared in ((1, True), (2, False)):
         operator._change(PlannedChange(at_ms, broker=BROKER, is_spared=is_spared))
     operator._wanted.clear()

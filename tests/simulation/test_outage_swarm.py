@@ -17,11 +17,11 @@ from tests.simulation.test_each_invariant import only
 
 from strandline.base.errors import OperatorError
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
+from strandline.simulation.faults.kinds import ANSWER_FAULTS, LASTING_LOSS, TARGETED_FAULTS
 from strandline.simulation.invariants.facts import Acknowledged, LeaderElected, VotersRecorded
 from strandline.simulation.invariants.invariants import InvariantError
 from strandline.simulation.invariants.promotions import PromotionKeepsRpoZero
 from strandline.simulation.invariants.role_changes import KINDS
-from strandline.simulation.scenarios.scenario import ANSWER_FAULTS, LASTING_LOSS, TARGETED_FAULTS
 from strandline.simulation.scenarios.scenario_file import load_scenario, with_faults
 from strandline.simulation.swarm import outage_swarm
 from strandline.simulation.swarm.families import Swarm

@@ -63,7 +63,7 @@ class Stretched:
 
     @property
     def leader(self) -> Replica:
-        return next(one for one in self.world.replicas() if one.is_serving)
+        return next(one for one in self.world.cluster.replicas() if one.is_serving)
 
     def run(self, duration_ms: int) -> None:
         scheduler = self.world.scheduler
@@ -110,8 +110,8 @@ class Stretched:
         for producer in self.world.producers:
             producer.stop()
         self.run(15_000)
-        ends = {(one.log.last_index, one.high_watermark) for one in self.world.replicas()}
-        assert len(self.world.replicas()) == len(REGIONS)
+        ends = {(one.log.last_index, one.high_watermark) for one in self.world.cluster.replicas()}
+        assert len(self.world.cluster.replicas()) == len(REGIONS)
         assert len(ends) == 1
 
 

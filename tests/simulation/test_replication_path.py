@@ -160,8 +160,8 @@ def test_partitions_that_nobody_takes_share_one_bound_of_memory(acks: int) -> No
     world = started(plain_scenario(groups=24, log=LOG, settings=SMALL))
     host, replicas = max(
         (
-            (host, [one for one in world.leading_replicas() if one.host is host])
-            for host in {one.host for one in world.leading_replicas()}
+            (host, [one for one in world.cluster.leading_replicas() if one.host is host])
+            for host in {one.host for one in world.cluster.leading_replicas()}
         ),
         key=lambda led: len(led[1]),
     )
@@ -362,7 +362,7 @@ def test_leadership_is_handed_over_while_a_third_replica_recovers(acks: int) -> 
     assert replica.raft.progress[slow].match_written < replica.raft.commit - 100, "it recovers"
     begun_us = world.scheduler.now_us
     replica.transfer_leadership(target)
-    new_leader = next(one for one in world.replicas() if one.self_id == target)
+    new_leader = next(one for one in world.cluster.replicas() if one.self_id == target)
     assert world.scheduler.run_until_true(
         lambda: new_leader.can_serve_reads, limit_us=begun_us + 10_000 * MS
     )
@@ -424,6 +424,6 @@ def test_a_leader_that_was_alone_for_a_while_hands_on_nothing_with_a_hole_in_it(
     run_for(world, 60_000)
     assert alone.errors == []
     assert replica.host.memory.used_bytes == 0
-    assert len(world.replicas()) == 3
-    assert len({(r.log.last_index, r.raft.commit) for r in world.replicas()}) == 1
+    assert len(world.cluster.replicas()) == 3
+    assert len({(r.log.last_index, r.raft.commit) for r in world.cluster.replicas()}) == 1
     assert world.checker.violation is None

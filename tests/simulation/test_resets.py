@@ -22,18 +22,18 @@ def missed_a_change(seed: int) -> tuple[World, SimHost]:
     (producer,) = world.producers
     producer.start()
     run_for(world, 500)
-    leader_id = next(iter(world.leading_brokers()))
+    leader_id = next(iter(world.cluster.leading_brokers()))
     away = next(host for broker, host in world.hosts.items() if broker != leader_id)
     away.on_down = None
     away.kill()
     run_for(world, 2_000)
     assert run_until_led(world, limit_ms=10_000) is not None
-    leader = next(replica for replica in world.replicas() if replica.is_serving)
+    leader = next(replica for replica in world.cluster.replicas() if replica.is_serving)
     voters = leader.configuration.voters
     leader.change_configuration(voters=voters, observers=(), min_insync=1)
     changed = leader.log.last_index
     assert world.scheduler.run_until_true(
-        lambda: all(replica.log.start_index > changed for replica in world.replicas()),
+        lambda: all(replica.log.start_index > changed for replica in world.cluster.replicas()),
         limit_us=world.scheduler.now_us + 60_000 * MS,
     )
     return world, away
@@ -63,6 +63,6 @@ def test_a_death_after_a_reset_takes_no_configuration_back(
             other.kill()
     away.start()
     run_for(world, 100)
-    (replica,) = world.replicas()
+    (replica,) = world.cluster.replicas()
     assert replica.log.start_index == begun[0]
     assert replica.configuration.min_insync == 1

@@ -23,7 +23,7 @@ def run_for(world: World, duration_ms: int) -> None:
 
 
 def log_bytes(world: World) -> int:
-    return max(replica.log.size_bytes() for replica in world.replicas())
+    return max(replica.log.size_bytes() for replica in world.cluster.replicas())
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
@@ -35,7 +35,7 @@ def test_a_broker_that_returns_is_sent_the_difference_only(
     (producer,) = world.producers
     producer.start()
     run_for(world, 8_000)
-    leader = next(iter(world.leading_brokers()))
+    leader = next(iter(world.cluster.leading_brokers()))
     others = [broker for broker in world.scenario.brokers if broker != leader]
     away = world.hosts[leader if is_leader_killed else others[0]]
     away.on_down = None
@@ -49,8 +49,9 @@ def test_a_broker_that_returns_is_sent_the_difference_only(
     sent = world.fabric.counters.sent_bytes
     away.start()
     run_for(world, 3_000)
-    ends = {(replica.log_end_offset, replica.high_watermark) for replica in world.replicas()}
-    assert len(world.replicas()) == 3
+    replicas = world.cluster.replicas()
+    ends = {(replica.log_end_offset, replica.high_watermark) for replica in replicas}
+    assert len(replicas) == 3
     assert len(ends) == 1
     assert before > 1_000_000
     # Heartbeats and the like have their share; the log does not.
@@ -73,7 +74,7 @@ def idle_after_load(seed: int) -> World:
 def test_a_broker_that_lost_its_disk_is_whole_again_though_nothing_is_written(seed: int) -> None:
     """The leave to take part again travelled with appends only, and none came."""
     world = idle_after_load(seed)
-    leader = next(iter(world.leading_brokers()))
+    leader = next(iter(world.cluster.leading_brokers()))
     host = next(host for broker, host in world.hosts.items() if broker != leader)
     host.on_down = None
     host.lose_disk()
@@ -93,7 +94,7 @@ def test_who_is_whole_again_counts_though_its_word_for_that_is_lost(seed: int) -
     """Nothing was in flight to it, so nobody asked; where it was needed for acks=all, nothing ever
     was (outage seed 80391358)."""
     world = idle_after_load(seed)
-    (leader,) = (one for one in world.replicas() if one.is_leader)
+    (leader,) = (one for one in world.cluster.replicas() if one.is_leader)
     broker = next(one for one in world.scenario.brokers if one != leader.self_id)
     host = world.hosts[broker]
     host.on_down = None
@@ -103,7 +104,8 @@ def test_who_is_whole_again_counts_though_its_word_for_that_is_lost(seed: int) -
 
     def is_whole() -> bool:
         return any(
-            one.self_id == broker and not one.raft.has_lost_state for one in world.replicas()
+            one.self_id == broker and not one.raft.has_lost_state
+            for one in world.cluster.replicas()
         )
 
     assert world.scheduler.run_until_true(is_whole, limit_us=world.scheduler.now_us + 5_000_000)
@@ -131,7 +133,7 @@ def test_a_follower_that_is_behind_is_not_asked_to_put_off_its_flushes(
     plan = ProducerPlan("p", GroupId(1), 1, False, 15, 2_000)
     world = started(plain_scenario(seed=seed, producers=(plan,), settings=settings))
     (producer,) = world.producers
-    leader = next(iter(world.leading_brokers()))
+    leader = next(iter(world.cluster.leading_brokers()))
     behind = next(broker for broker in world.scenario.brokers if broker != leader)
     producer.start()
     run_for(world, 500)
@@ -154,7 +156,7 @@ def test_a_follower_that_is_heard_again_is_asked_at_once_how_far_it_is() -> None
     connections that had died without a word, and were given up after ten seconds."""
     world = started(plain_scenario(producers=(PRODUCER,)))
     (producer,) = world.producers
-    (leader,) = (replica for replica in world.replicas() if replica.is_leader)
+    (leader,) = (replica for replica in world.cluster.replicas() if replica.is_leader)
     mute = next(one for one in world.scenario.brokers if one != leader.self_id)
     for pipe in world.fabric.pipes_of(mute):
         pipe.swallow()
@@ -190,15 +192,15 @@ def test_a_leader_that_only_hears_who_has_lost_its_log_gives_up(seed: int) -> No
     (producer,) = world.producers
     producer.start()
     run_for(world, 1_000)
-    (leader,) = world.leading_brokers()
+    (leader,) = world.cluster.leading_brokers()
     for broker in world.scenario.brokers:
         if broker != leader:
             lose_disk_and_return(world, broker)
     run_for(world, 5_000)
-    assert world.leading_brokers() == []
-    ends = {replica.self_id: replica.log_end_offset for replica in world.replicas()}
+    assert world.cluster.leading_brokers() == []
+    ends = {replica.self_id: replica.log_end_offset for replica in world.cluster.replicas()}
     run_for(world, 3_000)
-    assert {replica.self_id: replica.log_end_offset for replica in world.replicas()} == ends
+    assert {replica.self_id: replica.log_end_offset for replica in world.cluster.replicas()} == ends
     assert world.checker.violation is None
 
 
@@ -215,13 +217,13 @@ def test_a_leader_without_which_nobody_is_elected_waits_for_who_lost_its_log(see
     world.hosts[plan.voters[2]].on_down = None
     world.hosts[plan.voters[2]].kill()
     run_for(world, 5_000)
-    (leader,) = world.leading_brokers()
+    (leader,) = world.cluster.leading_brokers()
     (other,) = (one for one in two if one != leader)
     for rest in world.hosts.values():  # It is long in coming back.
         rest.disk.faults.slow_factor = 200
     lose_disk_and_return(world, other)
     run_for(world, 10_000)
-    assert not any(replica.raft.has_lost_state for replica in world.replicas())
+    assert not any(replica.raft.has_lost_state for replica in world.cluster.replicas())
     assert run_until_led(world, limit_ms=5_000) is not None
     assert world.checker.violation is None
 
@@ -239,7 +241,7 @@ def test_a_leader_waits_for_who_was_told_when_it_takes_part_again(
     run_for(world, 6_000)
     producer.stop()
     run_for(world, 1_000)
-    (leader,) = (one for one in world.replicas() if one.is_leader)
+    (leader,) = (one for one in world.cluster.replicas() if one.is_leader)
     copies, goes = (one for one in world.scenario.brokers if one != leader.self_id)
     lose_disk_and_return(world, copies)
     limit_us = world.scheduler.now_us + 5_000 * MS
@@ -253,7 +255,7 @@ def test_a_leader_waits_for_who_was_told_when_it_takes_part_again(
         world.hosts[goes].on_down = None
         world.hosts[goes].kill()
     run_for(world, 30_000)
-    assert world.leading_brokers() == [leader.self_id]
-    assert not any(replica.raft.has_lost_state for replica in world.replicas())
+    assert world.cluster.leading_brokers() == [leader.self_id]
+    assert not any(replica.raft.has_lost_state for replica in world.cluster.replicas())
     assert run_until_led(world, limit_ms=5_000) is not None
     assert world.checker.violation is None

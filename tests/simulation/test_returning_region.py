@@ -111,14 +111,14 @@ class Outage:
 
     def is_whole(self) -> bool:
         """Whether all replicas are there, and have the same."""
-        replicas = self.world.replicas()
+        replicas = self.world.cluster.replicas()
         ends = {(one.group, one.log.last_index, one.high_watermark) for one in replicas}
         return len(replicas) == len(REGIONS) * GROUP_COUNT and len(ends) == GROUP_COUNT
 
     def log_bytes(self) -> int:
         """Of one replica of each group."""
         sizes: dict[GroupId, int] = {}
-        for replica in self.world.replicas():
+        for replica in self.world.cluster.replicas():
             size = max(sizes.get(replica.group, 0), replica.log.size_bytes())
             sizes[replica.group] = size
         return sum(sizes.values())
@@ -152,9 +152,9 @@ class Outage:
     def behind(self) -> list[Replica]:
         """Those that are back, and lack something."""
         ends: dict[GroupId, int] = {}
-        for one in self.world.replicas():
+        for one in self.world.cluster.replicas():
             ends[one.group] = max(one.log.last_index, ends.get(one.group, -1))
-        return [r for r in self.world.replicas() if r.log.last_index < ends[r.group]]
+        return [r for r in self.world.cluster.replicas() if r.log.last_index < ends[r.group]]
 
 
 class LateOrders:
@@ -306,7 +306,7 @@ def test_a_region_is_whole_though_the_log_of_who_could_lend_begins_later(
 ) -> None:
     """It lent what follows, which was refused, and so on without an end."""
     outage = Outage(seed)
-    begins = min(one.log.last_index for one in outage.world.replicas()) - 50
+    begins = min(one.log.last_index for one in outage.world.cluster.replicas()) - 50
     may_lend = PeerCatchup.may_lend
     monkeypatch.setattr(
         PeerCatchup,
@@ -325,7 +325,7 @@ def test_a_region_is_whole_though_the_leader_changes_meanwhile(seed: int) -> Non
     assert scheduler.run_until_true(
         lambda: outage.lent_bytes() > 100_000, limit_us=scheduler.now_us + 10_000 * MS
     )
-    for leader in {r.self_id for r in outage.world.replicas() if r.is_leader}:
+    for leader in {r.self_id for r in outage.world.cluster.replicas() if r.is_leader}:
         outage.world.hosts[leader].on_down = None
         outage.world.hosts[leader].kill()
     outage.run(8_000)
@@ -391,7 +391,7 @@ def test_who_catches_up_under_load_is_in_step_at_the_end(seed: int) -> None:
     lent = outage.lent_bytes()
     outage.run(1_000)
     assert outage.lent_bytes() == lent
-    for leader in (one for one in outage.world.replicas() if one.is_leader):
+    for leader in (one for one in outage.world.cluster.replicas() if one.is_leader):
         assert len(leader.in_sync()) == len(REGIONS)
     for producer in outage.world.producers:
         producer.stop()
@@ -459,7 +459,7 @@ def test_a_new_replica_is_copied_within_its_region(seed: int) -> None:
     outage.end()
     outage.run(6_000)
     assert outage.crossed_ratio() < 1.1
-    for leader in [one for one in outage.world.replicas() if one.is_leader]:
+    for leader in [one for one in outage.world.cluster.replicas() if one.is_leader]:
         configuration = leader.configuration
         leader.change_configuration(voters=configuration.voters, observers=(AWAY[1],))
     before = outage.crossed_ratio()

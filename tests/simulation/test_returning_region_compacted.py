@@ -38,7 +38,7 @@ LENDER, NEW = AWAY
 def lacking_bytes(outage: Outage) -> int:
     """What the leaders have beyond what the region had."""
     total = 0
-    for leader in (one for one in outage.world.replicas() if one.is_leader):
+    for leader in (one for one in outage.world.cluster.replicas() if one.is_leader):
         progress = leader.raft.progress[LENDER]
         index = Index(progress.match_flushed + 1)
         while index <= leader.log.last_index:
@@ -90,11 +90,13 @@ def test_a_lender_sends_what_it_has_though_it_is_not_what_its_leader_has(
     outage = Outage(seed, log=LOG, key_count=200, settings=settings)
     outage.world.hosts[LENDER].start()
     outage.run(8_000)
-    assert {one.self_id for one in outage.world.replicas() if one.is_leader} == {BrokerId(1)}
+    assert {one.self_id for one in outage.world.cluster.replicas() if one.is_leader} == {
+        BrokerId(1)
+    }
     assert not outage.behind()
     compacting.append(compacts)
     outage.run(8_000)
-    sizes = {r.self_id: r.log.size_bytes() for r in outage.world.replicas() if r.group == 1}
+    sizes = {r.self_id: r.log.size_bytes() for r in outage.world.cluster.replicas() if r.group == 1}
     assert sizes.pop(compacts) < 0.2 * min(sizes.values())
     before = outage.crossed_ratio()
     outage.world.hosts[NEW].start()
@@ -140,7 +142,7 @@ def copied_from_two(monkeypatch: pytest.MonkeyPatch) -> World:
     leader = leader_of(world)
     leader.change_configuration(voters=leader.configuration.voters, observers=(NEW,))
     assert world.scheduler.run_until_true(
-        lambda: any(r.self_id == NEW and r.log.end_offset > 10 for r in world.replicas()),
+        lambda: any(r.self_id == NEW and r.log.end_offset > 10 for r in world.cluster.replicas()),
         limit_us=world.scheduler.now_us + 10_000_000,
     )
     assert replica_at(world, NEW).log.end_offset < 200
@@ -151,7 +153,7 @@ def copied_from_two(monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def replica_at(world: World, broker: BrokerId) -> Replica:
-    return next(one for one in world.replicas() if one.self_id == broker)
+    return next(one for one in world.cluster.replicas() if one.self_id == broker)
 
 
 def test_a_new_replica_of_a_compacted_log_is_copied_from_its_leader_alone(

@@ -50,7 +50,7 @@ def let_go_what_everybody_has(patch: pytest.MonkeyPatch) -> None:
 
 
 def at(world: World, broker: int) -> Replica:
-    return next(one for one in world.replicas() if one.self_id == broker)
+    return next(one for one in world.cluster.replicas() if one.self_id == broker)
 
 
 def delete_a_key(world: World) -> None:
@@ -69,7 +69,7 @@ def lead(world: World, broker: BrokerId) -> None:
     assert process is not None
     process.run_now(lambda: old.transfer_leadership(broker))
     assert world.scheduler.run_until_true(
-        lambda: any(one.self_id == broker and one.is_serving for one in world.replicas()),
+        lambda: any(one.self_id == broker and one.is_serving for one in world.cluster.replicas()),
         limit_us=world.scheduler.now_us + 5_000_000,
     )
 
@@ -90,7 +90,9 @@ def copied_by_two_leaders(compacting: set[BrokerId]) -> World:
     assert process is not None
     process.run_now(lambda: leader.change_configuration(voters=group.voters[:-1], observers=(new,)))
     assert world.scheduler.run_until_true(
-        lambda: any(one.self_id == new and one.log.end_offset > 10 for one in world.replicas()),
+        lambda: any(
+            one.self_id == new and one.log.end_offset > 10 for one in world.cluster.replicas()
+        ),
         limit_us=world.scheduler.now_us + 10_000_000,
     )
     lead(world, second)
@@ -165,13 +167,13 @@ WAYS = (copied_by_two_leaders, mended_from_who_has_compacted, rotten_before_its_
 @pytest.mark.parametrize("way", WAYS)
 def test_a_key_stays_deleted_in_a_log_of_two_parts(way: Way, compacting: set[BrokerId]) -> None:
     world = way(compacting)
-    for replica in world.replicas():
+    for replica in world.cluster.replicas():
         assert dict(read_all(replica)).get(KEY) is None
     for _ in range(3):
         churn(world, 30)
         run_for(world, 2_000)
     # Nobody has anything any more that the tombstone deletes: it goes, everywhere.
-    for replica in world.replicas():
+    for replica in world.cluster.replicas():
         assert KEY not in dict(read_all(replica))
 
 
@@ -181,7 +183,7 @@ def test_a_tombstone_that_goes_while_somebody_has_what_it_deletes_is_found(
 ) -> None:
     let_go_what_everybody_has(monkeypatch)
     world = way(compacting)
-    assert b"1" in [dict(read_all(replica)).get(KEY) for replica in world.replicas()]
+    assert b"1" in [dict(read_all(replica)).get(KEY) for replica in world.cluster.replicas()]
 
 
 def test_a_configuration_that_may_be_lost_lets_no_tombstone_go(compacting: set[BrokerId]) -> None:
@@ -255,7 +257,7 @@ def test_who_mends_a_log_does_not_count_as_clean_meanwhile(compacting: set[Broke
     for _ in range(40):
         write(world, b"other", b"y" * 1_500)
     assert damaged.host.repairs.mended_count == 2
-    for replica in world.replicas():
+    for replica in world.cluster.replicas():
         assert KEY not in dict(read_all(replica))
 
 

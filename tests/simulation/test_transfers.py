@@ -27,7 +27,7 @@ def run_for(world: World, ms: int) -> None:
 
 
 def leader_of(world: World) -> Replica:
-    (leader,) = (replica for replica in world.replicas() if replica.is_serving)
+    (leader,) = (replica for replica in world.cluster.replicas() if replica.is_serving)
     return leader
 
 
@@ -124,7 +124,7 @@ def stall_us(world: World, old: Replica, to: BrokerId) -> int:
 
     def write_on(until_us: int) -> None:
         while world.scheduler.now_us < until_us:
-            leaders = [one for one in world.replicas() if one.is_leader]
+            leaders = [one for one in world.cluster.replicas() if one.is_leader]
             if leaders:
                 leader = max(leaders, key=lambda one: one.epoch)
                 on(world, leader.self_id, partial(write, leader, on_done))
@@ -276,7 +276,7 @@ def test_an_order_that_is_lost_costs_an_election_time_out(brokers: int) -> None:
     world.fabric.cut(old.self_id, to)
     on(world, old.self_id, lambda: old.transfer_leadership(to))
     run_for(world, 50)
-    assert not any(replica.is_leader for replica in world.replicas())
+    assert not any(replica.is_leader for replica in world.cluster.replicas())
     run_for(world, world.scenario.settings.election_timeout_ms + 200)
     assert leader_of(world).self_id != to
     world.fabric.heal(old.self_id, to)
@@ -287,7 +287,7 @@ def test_a_promised_vote_is_remembered_by_a_voter_that_dies_meanwhile() -> None:
     """It would be given twice else: the order is on its way all the time."""
     world, old, to = writing(brokers=5)
     world.hosts[to].pause()
-    others = [one for one in world.replicas() if one.self_id not in (old.self_id, to)]
+    others = [one for one in world.cluster.replicas() if one.self_id not in (old.self_id, to)]
     on(world, old.self_id, lambda: old.transfer_leadership(to))
     assert world.scheduler.run_until_true(
         lambda: not old.raft.is_leader, limit_us=world.scheduler.now_us + 100 * MS
@@ -299,7 +299,7 @@ def test_a_promised_vote_is_remembered_by_a_voter_that_dies_meanwhile() -> None:
         if world.hosts[broker].process is None:
             world.hosts[broker].start()
     run_for(world, 100)
-    for replica in world.replicas():
+    for replica in world.cluster.replicas():
         if replica.self_id in promised:
             assert (replica.epoch, replica.raft.promised) == (1, 2)
     run_for(world, 2_000)

@@ -21,7 +21,7 @@ def test_what_could_not_be_made_durable_commits_nothing_that_lay_there_before(
 ) -> None:
     world = started(plain_scenario())
     world.scheduler.run_until(world.scheduler.now_us + 500 * MS)
-    old = next(replica for replica in world.replicas() if replica.is_serving)
+    old = next(replica for replica in world.cluster.replicas() if replica.is_serving)
     host = world.hosts[old.self_id]
     others = [broker for broker in world.scenario.brokers if broker != old.self_id]
     for broker in others:

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from strandline.simulation.faults.faults import FAULTS
-from strandline.simulation.scenarios.scenario import ANSWER_FAULTS, ROT_FAULTS, Scenario
+from strandline.simulation.faults.kinds import ANSWER_FAULTS, FAULT_KINDS, ROT_FAULTS
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 from strandline.simulation.swarm.variations import DISTRUST, OTHER_LOSSES, draw, with_marks
 
@@ -123,7 +123,7 @@ def test_one_disk_rots_where_no_other_is_lost() -> None:
         kinds = one.fault_weights.keys()
         assert not kinds & {"lost-disk", "configuration-change", *DISTRUST}
         assert not moves(one) and not one.log.write_caching
-        powerless = {kind for kind in kinds if FAULTS[kind].loses_page_cache}
+        powerless = {kind for kind in kinds if FAULT_KINDS[kind].loses_page_cache}
         assert "open-rot" not in kinds or not kinds & {"index-rot"} | powerless - {"journal-rot"}
     assert {kind for one in scenarios for kind in one.fault_weights} >= set(ROT_FAULTS)
     assert {one.has_brokers for one in scenarios} == {True, False}

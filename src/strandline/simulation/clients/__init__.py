@@ -1,6 +1,7 @@
 """The load: producers, consumers, admin clients.
 
-Map:    clients.py            the way from clients to brokers and back
+Map:    load.py               Load: all clients of a run
+        clients.py            the way from clients to brokers and back
         connections.py        connections, each of which may lose one direction
         lookups.py            leaders, topic ids and end offsets, as clients look them up
         producers.py          producers

@@ -6,20 +6,19 @@ Owns:   whether it has been stopped.
 Source: design section 10."""
 
 import random
-from typing import TYPE_CHECKING
 
 from strandline.simulation.clients.clients import Client
+from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.scheduler import US_PER_MS
-
-if TYPE_CHECKING:
-    from strandline.simulation.world.world import World
 
 
 class Admin(Client):
     """See the module. `interval_ms`: the mean time between two turns."""
 
-    def __init__(self, name: str, world: "World", rng: random.Random, *, interval_ms: int) -> None:
-        super().__init__(name, world, rng)
+    def __init__(
+        self, name: str, cluster: SimCluster, rng: random.Random, *, interval_ms: int
+    ) -> None:
+        super().__init__(name, cluster, rng)
         self._interval_ms = interval_ms
 
     def start(self) -> None:
@@ -35,4 +34,4 @@ class Admin(Client):
             return
         self.act()
         pause_ms = self.rng.randint(1, 2 * self._interval_ms)
-        self.world.scheduler.after(pause_ms * US_PER_MS, self._turn)
+        self.scheduler.after(pause_ms * US_PER_MS, self._turn)

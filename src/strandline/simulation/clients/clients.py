@@ -12,17 +12,15 @@ Source: design section 10."""
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 from strandline.simulation.clients.connections import Connection, Exchange
 from strandline.simulation.clients.lookups import ask_leader
 from strandline.simulation.world.broker_member import BrokerMember
+from strandline.simulation.world.cluster import SimCluster
+from strandline.simulation.world.member import Member
 from strandline.simulation.world.scheduler import US_PER_MS
-
-if TYPE_CHECKING:
-    from strandline.simulation.world.member import Member
-    from strandline.simulation.world.world import World
 
 LATENCY_US = (100, 3_000)
 LOOKUP_TIMEOUT_MS = 1_000
@@ -35,9 +33,10 @@ class Client:
 
     `is_stopped`: it begins nothing new; what is under way ends."""
 
-    def __init__(self, name: str, world: "World", rng: random.Random) -> None:
+    def __init__(self, name: str, cluster: SimCluster, rng: random.Random) -> None:
         self.name = name
-        self.world = world
+        self.cluster = cluster
+        self.scheduler = cluster.scheduler
         self.rng = rng
         self.is_stopped = False
         self.connection = 1
@@ -55,7 +54,7 @@ class Client:
         if delay_us is None:
             self.connection_to(broker).loses_requests = True
         else:
-            self._last_arrival_us[broker, False] = self.world.scheduler.now_us + delay_us
+            self._last_arrival_us[broker, False] = self.scheduler.now_us + delay_us
 
     def reset(self, broker: BrokerId, *, drops_requests: bool) -> None:
         """The present connection to `broker` is reset, and the client notices: no answer comes on
@@ -81,7 +80,7 @@ class Client:
         if connection is not None and connection.is_faulty:
             connection.is_reset = True
             for exchange in connection.open:
-                self.world.scheduler.after(0, exchange.lost)
+                self.scheduler.after(0, exchange.lost)
             connection.open.clear()
 
     def start(self) -> None:
@@ -94,7 +93,7 @@ class Client:
     def ask(
         self,
         broker: BrokerId,
-        request: Callable[["Member", Exchange], None],
+        request: Callable[[Member, Exchange], None],
         refused: Callable[[], None],
         *,
         lost: Callable[[], None] | None = None,
@@ -107,24 +106,24 @@ class Client:
         def arrive() -> None:
             if connection.drops_requests:
                 return
-            host = self.world.hosts[broker]
+            host = self.cluster.hosts[broker]
             if host.process is None:
                 exchange.answer(refused)
                 return
             host.process.after(0, run)
 
         def run() -> None:
-            member = self.world.hosts[broker].program
+            member = self.cluster.hosts[broker].program
             if member is not None:
                 request(member, exchange)
 
         if not connection.loses_requests:
-            self.world.scheduler.at(self.arrival_us(broker, is_answer=False), arrive)
+            self.scheduler.at(self.arrival_us(broker, is_answer=False), arrive)
 
     def find_leader(self, group: GroupId) -> BrokerId:
         """What any living broker knows at once; NO_BROKER where it does not know. For groups
         without a broker above them, which no request reaches."""
-        up = [host for host in self.world.hosts.values() if host.program is not None]
+        up = [host for host in self.cluster.hosts.values() if host.program is not None]
         if not up:
             return NO_BROKER
         member = self.rng.choice(up).program
@@ -152,7 +151,7 @@ class Client:
             self.reconnect(broker)
             end(None)
 
-        def run(member: "Member", exchange: Exchange) -> None:
+        def run(member: Member, exchange: Exchange) -> None:
             assert isinstance(member, BrokerMember)
             question(
                 member,
@@ -160,16 +159,16 @@ class Client:
                 lambda _: exchange.answer(lambda: end(None)),
             )
 
-        timeout = self.world.scheduler.after(timeout_ms * US_PER_MS, give_up)
+        timeout = self.scheduler.after(timeout_ms * US_PER_MS, give_up)
         self.ask(broker, run, lambda: end(None))
 
     def seek_leader(self, group: GroupId, done: Callable[[BrokerId], None]) -> None:
         """Find the leader: by a Metadata request to any broker where there are whole brokers.
         NO_BROKER where nobody knows."""
-        if not self.world.scenario.has_brokers:
+        if not self.cluster.scenario.has_brokers:
             done(self.find_leader(group))
             return
-        topic = self.world.plan(group).name
+        topic = self.cluster.plan(group).name
 
         def ask(
             member: BrokerMember, found: Callable[[BrokerId], None], closed: Callable[[str], None]
@@ -179,11 +178,11 @@ class Client:
         def end(leader: BrokerId | None) -> None:
             done(NO_BROKER if leader is None else leader)
 
-        self.lookup(self.rng.choice(self.world.scenario.brokers), ask, end)
+        self.lookup(self.rng.choice(self.cluster.scenario.brokers), ask, end)
 
     def arrival_us(self, broker: BrokerId, *, is_answer: bool) -> int:
         """When what is sent now to `broker`, or by it, arrives: not before what was sent before."""
-        due_us = self.world.scheduler.now_us + self.rng.randint(*LATENCY_US)
+        due_us = self.scheduler.now_us + self.rng.randint(*LATENCY_US)
         due_us = max(due_us, self._last_arrival_us.get((broker, is_answer), 0) + 1)
         self._last_arrival_us[broker, is_answer] = due_us
         return due_us

@@ -11,13 +11,10 @@ Owns:   what was asked on a connection and is not known to be answered.
 Source: Kafka's Java client (NetworkClient: handleTimedOutRequests, processDisconnection)."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from strandline.model.ids import BrokerId
-from strandline.simulation.world.scheduler import US_PER_MS
-
-if TYPE_CHECKING:
-    from strandline.simulation.clients.clients import Client
+from strandline.simulation.world.scheduler import US_PER_MS, Scheduler
 
 GIVE_UP_MS = 3_000
 """A connection on which an answer is overdue for so long is given up, at the latest."""
@@ -51,15 +48,47 @@ class Connection:
         return self.loses_answers or self.is_reset
 
 
+class ConnectedClient(Protocol):
+    """A client as its exchanges, and the faults between clients and brokers, see it."""
+
+    @property
+    def name(self) -> str:
+        """As in the trace."""
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Virtual time."""
+
+    def connection_to(self, broker: BrokerId) -> Connection:
+        """The present connection to `broker`."""
+
+    def arrival_us(self, broker: BrokerId, *, is_answer: bool) -> int:
+        """When what is sent at this moment to `broker`, or by it, arrives."""
+
+    def stall(self, broker: BrokerId, delay_us: int | None) -> None:
+        """Requests on the present connection to `broker` come later; None: never."""
+
+    def reset(self, broker: BrokerId, *, drops_requests: bool) -> None:
+        """The present connection to `broker` is reset."""
+
+    def give_up(self, connection: Connection) -> None:
+        """Reconnect, unless that connection was given up already."""
+
+    def reconnect(self, broker: BrokerId) -> None:
+        """Give up the present connection to `broker`."""
+
+
 class Exchange:
     """One request, and its answer. `lost` is called with the client, once at most, where its
     connection is given up for an answer that was lost, or is reset."""
 
     __slots__ = ("_client", "_sent_us", "connection", "lost")
 
-    def __init__(self, client: "Client", connection: Connection, lost: Callable[[], None]) -> None:
+    def __init__(
+        self, client: ConnectedClient, connection: Connection, lost: Callable[[], None]
+    ) -> None:
         self._client = client
-        self._sent_us = client.world.scheduler.now_us
+        self._sent_us = client.scheduler.now_us
         self.connection = connection
         self.lost = lost
         connection.open[self] = None
@@ -76,7 +105,7 @@ class Exchange:
                 callback()
 
         due_us = client.arrival_us(connection.broker, is_answer=True)
-        client.world.scheduler.at(due_us, arrive)
+        client.scheduler.at(due_us, arrive)
 
     def settle(self) -> bool:
         """Inside the broker: answer now, in no time; whether the client gets it.
@@ -89,7 +118,7 @@ class Exchange:
 
     def _is_lost(self) -> bool:
         """Whether what is answered now is lost; then the connection is given up when it is time."""
-        connection, scheduler = self.connection, self._client.world.scheduler
+        connection, scheduler = self.connection, self._client.scheduler
         if connection.is_faulty and not connection.is_reset:
             due_us = max(scheduler.now_us, self._sent_us + GIVE_UP_MS * US_PER_MS)
             scheduler.at(due_us, lambda: self._client.give_up(connection))

@@ -10,7 +10,6 @@ Source: KIP-392 (fetch from the closest replica); design section 9."""
 import random
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId, Offset
@@ -23,12 +22,9 @@ from strandline.simulation.clients.lookups import LATEST, NO_OFFSET, ask_offset
 from strandline.simulation.invariants.facts import RecordsRead, Subject
 from strandline.simulation.scenarios.scenario import GroupPlan
 from strandline.simulation.world.broker_member import BrokerMember
-from strandline.simulation.world.member import committed_end, visible_end
+from strandline.simulation.world.cluster import SimCluster
+from strandline.simulation.world.member import Member, committed_end, visible_end
 from strandline.simulation.world.scheduler import US_PER_MS
-
-if TYPE_CHECKING:
-    from strandline.simulation.world.member import Member
-    from strandline.simulation.world.world import World
 
 POLL_MS = (10, 150)
 READ_BYTES = (200, 4_000, 100_000)
@@ -45,8 +41,8 @@ ELSEWHERE = {
 class Consumer(Client):
     """See the module. Reads every group in turn."""
 
-    def __init__(self, name: str, world: "World", rng: random.Random) -> None:
-        super().__init__(name, world, rng)
+    def __init__(self, name: str, cluster: SimCluster, rng: random.Random) -> None:
+        super().__init__(name, cluster, rng)
         self.read_count = 0
         self._positions: dict[GroupId, Offset] = {}
 
@@ -57,12 +53,12 @@ class Consumer(Client):
     def _poll(self) -> None:
         if self.is_stopped:
             return
-        plan = self.rng.choice(self.world.scenario.groups)
+        plan = self.rng.choice(self.cluster.scenario.groups)
         broker = self.rng.choice(plan.hosts)
 
         def go_to_leader(leader: BrokerId) -> None:
             chosen = broker if leader == NO_BROKER else leader
-            if self.world.scenario.has_brokers and self.rng.random() < LISTING:
+            if self.cluster.scenario.has_brokers and self.rng.random() < LISTING:
                 self._ask_end(plan, chosen)
             else:
                 self.ask(chosen, partial(self._read, plan.group), lambda: None)
@@ -71,12 +67,12 @@ class Consumer(Client):
             self.seek_leader(plan.group, go_to_leader)
         else:
             self.ask(broker, partial(self._read, plan.group), lambda: None)
-        self.world.scheduler.after(self.rng.randint(*POLL_MS) * US_PER_MS, self._poll)
+        self.scheduler.after(self.rng.randint(*POLL_MS) * US_PER_MS, self._poll)
 
     def _ask_end(self, plan: GroupPlan, broker: BrokerId) -> None:
         """A ListOffsets request, as of a consumer that begins at the end."""
 
-        def run(member: "Member", exchange: Exchange) -> None:
+        def run(member: Member, exchange: Exchange) -> None:
             def on_end(end: Offset) -> None:
                 exchange.settle()
                 self._on_end(plan, member, end)
@@ -92,12 +88,12 @@ class Consumer(Client):
 
         self.ask(broker, run, lambda: None)
 
-    def _on_end(self, plan: GroupPlan, member: "Member", end: Offset) -> None:
+    def _on_end(self, plan: GroupPlan, member: Member, end: Offset) -> None:
         """Inside the broker: only a leader may say where the partition ends."""
         replica = member.replication.replicas.get(plan.group)
         if end == NO_OFFSET or replica is None:
             return
-        self.world.checker.records_read(
+        self.cluster.checker.records_read(
             RecordsRead(
                 consumer=self.name,
                 broker=member.broker,
@@ -115,7 +111,7 @@ class Consumer(Client):
             )
         )
 
-    def _read(self, group: GroupId, member: "Member", exchange: Exchange) -> None:
+    def _read(self, group: GroupId, member: Member, exchange: Exchange) -> None:
         """Inside the broker."""
         replica = member.replication.replicas.get(group)
         if replica is None or replica.failed is not None:
@@ -135,7 +131,7 @@ class Consumer(Client):
         if error.code in ELSEWHERE:
             return
         if error.code != Error.OFFSET_OUT_OF_RANGE:
-            self.world.checker.fail(f"NoUnexpectedError: {self.name} was told {error}")
+            self.cluster.checker.fail(f"NoUnexpectedError: {self.name} was told {error}")
         elif replica.can_serve_reads:
             # Only what was never committed can have gone from a leader.
             self._positions[replica.group] = committed_end(replica)
@@ -145,7 +141,7 @@ class Consumer(Client):
         data: bytes,
         position: Offset,
         *,
-        member: "Member",
+        member: Member,
         replica: Replica,
         exchange: Exchange,
     ) -> None:
@@ -153,16 +149,16 @@ class Consumer(Client):
         not get it asks for the same again, mostly another replica."""
         group = replica.group
         try:
-            found = self.world.values.read(data)
+            found = self.cluster.values.read(data)
         except ValueError as error:
-            self.world.checker.fail(
+            self.cluster.checker.fail(
                 f"NoDamageServed: group {group}: broker {member.broker}: {error}",
                 Subject(group, position),
             )
             return
         records = [record for record in found if record[0] >= position]
         fact = fact_of(self.name, member, replica, position, records)
-        self.world.checker.records_read(fact)
+        self.cluster.checker.records_read(fact)
         if not exchange.settle():
             return
         self.read_count += len(records)
@@ -173,7 +169,7 @@ class Consumer(Client):
 
 def fact_of(
     consumer: str,
-    member: "Member",
+    member: Member,
     replica: Replica,
     position: Offset,
     records: Sequence[tuple[Offset, bytes]],

@@ -10,7 +10,6 @@ Source: docs/decisions/0006-deleting-records.md; design section 10."""
 
 import random
 from functools import partial
-from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError
 from strandline.model.ids import NO_BROKER, GroupId, Offset
@@ -26,10 +25,8 @@ from strandline.simulation.clients.admins import Admin
 from strandline.simulation.clients.connections import Exchange
 from strandline.simulation.invariants.facts import Deleted, DeletionAsked, Subject
 from strandline.simulation.world.broker_member import BrokerMember
-
-if TYPE_CHECKING:
-    from strandline.simulation.world.member import Member
-    from strandline.simulation.world.world import World
+from strandline.simulation.world.cluster import SimCluster
+from strandline.simulation.world.member import Member
 
 VERSION = 2
 TIMEOUT_MS = 2_000
@@ -50,8 +47,8 @@ FAILURES = {
 class Deleter(Admin):
     """See the module."""
 
-    def __init__(self, name: str, world: "World", rng: random.Random) -> None:
-        super().__init__(name, world, rng, interval_ms=world.scenario.delete_interval_ms)
+    def __init__(self, name: str, cluster: SimCluster, rng: random.Random) -> None:
+        super().__init__(name, cluster, rng, interval_ms=cluster.scenario.delete_interval_ms)
         self.deletion_count = 0
         self.refusal_count = 0
         """Reads of deleted records that were refused."""
@@ -59,13 +56,13 @@ class Deleter(Admin):
 
     def act(self) -> None:
         """See `Admin`."""
-        plan = self.rng.choice(self.world.scenario.groups)
+        plan = self.rng.choice(self.cluster.scenario.groups)
         leader = self.find_leader(plan.group)
         act = self._read if self.rng.random() < 0.5 else self._delete
         if leader != NO_BROKER:
             self.ask(leader, partial(act, plan.group), lambda: None)
 
-    def _delete(self, group: GroupId, member: "Member", exchange: Exchange) -> None:
+    def _delete(self, group: GroupId, member: Member, exchange: Exchange) -> None:
         """Inside the broker: choose, and ask."""
         assert isinstance(member, BrokerMember)
         replica = member.replication.replicas.get(group)
@@ -79,7 +76,7 @@ class Deleter(Admin):
         self._put(group, before, ATTEMPTS, member, exchange)
 
     def _put(
-        self, group: GroupId, before: Offset, attempts: int, member: "Member", exchange: Exchange
+        self, group: GroupId, before: Offset, attempts: int, member: Member, exchange: Exchange
     ) -> None:
         """Inside the broker."""
         assert isinstance(member, BrokerMember)
@@ -93,7 +90,7 @@ class Deleter(Admin):
                 self.ask(leader, partial(self._put, group, before, attempts - 1), lambda: None)
 
         exchange.lost = again
-        self.world.checker.deletion_asked(DeletionAsked(group, before))
+        self.cluster.checker.deletion_asked(DeletionAsked(group, before))
         asked = DeleteRecordsPartition(partition_index=partition.index, offset=before)
         topic = DeleteRecordsTopic(name=partition.topic, partitions=[asked])
 
@@ -104,9 +101,9 @@ class Deleter(Admin):
                 self.deletion_count += 1
                 if is_heard:
                     self._deleted[group] = max(before, self._deleted.get(group, before))
-                self.world.checker.deleted(Deleted(group, before, Offset(result.low_watermark)))
+                self.cluster.checker.deleted(Deleted(group, before, Offset(result.low_watermark)))
             elif result.error_code not in FAILURES:
-                self.world.checker.fail(
+                self.cluster.checker.fail(
                     f"NoUnexpectedError: {self.name} was told {result.error_code}", Subject(group)
                 )
 
@@ -118,7 +115,7 @@ class Deleter(Admin):
             on_closed=lambda _: None,
         )
 
-    def _read(self, group: GroupId, member: "Member", exchange: Exchange) -> None:
+    def _read(self, group: GroupId, member: Member, exchange: Exchange) -> None:
         """Inside the broker: ask for a record that was deleted."""
         replica: Replica | None = member.replication.replicas.get(group)
         deleted = self._deleted.get(group, Offset(0))
@@ -131,7 +128,7 @@ class Deleter(Admin):
             if error is not None:
                 self.refusal_count += error.code == Error.OFFSET_OUT_OF_RANGE
             elif replica.is_leader:
-                self.world.checker.fail(
+                self.cluster.checker.fail(
                     f"DeletedStaysDeleted: group {group}: broker {member.broker} leads and serves "
                     f"offset {position}; records below {deleted} were deleted",
                     Subject(group, position),

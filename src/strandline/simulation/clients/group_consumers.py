@@ -13,7 +13,7 @@ Source: Kafka's classic group protocol (ConsumerCoordinator, AbstractCoordinator
 import json
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from strandline.base.errors import ApiError
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId, Offset
@@ -51,11 +51,9 @@ from strandline.simulation.clients.connections import Exchange
 from strandline.simulation.clients.lookups import EARLIEST, NO_OFFSET, ask_offset
 from strandline.simulation.invariants.facts import CommitBegun, CommitEnded, OffsetFetched
 from strandline.simulation.world.broker_member import BrokerMember
+from strandline.simulation.world.cluster import SimCluster
+from strandline.simulation.world.member import Member
 from strandline.simulation.world.scheduler import US_PER_MS, ScheduledEvent
-
-if TYPE_CHECKING:
-    from strandline.simulation.world.member import Member
-    from strandline.simulation.world.world import World
 
 GROUP = "readers"
 PROTOCOL = "turns"
@@ -86,8 +84,8 @@ A = TypeVar("A", bound=Message)
 class GroupConsumer(Client):
     """See the module. `commit_count`: commits that were acknowledged."""
 
-    def __init__(self, name: str, world: "World", rng: random.Random) -> None:
-        super().__init__(name, world, rng)
+    def __init__(self, name: str, cluster: SimCluster, rng: random.Random) -> None:
+        super().__init__(name, cluster, rng)
         self.commit_count = 0
         self.generation_count = 0
         self._coordinator: BrokerId = NO_BROKER
@@ -127,7 +125,7 @@ class GroupConsumer(Client):
             self._work(self._assigned, self._positions)
 
     def _step_later(self, delay_ms: tuple[int, int]) -> None:
-        self.world.scheduler.after(self.rng.randint(*delay_ms) * US_PER_MS, self._step)
+        self.scheduler.after(self.rng.randint(*delay_ms) * US_PER_MS, self._step)
 
     def _begin_anew(self, *, keeps_id: bool = True, finds: bool = False) -> None:
         self._generation = -1
@@ -180,7 +178,7 @@ class GroupConsumer(Client):
                 self._cancel_timeout()
                 done(message)
 
-        def run(member: "Member", exchange: Exchange) -> None:
+        def run(member: Member, exchange: Exchange) -> None:
             assert isinstance(member, BrokerMember)
 
             def on_answer(message: A) -> None:
@@ -197,7 +195,7 @@ class GroupConsumer(Client):
                 connection=connection,
             )
 
-        self._timeout = self.world.scheduler.after(REQUEST_TIMEOUT_MS * US_PER_MS, lost)
+        self._timeout = self.scheduler.after(REQUEST_TIMEOUT_MS * US_PER_MS, lost)
         self.ask(broker, run, lost)
 
     def _cancel_timeout(self) -> None:
@@ -216,7 +214,7 @@ class GroupConsumer(Client):
                 self._step_later(RETRY_MS)
 
         self._request(
-            self.rng.choice(self.world.scenario.brokers),
+            self.rng.choice(self.cluster.scenario.brokers),
             FindCoordinatorRequest(key=GROUP),
             FindCoordinatorResponse,
             FIND_VERSION,
@@ -276,7 +274,7 @@ class GroupConsumer(Client):
 
     def _share(self) -> list[SyncGroupRequestAssignment]:
         """Every topic to one member, by turns; empty where this one does not lead."""
-        topics = [plan.group for plan in self.world.scenario.groups]
+        topics = [plan.group for plan in self.cluster.scenario.groups]
         count = len(self._roster)
         return [
             SyncGroupRequestAssignment(member, json.dumps(topics[at::count]).encode())
@@ -284,19 +282,19 @@ class GroupConsumer(Client):
         ]
 
     def _fetch_offsets(self, assigned: list[GroupId]) -> None:
-        names = {self.world.plan(group).name: group for group in assigned}
+        names = {self.cluster.plan(group).name: group for group in assigned}
         if not names:
             self._positions = {}
             self._step_later(WORK_MS)
             return
-        begun = self.world.checker.moment()
+        begun = self.cluster.checker.moment()
 
         def inside(answer: OffsetFetchResponse) -> None:
             if answer.error_code == Error.NONE:
                 for topic in answer.topics:
                     for one in topic.partitions:
                         if one.error_code == Error.NONE:
-                            self.world.checker.offset_fetched(
+                            self.cluster.checker.offset_fetched(
                                 OffsetFetched(names[topic.name], one.committed_offset, begun)
                             )
 
@@ -326,7 +324,7 @@ class GroupConsumer(Client):
 
     def _work(self, assigned: list[GroupId], positions: dict[GroupId, Offset]) -> None:
         if self.rng.random() < DISAPPEARANCE:
-            self.world.trace.add(self.name, "forgets who it is")
+            self.cluster.trace.add(self.name, "forgets who it is")
             self._begin_anew(keeps_id=False)
             self._step_later(RETRY_MS)
         elif not assigned or self.rng.random() < 0.2:
@@ -358,7 +356,7 @@ class GroupConsumer(Client):
     ) -> None:
         """Say how far it is; what is not answered is sent once more, over a new connection."""
         offset = positions[group]
-        number = self.world.checker.commit_begun(CommitBegun(group, offset))
+        number = self.cluster.checker.commit_begun(CommitBegun(group, offset))
 
         def code_of(answer: OffsetCommitResponse) -> int:
             return answer.topics[0].partitions[0].error_code
@@ -366,7 +364,7 @@ class GroupConsumer(Client):
         def inside(answer: OffsetCommitResponse) -> None:
             code = code_of(answer)
             if code == Error.NONE or code in NOT_APPLIED:
-                self.world.checker.commit_ended(CommitEnded(group, number, code == Error.NONE))
+                self.cluster.checker.commit_ended(CommitEnded(group, number, code == Error.NONE))
 
         def done(answer: OffsetCommitResponse) -> None:
             if code_of(answer) == Error.NONE:
@@ -386,7 +384,7 @@ class GroupConsumer(Client):
                 generation_id_or_member_epoch=self._generation,
                 member_id=self._member_id,
                 topics=[
-                    OffsetCommitRequestTopic(name=self.world.plan(group).name, partitions=[row])
+                    OffsetCommitRequestTopic(name=self.cluster.plan(group).name, partitions=[row])
                 ],
             ),
             OffsetCommitResponse,
@@ -407,7 +405,7 @@ class GroupConsumer(Client):
         if broker == NO_BROKER:
             return
 
-        def run(member: "Member", exchange: Exchange) -> None:
+        def run(member: Member, exchange: Exchange) -> None:
             def done(data: bytes, error: ApiError | None) -> None:
                 exchange.answer(lambda: self._on_read(broker, group, positions, data, error))
 
@@ -434,7 +432,7 @@ class GroupConsumer(Client):
         self, broker: BrokerId, group: GroupId, positions: dict[GroupId, Offset]
     ) -> None:
         """Go to where the topic begins, as a consumer that resets to the earliest."""
-        topic = self.world.plan(group).name
+        topic = self.cluster.plan(group).name
 
         def done(start: Offset | None) -> None:
             if start is not None and start != NO_OFFSET:

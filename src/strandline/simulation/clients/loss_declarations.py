@@ -19,7 +19,7 @@ import random
 import re
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from strandline.client.operations.survivors import ReplicaLogs
 from strandline.controller.arbitration.survivors import Standing
@@ -36,13 +36,12 @@ from strandline.protocol.messages.describe_topology import (
 from strandline.protocol.table import Message
 from strandline.simulation.clients.clients import Client
 from strandline.simulation.clients.lookups import Closed
+from strandline.simulation.faults.kinds import LASTING_LOSS
 from strandline.simulation.invariants.facts import Declaration, LossConfirmed
-from strandline.simulation.scenarios.scenario import LASTING_LOSS, GroupPlan
+from strandline.simulation.scenarios.scenario import GroupPlan
 from strandline.simulation.world.broker_member import BrokerMember
+from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.scheduler import US_PER_MS
-
-if TYPE_CHECKING:
-    from strandline.simulation.world.world import World
 
 LOOK_MS = (100, 600)
 PATIENCE_MS = (0, 300, 1_500)
@@ -66,8 +65,8 @@ A = TypeVar("A", bound=Message)
 class LossDeclaration(Client):
     """See the module. `declared_count`: what was answered as declared."""
 
-    def __init__(self, name: str, world: "World", rng: random.Random) -> None:
-        super().__init__(name, world, rng)
+    def __init__(self, name: str, cluster: SimCluster, rng: random.Random) -> None:
+        super().__init__(name, cluster, rng)
         self.declared_count = 0
         self._patience_us = rng.choice(PATIENCE_MS) * US_PER_MS
         self._short_since_us: dict[str, int] = {}
@@ -82,19 +81,19 @@ class LossDeclaration(Client):
     def stop(self) -> None:
         """Begin nothing new."""
         super().stop()
-        self.world.kept_down.clear()
+        self.cluster.kept_down.clear()
 
     def _turn(self) -> None:
         if self.is_stopped:
             return
-        if not self._is_busy and LASTING_LOSS in self.world.begun_kinds:
+        if not self._is_busy and LASTING_LOSS in self.cluster.begun_kinds:
             self._is_busy = True
-            self._look(self.rng.choice(self.world.scenario.groups))
-        self.world.scheduler.after(self.rng.randint(*LOOK_MS) * US_PER_MS, self._turn)
+            self._look(self.rng.choice(self.cluster.scenario.groups))
+        self.scheduler.after(self.rng.randint(*LOOK_MS) * US_PER_MS, self._turn)
 
     def _rest(self) -> None:
         """Whoever was kept down may come back."""
-        self.world.kept_down.clear()
+        self.cluster.kept_down.clear()
         self._is_busy = False
 
     # ---- what is there? --------------------------------------------------------------------------
@@ -114,7 +113,7 @@ class LossDeclaration(Client):
                 lambda told: self._judge(plan, logs, told=told),
             )
 
-        self._ask_all(self.world.scenario.brokers, request, DescribeReplicaLogsResponse, on_logs)
+        self._ask_all(self.cluster.scenario.brokers, request, DescribeReplicaLogsResponse, on_logs)
 
     def _judge(
         self,
@@ -142,7 +141,7 @@ class LossDeclaration(Client):
             best.needs_all,
             best.floor,
         )
-        now_us = self.world.scheduler.now_us
+        now_us = self.scheduler.now_us
         patience_us = self._patience_us
         if found.needs_all:  # Who was named last is on its way to be seated.
             patience_us = max(patience_us, SEATING_MS * US_PER_MS)
@@ -155,7 +154,7 @@ class LossDeclaration(Client):
             self._foretell(plan, found)
 
     def _members(self) -> dict[BrokerId, BrokerMember]:
-        hosts = self.world.hosts.items()
+        hosts = self.cluster.hosts.items()
         programs = ((one, host.program) for one, host in hosts)
         return {one: program for one, program in programs if isinstance(program, BrokerMember)}
 
@@ -183,7 +182,7 @@ class LossDeclaration(Client):
         self._declare(asked, request, on_answer)
 
     def _on_refused(self, plan: GroupPlan, message: str) -> None:
-        self.world.trace.add(self.name, f"may not declare a loss: {message}")
+        self.cluster.trace.add(self.name, f"may not declare a loss: {message}")
         named = IN_THE_WAY.search(message)
         self._refused_count += named is not None
         if named is None or self._refused_count < IN_THE_WAY_COUNT:
@@ -191,7 +190,7 @@ class LossDeclaration(Client):
             return
         self._refused_count = 0
         self._keep_down([BrokerId(int(named[1]))])
-        self.world.scheduler.after(SILENCE_MS * US_PER_MS, lambda: self._look(plan))
+        self.scheduler.after(SILENCE_MS * US_PER_MS, lambda: self._look(plan))
 
     def _show(
         self,
@@ -225,29 +224,29 @@ class LossDeclaration(Client):
             if self.is_stopped:
                 self._rest()
             elif typed != plan.name:  # The command is given again; who is stopped stays so.
-                self.world.trace.add(self.name, "mistypes the name: nothing is done")
+                self.cluster.trace.add(self.name, "mistypes the name: nothing is done")
                 self._look(plan)
             else:
-                self.world.trace.add(self.name, f"has typed the name: {declaration}")
-                self.world.checker.loss_confirmed(LossConfirmed(declaration))
+                self.cluster.trace.add(self.name, f"has typed the name: {declaration}")
+                self.cluster.checker.loss_confirmed(LossConfirmed(declaration))
                 self._short_since_us.pop(plan.name, None)
                 self._attempt(request, asked, left=ATTEMPTS)
 
-        self.world.scheduler.after(self.rng.randint(*READING_MS) * US_PER_MS, on_typed)
+        self.scheduler.after(self.rng.randint(*READING_MS) * US_PER_MS, on_typed)
 
     # ---- it is done ------------------------------------------------------------------------------
 
     def _attempt(self, request: DeclareLostRequest, asked: BrokerId, *, left: int) -> None:
         def on_answer(answer: DeclareLostResponse | None) -> None:
             if answer is None and left > 1:
-                other = self.rng.choice(self.world.scenario.brokers)
+                other = self.rng.choice(self.cluster.scenario.brokers)
                 self._attempt(request, other, left=left - 1)
                 return
             if answer is not None and answer.error_code:
-                self.world.trace.add(self.name, f"declared nothing: {answer.error_message}")
+                self.cluster.trace.add(self.name, f"declared nothing: {answer.error_message}")
             elif answer is not None:
                 self.declared_count += 1
-                self.world.trace.add(self.name, f"goes on from offset {answer.log_end_offset}")
+                self.cluster.trace.add(self.name, f"goes on from offset {answer.log_end_offset}")
             self._rest()
 
         self._declare(asked, request, on_answer)
@@ -255,12 +254,12 @@ class LossDeclaration(Client):
     def _keep_down(self, brokers: Collection[BrokerId]) -> None:
         """Nobody who is given up may go on, or come back, before that is taken down."""
         for broker in brokers:
-            self.world.kept_down.add(broker)
-            host = self.world.hosts[broker]
+            self.cluster.kept_down.add(broker)
+            host = self.cluster.hosts[broker]
             if host.is_up:
-                self.world.trace.add(self.name, f"stops broker {broker}")
+                self.cluster.trace.add(self.name, f"stops broker {broker}")
                 host.kill()
-                self.world.restart(broker)
+                self.cluster.restart(broker)
 
     # ---- requests --------------------------------------------------------------------------------
 

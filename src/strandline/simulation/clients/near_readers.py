@@ -15,7 +15,6 @@ Source: KIP-392; KIP-320 (epochs); KIP-595 (diverging epochs); decision 0031."""
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from strandline.model.ids import NO_BROKER, BrokerId, Offset
 from strandline.protocol.errors import Error, message_of
@@ -34,11 +33,9 @@ from strandline.simulation.clients.lookups import Closed, Leadership, ask_leader
 from strandline.simulation.invariants.facts import Subject
 from strandline.simulation.scenarios.scenario import GroupPlan
 from strandline.simulation.world.broker_member import BrokerMember
+from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.member import committed_end
 from strandline.simulation.world.scheduler import US_PER_MS
-
-if TYPE_CHECKING:
-    from strandline.simulation.world.world import World
 
 WAIT_MS = (0, 100, 500)
 STAY_MS = (1_000, 5_000, 300_000)
@@ -68,9 +65,9 @@ class NearReader(Client):
     records read, those of a replica to which the leader had sent it."""
 
     def __init__(
-        self, name: str, world: "World", rng: random.Random, *, plan: GroupPlan, rack: str
+        self, name: str, cluster: SimCluster, rng: random.Random, *, plan: GroupPlan, rack: str
     ) -> None:
-        super().__init__(name, world, rng)
+        super().__init__(name, cluster, rng)
         self.plan = plan
         self.position = Offset(0)
         self.stays = False
@@ -92,7 +89,7 @@ class NearReader(Client):
     @property
     def asked(self) -> BrokerId:
         """Whom it asks now; NO_BROKER where it looks for the leader."""
-        is_sent = self.world.scheduler.now_us < self._near_until_us
+        is_sent = self.scheduler.now_us < self._near_until_us
         return self._near if is_sent else self._leader.broker
 
     def _step(self) -> None:
@@ -110,7 +107,7 @@ class NearReader(Client):
         """Somebody else goes on from here, somewhere else, over other connections."""
         if self.asked != NO_BROKER:
             self.reconnect(self.asked)
-        scenario = self.world.scenario
+        scenario = self.cluster.scenario
         self._rack = self.rng.choice((*scenario.regions, *scenario.zones))
         self._leader, self._near_until_us = NOBODY, 0
 
@@ -119,7 +116,7 @@ class NearReader(Client):
         self._near_until_us = 0
         if finds:
             self._leader = NOBODY
-        self.world.scheduler.after(self.rng.randint(*AGAIN_MS) * US_PER_MS, self._step)
+        self.scheduler.after(self.rng.randint(*AGAIN_MS) * US_PER_MS, self._step)
 
     def _find(self) -> None:
         def end(found: Leadership | None) -> None:
@@ -129,12 +126,12 @@ class NearReader(Client):
                 self._leader = found
                 self._step()
 
-        broker = self.rng.choice(self.world.scenario.brokers)
+        broker = self.rng.choice(self.cluster.scenario.brokers)
         name = self.plan.name
         self.lookup(broker, lambda member, *done: ask_leadership(member, name, *done), end)
 
     def _fetch(self, broker: BrokerId) -> None:
-        is_near = broker == self._near and self.world.scheduler.now_us < self._near_until_us
+        is_near = broker == self._near and self.scheduler.now_us < self._near_until_us
         tells_epoch = self._tells_epoch and self._version >= 12
         wanted = FetchPartition(
             partition=0,
@@ -177,19 +174,19 @@ class NearReader(Client):
             Offset(one.diverging_epoch.end_offset)
         ):
             message = f"broker {member.broker} says that the log parts from what {self.name} read"
-            self.world.checker.fail(f"NoReadOfWhatDisappeared: {message}", subject)
+            self.cluster.checker.fail(f"NoReadOfWhatDisappeared: {message}", subject)
         if one.error_code == Error.OFFSET_OUT_OF_RANGE and replica is not None:
             return self._go_on_from(replica, position)
         if one.error_code or replica is None or one.preferred_read_replica != NO_BROKER:
             return position
         try:
-            found = self.world.values.read(bytes(_data_of(one)))
+            found = self.cluster.values.read(bytes(_data_of(one)))
         except ValueError as error:
             message = f"group {self.plan.group}: broker {member.broker}: {error}"
-            self.world.checker.fail(f"NoDamageServed: {message}", subject)
+            self.cluster.checker.fail(f"NoDamageServed: {message}", subject)
             return position
         records = [record for record in found if record[0] >= position]
-        self.world.checker.records_read(fact_of(self.name, member, replica, position, records))
+        self.cluster.checker.records_read(fact_of(self.name, member, replica, position, records))
         return position
 
     def _go_on_from(self, replica: Replica, position: Offset) -> Offset:
@@ -200,13 +197,15 @@ class NearReader(Client):
         if is_lost and not self._may_be_gone(replica.log_end_offset):
             message = f"{replica.name} ends at {end}, and {self.name} has read up to {position}"
             subject = Subject(self.plan.group, position)
-            self.world.checker.fail(f"NoReadOfWhatDisappeared: {message}", subject)
+            self.cluster.checker.fail(f"NoReadOfWhatDisappeared: {message}", subject)
         return start if position < start else end
 
     def _may_be_gone(self, offset: Offset) -> bool:
         """Whether what it read from there on may have disappeared."""
-        world = self.world
-        return world.may_lose_relaxed or world.checker.was_at_risk(self.plan.group, offset)
+        cluster = self.cluster
+        return cluster.scenario.may_lose_relaxed or cluster.checker.was_at_risk(
+            self.plan.group, offset
+        )
 
     def _on_fetched(self, answer: "_Answer | None", *, is_near: bool) -> None:
         """With the client again; None where no answer came in time."""
@@ -220,7 +219,7 @@ class NearReader(Client):
         elif one.error_code:
             if one.error_code not in REFUSALS:
                 told = message_of(one.error_code)
-                self.world.checker.fail(f"NoUnexpectedError: {self.name} was told: {told}")
+                self.cluster.checker.fail(f"NoUnexpectedError: {self.name} was told: {told}")
             self._again(finds=True)
         elif one.diverging_epoch.end_offset >= 0:
             self.position = min(self.position, Offset(one.diverging_epoch.end_offset))
@@ -228,7 +227,7 @@ class NearReader(Client):
             self._again(finds=False)
         elif one.preferred_read_replica != NO_BROKER:
             self._near = BrokerId(one.preferred_read_replica)
-            self._near_until_us = self.world.scheduler.now_us + self._stay_us
+            self._near_until_us = self.scheduler.now_us + self._stay_us
             self._step()
         else:
             self._advance(_data_of(one), is_near=is_near)
@@ -242,21 +241,21 @@ class NearReader(Client):
         if is_near:
             self.near_count += self.position - before
         # A client has something to do with what it read; and virtual time has to go on.
-        self.world.scheduler.after(self.rng.randint(*WORK_MS) * US_PER_MS, self._step)
+        self.scheduler.after(self.rng.randint(*WORK_MS) * US_PER_MS, self._step)
 
 
-def near_readers_of(world: "World") -> list[NearReader]:
+def near_readers_of(cluster: SimCluster) -> list[NearReader]:
     """One for each rack of the scenario, for its groups by turns."""
-    seed, groups = world.scenario.seed, world.scenario.groups
+    seed, groups = cluster.scenario.seed, cluster.scenario.groups
     return [
         NearReader(
             f"n{number}",
-            world,
+            cluster,
             random.Random(f"near readers {seed} {number}"),
             plan=groups[number % len(groups)],
             rack=rack,
         )
-        for number, rack in enumerate(world.scenario.near_racks)
+        for number, rack in enumerate(cluster.scenario.near_racks)
     ]
 
 

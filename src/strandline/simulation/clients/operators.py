@@ -14,7 +14,6 @@ Source: docs/decisions/0010-the-balancer.md, 0015-labels-at-run-time.md and 0018
 import random
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from strandline.config.broker_life import DECOMMISSION, MAINTENANCE, NO_END
 from strandline.config.keys import format_value
@@ -39,11 +38,9 @@ from strandline.simulation.clients.connections import Exchange
 from strandline.simulation.faults.disturbances import OPERATOR
 from strandline.simulation.scenarios.scenario import PlannedChange
 from strandline.simulation.world.broker_member import ALTER_CONFIGS_VERSION, BrokerMember
+from strandline.simulation.world.cluster import SimCluster
+from strandline.simulation.world.member import Member
 from strandline.simulation.world.scheduler import US_PER_MS
-
-if TYPE_CHECKING:
-    from strandline.simulation.world.member import Member
-    from strandline.simulation.world.world import World
 
 AGAIN_MS = 500
 ALTER_LABELS_VERSION, RULE_ZONE_VERSION = 0, 0
@@ -60,8 +57,8 @@ Wanted = Resource | BrokerId | PlannedChange
 class Operator(Client):
     """See the module."""
 
-    def __init__(self, name: str, world: "World", rng: random.Random) -> None:
-        super().__init__(name, world, rng)
+    def __init__(self, name: str, cluster: SimCluster, rng: random.Random) -> None:
+        super().__init__(name, cluster, rng)
         self._wanted: dict[Wanted, str] = {}
         """{what: the value that it shall have, and is not known to have}"""
         self._said: dict[Resource, str] = {}
@@ -72,8 +69,8 @@ class Operator(Client):
 
     def start(self) -> None:
         """Begin."""
-        for change in self.world.scenario.changes:
-            self.world.scheduler.after(change.at_ms * US_PER_MS, partial(self._change, change))
+        for change in self.cluster.scenario.changes:
+            self.scheduler.after(change.at_ms * US_PER_MS, partial(self._change, change))
 
     @property
     def is_done(self) -> bool:
@@ -85,8 +82,8 @@ class Operator(Client):
 
         Only of those that were said at run time, once: an attempt that was given up may still be
         carried out, and none but the last would be known to be the last."""
-        for broker in self.world.scenario.brokers:
-            said = [one for one in self.world.scenario.changes if one.broker == broker]
+        for broker in self.cluster.scenario.brokers:
+            said = [one for one in self.cluster.scenario.changes if one.broker == broker]
             regions = [one.region for one in said if one.at_run_time]
             if len(regions) != 1 or not said[-1].at_run_time:
                 continue
@@ -102,57 +99,57 @@ class Operator(Client):
             values = cluster.broker_configs.get(BrokerId(int(broker)), {})
             if key in values and values[key] != value:
                 found = f"{key} of broker {broker} is {values[key]}, and {value} was said last"
-                self.world.trace.add("world", found)
+                self.cluster.trace.add("world", found)
                 self._wanted[resource] = value
                 self._turn()
                 return found
         return ""
 
     def _change(self, change: PlannedChange) -> None:
-        world = self.world
+        cluster = self.cluster
         if change.broker is not None:
-            world.disturbances.begin(OPERATOR, "operator")
+            cluster.disturbances.begin(OPERATOR, "operator")
         if change.ruling:
             where, for_ms = "/".join(change.domain), change.for_ms
-            world.trace.add("world", f"{where}: {change.ruling} for {for_ms} ms")
+            cluster.trace.add("world", f"{where}: {change.ruling} for {for_ms} ms")
             self._wanted[change] = change.ruling
             self._turn()
         elif change.is_leaving is not None:
             word = "leaves" if change.is_leaving else "stays"
-            world.trace.add("world", f"broker {change.broker} {word}")
+            cluster.trace.add("world", f"broker {change.broker} {word}")
             self._say(change.broker, DECOMMISSION, format_value(change.is_leaving))
         elif change.is_spared is not None:
             word = "is in maintenance" if change.is_spared else "is in maintenance no more"
-            world.trace.add("world", f"broker {change.broker} {word}")
+            cluster.trace.add("world", f"broker {change.broker} {word}")
             self._say(change.broker, MAINTENANCE, str(NO_END if change.is_spared else NOT_SPARED))
         elif change.broker is not None and change.foreign_bytes is not None:
-            world.trace.add(
+            cluster.trace.add(
                 "world", f"{change.foreign_bytes} bytes of broker {change.broker}'s disk are taken"
             )
-            world.hosts[change.broker].disk.faults.foreign_bytes = change.foreign_bytes
+            cluster.hosts[change.broker].disk.faults.foreign_bytes = change.foreign_bytes
         elif change.broker is not None and change.at_run_time:
-            world.trace.add("world", f"broker {change.broker} is put into {change.region}")
+            cluster.trace.add("world", f"broker {change.broker} is put into {change.region}")
             self._wanted[change.broker] = change.region
             self._turn()
         elif change.broker is not None:
-            world.trace.add("world", f"broker {change.broker} goes to region {change.region}")
-            world.labels[change.broker] = change.region
-            world.hosts[change.broker].kill()
-            world.restart(change.broker)
+            cluster.trace.add("world", f"broker {change.broker} goes to region {change.region}")
+            cluster.labels[change.broker] = change.region
+            cluster.hosts[change.broker].kill()
+            cluster.restart(change.broker)
         if change.group is not None and change.shrinks is not None:
-            topic = world.plan(change.group).name
-            world.trace.add("world", f"{SHRINK} of {topic}: {change.shrinks}")
+            topic = cluster.plan(change.group).name
+            cluster.trace.add("world", f"{SHRINK} of {topic}: {change.shrinks}")
             resource = ResourceType.TOPIC, topic, SHRINK
             self._wanted[resource] = format_value(change.shrinks)
             self._turn()
         elif change.group is not None and change.min_insync:
-            topic = world.plan(change.group).name
-            world.trace.add("world", f"min.insync.replicas of {topic}: {change.min_insync}")
+            topic = cluster.plan(change.group).name
+            cluster.trace.add("world", f"min.insync.replicas of {topic}: {change.min_insync}")
             self._wanted[ResourceType.TOPIC, topic, "min.insync.replicas"] = str(change.min_insync)
             self._turn()
         elif change.group is not None:
-            topic = world.plan(change.group).name
-            world.trace.add("world", f"the policy of {topic} becomes {change.policy}")
+            topic = cluster.plan(change.group).name
+            cluster.trace.add("world", f"the policy of {topic} becomes {change.policy}")
             self._wanted[ResourceType.TOPIC, topic, POLICY] = change.policy
             self._turn()
 
@@ -165,33 +162,33 @@ class Operator(Client):
         if self._wanted and not self._is_asking:
             self._is_asking = True
             what, value = next(iter(self._wanted.items()))
-            broker = self.rng.choice(self.world.scenario.brokers)
+            broker = self.rng.choice(self.cluster.scenario.brokers)
             self.ask(broker, partial(self._ask, what=what, value=value), lambda: None)
-            self.world.scheduler.after(AGAIN_MS * US_PER_MS, self._again)
+            self.scheduler.after(AGAIN_MS * US_PER_MS, self._again)
 
     def _again(self) -> None:
         self._is_asking = False
         self._turn()
 
-    def _ask(self, member: "Member", exchange: Exchange, what: Wanted, value: str) -> None:
+    def _ask(self, member: Member, exchange: Exchange, what: Wanted, value: str) -> None:
         """Inside the broker. An answer that is lost ends nothing: the same is asked for again."""
         assert isinstance(member, BrokerMember)
 
-        def on_answer(is_set: bool) -> None:
+        def on_answer(*, is_set: bool) -> None:
             if exchange.settle() and self._wanted.get(what) == value:
                 del self._wanted[what]
                 if not is_set:  # What is refused now is asked for again, after the others.
                     self._wanted[what] = value
 
         if isinstance(what, PlannedChange):
-            self._rule(member, what, on_answer)
+            self._rule(member, what, lambda: on_answer(is_set=True))
             return
         if isinstance(what, int):
             member.ask(
                 AlterBrokerLabelsRequest([what], [LabelChange("region", value)]),
                 AlterBrokerLabelsResponse,
                 ALTER_LABELS_VERSION,
-                on_answer=lambda answer: on_answer(not answer.error_code),
+                on_answer=lambda answer: on_answer(is_set=not answer.error_code),
                 on_closed=lambda _: None,
             )
             return
@@ -204,20 +201,20 @@ class Operator(Client):
             IncrementalAlterConfigsRequest([asked]),
             IncrementalAlterConfigsResponse,
             ALTER_CONFIGS_VERSION,
-            on_answer=lambda answer: on_answer(not any(one.error_code for one in answer.responses)),
+            on_answer=lambda answer: on_answer(
+                is_set=not any(one.error_code for one in answer.responses)
+            ),
             on_closed=lambda _: None,
         )
 
-    def _rule(
-        self, member: BrokerMember, change: PlannedChange, done: Callable[[bool], None]
-    ) -> None:
+    def _rule(self, member: BrokerMember, change: PlannedChange, done: Callable[[], None]) -> None:
         """Inside the broker."""
         region, zone = (*change.domain, "")[:2]
 
         def on_answer(answer: RuleZoneResponse) -> None:
             if not answer.error_code:
                 self.ruling_count += 1
-            done(True)
+            done()
 
         member.ask(
             RuleZoneRequest(region, zone, change.ruling, change.for_ms),

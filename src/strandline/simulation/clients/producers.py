@@ -14,7 +14,6 @@ import random
 from collections import deque
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from strandline.model.ids import NO_BROKER, BrokerId, Offset
 from strandline.protocol.errors import Error
@@ -27,11 +26,9 @@ from strandline.simulation.invariants.facts import NO_EPOCH, Acknowledged, Produ
 from strandline.simulation.invariants.superseding import TOMBSTONE
 from strandline.simulation.scenarios.scenario import ProducerPlan
 from strandline.simulation.world.clock import WALL_START_MS
+from strandline.simulation.world.cluster import SimCluster
+from strandline.simulation.world.member import Member
 from strandline.simulation.world.scheduler import US_PER_MS, ScheduledEvent
-
-if TYPE_CHECKING:
-    from strandline.simulation.world.member import Member
-    from strandline.simulation.world.world import World
 
 INFLIGHT_MAX = 5
 WAITING_MAX = 20
@@ -79,15 +76,15 @@ class Producer(Client):
     """See the module. `first_acknowledged_us` is for those who wait for progress."""
 
     def __init__(
-        self, plan: ProducerPlan, world: "World", rng: random.Random, *, producer_id: int
+        self, plan: ProducerPlan, cluster: SimCluster, rng: random.Random, *, producer_id: int
     ) -> None:
-        super().__init__(plan.name, world, rng)
+        super().__init__(plan.name, cluster, rng)
         self.plan = plan
         self.acknowledged_count = 0
         self._producer_id = producer_id if plan.is_idempotent else NO_PRODUCER_ID
-        if world.scenario.has_brokers:
+        if cluster.scenario.has_brokers:
             self._producer_id = NO_PRODUCER_ID  # Brokers give them out.
-        self._tombstone_ratio = world.scenario.tombstone_ratio if plan.acks == -1 else 0.0
+        self._tombstone_ratio = cluster.scenario.tombstone_ratio if plan.acks == -1 else 0.0
         self._next_number = 0
         self._epoch = 0
         self._next_sequence = 0
@@ -112,7 +109,7 @@ class Producer(Client):
             self._batches.append(self._make_batch())
             self._pump()
         pause_ms = self.rng.randint(1, 2 * self.plan.interval_ms)
-        self.world.scheduler.after(pause_ms * US_PER_MS, self._tick)
+        self.scheduler.after(pause_ms * US_PER_MS, self._tick)
 
     def _make_batch(self) -> _Batch:
         values = []
@@ -124,11 +121,11 @@ class Producer(Client):
             self._next_number += 1
         sequence = self._next_sequence
         self._next_sequence += len(values)
-        made_ms = WALL_START_MS + self.world.scheduler.now_us // US_PER_MS
+        made_ms = WALL_START_MS + self.scheduler.now_us // US_PER_MS
         return _Batch(values, epoch=self._epoch, sequence=sequence, made_ms=made_ms)
 
     def _pump(self) -> None:
-        if self.world.scenario.has_brokers and not self._is_prepared():
+        if self.cluster.scenario.has_brokers and not self._is_prepared():
             return
         for number, batch in enumerate(list(islice(self._batches, INFLIGHT_MAX))):
             if batch.in_flight or batch.is_done:
@@ -148,7 +145,7 @@ class Producer(Client):
             if self._has_id:
                 self.seek_leader(self.plan.group, self._on_leader)
             else:
-                broker = self.rng.choice(self.world.scenario.brokers)
+                broker = self.rng.choice(self.cluster.scenario.brokers)
                 self.lookup(broker, ask_producer_id, self._on_producer_id)
         return False
 
@@ -160,16 +157,16 @@ class Producer(Client):
         self._is_looking_up = False
         self._leader = leader
         if leader == NO_BROKER:
-            self.world.scheduler.after(self.rng.randint(1, 2 * RETRY_MS) * US_PER_MS, self._pump)
+            self.scheduler.after(self.rng.randint(1, 2 * RETRY_MS) * US_PER_MS, self._pump)
         else:
             self._pump()
 
     def _on_producer_id(self, producer_id: int | None) -> None:
         self._is_looking_up = False
         if producer_id is None or producer_id == NO_PRODUCER_ID:
-            self.world.scheduler.after(self.rng.randint(1, 2 * RETRY_MS) * US_PER_MS, self._pump)
+            self.scheduler.after(self.rng.randint(1, 2 * RETRY_MS) * US_PER_MS, self._pump)
             return
-        self.world.checker.producer_id_given(self.name, producer_id)
+        self.cluster.checker.producer_id_given(self.name, producer_id)
         self._producer_id = producer_id
         self._pump()
 
@@ -183,7 +180,7 @@ class Producer(Client):
             self._retry_later(batch, attempt)
             return
         broker = self._leader
-        self.world.checker.produced(
+        self.cluster.checker.produced(
             Produced(self.plan.group, self.name, broker, attempt, batch.values)
         )
         buffer = make_batch(
@@ -192,7 +189,7 @@ class Producer(Client):
             producer_epoch=batch.epoch,
             base_sequence=batch.sequence,
             timestamp_ms=batch.made_ms,
-            key_count=self.world.scenario.key_count,
+            key_count=self.cluster.scenario.key_count,
         )
         self.ask(
             broker,
@@ -202,7 +199,7 @@ class Producer(Client):
         if self.plan.acks == NO_ACKS:
             self._finish(batch)
             return
-        batch.timeout = self.world.scheduler.after(
+        batch.timeout = self.scheduler.after(
             REQUEST_TIMEOUT_MS * US_PER_MS, lambda: self._on_timeout(batch, attempt, broker)
         )
 
@@ -211,7 +208,7 @@ class Producer(Client):
         batch: _Batch,
         attempt: int,
         buffer: bytearray,
-        member: "Member",
+        member: Member,
         exchange: Exchange,
     ) -> None:
         """Inside the broker."""
@@ -222,11 +219,11 @@ class Producer(Client):
 
         member.produce(self.plan.group, buffer, acks=self.plan.acks, done=done)
 
-    def _on_done(self, batch: _Batch, member: "Member", result: AppendResult) -> None:
+    def _on_done(self, batch: _Batch, member: Member, result: AppendResult) -> None:
         """Still inside the broker: what is said here is a promise."""
         if result.error_code == Error.NONE and self.plan.acks != NO_ACKS:
             replica = member.replication.replicas.get(self.plan.group)
-            self.world.checker.acknowledged(
+            self.cluster.checker.acknowledged(
                 Acknowledged(
                     group=self.plan.group,
                     producer=self.name,
@@ -253,7 +250,7 @@ class Producer(Client):
                 self._begin_epoch()
             self._retry_later(batch, attempt)
         else:
-            self.world.checker.fail(
+            self.cluster.checker.fail(
                 f"NoUnexpectedError: {self.name} was told {result.error_code} ({result.message})",
                 Subject(self.plan.group, values=tuple(batch.values)),
             )
@@ -279,11 +276,11 @@ class Producer(Client):
                 batch.in_flight = False
                 self._pump()
 
-        self.world.scheduler.after(delay_ms * US_PER_MS, retry)
+        self.scheduler.after(delay_ms * US_PER_MS, retry)
 
     def _begin_epoch(self) -> None:
         """The broker has lost count: number what is not finished from 0, in the next epoch."""
-        self.world.trace.add(self.name, f"begins its epoch {self._epoch + 1}")
+        self.cluster.trace.add(self.name, f"begins its epoch {self._epoch + 1}")
         self._epoch += 1
         self._next_sequence = 0
         for batch in self._batches:

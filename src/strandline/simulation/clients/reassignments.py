@@ -10,7 +10,6 @@ Source: docs/decisions/0009-moving-replicas.md; design section 10."""
 
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId
@@ -24,12 +23,10 @@ from strandline.protocol.messages.alter_partition_reassignments import (
 from strandline.simulation.clients.admins import Admin
 from strandline.simulation.clients.connections import Exchange
 from strandline.simulation.invariants.facts import Subject
+from strandline.simulation.scenarios.scenario import GroupPlan
 from strandline.simulation.world.broker_member import BrokerMember
-
-if TYPE_CHECKING:
-    from strandline.simulation.scenarios.scenario import GroupPlan
-    from strandline.simulation.world.member import Member
-    from strandline.simulation.world.world import World
+from strandline.simulation.world.cluster import SimCluster
+from strandline.simulation.world.member import Member
 
 VERSION = 1
 TIMEOUT_MS = 2_000
@@ -52,15 +49,15 @@ OBSERVED_FAILURES = {Error.INVALID_REPLICA_ASSIGNMENT}
 class Reassigner(Admin):
     """See the module."""
 
-    def __init__(self, name: str, world: "World", rng: random.Random) -> None:
-        super().__init__(name, world, rng, interval_ms=world.scenario.move_interval_ms)
+    def __init__(self, name: str, cluster: SimCluster, rng: random.Random) -> None:
+        super().__init__(name, cluster, rng, interval_ms=cluster.scenario.move_interval_ms)
         self.move_count = 0
         # [(group, where it was before it was moved from there)]
         self._moved: list[tuple[GroupPlan, tuple[BrokerId, ...]]] = []
 
     def act(self) -> None:
         """See `Admin`."""
-        if not (self.world.scenario.tombstone_ratio and self._act_on_who_is_down()):
+        if not (self.cluster.scenario.tombstone_ratio and self._act_on_who_is_down()):
             self._act_at_random()
 
     def _act_on_who_is_down(self) -> bool:
@@ -69,9 +66,9 @@ class Reassigner(Admin):
             plan, replicas = self._moved.pop(0)
             self._move(plan, replicas)
             return True
-        hosts = self.world.hosts
+        hosts = self.cluster.hosts
         down = {one for one in hosts if not hosts[one].is_up}
-        plan = self.rng.choice(self.world.scenario.groups)
+        plan = self.rng.choice(self.cluster.scenario.groups)
         partition = self._known(plan) if down and not plan.observers else None
         if partition is None or down.isdisjoint(partition.replicas):
             return False
@@ -84,9 +81,9 @@ class Reassigner(Admin):
         self._move(plan, replicas)
         return True
 
-    def _known(self, plan: "GroupPlan") -> Partition | None:
+    def _known(self, plan: GroupPlan) -> Partition | None:
         """Where a group is, as far as some broker that is up knows."""
-        for host in self.world.hosts.values():
+        for host in self.cluster.hosts.values():
             member = host.program
             if isinstance(member, BrokerMember):
                 partition = member.partition_of(plan.group)
@@ -95,8 +92,8 @@ class Reassigner(Admin):
         return None
 
     def _act_at_random(self) -> None:
-        brokers = self.world.scenario.brokers
-        plan = self.rng.choice(self.world.scenario.groups)
+        brokers = self.cluster.scenario.brokers
+        plan = self.rng.choice(self.cluster.scenario.groups)
         replicas: list[int] | None = None
         if self.rng.random() >= CANCEL_SHARE:
             present = len(plan.voters) + len(plan.observers)
@@ -104,7 +101,7 @@ class Reassigner(Admin):
             replicas = list(self.rng.sample(brokers, count))
         self._move(plan, replicas)
 
-    def _move(self, plan: "GroupPlan", replicas: Sequence[int] | None) -> None:
+    def _move(self, plan: GroupPlan, replicas: Sequence[int] | None) -> None:
         """Ask for these; or for no move."""
         wanted = None if replicas is None else list(replicas)
         topic = ReassignableTopic(plan.name, [ReassignablePartition(0, wanted)])
@@ -117,7 +114,7 @@ class Reassigner(Admin):
                 self._send(topic, failures, attempts=attempts - 1)
 
         self.ask(
-            self.rng.choice(self.world.scenario.brokers),
+            self.rng.choice(self.cluster.scenario.brokers),
             lambda member, exchange: self._ask(member, exchange, topic, failures),
             lambda: None,
             lost=again,
@@ -125,7 +122,7 @@ class Reassigner(Admin):
 
     def _ask(
         self,
-        member: "Member",
+        member: Member,
         exchange: Exchange,
         topic: ReassignableTopic,
         failures: set[Error],
@@ -139,7 +136,7 @@ class Reassigner(Admin):
             if code == Error.NONE:
                 self.move_count += 1
             elif code not in failures:
-                self.world.checker.fail(
+                self.cluster.checker.fail(
                     f"NoUnexpectedError: {self.name} was told {code} of {topic}", Subject(None)
                 )
 

@@ -10,7 +10,6 @@ Source: Kafka's log compaction ("a consumer that reads from the beginning sees t
 
 import random
 from functools import partial
-from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError
 from strandline.model.ids import BrokerId, Offset
@@ -20,11 +19,9 @@ from strandline.simulation.clients.clients import Client
 from strandline.simulation.clients.connections import Exchange
 from strandline.simulation.invariants.facts import TableRead
 from strandline.simulation.scenarios.scenario import GroupPlan
+from strandline.simulation.world.cluster import SimCluster
+from strandline.simulation.world.member import Member
 from strandline.simulation.world.scheduler import US_PER_MS
-
-if TYPE_CHECKING:
-    from strandline.simulation.world.member import Member
-    from strandline.simulation.world.world import World
 
 TURN_MS = (20, 300)
 READ_BYTES = 64 * 1024
@@ -44,8 +41,8 @@ class _Turn:
 class TableReader(Client):
     """See the module."""
 
-    def __init__(self, name: str, world: "World", rng: random.Random) -> None:
-        super().__init__(name, world, rng)
+    def __init__(self, name: str, cluster: SimCluster, rng: random.Random) -> None:
+        super().__init__(name, cluster, rng)
         self.table_count = 0
         """Logs that were read to their end."""
 
@@ -56,17 +53,17 @@ class TableReader(Client):
     def _next_turn(self) -> None:
         if self.is_stopped:
             return
-        plan = self.rng.choice(self.world.scenario.groups)
-        limit_ms = self.world.scenario.log.delete_retention_ms // 2
-        until_us = self.world.scheduler.now_us + limit_ms * US_PER_MS
+        plan = self.rng.choice(self.cluster.scenario.groups)
+        limit_ms = self.cluster.scenario.log.delete_retention_ms // 2
+        until_us = self.scheduler.now_us + limit_ms * US_PER_MS
         self._continue(_Turn(plan, self.rng.choice(plan.hosts), until_us))
-        self.world.scheduler.after(self.rng.randint(*TURN_MS) * US_PER_MS, self._next_turn)
+        self.scheduler.after(self.rng.randint(*TURN_MS) * US_PER_MS, self._next_turn)
 
     def _continue(self, turn: _Turn) -> None:
-        if self.world.scheduler.now_us < turn.until_us:
+        if self.scheduler.now_us < turn.until_us:
             self.ask(turn.broker, partial(self._read, turn), lambda: None)
 
-    def _read(self, turn: _Turn, member: "Member", exchange: Exchange) -> None:
+    def _read(self, turn: _Turn, member: Member, exchange: Exchange) -> None:
         """Inside the broker."""
         replica = member.replication.replicas.get(turn.plan.group)
         if replica is None or replica.failed is not None:
@@ -83,14 +80,14 @@ class TableReader(Client):
         self, turn: _Turn, data: bytes, position: Offset, *, replica: Replica, exchange: Exchange
     ) -> None:
         """Still inside the broker."""
-        turn.records.update(self.world.values.read(data))
+        turn.records.update(self.cluster.values.read(data))
         for header in iterate_headers(data):
             position = max(position, header.next_offset)
         turn.position = position
         if data and position < replica.high_watermark:
             exchange.answer(lambda: self._continue(turn))
-        elif exchange.settle() and self.world.scheduler.now_us < turn.until_us:
+        elif exchange.settle() and self.scheduler.now_us < turn.until_us:
             self.table_count += 1
-            self.world.checker.table_read(
+            self.cluster.checker.table_read(
                 TableRead(self.name, turn.broker, turn.plan.group, position, turn.records)
             )

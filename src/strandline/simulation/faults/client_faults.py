@@ -7,45 +7,42 @@ Owns:   nothing.
 Source: design section 10; `connections`."""
 
 import random
-from typing import TYPE_CHECKING
 
+from strandline.simulation.clients.connections import ConnectedClient
 from strandline.simulation.faults.fault_targets import End, over
+from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.scheduler import US_PER_MS
 
-if TYPE_CHECKING:
-    from strandline.simulation.clients.clients import Client
-    from strandline.simulation.world.world import World
 
-
-def stall_requests(world: "World", rng: random.Random) -> End | None:
+def stall_requests(cluster: SimCluster, rng: random.Random) -> End | None:
     """Clients that have given up a connection ask again on another one; what they sent on the
     first comes later, or never."""
-    broker = rng.choice(world.leading_brokers() or list(world.scenario.brokers))
+    broker = rng.choice(cluster.leading_brokers() or list(cluster.scenario.brokers))
     stall_ms = rng.choice((500, 2_000, 5_000, 20_000))
     is_lost = rng.random() < 0.3
     how = "vanish" if is_lost else f"are {stall_ms} ms late"
-    world.trace.add("world", f"requests on the connections of clients to broker {broker} {how}")
-    for client in world.clients:
+    cluster.trace.add("world", f"requests on the connections of clients to broker {broker} {how}")
+    for client in cluster.clients:
         client.stall(broker, None if is_lost else stall_ms * US_PER_MS)
 
     def end() -> None:
-        for client in world.clients:
+        for client in cluster.clients:
             client.reconnect(broker)
 
     return end
 
 
-def lose_answers(world: "World", rng: random.Random) -> End | None:
+def lose_answers(cluster: SimCluster, rng: random.Random) -> End | None:
     """A broker does what some clients ask, and none of its answers comes, from a moment of each on,
     until they give that connection up."""
-    broker = rng.choice(world.leading_brokers() or list(world.scenario.brokers))
-    struck = _some_clients(world, rng)
-    world.trace.add("world", f"broker {broker} is not heard by {_names(struck)}")
+    broker = rng.choice(cluster.leading_brokers() or list(cluster.scenario.brokers))
+    struck = _some_clients(cluster, rng)
+    cluster.trace.add("world", f"broker {broker} is not heard by {_names(struck)}")
     connections = [(client, client.connection_to(broker)) for client in struck]
     begins = []
     for _, connection in connections:
         begin_ms = rng.choice((0, rng.randint(1, 500)))
-        begins.append(world.scheduler.after(begin_ms * US_PER_MS, connection.lose_answers))
+        begins.append(cluster.scheduler.after(begin_ms * US_PER_MS, connection.lose_answers))
 
     def end() -> None:
         for begin in begins:
@@ -56,21 +53,21 @@ def lose_answers(world: "World", rng: random.Random) -> End | None:
     return end
 
 
-def reset_clients(world: "World", rng: random.Random) -> End | None:
+def reset_clients(cluster: SimCluster, rng: random.Random) -> End | None:
     """Some clients lose their connections to a broker and notice; what they asked may be done."""
-    broker = rng.choice(world.leading_brokers() or list(world.scenario.brokers))
-    struck = _some_clients(world, rng)
+    broker = rng.choice(cluster.leading_brokers() or list(cluster.scenario.brokers))
+    struck = _some_clients(cluster, rng)
     drops_requests = rng.random() < 0.5
-    world.trace.add("world", f"connections of {_names(struck)} to broker {broker} are reset")
+    cluster.trace.add("world", f"connections of {_names(struck)} to broker {broker} are reset")
     for client in struck:
         client.reset(broker, drops_requests=drops_requests)
     return over
 
 
-def _some_clients(world: "World", rng: random.Random) -> list["Client"]:
+def _some_clients(cluster: SimCluster, rng: random.Random) -> list[ConnectedClient]:
     """About half of them, and one at least."""
-    return [one for one in world.clients if rng.random() < 0.5] or [rng.choice(world.clients)]
+    return [one for one in cluster.clients if rng.random() < 0.5] or [rng.choice(cluster.clients)]
 
 
-def _names(clients: list["Client"]) -> str:
+def _names(clients: list[ConnectedClient]) -> str:
     return ", ".join(one.name for one in clients)

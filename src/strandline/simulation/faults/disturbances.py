@@ -10,13 +10,15 @@ How:    a host that dies or is started, or a fault that begins or ends, is told 
 Owns:   which faults are in force.
 Source: docs/decisions/0018-outages.md; design section 10."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
+from strandline.model.ids import BrokerId
+from strandline.simulation.faults.kinds import ANSWER_FAULTS
+from strandline.simulation.invariants.checker import Checker
 from strandline.simulation.invariants.facts import Disturbed
-from strandline.simulation.scenarios.scenario import ANSWER_FAULTS
-
-if TYPE_CHECKING:
-    from strandline.simulation.world.world import World
+from strandline.simulation.world.host import SimHost
+from strandline.simulation.world.member import Member
+from strandline.simulation.world.scheduler import Scheduler
 
 DEATHS = {
     "kill",
@@ -39,8 +41,12 @@ OPERATOR = -1
 class Disturbances:
     """See the module."""
 
-    def __init__(self, world: "World") -> None:
-        self._world = world
+    def __init__(
+        self, hosts: Mapping[BrokerId, SimHost[Member]], scheduler: Scheduler, checker: Checker
+    ) -> None:
+        self._hosts = hosts
+        self._scheduler = scheduler
+        self._checker = checker
         self._amiss: set[int] = set()
         """The faults in force, by number."""
 
@@ -57,7 +63,6 @@ class Disturbances:
 
     def tell(self) -> None:
         """A host has died, or was started."""
-        hosts = self._world.hosts
-        gone = frozenset(broker for broker, host in hosts.items() if not host.is_up)
-        now_us = self._world.scheduler.now_us
-        self._world.checker.disturbed(Disturbed(now_us, gone, is_amiss=bool(self._amiss)))
+        gone = frozenset(broker for broker, host in self._hosts.items() if not host.is_up)
+        now_us = self._scheduler.now_us
+        self._checker.disturbed(Disturbed(now_us, gone, is_amiss=bool(self._amiss)))

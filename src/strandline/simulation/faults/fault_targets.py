@@ -4,14 +4,11 @@ Owns:   nothing.
 Source: design section 10."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from strandline.model.ids import BrokerId
-
-if TYPE_CHECKING:
-    from strandline.simulation.world.host import SimHost
-    from strandline.simulation.world.member import Member
-    from strandline.simulation.world.world import World
+from strandline.simulation.world.cluster import SimCluster
+from strandline.simulation.world.host import SimHost
+from strandline.simulation.world.member import Member
 
 End = Callable[[], None]
 
@@ -21,29 +18,29 @@ def over() -> None:
 
 
 def strike_several(
-    world: "World", brokers: Sequence[BrokerId], strike: Callable[["SimHost[Member]"], None]
+    cluster: SimCluster, brokers: Sequence[BrokerId], strike: Callable[[SimHost[Member]], None]
 ) -> End:
     """Strike all of them; in the end they are started."""
     for broker in brokers:
-        strike(world.hosts[broker])
+        strike(cluster.hosts[broker])
 
     def end() -> None:
         for broker in brokers:
-            world.restart(broker)
+            cluster.restart(broker)
 
     return end
 
 
-def cut(world: "World", ways: Sequence[tuple[BrokerId, BrokerId]]) -> End:
+def cut(cluster: SimCluster, ways: Sequence[tuple[BrokerId, BrokerId]]) -> End:
     """Cut these ways, until the end."""
     text = ", ".join(f"{source} -> {target}" for source, target in ways)
-    world.trace.add("world", f"cut: {text}")
+    cluster.trace.add("world", f"cut: {text}")
     for source, target in ways:
-        world.fabric.cut(source, target)
+        cluster.fabric.cut(source, target)
 
     def end() -> None:
-        world.trace.add("world", f"healed: {text}")
+        cluster.trace.add("world", f"healed: {text}")
         for source, target in ways:
-            world.fabric.heal(source, target)
+            cluster.fabric.heal(source, target)
 
     return end

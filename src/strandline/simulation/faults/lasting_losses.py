@@ -13,15 +13,12 @@ Source: docs/decisions/0026 and 0027; design section 6, 3."""
 
 import random
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from strandline.model.ids import BrokerId, GroupId
 from strandline.raft.group.configuration import Configuration
+from strandline.simulation.faults.fault_targets import End
 from strandline.simulation.faults.targeted_faults import Script, TargetedFault
-
-if TYPE_CHECKING:
-    from strandline.simulation.faults.fault_targets import End
-    from strandline.simulation.world.world import World
+from strandline.simulation.world.cluster import SimCluster
 
 LOOK_MS = 10
 CUT_SHARE = 0.8
@@ -46,28 +43,28 @@ Chosen = tuple[GroupId, frozenset[BrokerId], frozenset[BrokerId]]
 """The group, who of its voters is left (nobody: its observers are), and who is lost."""
 
 
-def lose_for_good(world: "World", rng: random.Random) -> "End | None":
+def lose_for_good(cluster: SimCluster, rng: random.Random) -> End | None:
     """See the module."""
-    one = TargetedFault(world, rng)
+    one = TargetedFault(cluster, rng)
     one.run(_lose(one))
     return one.end
 
 
 def _lose(one: TargetedFault) -> Script:
-    world, rng = one.world, one.rng
+    cluster, rng = one.cluster, one.rng
     disk_share = rng.choice((0.0, 0.5, 1.0, 1.0))
     while True:
-        chosen = _choose(world, rng)
+        chosen = _choose(cluster, rng)
         if chosen is None:
             yield LOOK_MS
             continue
         group, left, lost = chosen
         if rng.random() < CUT_SHARE:
-            behind = left or _observers(world, group, lost)
+            behind = left or _observers(cluster, group, lost)
             alone = behind if rng.random() < 0.7 else frozenset((rng.choice(sorted(behind)),))
             one.part((alone, frozenset(lost)))
             yield rng.randint(*LAG_MS)
-        if _is_short(world, group, left=left, lost=lost):
+        if _is_short(cluster, group, left=left, lost=lost):
             break
         one.part()
         yield LOOK_MS
@@ -91,15 +88,15 @@ def _lose(one: TargetedFault) -> Script:
         one.part()
 
 
-def _choose(world: "World", rng: random.Random) -> Chosen | None:
+def _choose(cluster: SimCluster, rng: random.Random) -> Chosen | None:
     """A group that is led, and who will be left of it."""
-    leaves_nobody = random.Random(f"no voter {world.scenario.seed}").random() < NOBODY_SHARE
-    for replica in world.leading_replicas(rng):
+    leaves_nobody = random.Random(f"no voter {cluster.scenario.seed}").random() < NOBODY_SHARE
+    for replica in cluster.leading_replicas(rng):
         voters = replica.configuration.all_voters
-        is_planned = any(replica.group == plan.group for plan in world.scenario.groups)
+        is_planned = any(replica.group == plan.group for plan in cluster.scenario.groups)
         if not is_planned or len(voters) < 3 or not replica.can_serve_reads:
             continue
-        if leaves_nobody and _is_short(world, replica.group, left=frozenset(), lost=voters):
+        if leaves_nobody and _is_short(cluster, replica.group, left=frozenset(), lost=voters):
             return replica.group, frozenset(), frozenset(voters)
         for _ in range(8):
             left = frozenset(rng.sample(sorted(voters), rng.randint(1, len(voters) - 2)))
@@ -108,28 +105,28 @@ def _choose(world: "World", rng: random.Random) -> Chosen | None:
             witnesses = replica.configuration.observers
             lost = {one for one in voters if one not in left}
             lost.update(one for one in sorted(witnesses) if rng.random() < WITNESS_SHARE)
-            if _is_short(world, replica.group, left=left, lost=lost):
+            if _is_short(cluster, replica.group, left=left, lost=lost):
                 return replica.group, left, frozenset(lost)
     return None
 
 
 def _is_short(
-    world: "World", group: GroupId, *, left: Collection[BrokerId], lost: Collection[BrokerId]
+    cluster: SimCluster, group: GroupId, *, left: Collection[BrokerId], lost: Collection[BrokerId]
 ) -> bool:
     """Whether those who are left hold too little, and yet something may be declared: of every
     group, for all may lose a disk."""
-    seeds = set(world.scenario.seeds)
+    seeds = set(cluster.scenario.seeds)
     if 2 * len(seeds.difference(lost)) <= len(seeds):
         return False
-    for plan in world.scenario.groups:
-        possible = world.voters_of(plan.group)
+    for plan in cluster.scenario.groups:
+        possible = cluster.disk_losses.voters_of(plan.group)
         known = [
-            one.configuration.all_voters for one in world.replicas() if one.group == plan.group
+            one.configuration.all_voters for one in cluster.replicas() if one.group == plan.group
         ]
         if possible is None:
             return False
         has_voters = all(set(one).difference(lost) for one in (*possible, *known))
-        if not has_voters and (left or not _observers(world, plan.group, lost)):
+        if not has_voters and (left or not _observers(cluster, plan.group, lost)):
             return False
         if plan.group == group:
             if left and not all(set(one).intersection(left) for one in (*possible, *known)):
@@ -139,9 +136,11 @@ def _is_short(
     return True
 
 
-def _observers(world: "World", group: GroupId, lost: Collection[BrokerId]) -> frozenset[BrokerId]:
+def _observers(
+    cluster: SimCluster, group: GroupId, lost: Collection[BrokerId]
+) -> frozenset[BrokerId]:
     """Who is left of a group, has its log, and knows what it had acknowledged."""
-    replicas = [one for one in world.replicas() if one.group == group]
+    replicas = [one for one in cluster.replicas() if one.group == group]
     voters = {one for each in replicas for one in each.configuration.all_voters}
     return frozenset(
         one.self_id

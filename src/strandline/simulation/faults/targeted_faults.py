@@ -19,15 +19,12 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import permutations, product
-from typing import TYPE_CHECKING
 
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, GroupId, first_epoch
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.faults.fault_targets import End, cut
+from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.scheduler import US_PER_MS
-
-if TYPE_CHECKING:
-    from strandline.replication.replica.replica import Replica
-    from strandline.simulation.world.world import World
 
 LOOK_MS = 1
 LAG_MS = (200, 600)
@@ -46,7 +43,7 @@ Script = Iterator[int]
 class TargetedFault:
     """One of them. `leader`, `beside`, `fenced` and `seated` are L, O, F and S."""
 
-    world: "World"
+    cluster: SimCluster
     rng: random.Random
     group: GroupId = CONTROLLER_GROUP
     leader: BrokerId = NO_BROKER
@@ -69,11 +66,11 @@ class TargetedFault:
         for some, others in ways:
             pair = sorted(some), sorted(others)
             both = (*product(*pair), *product(pair[1], pair[0]))
-            self._heal.append(cut(self.world, both))
+            self._heal.append(cut(self.cluster, both))
 
     def all_but(self, some: frozenset[BrokerId]) -> frozenset[BrokerId]:
         """Everybody else."""
-        return frozenset(self.world.scenario.brokers) - some
+        return frozenset(self.cluster.scenario.brokers) - some
 
     def isolate(self, some: frozenset[BrokerId]) -> None:
         """Cut these off."""
@@ -82,25 +79,25 @@ class TargetedFault:
     def fail_power(self, broker: BrokerId) -> None:
         """Until `start`, or the end."""
         self._down.add(broker)
-        self.world.hosts[broker].fail_power()
+        self.cluster.hosts[broker].fail_power()
 
     def strike(self, broker: BrokerId, *, takes_disk: bool) -> None:
         """Its power fails, or its process is killed; or it gets another disk. Until `start`, or the
         end."""
         self._down.add(broker)
         if takes_disk:
-            self.world.lose_disk(broker)
+            self.cluster.disk_losses.lose(broker)
         elif self.rng.random() < 0.5:
-            self.world.hosts[broker].fail_power()
+            self.cluster.hosts[broker].fail_power()
         else:
-            self.world.hosts[broker].kill()
+            self.cluster.hosts[broker].kill()
 
     def start(self, broker: BrokerId) -> None:
         """At once, unless somebody keeps it down."""
         self._down.discard(broker)
-        host = self.world.hosts[broker]
-        if broker in self.world.kept_down:
-            self.world.restart(broker)
+        host = self.cluster.hosts[broker]
+        if broker in self.cluster.kept_down:
+            self.cluster.restart(broker)
         elif not host.is_up:
             host.start()
 
@@ -109,13 +106,13 @@ class TargetedFault:
         self.is_over = True
         self.part()
         for broker in sorted(self._down):
-            self.world.restart(broker)
+            self.cluster.restart(broker)
 
     def run(self, script: Script) -> None:
         """One step after the other."""
         wait_ms = None if self.is_over else next(script, None)
         if wait_ms is not None:
-            self.world.scheduler.after(wait_ms * US_PER_MS, lambda: self.run(script))
+            self.cluster.scheduler.after(wait_ms * US_PER_MS, lambda: self.run(script))
 
     # ---- what is waited for ----------------------------------------------------------------------
 
@@ -126,10 +123,10 @@ class TargetedFault:
             yield LOOK_MS
 
     def _cast(self, is_spare: Callable[["TargetedFault"], BrokerId]) -> bool:
-        seeds = self.world.scenario.seeds
-        for replica in self.world.leading_replicas():
+        seeds = self.cluster.scenario.seeds
+        for replica in self.cluster.leading_replicas():
             voters = replica.configuration.all_voters
-            is_planned = any(replica.group == plan.group for plan in self.world.scenario.groups)
+            is_planned = any(replica.group == plan.group for plan in self.cluster.scenario.groups)
             if not is_planned or len(voters) != 4 or not replica.can_serve_reads:
                 continue
             self.group, self.leader = replica.group, replica.self_id
@@ -144,7 +141,7 @@ class TargetedFault:
     def granted(self, what: str) -> Script:
         """Wait for the controller's log to say that of the group."""
         while True:
-            known = self.world.checker.voters.get(self.group)
+            known = self.cluster.checker.voters.get(self.group)
             if known is not None and known.what == what:
                 return
             yield LOOK_MS
@@ -152,7 +149,7 @@ class TargetedFault:
     def is_fenced(self) -> Script:
         """Wait for F to be in the epoch of the grant."""
         while True:
-            known = self.world.checker.voters[self.group]
+            known = self.cluster.checker.voters[self.group]
             replica = self._replica(self.fenced)
             if replica is not None and replica.epoch >= first_epoch(known.grant):
                 return
@@ -176,8 +173,8 @@ class TargetedFault:
                     return
             yield LOOK_MS
 
-    def _replica(self, broker: BrokerId) -> "Replica | None":
-        member = self.world.hosts[broker].program
+    def _replica(self, broker: BrokerId) -> Replica | None:
+        member = self.cluster.hosts[broker].program
         return None if member is None else member.replication.replicas.get(self.group)
 
 
@@ -234,9 +231,9 @@ def _cut_after_shrinking(one: TargetedFault) -> Script:
 
 def _begin(
     script: Callable[[TargetedFault], Script],
-) -> Callable[["World", random.Random], End | None]:
-    def begin(world: "World", rng: random.Random) -> End | None:
-        one = TargetedFault(world, rng)
+) -> Callable[[SimCluster, random.Random], End | None]:
+    def begin(cluster: SimCluster, rng: random.Random) -> End | None:
+        one = TargetedFault(cluster, rng)
         one.run(script(one))
         return one.end
 

@@ -6,13 +6,10 @@ Owns:   the counts of one run.
 Source: docs/decisions/0016, 0020, 0025 and 0027."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, first_epoch, grant_of
 from strandline.simulation.invariants.facts import ConfigurationCommitted, VotersRecorded
-
-if TYPE_CHECKING:
-    from strandline.simulation.scenarios.scenario import Scenario
+from strandline.simulation.scenarios.scenario import Scenario
 
 KINDS = (
     "promotions",
@@ -27,7 +24,7 @@ KINDS = (
 )
 
 
-def asking_more(scenario: "Scenario") -> frozenset[GroupId]:
+def asking_more(scenario: Scenario) -> frozenset[GroupId]:
     """Groups that ask for more than a majority, all the time."""
     changed = {one.group for one in scenario.changes if one.min_insync}
     return frozenset(

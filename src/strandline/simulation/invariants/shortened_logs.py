@@ -9,16 +9,9 @@ How:    whoever lets a log begin elsewhere creates a file first that says where
 Owns:   what was asked for; one set for each run.
 Source: Kafka's retention.bytes; docs/decisions/0006-deleting-records.md."""
 
-from typing import TYPE_CHECKING
-
-from strandline.model.ids import BrokerId, GroupId, Offset
+from strandline.model.ids import GroupId, Offset
 from strandline.simulation.invariants.facts import DeletionAsked, LogShortened, Subject
 from strandline.simulation.invariants.invariants import Invariant
-from strandline.storage.layout import LOG, RESET, START, SegmentName, parse_name
-
-if TYPE_CHECKING:
-    from strandline.simulation.disk.disk import HostDisk
-    from strandline.simulation.world.world import World
 
 
 class OnlyExpiredIsLetGo(Invariant):
@@ -43,44 +36,3 @@ class OnlyExpiredIsLetGo(Invariant):
                 "request",
                 Subject(fact.group, asked),
             )
-
-
-def note_created(world: "World", broker: BrokerId, path: str) -> None:
-    """A file was created on this broker's disk: tell it, where it says where a log will begin."""
-    directory, _, file = path.rpartition("/")
-    parsed = parse_name(file)
-    if parsed is None or parsed[1] not in (START, RESET):
-        return
-    host = world.hosts[broker]
-    replicas = [] if host.program is None else host.program.replicas
-    # None where it is finished what an earlier process had begun.
-    replica = next((one for one in replicas if one.log.directory == directory), None)
-    if replica is None or not world.has_plan(replica.group):
-        return
-    name, suffix = parsed
-    log = world.scenario.log
-    begins_anew = suffix == RESET
-    kept_bytes = 0
-    if not begins_anew:
-        kept_bytes = replica.log.size_bytes() - _bytes_before(host.disk, directory, name)
-    world.checker.log_shortened(
-        LogShortened(
-            broker=broker,
-            group=replica.group,
-            start_offset=name.base_offset,
-            begins_anew=begins_anew,
-            kept_bytes=kept_bytes,
-            retention_bytes=-1 if world.scenario.key_count else log.retention_bytes,
-        )
-    )
-
-
-def _bytes_before(disk: "HostDisk", directory: str, start: SegmentName) -> int:
-    """Bytes of the segments before `start`: they are closed, and end with their last batch."""
-    return sum(
-        image.current.size
-        for path, image in disk.tree.files()
-        if (parsed := parse_name(path.removeprefix(f"{directory}/"))) is not None
-        and parsed[1] == LOG
-        and parsed[0].base_index < start.base_index
-    )

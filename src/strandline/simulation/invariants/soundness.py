@@ -9,49 +9,46 @@ How:    once all is at rest: the closed segments of the disk that rots are read 
 Owns:   nothing.
 Source: reliability reference 3; `replication/repair/gap_repair_client.py`."""
 
-from typing import TYPE_CHECKING
-
 from strandline.model.ids import Index
 from strandline.replication.repair.gap_repair_client import RETRY_MS
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.disk.damage import ROT, closed_segments, is_sound, rotting_broker
+from strandline.simulation.disk.damage import closed_segments, is_sound
 from strandline.simulation.disk.file_image import FileImage
+from strandline.simulation.faults.kinds import ROT
 from strandline.simulation.invariants.facts import DamageAwaited, Subject
+from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.member import SCRUB_INTERVAL_MS
 from strandline.simulation.world.scheduler import US_PER_MS
 from strandline.storage.layout import parse_name
-
-if TYPE_CHECKING:
-    from strandline.simulation.world.world import World
 
 ROUNDS = 3
 LOOK_MS = 100
 
 
-def await_soundness(world: "World") -> None:
+def await_soundness(cluster: SimCluster) -> None:
     """Wait until what has rotted is mended; nothing where nobody looks for it."""
-    rate = world.scenario.scrub_bytes_per_s
-    if not rate or not world.begun_kinds & ROT or world.is_over:
+    rate = cluster.scenario.scrub_bytes_per_s
+    if not rate or not cluster.begun_kinds & ROT or cluster.is_over:
         return
-    held = world.hosts[rotting_broker(world)].disk.used_bytes()
+    held = cluster.hosts[cluster.scenario.rotting_broker].disk.used_bytes()
     limit_ms = ROUNDS * (SCRUB_INTERVAL_MS + held * 1_000 // rate) + 2 * RETRY_MS
-    limit_us = world.scheduler.now_us + limit_ms * US_PER_MS
-    damage, subject = _find(world)
-    while damage and world.scheduler.now_us < limit_us and not world.is_over:
-        world.advance(LOOK_MS)
-        damage, subject = _find(world)
-    if not world.is_over:
-        world.checker.damage_awaited(DamageAwaited(damage, limit_ms, subject))
+    limit_us = cluster.scheduler.now_us + limit_ms * US_PER_MS
+    damage, subject = _find(cluster)
+    while damage and cluster.scheduler.now_us < limit_us and not cluster.is_over:
+        cluster.advance(LOOK_MS)
+        damage, subject = _find(cluster)
+    if not cluster.is_over:
+        cluster.checker.damage_awaited(DamageAwaited(damage, limit_ms, subject))
 
 
-def _find(world: "World") -> tuple[str, Subject]:
+def _find(cluster: SimCluster) -> tuple[str, Subject]:
     """Damage that could be mended, and what it is about; empty where there is none."""
-    broker = rotting_broker(world)
-    disk = world.hosts[broker].disk
+    broker = cluster.scenario.rotting_broker
+    disk = cluster.hosts[broker].disk
     segments = closed_segments(disk)
-    replicas = [one for one in world.replicas() if one.self_id == broker]
+    replicas = [one for one in cluster.replicas() if one.self_id == broker]
     for replica in replicas:
-        starts = _starts_elsewhere(world, replica)
+        starts = _starts_elsewhere(cluster, replica)
         for path in segments:
             directory, _, name = path.rpartition("/")
             parsed = parse_name(name)
@@ -63,11 +60,11 @@ def _find(world: "World") -> tuple[str, Subject]:
     return "", Subject(None)
 
 
-def _starts_elsewhere(world: "World", replica: Replica) -> list[Index]:
+def _starts_elsewhere(cluster: SimCluster, replica: Replica) -> list[Index]:
     """From which indexes on other members have what this one has."""
     return [
         one.log.start_index
-        for one in world.replicas()
+        for one in cluster.replicas()
         if one.group == replica.group
         and one.self_id != replica.self_id
         and one.self_id in replica.configuration.members

@@ -9,7 +9,6 @@ How:    every group must take a write again, and the consumer group must work ag
 Source: design section 10 (Progress); section 5 (an idle group costs nothing)."""
 
 import random
-from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
 from strandline.controller.arbitration.promotion import Bounds
@@ -17,8 +16,9 @@ from strandline.controller.decision import leaving_of, maintained_of
 from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.network.outgoing import UNACKNOWLEDGED_MAX_MS
 from strandline.simulation.clients.group_consumers import SESSION_TIMEOUT_MS
+from strandline.simulation.clients.load import Load
 from strandline.simulation.clients.producers import Producer
-from strandline.simulation.disk.damage import BAD_DISKS, rotting_broker
+from strandline.simulation.faults.kinds import BAD_DISKS
 from strandline.simulation.invariants.facts import (
     BalanceAwaited,
     IdlePassed,
@@ -29,10 +29,8 @@ from strandline.simulation.invariants.facts import (
 from strandline.simulation.invariants.placements import placement_of
 from strandline.simulation.scenarios.scenario import GroupPlan, ProducerPlan
 from strandline.simulation.world.broker_member import BrokerMember
+from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.scheduler import US_PER_MS
-
-if TYPE_CHECKING:
-    from strandline.simulation.world.world import World
 
 PROGRESS_MS = 20_000 + UNACKNOWLEDGED_MAX_MS
 """A leader may have to be elected over connections that died without a word, and then finds that
@@ -57,152 +55,163 @@ REST_INTERVALS = 5
 REST_ATTEMPTS = 30
 
 
-class Operator:
+class DiskReplacer:
     """Who looks after a broker whose disk has gone bad: where it keeps a log closed, it starts with
     an empty data directory, once."""
 
-    def __init__(self, world: "World") -> None:
-        self._world = world
-        self._due_us = world.scheduler.now_us + MENDING_MS * US_PER_MS
-        self._may_act = bool(world.begun_kinds & BAD_DISKS)
+    def __init__(self, cluster: SimCluster) -> None:
+        self._cluster = cluster
+        self._due_us = cluster.scheduler.now_us + MENDING_MS * US_PER_MS
+        self._may_act = bool(cluster.begun_kinds & BAD_DISKS)
 
     def look(self) -> None:
         """Act, where it is time and there is something to be done."""
-        world = self._world
-        if not self._may_act or world.scheduler.now_us < self._due_us:
+        cluster = self._cluster
+        if not self._may_act or cluster.scheduler.now_us < self._due_us:
             return
-        broker = rotting_broker(world)
-        groups = world.scenario.groups
+        broker = cluster.scenario.rotting_broker
+        groups = cluster.scenario.groups
         plans = [plan for plan in groups if broker in (*plan.voters, *plan.observers)]
-        held = {replica.group for replica in world.replicas() if replica.self_id == broker}
-        if all(plan.group in held for plan in plans) or not world.may_replace_disk(broker):
+        held = {replica.group for replica in cluster.replicas() if replica.self_id == broker}
+        if all(plan.group in held for plan in plans) or not cluster.disk_losses.may_replace(broker):
             return
         self._may_act = False
-        world.lose_disk(broker)
-        world.restart(broker)
+        cluster.disk_losses.lose(broker)
+        cluster.restart(broker)
 
 
-def await_writes(world: "World") -> None:
+def await_writes(cluster: SimCluster, load: Load) -> None:
     """Write to every group until each has taken one."""
     writers = [
         Producer(
-            ProducerPlan(f"w{plan.group}", plan.group, -1, False, 50, 20),
-            world,
-            random.Random(world.rng.getrandbits(64)),
+            ProducerPlan(
+                name=f"w{plan.group}",
+                group=plan.group,
+                acks=-1,
+                is_idempotent=False,
+                interval_ms=50,
+                value_bytes_max=20,
+            ),
+            cluster,
+            random.Random(cluster.rng.getrandbits(64)),
             producer_id=-1,
         )
-        for plan in world.scenario.groups
+        for plan in cluster.scenario.groups
     ]
     for writer in writers:
         writer.start()
-    limit_us = world.scheduler.now_us + PROGRESS_MS * US_PER_MS
-    operator = Operator(world)
-    while not world.scheduler.run_until_true(
+    limit_us = cluster.scheduler.now_us + PROGRESS_MS * US_PER_MS
+    replacer = DiskReplacer(cluster)
+    while not cluster.scheduler.run_until_true(
         lambda: all(writer.acknowledged_count for writer in writers),
-        limit_us=min(limit_us, world.scheduler.now_us + LOOK_MS * US_PER_MS),
+        limit_us=min(limit_us, cluster.scheduler.now_us + LOOK_MS * US_PER_MS),
     ):
-        if world.scheduler.now_us >= limit_us:
+        if cluster.scheduler.now_us >= limit_us:
             break
-        operator.look()
+        replacer.look()
     for writer in writers:
         group = writer.plan.group
-        refusal = "" if writer.acknowledged_count else f"{world.plan(group).name} took no write"
-        world.checker.service_awaited(ServiceAwaited(refusal, PROGRESS_MS, Subject(group)))
+        refusal = "" if writer.acknowledged_count else f"{cluster.plan(group).name} took no write"
+        cluster.checker.service_awaited(ServiceAwaited(refusal, PROGRESS_MS, Subject(group)))
         writer.stop()
-    world.producers.extend(writers)
+    load.producers.extend(writers)
 
 
-def await_group(world: "World") -> None:
+def await_group(cluster: SimCluster, load: Load) -> None:
     """Wait until every member of the consumer group has got its share again, and one has
     committed."""
-    members = world.group_consumers
-    if not members or world.is_over:
+    members = load.group_consumers
+    if not members or cluster.is_over:
         return
     commits = sum(one.commit_count for one in members)
     joins = {one.name: one.generation_count for one in members}
-    limit_us = world.scheduler.now_us + GROUP_PROGRESS_MS * US_PER_MS
-    done = world.scheduler.run_until_true(
+    limit_us = cluster.scheduler.now_us + GROUP_PROGRESS_MS * US_PER_MS
+    done = cluster.scheduler.run_until_true(
         lambda: (
             sum(one.commit_count for one in members) > commits
             and all(one.is_working or one.generation_count > joins[one.name] for one in members)
         ),
         limit_us=limit_us,
     )
-    if not world.is_over:
+    if not cluster.is_over:
         refusal = "" if done else "the consumer group did not work"
-        world.checker.service_awaited(ServiceAwaited(refusal, GROUP_PROGRESS_MS))
+        cluster.checker.service_awaited(ServiceAwaited(refusal, GROUP_PROGRESS_MS))
 
 
-def await_near_readers(world: "World") -> None:
+def await_near_readers(cluster: SimCluster, load: Load) -> None:
     """Wait until who reads near it has all that could be read when this began."""
-    if not world.near_readers or world.is_over:
+    if not load.near_readers or cluster.is_over:
         return
     ends: dict[GroupId, Offset] = {}
-    for replica in world.replicas():
+    for replica in cluster.replicas():
         ends[replica.group] = max(replica.high_watermark, ends.get(replica.group, Offset(0)))
-    late = world.near_readers
+    late = load.near_readers
     for one in late:
         one.stays = True
-    limit_us = world.scheduler.now_us + PROGRESS_MS * US_PER_MS
-    while late and world.scheduler.now_us < limit_us and not world.is_over:
-        world.advance(LOOK_MS)
+    limit_us = cluster.scheduler.now_us + PROGRESS_MS * US_PER_MS
+    while late and cluster.scheduler.now_us < limit_us and not cluster.is_over:
+        cluster.advance(LOOK_MS)
         late = [one for one in late if one.position < ends.get(one.plan.group, 0)]
-    if world.is_over:
+    if cluster.is_over:
         return
     for one in late:
         end = ends[one.plan.group]
         what = f"{one.name} is at {one.position} of {end} of {one.plan.name}, and asks {one.asked}"
         subject = Subject(one.plan.group, one.position)
-        world.checker.service_awaited(ServiceAwaited(what, PROGRESS_MS, subject))
+        cluster.checker.service_awaited(ServiceAwaited(what, PROGRESS_MS, subject))
 
 
-def await_balance(world: "World") -> None:
+def await_balance(cluster: SimCluster, load: Load) -> None:
     """Wait until the balancer has nothing to do."""
-    lost_after_ms = world.scenario.lost_after_ms
-    if not lost_after_ms or world.is_over:
+    lost_after_ms = cluster.scenario.lost_after_ms
+    if not lost_after_ms or cluster.is_over:
         return
-    observers = (len(plan.observers) for plan in world.scenario.groups if plan.promotion)
+    observers = (len(plan.observers) for plan in cluster.scenario.groups if plan.promotion)
     limit_ms = BALANCE_MS + BALANCE_FACTOR * lost_after_ms + DEMOTION_MS * max(observers, default=0)
-    limit_us = world.scheduler.now_us + limit_ms * US_PER_MS
-    while (left := _imbalance(world)) and world.scheduler.now_us < limit_us and not world.is_over:
-        world.advance(100)
-    if not world.is_over:
-        world.checker.balance_awaited(BalanceAwaited(left, limit_ms))
+    limit_us = cluster.scheduler.now_us + limit_ms * US_PER_MS
+    while (
+        (left := _imbalance(cluster, load))
+        and cluster.scheduler.now_us < limit_us
+        and not cluster.is_over
+    ):
+        cluster.advance(100)
+    if not cluster.is_over:
+        cluster.checker.balance_awaited(BalanceAwaited(left, limit_ms))
 
 
-def _imbalance(world: "World") -> str:
+def _imbalance(cluster: SimCluster, load: Load) -> str:
     """What the balancer has still to do; empty when there is nothing."""
-    if not all(one.is_done for one in world.operators):
+    if not all(one.is_done for one in load.operators):
         return "what was wanted could not be set"
-    members = [host.program for host in world.hosts.values()]
+    members = [host.program for host in cluster.hosts.values()]
     active = next(
         (one for one in members if isinstance(one, BrokerMember) and one.findings is not None),
         None,
     )
     if active is None or active.findings is None or not active.findings.round_count:
         return "no balancer has looked"
-    cluster = active.made.controller.cluster
-    for operator in world.operators:
-        if unlike := operator.unlike(cluster) or operator.insist(cluster):
+    state = active.made.controller.cluster
+    for operator in load.operators:
+        if unlike := operator.unlike(state) or operator.insist(state):
             return unlike
-    for group in sorted(cluster.groups):
-        partition = cluster.groups[group]
-        known = placement_of(partition, cluster)
+    for group in sorted(state.groups):
+        partition = state.groups[group]
+        known = placement_of(partition, state)
         if partition.is_moving:
             return f"{partition.name} moves from {partition.replicas} to {partition.target}"
         if known is not None and not known.is_right:
             return f"{partition.name} is on brokers {partition.replicas}: {known.question}"
         if partition.acting or partition.pending or partition.is_fenced or partition.seating:
             return f"{partition.name} has voters {partition.possible} for {partition.replicas}"
-    for domain in sorted(cluster.outages):
+    for domain in sorted(state.outages):
         return f"{'/'.join(domain)} is taken for down, and every broker is up"
-    for broker in sorted(leaving_of(cluster)):
-        held = [one.name for one in cluster.groups.values() if broker in one.hosts]
+    for broker in sorted(leaving_of(state)):
+        held = [one.name for one in state.groups.values() if broker in one.hosts]
         if held:
             return f"broker {broker} is to leave and holds {', '.join(sorted(held))}"
-    spared = maintained_of(cluster)
-    for replica in world.replicas():
-        is_led_here = replica.self_id in spared and replica.group in cluster.groups
+    spared = maintained_of(state)
+    for replica in cluster.replicas():
+        is_led_here = replica.self_id in spared and replica.group in state.groups
         if is_led_here and replica.is_serving and set(replica.in_sync()) - spared:
             return f"broker {replica.self_id} is in maintenance and leads {replica.name}"
     if full := sorted(active.findings.condition.full):
@@ -211,55 +220,55 @@ def _imbalance(world: "World") -> str:
     return "; ".join(waits)
 
 
-def await_rest(world: "World") -> None:
+def await_rest(cluster: SimCluster, load: Load) -> None:
     """Wait until every request is answered, and all members of a group have all of its log.
 
     Who has much to catch up over a slow way is waited for while it gains."""
-    limit_us = world.scheduler.now_us + CONVERGENCE_MS * US_PER_MS
-    operator = Operator(world)
-    missing, idle_count = _missing_count(world), 0
-    while not world.is_over and not _has_converged(world):
-        operator.look()
-        if world.scheduler.now_us >= limit_us:
-            before, missing = missing, _missing_count(world)
+    limit_us = cluster.scheduler.now_us + CONVERGENCE_MS * US_PER_MS
+    replacer = DiskReplacer(cluster)
+    missing, idle_count = _missing_count(cluster), 0
+    while not cluster.is_over and not _has_converged(cluster, load):
+        replacer.look()
+        if cluster.scheduler.now_us >= limit_us:
+            before, missing = missing, _missing_count(cluster)
             idle_count = 0 if missing < before else idle_count + 1
             if idle_count == IDLE_COUNT_MAX:
                 break
             limit_us += GAIN_MS * US_PER_MS
-        world.advance(LOOK_MS)
-    if not world.is_over:
-        world.checker.rest_awaited(_what_is_under_way(world))
+        cluster.advance(LOOK_MS)
+    if not cluster.is_over:
+        cluster.checker.rest_awaited(_what_is_under_way(cluster, load))
 
 
-def _missing_count(world: "World") -> int:
+def _missing_count(cluster: SimCluster) -> int:
     """How many records members of groups have not, which their leaders have."""
     missing = 0
-    for leader in world.replicas():
+    for leader in cluster.replicas():
         if leader.is_serving:
             members = leader.configuration.members
-            held = [one for one in world.replicas() if one.group == leader.group]
+            held = [one for one in cluster.replicas() if one.group == leader.group]
             ends = [one.log_end_offset for one in held if one.self_id in members]
             missing += sum(leader.log_end_offset - min(end, leader.log_end_offset) for end in ends)
     return missing
 
 
-def _has_converged(world: "World") -> bool:
+def _has_converged(cluster: SimCluster, load: Load) -> bool:
     return (
-        all(producer.is_idle for producer in world.producers)
-        and not any(_divergence(world, plan) for plan in world.scenario.groups)
-        and not _moving_brokers(world)
+        all(producer.is_idle for producer in load.producers)
+        and not any(_divergence(cluster, plan) for plan in cluster.scenario.groups)
+        and not _moving_brokers(cluster)
     )
 
 
-def _moving_brokers(world: "World") -> list[BrokerId]:
+def _moving_brokers(cluster: SimCluster) -> list[BrokerId]:
     """Who knows of replicas that are not yet where they are wanted."""
-    members = [host.program for host in world.hosts.values()]
+    members = [host.program for host in cluster.hosts.values()]
     return [one.broker for one in members if isinstance(one, BrokerMember) and one.is_moving]
 
 
-def _divergence(world: "World", plan: GroupPlan) -> str:
+def _divergence(cluster: SimCluster, plan: GroupPlan) -> str:
     """What keeps a group from being at rest; empty when nothing does."""
-    replicas = {r.self_id: r for r in world.replicas() if r.group == plan.group}
+    replicas = {r.self_id: r for r in cluster.replicas() if r.group == plan.group}
     leaders = [r for r in replicas.values() if r.is_serving]
     if len(leaders) != 1:
         return f"{plan.name} is led by {[r.self_id for r in leaders]}"
@@ -284,43 +293,45 @@ def _divergence(world: "World", plan: GroupPlan) -> str:
     return ""
 
 
-def _what_is_under_way(world: "World") -> RestAwaited:
-    for plan in world.scenario.groups:
-        divergence = _divergence(world, plan)
+def _what_is_under_way(cluster: SimCluster, load: Load) -> RestAwaited:
+    for plan in cluster.scenario.groups:
+        divergence = _divergence(cluster, plan)
         if divergence:
             return RestAwaited(divergence, Subject(plan.group))
-    moving = _moving_brokers(world)
+    moving = _moving_brokers(cluster)
     if moving:
         return RestAwaited(f"brokers {moving} wait for replicas that move")
-    waiting = [producer for producer in world.producers if not producer.is_idle]
+    waiting = [producer for producer in load.producers if not producer.is_idle]
     if not waiting:
         return RestAwaited("")
     names = [producer.name for producer in waiting]
     return RestAwaited(f"producers {names} are not answered", Subject(waiting[0].plan.group))
 
 
-def observe_rest(world: "World") -> None:
+def observe_rest(cluster: SimCluster, load: Load) -> None:
     """What stalled in a cut may still arrive for a while, and sessions of consumers end; then
     there must be silence."""
-    if world.group_consumers:
-        world.advance(SESSIONS_END_MS)
+    if load.group_consumers:
+        cluster.advance(SESSIONS_END_MS)
     for _ in range(REST_ATTEMPTS):
-        fact = _observe_idle(world, REST_INTERVALS * world.scenario.settings.heartbeat_interval_ms)
+        fact = _observe_idle(
+            cluster, REST_INTERVALS * cluster.scenario.settings.heartbeat_interval_ms
+        )
         if not fact.noise():
             break
-    world.checker.idle_passed(fact)
+    cluster.checker.idle_passed(fact)
 
 
-def _observe_idle(world: "World", duration_ms: int) -> IdlePassed:
-    before = dict(world.fabric.counters.sent_count)
-    world.advance(duration_ms)
+def _observe_idle(cluster: SimCluster, duration_ms: int) -> IdlePassed:
+    before = dict(cluster.fabric.counters.sent_count)
+    cluster.advance(duration_ms)
     counts: dict[Lane, dict[tuple[BrokerId, BrokerId], int]] = {lane: {} for lane in Lane}
-    for way, count in world.fabric.counters.sent_count.items():
+    for way, count in cluster.fabric.counters.sent_count.items():
         source, target, lane = way
         counts[lane][source, target] = count - before.get(way, 0)
     return IdlePassed(
         duration_ms=duration_ms,
-        heartbeat_interval_ms=world.scenario.settings.heartbeat_interval_ms,
+        heartbeat_interval_ms=cluster.scenario.settings.heartbeat_interval_ms,
         control_counts=counts[Lane.CONTROL],
         bulk_counts=counts[Lane.BULK],
     )

@@ -2,5 +2,6 @@
 
 Map:    network.py           hosts and links between them
         link.py              one direction between two hosts
+        settling.py          when every replica is in step
         traffic_recorder.py  records messages between brokers
 """

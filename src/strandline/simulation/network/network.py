@@ -148,7 +148,7 @@ class SimFabric:
 
     # ---- for endpoints -----------------------------------------------------------------------
 
-    def silence(self, endpoint: "SimNetwork", is_silent: bool) -> None:
+    def silence(self, endpoint: "SimNetwork", *, is_silent: bool) -> None:
         """A process reads nothing any more, and its kernel goes on; or it closes what it has not
         read, and listens again."""
         if is_silent:
@@ -399,12 +399,12 @@ class SimNetwork:
             if (peer, lane) not in self._outgoing:
                 self._outgoing[peer, lane] = _Outgoing(self, peer, lane)
 
-    def silence(self, is_silent: bool) -> None:
+    def silence(self, *, is_silent: bool) -> None:
         """As `network.tcp.TcpNetwork.silence`: nothing is sent or read, or is again."""
         if is_silent == self._is_silent:
             return
         self._is_silent = is_silent
-        self.fabric.silence(self, is_silent)
+        self.fabric.silence(self, is_silent=is_silent)
         if is_silent:
             ended, self._outgoing = self._outgoing, {}
             for outgoing in ended.values():

@@ -12,22 +12,19 @@ Owns:   how many bytes were copied.
 Source: design section 5; `replication.wire`."""
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, GroupId, Index
 from strandline.raft.messages import NO_HINT, AppendRequest, AppendResponse
 from strandline.replication.wire import Kind, decode_append, decode_lend_order, decode_raft
+from strandline.simulation.invariants.checker import Checker
 from strandline.simulation.invariants.facts import (
     AnswerHeard,
     EntriesPassed,
     EntriesSent,
     WayChanged,
 )
-
-if TYPE_CHECKING:
-    from strandline.simulation.invariants.checker import Checker
-    from strandline.simulation.world.scheduler import Scheduler
+from strandline.simulation.world.scheduler import Scheduler
 
 
 class TrafficRecorder:
@@ -35,8 +32,8 @@ class TrafficRecorder:
 
     def __init__(
         self,
-        checker: "Checker",
-        scheduler: "Scheduler",
+        checker: Checker,
+        scheduler: Scheduler,
         *,
         homes: Mapping[GroupId, Collection[BrokerId]],
     ) -> None:

@@ -19,7 +19,12 @@ from strandline.model.ids import BrokerId, GroupId
 from strandline.placement.policy.document import Promotion
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.disk.disk import CAPACITY_BYTES
-from strandline.simulation.faults.faults import FAULTS
+from strandline.simulation.faults.kinds import (
+    DRAWN_APART,
+    FAULT_KINDS,
+    LASTING_LOSS,
+    LATER_FAULTS,
+)
 from strandline.simulation.world.scheduler import US_PER_MS
 from strandline.storage.config import LogConfig
 
@@ -47,36 +52,6 @@ each time."""
 TOMBSTONE_MS_MIN = 1_000
 """Tombstones last for so long at least: each is to be seen by an audit."""
 ASKING_SHARE = 0.3
-DOMAIN_FAULTS = (
-    "region-cut",
-    "cut-between-regions",
-    "zone-power-failure",
-    "zone-kill",
-    "flapping-link",
-    "observer-death",
-    "spare-disk-lost",
-)
-"""See `outage_swarm`."""
-TARGETED_FAULTS = ("forgotten-fence", "early-report", "late-fence", "cut-after-shrink")
-"""See `targeted_faults`."""
-LASTING_LOSS = "lasting-loss"
-"""See `lasting_losses`: somebody has to declare a loss."""
-LATER_FAULTS = ("black-hole", "late-delivery", "stalled-requests", "bit-rot")
-ROT_FAULTS = ("open-rot", "index-rot", "journal-rot", "power-failure-rot")
-ANSWER_FAULTS = ("lost-answers", "client-reset")
-"""See `variations`: planned beside all others, which stay as they were."""
-DRAWN_APART = (
-    *LATER_FAULTS,
-    *ROT_FAULTS,
-    *ANSWER_FAULTS,
-    *DOMAIN_FAULTS,
-    *TARGETED_FAULTS,
-    LASTING_LOSS,
-    "absence",
-    "lying-disk",
-    "rotten-tail",
-)
-"""The last three, and `ROT_FAULTS`: see `variations`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +204,19 @@ class Scenario:
         """All broker ids."""
         return tuple(BrokerId(number + 1) for number in range(len(self.regions)))
 
+    def region_of(self, broker: BrokerId) -> str:
+        """Where a broker lives."""
+        return self.regions[broker - 1]
+
     @property
     def seeds(self) -> tuple[BrokerId, ...]:
         """The controller's voters."""
         return self.brokers[:SEEDS_MAX]
+
+    @property
+    def rotting_broker(self) -> BrokerId:
+        """The broker whose disk goes bad, where any does."""
+        return self.brokers[self.seed % len(self.brokers)]
 
     @property
     def topic_configs(self) -> tuple[tuple[str, str], ...]:
@@ -274,7 +258,13 @@ class Scenario:
     def power_fails(self) -> bool:
         """Whether what was written and not flushed may be lost."""
         kinds = self.fault_weights if self.faults is None else {one.kind for one in self.faults}
-        return any(FAULTS[kind].loses_page_cache for kind in kinds)
+        return any(FAULT_KINDS[kind].loses_page_cache for kind in kinds)
+
+    @property
+    def may_lose_relaxed(self) -> bool:
+        """Whether what consumers saw may be lost with the power: it was not on enough disks."""
+        has_relaxed = any(plan.acks != -1 for plan in self.producers)
+        return self.power_fails and (has_relaxed or self.log.write_caching)
 
     @property
     def declares_losses(self) -> bool:
@@ -286,7 +276,9 @@ class Scenario:
         if self.faults is not None:
             return self.faults
         rng = random.Random(f"faults {self.seed}")
-        drawn = self.draw_faults(rng, self.fault_weights, lambda kind: FAULTS[kind].duration_ms)
+        drawn = self.draw_faults(
+            rng, self.fault_weights, lambda kind: FAULT_KINDS[kind].duration_ms
+        )
         return in_order(drawn, self.answer_faults)
 
     def draw_faults(
@@ -496,7 +488,7 @@ def _draw_log(rng: random.Random) -> LogConfig:
 
 def _draw_faults(rng: random.Random) -> dict[str, int]:
     share = rng.choice((0.1, 0.2, 0.4))
-    kinds = [kind for kind in FAULTS if kind not in DRAWN_APART and rng.random() < share]
+    kinds = [kind for kind in FAULT_KINDS if kind not in DRAWN_APART and rng.random() < share]
     if "lost-disk" in kinds and "configuration-change" in kinds:
         kinds.remove("configuration-change")  # Before the weights are drawn.
     return {kind: rng.choice((1, 1, 3)) for kind in kinds}

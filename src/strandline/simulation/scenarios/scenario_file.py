@@ -20,8 +20,7 @@ from strandline.base.errors import OperatorError
 from strandline.config.cluster import validate_cluster_config
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.settings import ReplicationSettings
-from strandline.simulation.disk.damage import BAD_DISKS
-from strandline.simulation.faults.faults import FAULTS
+from strandline.simulation.faults.kinds import BAD_DISKS, FAULT_KINDS
 from strandline.simulation.scenarios.scenario import (
     REGIONS,
     TOMBSTONE_MS_MIN,
@@ -381,7 +380,7 @@ def _log(scenario: Scenario, keys: dict[str, bool | int | float]) -> LogConfig:
 
 def _faults(rows: list[FaultRow]) -> tuple[PlannedFault, ...]:
     for row in rows:
-        if row.kind not in FAULTS:
-            raise OperatorError(f"faults: no kind {row.kind!r}; there are {', '.join(FAULTS)}")
+        if row.kind not in FAULT_KINDS:
+            raise OperatorError(f"faults: no kind {row.kind!r}; there are {', '.join(FAULT_KINDS)}")
     rows = sorted(rows, key=lambda row: row.at_ms)
     return tuple(PlannedFault(row.at_ms, row.kind, row.duration_ms, row.seed) for row in rows)

@@ -42,11 +42,13 @@ from strandline.model.cluster import Domain
 from strandline.model.ids import BrokerId, GroupId
 from strandline.placement.policy.document import Promotion
 from strandline.replication.settings import ReplicationSettings
-from strandline.simulation.faults.faults import FAULTS
-from strandline.simulation.scenarios.scenario import (
+from strandline.simulation.faults.kinds import (
     DOMAIN_FAULTS,
+    FAULT_KINDS,
     LASTING_LOSS,
     TARGETED_FAULTS,
+)
+from strandline.simulation.scenarios.scenario import (
     GroupPlan,
     PlannedChange,
     PlannedFault,
@@ -504,8 +506,9 @@ def _plan_faults(scenario: Scenario, *, with_disks: bool) -> tuple[PlannedFault,
         kinds["spare-disk-lost"] = rng.choice((2, 5))
 
     def duration_ms(kind: str) -> tuple[int, int]:
-        longest = DURATION_MS if kind in (*OUTAGES, *DOMAIN_FAULTS) else FAULTS[kind].duration_ms
-        return longest[0], max(longest[0], min(longest[1], scenario.active_ms // 2))
+        is_of_domain = kind in (*OUTAGES, *DOMAIN_FAULTS)
+        least_ms, most_ms = DURATION_MS if is_of_domain else FAULT_KINDS[kind].duration_ms
+        return least_ms, max(least_ms, min(most_ms, scenario.active_ms // 2))
 
     return scenario.draw_faults(rng, kinds, duration_ms)
 

@@ -24,14 +24,13 @@ Source: design section 10; `damage`, `deleters`, `table_readers`, `soundness`, t
         `write.caching`."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 
-from strandline.simulation.faults.faults import FAULTS
+from strandline.simulation.faults.kinds import ANSWER_FAULTS, FAULT_KINDS, ROT_FAULTS
 from strandline.simulation.scenarios.scenario import (
-    ANSWER_FAULTS,
     CONSUMER_GROUP_PAUSE,
     KIB,
-    ROT_FAULTS,
     TOMBSTONE_MS_MIN,
     GroupPlan,
     PlannedFault,
@@ -123,10 +122,14 @@ def with_caching(scenario: Scenario) -> Scenario:
     weights = scenario.fault_weights
     # What a group has read and committed may be beyond what is left of a topic.
     if scenario.group_consumer_count or rng.random() < 0.5:
-        weights = {
-            kind: weight for kind, weight in weights.items() if not FAULTS[kind].loses_page_cache
-        }
+        weights = _without_power_failures(weights)
     return replace(scenario, log=log, fault_weights=weights)
+
+
+def _without_power_failures(weights: Mapping[str, int]) -> dict[str, int]:
+    return {
+        kind: weight for kind, weight in weights.items() if not FAULT_KINDS[kind].loses_page_cache
+    }
 
 
 def with_distrust(scenario: Scenario) -> Scenario:
@@ -194,7 +197,7 @@ def draw_answer_faults(
     at_ms = rng.randint(1, interval_ms)
     while at_ms < active_ms:
         kind = rng.choice(kinds)
-        duration_ms = rng.randint(*FAULTS[kind].duration_ms)
+        duration_ms = rng.randint(*FAULT_KINDS[kind].duration_ms)
         planned.append(PlannedFault(at_ms, kind, duration_ms, rng.getrandbits(32)))
         at_ms += rng.randint(1, 2 * interval_ms)
     return tuple(planned)
@@ -269,9 +272,7 @@ def with_rot(scenario: Scenario) -> Scenario:
     )
     if "open-rot" in kinds:
         log = replace(log, trust_ms=0)
-        weights = {
-            kind: often for kind, often in weights.items() if not FAULTS[kind].loses_page_cache
-        }
+        weights = _without_power_failures(weights)
     return replace(
         scenario,
         fault_weights=weights | dict.fromkeys(kinds, weight),

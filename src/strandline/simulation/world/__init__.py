@@ -1,6 +1,7 @@
 """One run, from start to verdict.
 
 Map:    world.py          World: one run
+        cluster.py        SimCluster: the hosts and the links between them
         bootstrap.py      how brokers become a cluster
         host.py           a machine: its disk, and one process after the other
         process.py        one life of a host

@@ -7,14 +7,11 @@ Source: design section 10."""
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from strandline.model.ids import GroupId
 from strandline.simulation.world.broker_member import BrokerMember
+from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.scheduler import US_PER_MS
-
-if TYPE_CHECKING:
-    from strandline.simulation.world.world import World
 
 FOUNDING_MS = 20_000
 REBALANCE_DELAY = ("group.initial.rebalance.delay.ms", "100")
@@ -22,27 +19,27 @@ REBALANCE_DELAY = ("group.initial.rebalance.delay.ms", "100")
 LOST_AFTER = "broker.lost.after.ms"
 
 
-def found_cluster(world: "World") -> None:
+def found_cluster(cluster: SimCluster) -> None:
     """See the module. Fails the run when it takes too long."""
-    limit_us = world.scheduler.now_us + FOUNDING_MS * US_PER_MS
+    limit_us = cluster.scheduler.now_us + FOUNDING_MS * US_PER_MS
 
     def require(condition: Callable[[], bool], what: str) -> None:
-        done = world.scheduler.run_until_true(condition, limit_us=limit_us)
-        if not done and world.checker.violation is None:
-            world.checker.fail(f"Progress: it took more than {FOUNDING_MS} ms until {what}")
+        done = cluster.scheduler.run_until_true(condition, limit_us=limit_us)
+        if not done and cluster.checker.violation is None:
+            cluster.checker.fail(f"Progress: it took more than {FOUNDING_MS} ms until {what}")
 
-    require(lambda: _have_joined(world), "the brokers joined")
-    if world.checker.violation is not None:
+    require(lambda: _have_joined(cluster), "the brokers joined")
+    if cluster.checker.violation is not None:
         return
-    first = _members(world)[0]
-    process = world.hosts[first.broker].process
+    first = _members(cluster)[0]
+    process = cluster.hosts[first.broker].process
     assert process is not None
-    process.run_now(lambda: first.create_topics(world.checker.fail))
+    process.run_now(lambda: first.create_topics(cluster.checker.fail))
     answers: list[str] = []
     configs = dict([REBALANCE_DELAY])
-    if world.scenario.lost_after_ms:
-        configs[LOST_AFTER] = str(world.scenario.lost_after_ms)
-    configs |= dict(world.scenario.cluster_configs)
+    if cluster.scenario.lost_after_ms:
+        configs[LOST_AFTER] = str(cluster.scenario.lost_after_ms)
+    configs |= dict(cluster.scenario.cluster_configs)
     for key, value in configs.items():
         process.run_now(
             partial(
@@ -50,26 +47,26 @@ def found_cluster(world: "World") -> None:
                 key,
                 value,
                 done=partial(answers.append, key),
-                failed=world.checker.fail,
+                failed=cluster.checker.fail,
             )
         )
-    groups = {plan.group for plan in world.scenario.groups}
-    require(lambda: groups <= _led(world), "every topic was led")
+    groups = {plan.group for plan in cluster.scenario.groups}
+    require(lambda: groups <= _led(cluster), "every topic was led")
     require(lambda: set(answers) == set(configs), f"{', '.join(configs)} were set")
 
 
-def _members(world: "World") -> list[BrokerMember]:
-    programs = [host.program for host in world.hosts.values()]
+def _members(cluster: SimCluster) -> list[BrokerMember]:
+    programs = [host.program for host in cluster.hosts.values()]
     return [one for one in programs if isinstance(one, BrokerMember)]
 
 
-def _have_joined(world: "World") -> bool:
-    brokers = world.scenario.brokers
-    members = _members(world)
+def _have_joined(cluster: SimCluster) -> bool:
+    brokers = cluster.scenario.brokers
+    members = _members(cluster)
     return len(members) == len(brokers) and all(
         one.is_serving and all(map(one.knows, brokers)) for one in members
     )
 
 
-def _led(world: "World") -> set[GroupId]:
-    return {replica.group for replica in world.replicas() if replica.is_serving}
+def _led(cluster: SimCluster) -> set[GroupId]:
+    return {replica.group for replica in cluster.replicas() if replica.is_serving}

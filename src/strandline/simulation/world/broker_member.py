@@ -13,8 +13,7 @@ Source: design section 3 ("only two places put a broker together"); `cli.serve` 
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from strandline.base.errors import ApiError
 from strandline.broker.broker import Broker
@@ -74,6 +73,7 @@ from strandline.protocol.table import Message
 from strandline.raft.group.configuration import Configuration
 from strandline.replication.leader.appender import NO_ACKS, AppendResult
 from strandline.replication.replica.replica import Replica
+from strandline.simulation.invariants.checker import Checker
 from strandline.simulation.invariants.facts import (
     ConfigurationCommitted,
     Declaration,
@@ -84,6 +84,7 @@ from strandline.simulation.invariants.facts import (
 from strandline.simulation.invariants.outages import balancer_moved
 from strandline.simulation.invariants.placements import placement_of
 from strandline.simulation.network.network import SimNetwork
+from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.world.host import Seams
 from strandline.simulation.world.member import (
     DATA_DIRECTORY,
@@ -92,11 +93,7 @@ from strandline.simulation.world.member import (
     ReadDone,
 )
 from strandline.simulation.world.topics import topic_of
-
-if TYPE_CHECKING:
-    from strandline.simulation.invariants.checker import Checker
-    from strandline.simulation.scenarios.scenario import Scenario
-    from strandline.simulation.world.trace import Trace
+from strandline.simulation.world.trace import Trace
 
 UPKEEP_INTERVAL_MS = 400
 LOOK_INTERVAL_MS = 20
@@ -132,7 +129,7 @@ def config_of(broker: BrokerId, seeds: Iterable[int], storage: StorageSection) -
     )
 
 
-def storage_of(scenario: "Scenario") -> StorageSection:
+def storage_of(scenario: Scenario) -> StorageSection:
     """How logs are looked after: often, and for damage where the scenario says so."""
     storage = StorageSection(
         retention_check_interval_ms=UPKEEP_INTERVAL_MS,
@@ -203,9 +200,9 @@ class BrokerMember(Member):
         on_labelled: Callable[[KeptLabels], None],
         on_joined: Callable[[str], None],
         on_ended: Callable[[str], None],
-        scenario: "Scenario",
-        checker: "Checker",
-        trace: "Trace",
+        scenario: Scenario,
+        checker: Checker,
+        trace: Trace,
     ) -> None:
         super().__init__(broker, seams, life=life, scenario=scenario, checker=checker, trace=trace)
         self._on_ended = on_ended
@@ -230,7 +227,7 @@ class BrokerMember(Member):
         self._has_joined = False
         self._callers: list[Caller] = []
         """Those whose requests were not answered when the latest one came."""
-        self.made.allow_isolation(partial(self._cut_off, seams.network))
+        self.made.allow_isolation(lambda is_cut: self._cut_off(seams.network, is_cut=is_cut))
         self._known: set[Replica] = set()
         self.replication.on_configuration.append(self._on_configuration)
         self.replication.on_forgotten.append(self._on_forgotten)
@@ -252,10 +249,10 @@ class BrokerMember(Member):
         """Whether it has joined, and takes requests: not while it is cut off for a drill."""
         return self._has_joined and not self.made.services.isolation.is_cut
 
-    def _cut_off(self, network: SimNetwork, is_cut: bool) -> None:
+    def _cut_off(self, network: SimNetwork, *, is_cut: bool) -> None:
         """As `cli.serve` has it: silence towards brokers, and clients' connections are closed."""
         self._trace.add(f"broker {self.broker}", "is cut off" if is_cut else "is cut off no more")
-        network.silence(is_cut)
+        network.silence(is_silent=is_cut)
         callers, self._callers = self._callers, []
         for caller in callers:
             caller.close("connection closed")

@@ -10,7 +10,6 @@ Source: design section 3 ("only two places put a broker together")."""
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError, StorageError
 from strandline.model.cluster import Labels
@@ -23,18 +22,16 @@ from strandline.replication.host.group_spec import GroupSpec
 from strandline.replication.host.replication import Replication
 from strandline.replication.leader.appender import AppendResult
 from strandline.replication.replica.replica import Replica
+from strandline.simulation.invariants.checker import Checker
 from strandline.simulation.invariants.facts import (
     LeaderElected,
     LeaderKnown,
     MarksMoved,
     ReplicaRemoved,
 )
+from strandline.simulation.scenarios.scenario import GroupPlan, Scenario
 from strandline.simulation.world.host import Seams
-
-if TYPE_CHECKING:
-    from strandline.simulation.invariants.checker import Checker
-    from strandline.simulation.scenarios.scenario import GroupPlan, Scenario
-    from strandline.simulation.world.trace import Trace
+from strandline.simulation.world.trace import Trace
 
 DATA_DIRECTORY = "/data"
 CLEAN_INTERVAL_MS = 400
@@ -55,9 +52,9 @@ class Member(ABC):
         seams: Seams,
         *,
         life: int,
-        scenario: "Scenario",
-        checker: "Checker",
-        trace: "Trace",
+        scenario: Scenario,
+        checker: Checker,
+        trace: Trace,
     ) -> None:
         self.broker = broker
         self.life = life
@@ -165,9 +162,9 @@ class GroupMember(Member):
         *,
         life: int,
         has_lost_disk: bool,
-        scenario: "Scenario",
-        checker: "Checker",
-        trace: "Trace",
+        scenario: Scenario,
+        checker: Checker,
+        trace: Trace,
     ) -> None:
         """`has_lost_disk`: its disk is not the first one, and the groups know it as a member."""
         super().__init__(broker, seams, life=life, scenario=scenario, checker=checker, trace=trace)
@@ -225,7 +222,7 @@ class GroupMember(Member):
                 replica, partial(self._open, plan, is_lost=True), rejoined=0
             )
 
-    def _open(self, plan: "GroupPlan", *, is_lost: bool) -> None:
+    def _open(self, plan: GroupPlan, *, is_lost: bool) -> None:
         scenario = self.scenario
         spec = GroupSpec(
             group=plan.group,

@@ -6,7 +6,6 @@ Source: design section 10; `placement.policy.confluent` for the JSON."""
 import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from strandline.controller.placing.policies import SHRINK
 from strandline.model.ids import BrokerId
@@ -17,12 +16,10 @@ from strandline.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
 )
-
-if TYPE_CHECKING:
-    from strandline.simulation.scenarios.scenario import GroupPlan, Scenario
+from strandline.simulation.scenarios.scenario import GroupPlan, Scenario
 
 
-def topic_of(plan: "GroupPlan", scenario: "Scenario") -> CreatableTopic:
+def topic_of(plan: GroupPlan, scenario: Scenario) -> CreatableTopic:
     """One partition on these brokers, or, by a policy, on those in the same regions."""
     values = [*scenario.topic_configs]
     if scenario.shrinks_voters and not plan.promotion:  # Which says it by itself.
@@ -41,7 +38,7 @@ def topic_of(plan: "GroupPlan", scenario: "Scenario") -> CreatableTopic:
     )
 
 
-def _policy(plan: "GroupPlan", scenario: "Scenario") -> tuple[str, str]:
+def _policy(plan: GroupPlan, scenario: Scenario) -> tuple[str, str]:
     """(key, value)"""
 
     def regions(brokers: Sequence[BrokerId]) -> list[tuple[str, int]]:

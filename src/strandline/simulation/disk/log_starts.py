@@ -1,0 +1,58 @@
+"""Sees at the disk that a log is about to begin elsewhere.
+
+Why:    whatever lets a log begin elsewhere creates a file first that says where
+        (`storage.name_changes`): seen here, it is judged before anything is gone.
+How:    called for each file that is created; `LogShortened` is the fact.
+Owns:   nothing.
+Source: `invariants.shortened_logs`."""
+
+from strandline.simulation.disk.disk import HostDisk
+from strandline.simulation.invariants.checker import Checker
+from strandline.simulation.invariants.facts import LogShortened
+from strandline.simulation.scenarios.scenario import Scenario
+from strandline.simulation.world.host import SimHost
+from strandline.simulation.world.member import Member
+from strandline.storage.layout import LOG, RESET, START, SegmentName, parse_name
+
+
+def note_created(path: str, host: SimHost[Member], scenario: Scenario, checker: Checker) -> None:
+    """A file was created on this host's disk: tell it, where it says where a log will begin."""
+    directory, _, file = path.rpartition("/")
+    parsed = parse_name(file)
+    if parsed is None or parsed[1] not in (START, RESET):
+        return
+    replicas = [] if host.program is None else host.program.replicas
+    # None where it is finished what an earlier process had begun.
+    replica = next((one for one in replicas if one.log.directory == directory), None)
+    is_planned = replica is not None and any(
+        plan.group == replica.group for plan in scenario.groups
+    )
+    if replica is None or not is_planned:
+        return
+    name, suffix = parsed
+    log = scenario.log
+    begins_anew = suffix == RESET
+    kept_bytes = 0
+    if not begins_anew:
+        kept_bytes = replica.log.size_bytes() - _bytes_before(host.disk, directory, name)
+    checker.log_shortened(
+        LogShortened(
+            broker=host.broker,
+            group=replica.group,
+            start_offset=name.base_offset,
+            begins_anew=begins_anew,
+            kept_bytes=kept_bytes,
+            retention_bytes=-1 if scenario.key_count else log.retention_bytes,
+        )
+    )
+
+
+def _bytes_before(disk: HostDisk, directory: str, start: SegmentName) -> int:
+    """Bytes of the segments before `start`: they are closed, and end with their last batch."""
+    return sum(
+        image.current.size
+        for path, image in disk.tree.files()
+        if (parsed := parse_name(path.removeprefix(f"{directory}/"))) is not None
+        and parsed[1] == LOG
+        and parsed[0].base_index < start.base_index
+    )
