@@ -4,6 +4,7 @@ Seeds judge progress after the last fault; here it is judged during it.
 
 Source: docs/decisions/0020-who-votes.md, "Cut off from each other"."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -12,7 +13,8 @@ from tests.simulation.kept import scenario_of
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.simulation.invariants.facts import Acknowledged
 from strandline.simulation.swarm import outage_swarm
-from strandline.simulation.swarm.outage_swarm import CABLE, draw_outages
+from strandline.simulation.swarm.outage_additions import CABLE, CUT_CABLES
+from strandline.simulation.swarm.outage_swarm import FAMILIES, draw_outages
 from strandline.simulation.swarm.swarm import run_scenario
 from strandline.simulation.world.scheduler import US_PER_MS
 from strandline.simulation.world.world import World
@@ -74,7 +76,15 @@ def test_writes_go_on_while_the_cable_is_cut_and_all_is_as_before_when_it_is_men
 
 @pytest.mark.simulation
 def test_beside_all_other_outages_every_promise_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outage_swarm, "CABLE_SHARE", 1.0)
+    always = replace(CUT_CABLES, share=1.0)
+    families = tuple(
+        replace(
+            family,
+            additions=tuple(always if one is CUT_CABLES else one for one in family.additions),
+        )
+        for family in FAMILIES
+    )
+    monkeypatch.setattr(outage_swarm, "FAMILIES", families)
     drawn = [draw_outages(seed) for seed in SEEDS]
     cut = [one for one in drawn if any(fault.kind == CABLE for fault in one.faults or ())]
     assert len(cut) >= 8

@@ -9,7 +9,8 @@ from tests.simulation.kept import scenario_of
 
 from strandline.broker.operations.isolation import Isolation
 from strandline.model.ids import BrokerId, GroupId
-from strandline.simulation.swarm.outage_swarm import DRILL, draw_outages
+from strandline.simulation.swarm.outage_additions import DRILL
+from strandline.simulation.swarm.outage_swarm import draw_outages
 from strandline.simulation.world.broker_member import BrokerMember
 from strandline.simulation.world.scheduler import US_PER_MS
 from strandline.simulation.world.world import World

@@ -25,15 +25,22 @@ from strandline.simulation.invariants.role_changes import KINDS
 from strandline.simulation.scenarios.scenario_file import load_scenario, with_faults
 from strandline.simulation.swarm import outage_swarm
 from strandline.simulation.swarm.families import Swarm
-from strandline.simulation.swarm.outage_swarm import (
+from strandline.simulation.swarm.outage_additions import (
     CABLE,
-    ENDURANCE_ACTIVE_MS,
-    LAYOUTS,
+    CUT_CABLES,
     LONG_OUTAGE,
-    LOST_REGION_LAYOUTS,
+    LOST_ANSWERS,
+    Addition,
+)
+from strandline.simulation.swarm.outage_layouts import LAYOUTS, LOST_REGION_LAYOUTS
+from strandline.simulation.swarm.outage_swarm import (
+    ENDURANCE_ACTIVE_MS,
+    FAMILIES,
     LOST_REGION_MS_MIN,
     STRIKES_SEVERAL,
+    Family,
     draw_outages,
+    family_of,
 )
 from strandline.simulation.swarm.swarm import Drawn, Total, command, rotated, run_scenario
 
@@ -52,6 +59,29 @@ def test_a_small_block_of_seeds_keeps_every_promise_and_reaches_every_change_of_
     assert total.tally.balance_count > 0
     assert total.tally.near_count > 0 and total.tally.ruling_count > 0
     assert total.tally.declared_count > 0 and total.tally.given_up_count > 0
+
+
+def families_without(addition: Addition) -> tuple[Family, ...]:
+    """The families without an addition."""
+    return tuple(
+        replace(family, additions=tuple(one for one in family.additions if one is not addition))
+        for family in FAMILIES
+    )
+
+
+def test_the_shares_of_the_families_sum_to_one() -> None:
+    assert sum(family.share for family in FAMILIES) == pytest.approx(1)
+    assert len({family.draws_as for family in FAMILIES}) == len(FAMILIES)
+    additions = {one.name: one for family in FAMILIES for one in family.additions}
+    assert len({one.draws_as for one in additions.values()}) == len(additions)
+    assert all(0 < one.share < 1 for one in additions.values())
+
+
+def test_seeds_are_drawn_in_the_shares_of_the_table() -> None:
+    seeds = 20_000
+    counts = Counter(family_of(seed).name for seed in range(1, seeds + 1))
+    for family in FAMILIES:
+        assert counts[family.name] == pytest.approx(seeds * family.share, rel=0.15)
 
 
 def test_every_layout_policy_and_placement_is_drawn() -> None:
@@ -95,7 +125,7 @@ def test_readers_say_a_region_or_a_zone_of_it() -> None:
 
 def test_answers_are_lost_beside_all_other_faults(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = [draw_outages(seed).faults or () for seed in range(1, 200)]
-    monkeypatch.setattr(outage_swarm, "LOST_ANSWERS_SHARE", 0.0)
+    monkeypatch.setattr(outage_swarm, "FAMILIES", families_without(LOST_ANSWERS))
     without = [draw_outages(seed).faults or () for seed in range(1, 200)]
     assert drawn != without
     others = [tuple(one for one in each if one.kind not in ANSWER_FAULTS) for each in drawn]
@@ -107,7 +137,7 @@ def test_answers_are_lost_beside_all_other_faults(monkeypatch: pytest.MonkeyPatc
 
 def test_cables_are_cut_beside_all_other_faults(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = [draw_outages(seed) for seed in range(1, 200)]
-    monkeypatch.setattr(outage_swarm, "CABLE_SHARE", 0.0)
+    monkeypatch.setattr(outage_swarm, "FAMILIES", families_without(CUT_CABLES))
     without = [draw_outages(seed).faults or () for seed in range(1, 200)]
     others = [tuple(one for one in each.faults or () if one.kind != CABLE) for each in drawn]
     assert others == without
@@ -122,7 +152,8 @@ def test_observers_stand_in_where_a_region_is_gone_for_long_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     drawn = [draw_outages(seed) for seed in range(1, 400)]
-    monkeypatch.setattr(outage_swarm, "LOST_REGION_SHARE", 0.0)
+    others = tuple(family for family in FAMILIES if family.name != "lost region")
+    monkeypatch.setattr(outage_swarm, "FAMILIES", others)
     losing = [one for one in drawn if one != draw_outages(one.seed)]
     assert 8 < len(losing) < 30
     assert {plan.promotion for one in losing for plan in one.groups} == {"region-lost"}
