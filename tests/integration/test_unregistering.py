@@ -21,7 +21,7 @@ from strandline.protocol.messages.unregister_broker import (
 
 pytestmark = pytest.mark.integration
 
-KEY = 64
+KEY = UnregisterBrokerRequest.API_KEY
 
 
 @pytest.fixture

@@ -1,17 +1,27 @@
 """The one tree of errors.
 
-    StrandlineError
-    |- OperatorError      a command or configuration is wrong: one line that says what to do
-    |- ProtocolError      the peer broke the protocol: close its connection
-    |- ApiError(code)     a request is refused with a Kafka error code
-    |  `- RejectedError   not here or not now: carries where to go
-    `- StorageError       a file is not as it must be: carries file, position, expected, found
+    Exception
+    |- StrandlineError             Strandline raised it on purpose
+    |  |- OperatorError            a command or a configuration is wrong: one line says what to do
+    |  |  `- NotServingError       the brokers run but did not serve in time
+    |  |- ProtocolError            the peer broke the protocol: close its connection
+    |  |- ApiError                 a request is refused with a Kafka error code
+    |  |  `- RejectedError         not here or not now: names the leader to ask
+    |  |- StorageError             a file is damaged: names the file, position, expected, found
+    |  |- CallError                a call to another broker got no answer
+    |  `- ClientError              our client cannot make a request or use its answer
+    |     |- NotOfferedError       the broker does not offer that API: it has another version
+    |     `- CannotConnectError    no broker was reached or answered before the deadline
+    `- InvariantError              a simulation found a broken promise
+    BaseException
+    `- ProcessDied                 a simulated process dies in the middle of a callback
 
-Programmer errors are assertions and are never caught. Source: STYLE, "Errors"."""
+A test compares the drawing with the classes. Programmer errors are assertions: no code catches
+them. Source: STYLE, "Errors"."""
 
 
 class StrandlineError(Exception):
-    """Everything that Strandline raises on purpose."""
+    """Strandline raised it on purpose."""
 
 
 class OperatorError(StrandlineError):
@@ -32,7 +42,7 @@ class ApiError(StrandlineError):
 
 
 class RejectedError(ApiError):
-    """Not here or not now. `leader_id` says where to go, -1 when nobody knows yet."""
+    """Not here or not now. `leader_id`: the broker to ask, -1 while no leader is known."""
 
     def __init__(self, code: int, message: str = "", *, leader_id: int = -1) -> None:
         super().__init__(code, message)
@@ -40,7 +50,7 @@ class RejectedError(ApiError):
 
 
 class StorageError(StrandlineError):
-    """A file is not as it must be."""
+    """A file is damaged: at `position` it has `found` and not `expected`."""
 
     def __init__(self, path: str, position: int, *, expected: str, found: str) -> None:
         super().__init__(f"{path} at byte {position}: expected {expected}, found {found}")

@@ -31,7 +31,7 @@ from strandline.controller.commands import AllocateProducerIds, Answer, Command
 from strandline.controller.commands import ProducerIds as ProducerIdBlock
 from strandline.model.cluster import Cluster
 from strandline.model.ids import BrokerId
-from strandline.protocol.apis import Api
+from strandline.protocol.apis import API_KEYS, Api
 from strandline.protocol.errors import Error
 from strandline.protocol.headers import frame_response
 from strandline.protocol.primitives import Part
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from strandline.config.broker import BrokerConfig
     from strandline.replication.host.replication import Replication
 
-API_VERSIONS_KEY = 18
+API_VERSIONS_KEY = API_KEYS["ApiVersions"]
 
 A = TypeVar("A", bound=Answer)
 

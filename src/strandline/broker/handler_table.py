@@ -1,7 +1,7 @@
 """Which handler serves which API: the one table, from which ApiVersions is answered too.
 
 Why:    what is advertised is exactly what is served.
-How:    API key -> `Cold(handle)` or `Hot(start)` (see `context`). An API without a row is refused
+How:    API -> `Cold(handle)` or `Hot(start)` (see `context`). An API without a row is refused
         by the router, and clients do not see it. Versions are those of `protocol.apis.APIS`.
 Source: STYLE, rule 4; kafka-protocol reference, table of APIs."""
 
@@ -51,49 +51,55 @@ from strandline.broker.handlers import (
     sync_group,
     unregister_broker,
 )
+from strandline.protocol.apis import API_KEYS
 
-HANDLERS: dict[int, Handler] = {
-    0: Hot(produce.start),
-    1: Hot(fetch.start),
-    2: Hot(list_offsets.start),
-    3: Cold(metadata.handle),
-    8: Cold(offset_commit.handle),
-    9: Cold(offset_fetch.handle),
-    10: Cold(find_coordinator.handle),
-    11: Cold(join_group.handle),
-    12: Cold(heartbeat.handle),
-    13: Cold(leave_group.handle),
-    14: Cold(sync_group.handle),
-    15: Cold(describe_groups.handle),
-    16: Cold(list_groups.handle),
-    18: Hot(api_versions.start),
-    19: Cold(create_topics.handle),
-    20: Cold(delete_topics.handle),
-    21: Cold(delete_records.handle),
-    22: Cold(init_producer_id.handle, max_version=5),  # Version 6 is about transactions.
-    23: Cold(offset_for_leader_epoch.handle),
-    32: Cold(describe_configs.handle),
-    35: Cold(describe_log_dirs.handle),
-    37: Cold(create_partitions.handle),
-    42: Cold(delete_groups.handle),
-    43: Cold(elect_leaders.handle),
-    44: Cold(incremental_alter_configs.handle),
-    45: Cold(alter_partition_reassignments.handle),
-    46: Cold(list_partition_reassignments.handle),
-    60: Cold(describe_cluster.handle),
-    64: Cold(unregister_broker.handle),
-    75: Cold(describe_topic_partitions.handle),
-    20_000: Cold(describe_topology.handle),
-    20_001: Cold(describe_balance.handle),
-    20_002: Cold(describe_writers.handle),
-    20_003: Cold(describe_leadership.handle),
-    20_004: Cold(alter_broker_labels.handle),
-    20_005: Cold(describe_observers.handle),
-    20_006: Cold(describe_replica_status.handle),
-    20_007: Cold(isolate_broker.handle),
-    20_008: Cold(describe_zones.handle),
-    20_009: Cold(rule_zone.handle),
-    20_013: Cold(describe_replica_logs.handle),
-    20_014: Cold(declare_lost.handle),
-    20_015: Cold(describe_losses.handle),
+_HANDLERS: dict[str, Handler] = {
+    "Produce": Hot(produce.start),
+    "Fetch": Hot(fetch.start),
+    "ListOffsets": Hot(list_offsets.start),
+    "Metadata": Cold(metadata.handle),
+    "OffsetCommit": Cold(offset_commit.handle),
+    "OffsetFetch": Cold(offset_fetch.handle),
+    "FindCoordinator": Cold(find_coordinator.handle),
+    "JoinGroup": Cold(join_group.handle),
+    "Heartbeat": Cold(heartbeat.handle),
+    "LeaveGroup": Cold(leave_group.handle),
+    "SyncGroup": Cold(sync_group.handle),
+    "DescribeGroups": Cold(describe_groups.handle),
+    "ListGroups": Cold(list_groups.handle),
+    "ApiVersions": Hot(api_versions.start),
+    "CreateTopics": Cold(create_topics.handle),
+    "DeleteTopics": Cold(delete_topics.handle),
+    "DeleteRecords": Cold(delete_records.handle),
+    "InitProducerId": Cold(
+        init_producer_id.handle, max_version=5
+    ),  # Version 6 is about transactions.
+    "OffsetForLeaderEpoch": Cold(offset_for_leader_epoch.handle),
+    "DescribeConfigs": Cold(describe_configs.handle),
+    "DescribeLogDirs": Cold(describe_log_dirs.handle),
+    "CreatePartitions": Cold(create_partitions.handle),
+    "DeleteGroups": Cold(delete_groups.handle),
+    "ElectLeaders": Cold(elect_leaders.handle),
+    "IncrementalAlterConfigs": Cold(incremental_alter_configs.handle),
+    "AlterPartitionReassignments": Cold(alter_partition_reassignments.handle),
+    "ListPartitionReassignments": Cold(list_partition_reassignments.handle),
+    "DescribeCluster": Cold(describe_cluster.handle),
+    "UnregisterBroker": Cold(unregister_broker.handle),
+    "DescribeTopicPartitions": Cold(describe_topic_partitions.handle),
+    "DescribeTopology": Cold(describe_topology.handle),
+    "DescribeBalance": Cold(describe_balance.handle),
+    "DescribeWriters": Cold(describe_writers.handle),
+    "DescribeLeadership": Cold(describe_leadership.handle),
+    "AlterBrokerLabels": Cold(alter_broker_labels.handle),
+    "DescribeObservers": Cold(describe_observers.handle),
+    "DescribeReplicaStatus": Cold(describe_replica_status.handle),
+    "IsolateBroker": Cold(isolate_broker.handle),
+    "DescribeZones": Cold(describe_zones.handle),
+    "RuleZone": Cold(rule_zone.handle),
+    "DescribeReplicaLogs": Cold(describe_replica_logs.handle),
+    "DeclareLost": Cold(declare_lost.handle),
+    "DescribeLosses": Cold(describe_losses.handle),
 }
+
+HANDLERS: dict[int, Handler] = {API_KEYS[name]: handler for name, handler in _HANDLERS.items()}
+"""{API key: handler}."""

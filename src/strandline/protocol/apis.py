@@ -229,3 +229,6 @@ APIS: dict[int, Api] = {
     )
 }
 """{API key: row}, ascending."""
+
+API_KEYS: dict[str, int] = {api.name: api.key for api in APIS.values()}
+"""{name, such as "Produce": key}."""

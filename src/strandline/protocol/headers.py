@@ -16,12 +16,12 @@ import msgspec
 
 from strandline.base.disk import Buffer
 from strandline.base.errors import ProtocolError
-from strandline.protocol.apis import APIS, Api
+from strandline.protocol.apis import API_KEYS, APIS, Api
 from strandline.protocol.codec import encode
 from strandline.protocol.primitives import Part, parts_size_bytes, skip_tags
 from strandline.protocol.table import Message
 
-_API_VERSIONS_KEY = 18
+_API_VERSIONS_KEY = API_KEYS["ApiVersions"]
 _TAGGED = frozenset(
     (api.key, version)
     for api in APIS.values()

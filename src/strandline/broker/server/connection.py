@@ -23,9 +23,10 @@ from strandline.broker.context import AnswerSink, RequestContext
 from strandline.broker.server.inbox import Inbox, Scratch
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.outbox import Outbox
+from strandline.protocol.apis import API_KEYS
 
-PRODUCE_KEY = 0
-FETCH_KEY = 1
+PRODUCE_KEY = API_KEYS["Produce"]
+FETCH_KEY = API_KEYS["Fetch"]
 TCP_CLOSED, TCP_CLOSE_WAIT = 7, 8
 """States of the kernel's connection: it is gone, or the client will send no more."""
 

@@ -16,7 +16,7 @@ from strandline.client.errors import CannotConnectError, ClientError, NotOffered
 from strandline.client.wire.transport import Stream, Transport
 from strandline.config.addresses import format_address
 from strandline.model.cluster import Address
-from strandline.protocol.apis import APIS, Api
+from strandline.protocol.apis import API_KEYS, APIS, Api
 from strandline.protocol.codec import decode, encode
 from strandline.protocol.headers import (
     RequestHeader,
@@ -29,17 +29,20 @@ from strandline.protocol.table import Message
 R = TypeVar("R", bound=Message)
 
 RESPONSE_BYTES_MAX = 256 * 1024 * 1024
-API_VERSIONS = 18
+API_VERSIONS = API_KEYS["ApiVersions"]
 
+_NAMED_VERSIONS_MAX = {
+    "Produce": 12,  # Produce, Fetch: topics by name
+    "Fetch": 12,
+    "Metadata": 12,  # names always set
+    "OffsetCommit": 9,  # OffsetCommit, OffsetFetch: topics by name, one group
+    "OffsetFetch": 7,
+    "FindCoordinator": 3,  # one key
+    "ApiVersions": 0,  # every broker answers it
+    "DeleteTopics": 5,  # by name
+}
 VERSIONS_MAX: dict[int, int] = {
-    0: 12,  # Produce, Fetch: topics by name
-    1: 12,
-    3: 12,  # Metadata: names always set
-    8: 9,  # OffsetCommit, OffsetFetch: topics by name, one group
-    9: 7,
-    10: 3,  # FindCoordinator: one key
-    18: 0,  # ApiVersions: every broker answers it
-    20: 5,  # DeleteTopics: by name
+    API_KEYS[name]: version for name, version in _NAMED_VERSIONS_MAX.items()
 }
 """The newest version of an API that this client makes use of, where it is not the newest there
 is."""

@@ -56,7 +56,7 @@ class AlteredTopic(Message):
 class AlterBrokerLabelsResponse(Message):
     """What became of it."""
 
-    API_KEY = 20_004
+    API_KEY = AlterBrokerLabelsRequest.API_KEY
     VERSIONS = "0"
     FLEXIBLE = "0+"
 

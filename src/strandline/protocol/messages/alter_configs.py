@@ -49,7 +49,7 @@ class AlterConfigsResourceResponse(Message):
 class AlterConfigsResponse(Message):
     """One answer per resource."""
 
-    API_KEY = 33
+    API_KEY = AlterConfigsRequest.API_KEY
     VERSIONS = "0-2"
     FLEXIBLE = "2+"
 

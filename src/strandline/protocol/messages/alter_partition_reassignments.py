@@ -55,7 +55,7 @@ class ReassignableTopicResponse(Message):
 class AlterPartitionReassignmentsResponse(Message):
     """One answer per partition; they move afterwards."""
 
-    API_KEY = 45
+    API_KEY = AlterPartitionReassignmentsRequest.API_KEY
     VERSIONS = "0-1"
     FLEXIBLE = "0+"
 

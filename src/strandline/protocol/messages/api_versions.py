@@ -56,7 +56,7 @@ class FinalizedFeatureKey(Message):
 class ApiVersionsResponse(Message):
     """The APIs, and the features of the cluster as tagged fields."""
 
-    API_KEY = 18
+    API_KEY = ApiVersionsRequest.API_KEY
     VERSIONS = "0-5"
     FLEXIBLE = "3+"
 

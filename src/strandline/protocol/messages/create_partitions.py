@@ -51,7 +51,7 @@ class CreatePartitionsTopicResult(Message):
 class CreatePartitionsResponse(Message):
     """One answer per topic."""
 
-    API_KEY = 37
+    API_KEY = CreatePartitionsRequest.API_KEY
     VERSIONS = "0-3"
     FLEXIBLE = "2+"
 

@@ -75,7 +75,7 @@ class CreatableTopicResult(Message):
 class CreateTopicsResponse(Message):
     """One answer per topic."""
 
-    API_KEY = 19
+    API_KEY = CreateTopicsRequest.API_KEY
     VERSIONS = "2-7"
     FLEXIBLE = "5+"
 

@@ -42,7 +42,7 @@ class DeclareLostRequest(Message):
 class DeclareLostResponse(Message):
     """What was given up, or would be."""
 
-    API_KEY = 20_014
+    API_KEY = DeclareLostRequest.API_KEY
     VERSIONS = "0"
     FLEXIBLE = "0+"
 

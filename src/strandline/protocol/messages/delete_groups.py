@@ -32,7 +32,7 @@ class DeletableGroupResult(Message):
 class DeleteGroupsResponse(Message):
     """One answer per group."""
 
-    API_KEY = 42
+    API_KEY = DeleteGroupsRequest.API_KEY
     VERSIONS = "0-3"
     FLEXIBLE = "2+"
 

@@ -54,7 +54,7 @@ class DeleteRecordsTopicResult(Message):
 class DeleteRecordsResponse(Message):
     """One answer per partition."""
 
-    API_KEY = 21
+    API_KEY = DeleteRecordsRequest.API_KEY
     VERSIONS = "0-2"
     FLEXIBLE = "2+"
 

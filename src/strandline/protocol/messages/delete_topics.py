@@ -43,7 +43,7 @@ class DeletableTopicResult(Message):
 class DeleteTopicsResponse(Message):
     """One answer per topic."""
 
-    API_KEY = 20
+    API_KEY = DeleteTopicsRequest.API_KEY
     VERSIONS = "1-6"
     FLEXIBLE = "4+"
 

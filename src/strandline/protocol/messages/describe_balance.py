@@ -91,7 +91,7 @@ class CopyRate(Message):
 class DescribeBalanceResponse(Message):
     """What the balancer knows."""
 
-    API_KEY = 20_001
+    API_KEY = DescribeBalanceRequest.API_KEY
     VERSIONS = "0-2"
     FLEXIBLE = "0+"
 

@@ -36,7 +36,7 @@ class DescribeClusterBroker(Message):
 class DescribeClusterResponse(Message):
     """The cluster and its brokers."""
 
-    API_KEY = 60
+    API_KEY = DescribeClusterRequest.API_KEY
     VERSIONS = "0-2"
     FLEXIBLE = "0+"
 

@@ -70,7 +70,7 @@ class DescribeConfigsResult(Message):
 class DescribeConfigsResponse(Message):
     """One answer per resource."""
 
-    API_KEY = 32
+    API_KEY = DescribeConfigsRequest.API_KEY
     VERSIONS = "1-4"
     FLEXIBLE = "4+"
 

@@ -50,7 +50,7 @@ class DescribedGroup(Message):
 class DescribeGroupsResponse(Message):
     """One answer per group."""
 
-    API_KEY = 15
+    API_KEY = DescribeGroupsRequest.API_KEY
     VERSIONS = "0-6"
     FLEXIBLE = "5+"
 

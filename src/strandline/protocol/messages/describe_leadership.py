@@ -33,7 +33,7 @@ class LeaderWait(Message):
 class DescribeLeadershipResponse(Message):
     """All of them, by topic and partition, up to a limit."""
 
-    API_KEY = 20_003
+    API_KEY = DescribeLeadershipRequest.API_KEY
     VERSIONS = "0"
     FLEXIBLE = "0+"
 

@@ -60,7 +60,7 @@ class DescribeLogDirsResult(Message):
 class DescribeLogDirsResponse(Message):
     """The directories of the broker."""
 
-    API_KEY = 35
+    API_KEY = DescribeLogDirsRequest.API_KEY
     VERSIONS = "1-5"
     FLEXIBLE = "2+"
 

@@ -39,7 +39,7 @@ class DeclaredLoss(Message):
 class DescribeLossesResponse(Message):
     """Of each partition in order."""
 
-    API_KEY = 20_015
+    API_KEY = DescribeLossesRequest.API_KEY
     VERSIONS = "0"
     FLEXIBLE = "0+"
 

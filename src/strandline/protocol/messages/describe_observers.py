@@ -39,7 +39,7 @@ class ObservedPartition(Message):
 class DescribeObserversResponse(Message):
     """All of them, by topic and partition; of others there is nothing to tell."""
 
-    API_KEY = 20_005
+    API_KEY = DescribeObserversRequest.API_KEY
     VERSIONS = "0"
     FLEXIBLE = "0+"
 

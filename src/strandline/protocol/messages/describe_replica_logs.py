@@ -34,7 +34,7 @@ class DescribeReplicaLogsResponse(Message):
     """The partition as this broker knows it, and its own replica; offsets and epochs of that are -1
     where it has none."""
 
-    API_KEY = 20_013
+    API_KEY = DescribeReplicaLogsRequest.API_KEY
     VERSIONS = "0"
     FLEXIBLE = "0+"
 

@@ -67,7 +67,7 @@ class TopicReplicaStatus(Message):
 class DescribeReplicaStatusResponse(Message):
     """As many partitions as were asked for, in that order."""
 
-    API_KEY = 20_006
+    API_KEY = DescribeReplicaStatusRequest.API_KEY
     VERSIONS = "0"
     FLEXIBLE = "0+"
 

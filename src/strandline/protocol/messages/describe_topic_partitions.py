@@ -68,7 +68,7 @@ class DescribeTopicPartitionsResponseTopic(Message):
 class DescribeTopicPartitionsResponse(Message):
     """One page, and the cursor for the next."""
 
-    API_KEY = 75
+    API_KEY = DescribeTopicPartitionsRequest.API_KEY
     VERSIONS = "0"
     FLEXIBLE = "0+"
 

@@ -20,7 +20,7 @@ from strandline.protocol.table import F, Message
 class DescribeTopologyRequest(Message):
     """Asks one broker."""
 
-    API_KEY = 20000
+    API_KEY = 20_000
     VERSIONS = "0-1"
     FLEXIBLE = "0+"
 
@@ -46,7 +46,7 @@ class TopologyBroker(Message):
 class DescribeTopologyResponse(Message):
     """Every broker, by id."""
 
-    API_KEY = 20000
+    API_KEY = DescribeTopologyRequest.API_KEY
     VERSIONS = "0-1"
     FLEXIBLE = "0+"
 

@@ -41,7 +41,7 @@ class WrittenPartition(Message):
 class DescribeWritersResponse(Message):
     """Those of the topic's partitions that are led here and follow the writers."""
 
-    API_KEY = 20_002
+    API_KEY = DescribeWritersRequest.API_KEY
     VERSIONS = "0"
     FLEXIBLE = "0+"
 

@@ -65,7 +65,7 @@ class SeenBroker(Message):
 class DescribeZonesResponse(Message):
     """What the controller thinks of it all."""
 
-    API_KEY = 20_008
+    API_KEY = DescribeZonesRequest.API_KEY
     VERSIONS = "0"
     FLEXIBLE = "0+"
 

@@ -50,7 +50,7 @@ class ReplicaElectionResult(Message):
 class ElectLeadersResponse(Message):
     """One answer per partition."""
 
-    API_KEY = 43
+    API_KEY = ElectLeadersRequest.API_KEY
     VERSIONS = "0-2"
     FLEXIBLE = "2+"
 

@@ -145,7 +145,7 @@ class NodeEndpoint(Message):
 class FetchResponse(Message):
     """What was read; in a session only the partitions with news."""
 
-    API_KEY = 1
+    API_KEY = FetchRequest.API_KEY
     VERSIONS = "4-18"
     FLEXIBLE = "12+"
 

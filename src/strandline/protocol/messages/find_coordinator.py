@@ -37,7 +37,7 @@ class Coordinator(Message):
 class FindCoordinatorResponse(Message):
     """One broker up to version 3, a list after it."""
 
-    API_KEY = 10
+    API_KEY = FindCoordinatorRequest.API_KEY
     VERSIONS = "0-6"
     FLEXIBLE = "3+"
 

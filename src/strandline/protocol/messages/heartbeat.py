@@ -25,7 +25,7 @@ class HeartbeatRequest(Message):
 class HeartbeatResponse(Message):
     """REBALANCE_IN_PROGRESS tells the member to join again."""
 
-    API_KEY = 12
+    API_KEY = HeartbeatRequest.API_KEY
     VERSIONS = "0-4"
     FLEXIBLE = "4+"
 

@@ -51,7 +51,7 @@ class AlterConfigsResourceResponse(Message):
 class IncrementalAlterConfigsResponse(Message):
     """One answer per resource."""
 
-    API_KEY = 44
+    API_KEY = IncrementalAlterConfigsRequest.API_KEY
     VERSIONS = "0-1"
     FLEXIBLE = "1+"
 

@@ -29,7 +29,7 @@ class InitProducerIdRequest(Message):
 class InitProducerIdResponse(Message):
     """The id and the epoch to use."""
 
-    API_KEY = 22
+    API_KEY = InitProducerIdRequest.API_KEY
     VERSIONS = "0-6"
     FLEXIBLE = "2+"
 

@@ -24,7 +24,7 @@ class IsolateBrokerRequest(Message):
 class IsolateBrokerResponse(Message):
     """Whether it does, or would."""
 
-    API_KEY = 20_007
+    API_KEY = IsolateBrokerRequest.API_KEY
     VERSIONS = "0"
     FLEXIBLE = "0+"
 

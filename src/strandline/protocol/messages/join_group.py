@@ -52,7 +52,7 @@ class JoinGroupResponseMember(Message):
 class JoinGroupResponse(Message):
     """The new generation; only its leader is told the members."""
 
-    API_KEY = 11
+    API_KEY = JoinGroupRequest.API_KEY
     VERSIONS = "0-9"
     FLEXIBLE = "6+"
 

@@ -42,7 +42,7 @@ class MemberResponse(Message):
 class LeaveGroupResponse(Message):
     """One answer per member from version 3."""
 
-    API_KEY = 13
+    API_KEY = LeaveGroupRequest.API_KEY
     VERSIONS = "0-5"
     FLEXIBLE = "4+"
 

@@ -35,7 +35,7 @@ class ListedGroup(Message):
 class ListGroupsResponse(Message):
     """The groups found."""
 
-    API_KEY = 16
+    API_KEY = ListGroupsRequest.API_KEY
     VERSIONS = "0-5"
     FLEXIBLE = "3+"
 

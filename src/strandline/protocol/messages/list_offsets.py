@@ -61,7 +61,7 @@ class ListOffsetsTopicResponse(Message):
 class ListOffsetsResponse(Message):
     """One answer per partition of the request."""
 
-    API_KEY = 2
+    API_KEY = ListOffsetsRequest.API_KEY
     VERSIONS = "1-11"
     FLEXIBLE = "6+"
 

@@ -51,7 +51,7 @@ class OngoingTopicReassignment(Message):
 class ListPartitionReassignmentsResponse(Message):
     """What moves, of what was asked for."""
 
-    API_KEY = 46
+    API_KEY = ListPartitionReassignmentsRequest.API_KEY
     VERSIONS = "0"
     FLEXIBLE = "0+"
 

@@ -72,7 +72,7 @@ class MetadataResponseTopic(Message):
 class MetadataResponse(Message):
     """Brokers, then topics."""
 
-    API_KEY = 3
+    API_KEY = MetadataRequest.API_KEY
     VERSIONS = "0-13"
     FLEXIBLE = "9+"
 

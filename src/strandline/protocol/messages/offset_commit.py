@@ -64,7 +64,7 @@ class OffsetCommitResponseTopic(Message):
 class OffsetCommitResponse(Message):
     """One answer per partition."""
 
-    API_KEY = 8
+    API_KEY = OffsetCommitRequest.API_KEY
     VERSIONS = "2-10"
     FLEXIBLE = "8+"
 

@@ -52,7 +52,7 @@ class OffsetDeleteResponseTopic(Message):
 class OffsetDeleteResponse(Message):
     """One answer per partition, unless the group itself is refused."""
 
-    API_KEY = 47
+    API_KEY = OffsetDeleteRequest.API_KEY
     VERSIONS = "0"
     FLEXIBLE = "none"
 

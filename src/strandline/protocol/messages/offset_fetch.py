@@ -103,7 +103,7 @@ class OffsetFetchResponseGroup(Message):
 class OffsetFetchResponse(Message):
     """Topics up to version 7, groups after it."""
 
-    API_KEY = 9
+    API_KEY = OffsetFetchRequest.API_KEY
     VERSIONS = "1-10"
     FLEXIBLE = "6+"
 

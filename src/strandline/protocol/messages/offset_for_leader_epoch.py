@@ -57,7 +57,7 @@ class OffsetForLeaderTopicResult(Message):
 class OffsetForLeaderEpochResponse(Message):
     """One answer per partition."""
 
-    API_KEY = 23
+    API_KEY = OffsetForLeaderEpochRequest.API_KEY
     VERSIONS = "2-4"
     FLEXIBLE = "4+"
 

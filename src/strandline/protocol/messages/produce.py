@@ -92,7 +92,7 @@ class NodeEndpoint(Message):
 class ProduceResponse(Message):
     """One answer per partition of the request. There is no response at all with acks 0."""
 
-    API_KEY = 0
+    API_KEY = ProduceRequest.API_KEY
     VERSIONS = "3-13"
     FLEXIBLE = "9+"
 

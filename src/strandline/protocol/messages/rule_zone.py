@@ -25,7 +25,7 @@ class RuleZoneRequest(Message):
 class RuleZoneResponse(Message):
     """What is so now."""
 
-    API_KEY = 20_009
+    API_KEY = RuleZoneRequest.API_KEY
     VERSIONS = "0"
     FLEXIBLE = "0+"
 

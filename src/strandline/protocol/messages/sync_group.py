@@ -37,7 +37,7 @@ class SyncGroupRequest(Message):
 class SyncGroupResponse(Message):
     """What this member got."""
 
-    API_KEY = 14
+    API_KEY = SyncGroupRequest.API_KEY
     VERSIONS = "0-5"
     FLEXIBLE = "4+"
 

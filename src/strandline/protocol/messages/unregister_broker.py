@@ -22,7 +22,7 @@ class UnregisterBrokerRequest(Message):
 class UnregisterBrokerResponse(Message):
     """Whether it is off."""
 
-    API_KEY = 64
+    API_KEY = UnregisterBrokerRequest.API_KEY
     VERSIONS = "0"
     FLEXIBLE = "0+"
 
