@@ -363,7 +363,7 @@ def test_a_silent_endpoint_neither_sends_nor_hears_and_the_others_are_told_nothi
         assert one.send(TWO, Lane.CONTROL, [b"first"])
         await heard_by_two.until(lambda: len(heard_by_two.messages) == 1)
 
-        two.silence(True)
+        two.silence(is_silent=True)
         assert set(heard_by_two.lost) == {(ONE, Lane.CONTROL), (ONE, Lane.BULK)}
         assert not two.send(ONE, Lane.CONTROL, [b"unheard"])
         assert not two.is_connected(ONE, Lane.CONTROL)
@@ -376,7 +376,7 @@ def test_a_silent_endpoint_neither_sends_nor_hears_and_the_others_are_told_nothi
         two.set_peer(BrokerId(3), "127.0.0.1", three.port)
         assert heard_by_one.lost == [] and heard_by_three.lost == []
 
-        two.silence(False)
+        two.silence(is_silent=False)
         await heard_by_one.until(
             lambda: len(heard_by_one.lost) == 2 and len(heard_by_one.connected) == 4
         )
@@ -400,11 +400,11 @@ def test_an_endpoint_may_stop_while_it_is_silent() -> None:
         two, _ = await endpoint(TWO)
         one.set_peer(TWO, "127.0.0.1", two.port)
         await heard_by_one.until(lambda: len(heard_by_one.connected) == 2)
-        two.silence(True)
-        two.silence(True)
+        two.silence(is_silent=True)
+        two.silence(is_silent=True)
         two.stop()
         await heard_by_one.until(lambda: len(heard_by_one.lost) >= 2)
-        two.silence(False)
+        two.silence(is_silent=False)
         assert not two.is_listening
         one.stop()
 

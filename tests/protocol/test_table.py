@@ -75,19 +75,23 @@ def test_a_column_tells_all_about_its_field() -> None:
 
 
 def test_the_smallest_size_is_that_of_the_smallest_message() -> None:
-    assert min_size_bytes(FetchPartition, 4, False) == 16
-    assert min_size_bytes(FetchPartition, 12, True) == 33
-    assert min_size_bytes(Outer, 1, True) == 3
-    assert min_size_bytes(Outer, 0, False) == min_size_bytes(Inner, 0, False) + 4 == 19
-    assert min_size_bytes(Lists, 0, False) == 12
-    assert min_size_bytes(Lists, 1, True) == 4
-    assert min_size_bytes(Texts, 0, False) == 2 + 4
-    assert min_size_bytes(Texts, 1, True) == 1 + 1 + 1
+    assert min_size_bytes(FetchPartition, 4, flexible=False) == 16
+    assert min_size_bytes(FetchPartition, 12, flexible=True) == 33
+    assert min_size_bytes(Outer, 1, flexible=True) == 3
+    assert (
+        min_size_bytes(Outer, 0, flexible=False)
+        == min_size_bytes(Inner, 0, flexible=False) + 4
+        == 19
+    )
+    assert min_size_bytes(Lists, 0, flexible=False) == 12
+    assert min_size_bytes(Lists, 1, flexible=True) == 4
+    assert min_size_bytes(Texts, 0, flexible=False) == 2 + 4
+    assert min_size_bytes(Texts, 1, flexible=True) == 1 + 1 + 1
 
 
 @pytest.mark.parametrize(("cls", "version"), [(Texts, 0), (Texts, 1), (Lists, 0), (Lists, 1)])
 def test_the_smallest_message_takes_the_smallest_size(cls: type[Message], version: int) -> None:
-    assert len(encode(cls(), version)) == min_size_bytes(cls, version, version == 1)
+    assert len(encode(cls(), version)) == min_size_bytes(cls, version, flexible=version == 1)
 
 
 def test_structures_may_be_null_and_may_be_tagged() -> None:
@@ -112,8 +116,8 @@ def test_arrays_hold_any_kind_of_value() -> None:
 
 def test_a_structure_needs_to_be_told_whether_it_is_flexible() -> None:
     leader = LeaderIdAndEpoch(1, 2)
-    written = encode(leader, 10, True)
-    assert decode(LeaderIdAndEpoch, written, 0, 10, True) == (leader, 9)
+    written = encode(leader, 10, flexible=True)
+    assert decode(LeaderIdAndEpoch, written, 0, 10, flexible=True) == (leader, 9)
     with pytest.raises(AssertionError):
         encode(leader, 10)
 

@@ -230,12 +230,12 @@ class Outgoing:
         try:
             while self._queue and self._socket is not None:
                 if not self._write_some(self._socket):
-                    self._watch_writable(True)
+                    self._watch_writable(watch=True)
                     return
         except OSError as error:
             self._lose(error)
             return
-        self._watch_writable(False)
+        self._watch_writable(watch=False)
 
     def _write_some(self, sock: socket.socket) -> bool:
         """One gathering write; False when the socket took less than it was offered."""
@@ -267,7 +267,7 @@ class Outgoing:
         if written:
             queue[0] = memoryview(queue[0])[written:]
 
-    def _watch_writable(self, watch: bool) -> None:
+    def _watch_writable(self, *, watch: bool) -> None:
         if watch == self._writing or self._socket is None:
             return
         self._writing = watch

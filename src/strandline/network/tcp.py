@@ -145,7 +145,7 @@ class TcpNetwork:
             if outgoing is not None:
                 outgoing.close()
 
-    def silence(self, is_silent: bool) -> None:
+    def silence(self, *, is_silent: bool) -> None:
         """Send nothing, and read nothing, as if every link were cut; or do so again.
 
         The others are told nothing: their connections stay, and nobody answers. Whatever was under

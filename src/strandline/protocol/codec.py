@@ -29,14 +29,14 @@ Encoder = Callable[[msgspec.Struct, bytearray, list[Part] | None], bytearray]
 
 
 def decode(
-    cls: type[M], buffer: Buffer, position: int, version: int, flexible: bool | None = None
+    cls: type[M], buffer: Buffer, position: int, version: int, *, flexible: bool | None = None
 ) -> tuple[M, int]:
     """Read one `cls` from `buffer[position:]`: the message, and the position after it.
 
     `records` fields are memoryviews of `buffer`, everything else is copied. `flexible` is for
     structures, which do not know it. Bytes that follow the message are left alone: the caller
     judges them. Raises ProtocolError."""
-    read, has_records = decoder(cls, version, flexible)
+    read, has_records = decoder(cls, version, flexible=flexible)
     if not has_records:
         buffer = bytes(buffer)  # Slices of bytes cost less than those of other buffers.
     try:
@@ -47,17 +47,19 @@ def decode(
         raise ProtocolError(f"{cls.__name__} version {version}: text is not UTF-8") from error
 
 
-def encode(message: msgspec.Struct, version: int, flexible: bool | None = None) -> bytearray:
+def encode(message: msgspec.Struct, version: int, *, flexible: bool | None = None) -> bytearray:
     """Write a message, record batches included, into one new bytearray."""
-    return encoder(type(message), version, flexible)(message, bytearray(), None)
+    return encoder(type(message), version, flexible=flexible)(message, bytearray(), None)
 
 
-def encode_parts(message: msgspec.Struct, version: int, flexible: bool | None = None) -> list[Part]:
+def encode_parts(
+    message: msgspec.Struct, version: int, *, flexible: bool | None = None
+) -> list[Part]:
     """Write a message as pieces to be sent one after the other; records stay as they were given.
 
     A piece is a buffer, or an object with `size_bytes` given as records (a range of a file)."""
     parts: list[Part] = []
-    rest = encoder(type(message), version, flexible)(message, bytearray(), parts)
+    rest = encoder(type(message), version, flexible=flexible)(message, bytearray(), parts)
     if rest:
         parts.append(rest)
     return parts
@@ -72,11 +74,14 @@ def is_flexible(cls: type[msgspec.Struct], version: int) -> bool:
 
 
 @cache
-def decoder(cls: type[M], version: int, flexible: bool | None = None) -> tuple[Decoder[M], bool]:
+def decoder(cls: type[M], version: int, *, flexible: bool | None = None) -> tuple[Decoder[M], bool]:
     """The generated function that reads `cls`, and whether there are records in what it reads."""
     is_compact = is_flexible(cls, version) if flexible is None else flexible
     source = DecoderSource(
-        cls, version, is_compact, nested=lambda element: decoder(element, version, is_compact)[0]
+        cls,
+        version,
+        flexible=is_compact,
+        nested=lambda element: decoder(element, version, flexible=is_compact)[0],
     )
     text = source.build()
     exec(compile(text, f"<decoder of {cls.__name__} version {version}>", "exec"), source.namespace)
@@ -84,11 +89,14 @@ def decoder(cls: type[M], version: int, flexible: bool | None = None) -> tuple[D
 
 
 @cache
-def encoder(cls: type[msgspec.Struct], version: int, flexible: bool | None = None) -> Encoder:
+def encoder(cls: type[msgspec.Struct], version: int, *, flexible: bool | None = None) -> Encoder:
     """The generated function that writes `cls`."""
     is_compact = is_flexible(cls, version) if flexible is None else flexible
     source = EncoderSource(
-        cls, version, is_compact, nested=lambda element: encoder(element, version, is_compact)
+        cls,
+        version,
+        flexible=is_compact,
+        nested=lambda element: encoder(element, version, flexible=is_compact),
     )
     text = source.build()
     exec(compile(text, f"<encoder of {cls.__name__} version {version}>", "exec"), source.namespace)

@@ -40,8 +40,8 @@ class DecoderSource:
         self,
         cls: type[msgspec.Struct],
         version: int,
-        flexible: bool,
         *,
+        flexible: bool,
         nested: Callable[[type[msgspec.Struct]], object],
     ) -> None:
         self.cls = cls
@@ -121,16 +121,16 @@ class DecoderSource:
         target = f"v_{column.name}"
         nullable = column.nullable.has(self.version)
         if column.is_array:
-            self._array(column, target, nullable)
+            self._array(column, target, nullable=nullable)
         elif column.wire == "struct":
             self._flush()
-            self._structure(column, target, nullable)
+            self._structure(column, target, nullable=nullable)
         elif column.wire in FIXED:
             self._take(target, FIXED[column.wire])
         else:
-            self._sized(column, target, nullable)
+            self._sized(column, target, nullable=nullable)
 
-    def _structure(self, column: Column, target: str, nullable: bool) -> None:
+    def _structure(self, column: Column, target: str, *, nullable: bool) -> None:
         assert column.element is not None
         read = f"read_{column.element.__name__}"
         self.namespace[read] = self.nested(column.element)
@@ -143,7 +143,7 @@ class DecoderSource:
         self._emit("else:")
         self._emit(f"    {target}, p = {read}(data, p, end)")
 
-    def _length(self, column: Column, length_format: str, nullable: bool) -> None:
+    def _length(self, column: Column, length_format: str, *, nullable: bool) -> None:
         """Put a declared length into `n`, -1 for null; refuse what is negative, or no length."""
         if self.flexible:
             self._flush()
@@ -163,9 +163,9 @@ class DecoderSource:
             self._emit("if n < -1:")
             self._emit("    " + self._fail(column, "negative length"))
 
-    def _sized(self, column: Column, target: str, nullable: bool) -> None:
+    def _sized(self, column: Column, target: str, *, nullable: bool) -> None:
         """A string, bytes or records."""
-        self._length(column, "h" if column.wire == "string" else "i", nullable)
+        self._length(column, "h" if column.wire == "string" else "i", nullable=nullable)
         if nullable:
             self._emit("if n < 0:")
             self._emit(f"    {target} = None")
@@ -189,8 +189,8 @@ class DecoderSource:
                 self._emit(f"{target} = memoryview(data)[p:q]")
         self._emit("p = q")
 
-    def _array(self, column: Column, target: str, nullable: bool) -> None:
-        self._length(column, "i", nullable)
+    def _array(self, column: Column, target: str, *, nullable: bool) -> None:
+        self._length(column, "i", nullable=nullable)
         if nullable:
             self._emit("if n < 0:")
             self._emit(f"    {target} = None")
@@ -198,9 +198,9 @@ class DecoderSource:
             self._indent += 1
         if column.wire == "struct":
             assert column.element is not None
-            minimum = min_size_bytes(column.element, self.version, self.flexible)
+            minimum = min_size_bytes(column.element, self.version, flexible=self.flexible)
         else:
-            minimum = min_element_size(column.wire, self.flexible)
+            minimum = min_element_size(column.wire, flexible=self.flexible)
         assert minimum > 0
         self._emit(f"if n * {minimum} > end - p or n > {primitives.ARRAY_ELEMENTS_MAX}:")
         self._emit("    " + self._fail(column, "more elements than can be there"))

@@ -28,8 +28,8 @@ class EncoderSource:
         self,
         cls: type[msgspec.Struct],
         version: int,
-        flexible: bool,
         *,
+        flexible: bool,
         nested: Callable[[type[msgspec.Struct]], object],
     ) -> None:
         self.cls = cls
@@ -91,17 +91,17 @@ class EncoderSource:
     def _column(self, column: Column, value: str) -> None:
         nullable = column.nullable.has(self.version)
         if column.is_array:
-            self._array(column, value, nullable)
+            self._array(column, value, nullable=nullable)
         elif column.wire == "struct":
             self._flush()
-            self._structure(column, value, nullable)
+            self._structure(column, value, nullable=nullable)
         elif column.wire in FIXED:
             suffix = ".bytes" if column.wire == "uuid" else ""
             self._give(FIXED[column.wire], value + suffix)
         else:
-            self._sized(column, value, nullable)
+            self._sized(column, value, nullable=nullable)
 
-    def _structure(self, column: Column, value: str, nullable: bool) -> None:
+    def _structure(self, column: Column, value: str, *, nullable: bool) -> None:
         assert column.element is not None
         write = f"write_{column.element.__name__}"
         self.namespace[write] = self.nested(column.element)
@@ -126,7 +126,7 @@ class EncoderSource:
             self._give(length_format, length)
             self._flush()
 
-    def _sized(self, column: Column, value: str, nullable: bool) -> None:
+    def _sized(self, column: Column, value: str, *, nullable: bool) -> None:
         """A string, bytes or records."""
         if column.wire == "records":
             self._emit(f"s = {value}")
@@ -148,7 +148,7 @@ class EncoderSource:
             line = "    " + line
         self._emit(line)
 
-    def _array(self, column: Column, value: str, nullable: bool) -> None:
+    def _array(self, column: Column, value: str, *, nullable: bool) -> None:
         items = f"v_{column.name}"
         self._emit(f"{items} = {value}")
         self._emit(

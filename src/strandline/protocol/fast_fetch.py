@@ -300,7 +300,7 @@ def _encode_by_table(
 ) -> list[bytes | bytearray]:
     """A partition that is not usual; gives the pieces that follow its records."""
     out = bytearray().join(pieces)
-    return [encoder(PartitionData, version, version >= _FLEXIBLE_FROM)(one, out, parts)]
+    return [encoder(PartitionData, version, flexible=version >= _FLEXIBLE_FROM)(one, out, parts)]
 
 
 def _keep(records: Records, parts: list[Part]) -> None:

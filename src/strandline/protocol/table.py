@@ -167,27 +167,27 @@ def fixed_size_bytes(formats: Sequence[str]) -> int:
 
 
 @cache
-def min_size_bytes(cls: type[msgspec.Struct], version: int, flexible: bool) -> int:
+def min_size_bytes(cls: type[msgspec.Struct], version: int, *, flexible: bool) -> int:
     """The fewest bytes an instance can take: what a declared array length is checked against."""
     total = 1 if flexible else 0
     for column in columns(cls):
         if column.tag is None and column.versions.has(version):
-            total += _min_column_size(column, version, flexible)
+            total += _min_column_size(column, version, flexible=flexible)
     return total
 
 
-def _min_column_size(column: Column, version: int, flexible: bool) -> int:
+def _min_column_size(column: Column, version: int, *, flexible: bool) -> int:
     if column.is_array:
         return 1 if flexible else 4
     if column.wire == "struct":
         assert column.element is not None
         if column.nullable.has(version):
             return 1
-        return min_size_bytes(column.element, version, flexible)
-    return min_element_size(column.wire, flexible)
+        return min_size_bytes(column.element, version, flexible=flexible)
+    return min_element_size(column.wire, flexible=flexible)
 
 
-def min_element_size(wire: str, flexible: bool) -> int:
+def min_element_size(wire: str, *, flexible: bool) -> int:
     """The fewest bytes one value of a wire type other than struct can take."""
     if wire in FIXED:
         return _FIXED_SIZE[FIXED[wire]]

@@ -108,7 +108,7 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
             on_joined=directory.set_cluster_id,
             on_failed=end_failed,
         )
-        broker.allow_isolation(network.silence)
+        broker.allow_isolation(lambda is_cut: network.silence(is_silent=is_cut))
         broker.services.balancing.outages.poster = webhook
         await metrics.serve(broker)
         await _unless(ended, broker.start())
