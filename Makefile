@@ -34,9 +34,14 @@ check: setup     ## ruff, mypy, import contracts, the tidy test
 	@$(BIN)/lint-imports
 	@$(BIN)/pytest -q tests/tidy
 
-test: setup      ## every test
+test: setup      ## everything that a change can break, once: about ten minutes
 	@$(BIN)/strandline pipeline java --install
-	@$(BIN)/pytest -q -n auto
+	@$(BIN)/python -m strandline.simulation --swarm brief --seed $$(date +%s) --runs 2000 --seconds 20
+	@$(BIN)/pytest -q -n 4 -m "not long"
+
+test-long: setup ## many seeds, every client with every fault; a share: make test-long TREE=HASH SECONDS_MAX=300
+	@$(BIN)/strandline pipeline java --install
+	@$(BIN)/python -m tests.long $(if $(TREE),--tree $(TREE)) $(if $(SECONDS_MAX),--seconds $(SECONDS_MAX))
 
 simulate: setup  ## simulated clusters: make simulate SEED=1 RUNS=200
 	@$(BIN)/python -m strandline.simulation --seed $(or $(SEED),1) --runs $(or $(RUNS),200) \
@@ -74,4 +79,4 @@ lock: setup      ## pin the requirements anew
 	@$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml -o requirements.txt
 	@$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --no-emit-package strandline --python-version 3.11 --extra dev pyproject.toml -o requirements-dev.txt
 
-.PHONY: help setup check test simulate outages brief explore chaos demo bench docs serve lock
+.PHONY: help setup check test test-long simulate outages brief explore chaos demo bench docs serve lock

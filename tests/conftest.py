@@ -1,22 +1,31 @@
 """What holds for all tests; how they are shared out where several processes run them (`make test`).
 
-Why:    one core computes while the other one waits for brokers, clients and disks. Whoever starts
-        brokers has the machine's ports, file systems and the cluster that many tests share to
-        itself: all of them run in one process, one after the other.
-How:    `--dist loadgroup` would do, but pytest-xdist 3.8 marks groups in a way that pytest 9.2 does
-        not see."""
+Why:    tests with brokers mostly wait, for processes, clients and disks; all others compute. More
+        processes than cores keep the cores busy. The cluster that tests of one file share must not
+        be started in each process.
+How:    a file of tests with brokers runs in one process, and these files begin first; any other
+        test goes wherever there is time. `--dist loadgroup` would do, but pytest-xdist 3.8 marks
+        groups in a way that pytest 9.2 does not see. The lanes are those of tests/lanes.py."""
 
 import signal
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from tests import lanes
 
 # No test fails for being slow on a busy machine.
 settings.register_profile("strandline", deadline=None)
 settings.load_profile("strandline")
 
 WITH_BROKERS = ("tests/chaos/test_run.py", "tests/integration/", "tests/spark/")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before `-m` selects: which lane each test is in, and what begins first."""
+    lanes.mark(items)
+    items.sort(key=lambda item: not item.nodeid.startswith(WITH_BROKERS))
 
 
 @pytest.fixture(autouse=True)
@@ -31,11 +40,13 @@ def sigterm_is_left_as_it_was() -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """What is to be run in one process begins first; any other test goes wherever there is time."""
+    """Of what begins first, larger files before smaller ones."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class OneProcessForBrokers(LoadScopeScheduling):
+    class FilesWithBrokers(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "brokers" if nodeid.startswith(WITH_BROKERS) else nodeid
+            if nodeid.startswith("tests/spark/"):
+                return "tests/spark"
+            return nodeid.partition("::")[0] if nodeid.startswith(WITH_BROKERS) else nodeid
 
-    return OneProcessForBrokers(config, log)
+    return FilesWithBrokers(config, log)
