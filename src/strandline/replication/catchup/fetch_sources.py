@@ -1,34 +1,23 @@
-"""Who sends a follower in another region what it lacks: its leader, or a replica near it.
+"""The leader chooses which replica sends a follower in another region the entries it lacks.
 
-Why:    a region that was away lacks the same entries in each of its replicas. They should cross
-        once, and not at all where one of its replicas has them.
-How:    of the replicas in the follower's region those may lend that keep acknowledging what they
-        are sent. The nearest that has flushed the entries, which are committed, is ordered to send
-        them (`raft.peer_catchup`); the leader marks them as sent. Where nobody has them yet, but
-        somebody who is ahead of the follower will, the follower waits for that. Who is ahead of
-        whom is one order (what was sent, then whom the leader serves, then the number of the
-        broker), so somebody is always ahead of all others, and that one the leader serves itself.
-            A region returns one connection after the other. So who may borrow gets nothing with
-        the question how far it is, where its region has others, heard or not; one that is served
-        already and cannot be ordered yet is waited for, for a moment; and the first to be served is
-        ahead also while it is asked once more.
-            What comes by two ways may overtake: a follower is served by one at a time, and by
-        another one only once it has acknowledged all that is under way. Who does not, for a while,
-        is asked how far it is, and its leader serves it for some time; also where it refuses what
-        was lent, for something before that has not come: the lender's log may begin later.
-            Who is in step gets nothing by others: it would have everything later. Behind is who was
-        reset or silent, or lacks what has left the leader's memory, until it has been sent all that
-        was committed then. What was committed meanwhile its neighbour has by then, too, so it goes
-        on in the same way; but only while it gains on its leader, so that this comes to an end.
-            Compacted logs of two replicas may differ in what was let go. A mixture of both makes
-        the same table as either, but for one thing: where one has let go a tombstone, and what it
-        deletes came from the other, the key is back. A tombstone goes only once nobody has anything
-        that it deletes (decision 0037); in logs that were compacted before that rule, once all
-        members have it, so none of those that a member lacks is gone anywhere, but for what was
-        there before it became one. Up to there, and after a lost disk until it takes part again,
-        its leader serves it.
-Owns:   who waits; one per leading replica.
-Source: design section 5; decision 0022."""
+Why:    when a region returns, all its replicas lack the same entries. They should cross regions
+        once, and not at all if a replica there has them.
+How:    - The leader orders the nearest replica in the follower's region that has flushed the
+          entries, all committed, to send them (`raft/follower/peer_catchup.py`). It marks them as
+          sent.
+        - If none has them yet, the follower waits for one that is ahead of it. "Ahead" is a total
+          order (sent index, served by the leader, broker number): the leader always serves one.
+        - A region's connections return one by one. A probe to a follower that peers may serve
+          carries no entries. The leader waits briefly for a peer that it serves and cannot order.
+        - One sender at a time, because two ways may overtake each other. The sender changes once
+          everything in flight is acknowledged. If that takes too long, or the follower refuses an
+          append, the leader serves the follower for `BACK_OFF_MS`.
+        - A follower in step gets everything from its leader. Peers serve one that is behind, until
+          it was sent all that was committed when that was found; then further, while it gains.
+        - A compacted log may lack tombstones from before the follower was a member. The leader
+          serves those entries, and a follower that has lost its disk.
+Owns:   the followers that wait; one per leading replica.
+Source: design section 5; decision 0022 (each rule with its reason), decision 0037."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -43,15 +32,15 @@ if TYPE_CHECKING:
     from strandline.replication.replica.replica import Replica
 
 LEADER = NO_BROKER
-"""The leader sends by itself."""
+"""The fetch source of a follower that the leader itself serves."""
 BACK_OFF_MS = 10_000
-"""For so long nothing is lent to a follower that what was lent has not reached."""
+"""After peer catch-up has failed to reach a follower, the leader serves it for this long."""
 LANE_WAIT_EVERY_MS = 10_000
-"""The lane of orders to a broker is waited for once in so long, however often its lanes break."""
+"""The leader waits for a peer's control lane at most once in this time."""
 
 
 class FetchSources:
-    """See the module. `streams`: {follower: how it is served}; `pump`: goes on with a follower."""
+    """See the module. `streams`: {follower: its stream}; `pump`: sends a follower more."""
 
     def __init__(
         self,
@@ -63,23 +52,26 @@ class FetchSources:
         self._streams = streams
         self._pump = pump
         self._waiting: dict[BrokerId, None] = {}
-        # {to whom a lane of orders is waited for, or was lately: since when}
+        # {peer whose control lane the leader waits for, or waited lately: since when}
         self._lane_waits: dict[BrokerId, int] = {}
         self._timer: Timer | None = None
 
     def close(self) -> None:
-        """Wake nobody any more."""
+        """Drop all waiting followers."""
         self._waiting.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def may_lend(self, stream: FollowerStream, first_index: Index, *, is_in_memory: bool) -> bool:
-        """Whether to ask who sends the entries from `first_index` on: to who is behind, of what was
-        committed when that turned out, and of what was since, while that is at most half as much
-        each time. Who has been sent all of that is behind no more.
+        """Whether a peer may send the follower the entries from `first_index` on.
 
-        `is_in_memory`: it could be sent from there, and is where that is under way already."""
+        It may while the follower is behind: up to what was committed when that was found, then up
+        to what was committed since, as long as that is at most half as much each time. A follower
+        that was sent all of it is no longer behind.
+
+        `is_in_memory`: the leader could send the entries from memory, and goes on doing so while
+        such appends are in flight."""
         commit = self._replica.raft.commit
         if not is_in_memory:
             stream.is_behind = True
@@ -96,13 +88,13 @@ class FetchSources:
         return not (is_in_memory and stream.fetch_source == LEADER and stream.inflight)
 
     def are_there(self, peer: BrokerId) -> bool:
-        """Whether `peer` may borrow, and has anybody in its region: a region returns one connection
-        after the other, so who is not heard now may be in a moment."""
+        """Whether peers may serve `peer`, and its region has other members. They need not be
+        connected: a region's connections return one after the other."""
         return self._may_borrow(peer) and bool(self._neighbours(peer))
 
     def choose(self, peer: BrokerId, first_index: Index) -> BrokerId | None:
-        """Who sends `peer` the entries from `first_index` on; None where it is to wait for somebody
-        who is about to have them."""
+        """The broker that sends `peer` the entries from `first_index` on: LEADER or a near member.
+        None: the follower waits for a member that is about to have them."""
         if not self._may_borrow(peer) or first_index > self._replica.raft.commit:
             return LEADER
         if self._replica.log.config.has_been_compacted and not self.may_mix(peer, first_index):
@@ -120,14 +112,15 @@ class FetchSources:
         return LEADER
 
     def wait(self, peer: BrokerId) -> None:
-        """Go on with `peer` when another follower has acknowledged something, or in a while."""
+        """Pump `peer` again when another follower has acknowledged something, or after the resend
+        time-out."""
         self._waiting[peer] = None
         if self._timer is None:
             host = self._replica.host
             self._timer = host.clock.call_later(host.settings.resend_timeout_ms, self._look)
 
     def wake(self) -> None:
-        """Something has changed for those who wait."""
+        """Pump all followers that wait."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, {}
@@ -135,7 +128,8 @@ class FetchSources:
             self._pump(peer)
 
     def on_gone(self, fetch_source: BrokerId) -> list[BrokerId]:
-        """Orders to `fetch_source` may be lost; to whom it was to send something."""
+        """Orders to `fetch_source` may be lost. Returns the followers that wait for entries from
+        it."""
         return [
             peer
             for peer, stream in self._streams.items()
@@ -158,8 +152,9 @@ class FetchSources:
         )
 
     def may_mix(self, peer: BrokerId, first_index: Index) -> bool:
-        """Whether, of a compacted log, no replica has let go a tombstone that `peer` lacks, from
-        `first_index` on: all of that came when it was a member, and it has lost nothing since."""
+        """Whether `peer` may get entries of a compacted log from `first_index` on from several
+        replicas: no replica has removed a tombstone that it lacks. So it was a member when they
+        were appended, and has not lost its log."""
         raft = self._replica.raft
         return not raft.progress[peer].is_recovering and first_index > raft.member_since(peer)
 
@@ -169,13 +164,13 @@ class FetchSources:
         return [one for one in self._replica.raft.progress if one != peer and levels(one, peer)]
 
     def _needed(self) -> Ability:
-        """What a lender of this log has to be able to."""
+        """The abilities that a fetch source of this log needs."""
         if self._replica.log.config.has_been_compacted:
             return Ability.LENDING | Ability.LENDING_COMPACTED
         return Ability.LENDING
 
     def _is_well(self, fetch_source: BrokerId) -> bool:
-        """Whether it is served, alive, and has not lost its log."""
+        """Whether the leader serves it, its broker is alive, and it has not lost its log."""
         host = self._replica.host
         return (
             fetch_source in self._streams
@@ -185,7 +180,7 @@ class FetchSources:
         )
 
     def _is_reliable(self, fetch_source: BrokerId) -> bool:
-        """Whether it can be ordered to lend, and acknowledges what it is sent."""
+        """Whether the leader can order it to send entries, and it acknowledges what it is sent."""
         host = self._replica.host
         if not self._is_well(fetch_source) or not host.liveness.can_do(
             fetch_source, self._needed()
@@ -198,8 +193,9 @@ class FetchSources:
         return silent_ms < host.settings.resend_timeout_ms
 
     def _is_awaited(self, fetch_source: BrokerId) -> bool:
-        """Whether it is served again, and cannot be ordered anything yet: all lanes to a broker
-        break together, and come up by turns. For the resend time-out, now and then."""
+        """Whether the leader serves it again, cannot order it yet, and still waits for its control
+        lane. All lanes to a broker break together and come up one by one; the leader waits for one
+        resend time-out per `LANE_WAIT_EVERY_MS`."""
         host = self._replica.host
         if (
             not self._is_well(fetch_source)
@@ -220,11 +216,11 @@ class FetchSources:
         return max(able, key=lambda one: (levels(one, peer), end(one), -one))
 
     def _is_ahead(self, one: BrokerId, peer: BrokerId) -> bool:
-        """Whether `one` will have what `peer` lacks before `peer` could."""
+        """Whether `one` will have what `peer` lacks before the leader could send it to `peer`."""
         replica = self._replica
         leading = replica.leading
         assert leading is not None
-        # Who is served slower than the follower would be is not waited for.
+        # A follower does not wait for one that the leader serves more slowly than itself.
         if leading.is_urgent(peer) and not leading.is_urgent(one):
             return False
         if leading.is_copied_to(one):
@@ -233,21 +229,21 @@ class FetchSources:
                 return False
         progress = replica.raft.progress
         theirs = progress[one]
-        # A question may follow what was sent, as a second lane comes up; not so a second one.
+        # another cause.
         is_sent_more = 0 <= theirs.match_written < theirs.last_sent
         if theirs.is_probing and (not is_sent_more or self._streams[one].is_asked_again):
             return False
         return not leading.relays.is_stuck(one) and self._place(one) > self._place(peer)
 
     def _place(self, member: BrokerId) -> tuple[Index, bool, int]:
-        """The higher, the further ahead."""
+        """The sort key of "ahead": the higher, the further ahead."""
         next_index = self._replica.raft.progress[member].next_index
         return next_index, self._streams[member].fetch_source == LEADER, -member
 
 
 def turn_to(stream: FollowerStream, fetch_source: BrokerId) -> bool:
-    """Have a follower served by `fetch_source` from now on; False while something is on another
-    way."""
+    """Make `fetch_source` the sender of a follower's entries; False while entries are under way
+    from another one."""
     if stream.fetch_source != fetch_source:
         if stream.inflight:
             stream.is_blocked = True

@@ -1,16 +1,16 @@
-"""Sends entries of this broker's logs to other followers, as their leaders order.
+"""Sends entries of this broker's logs to other followers, on their leaders' orders.
 
-Why:    see `fetch_sources`; this is the other end of it.
-How:    orders for one follower of one group are obeyed in turn, each when the follower's connection
-        has room and, where nobody waits for the entries, when a recovery may go on. The log is read
-        only then, and the core asked once more whether what it has there may still be lent.
-            Who returns is often reached by its leader first: orders wait for the connection, too.
-            A compacted log may have more, or less, in the place of what its leader has: what is
-        there is sent, as several appends where one would be too large; empty batches are cut.
-            What cannot be lent is dropped with all that was to follow: the leader asks the follower
-        how far it is when nothing has come for a while (`LEND_MS_MAX` longer than for its own
-        appends, so that what waits its turn here is not sent a second time from there).
-Owns:   the orders that wait; one per broker.
+Why:    see `fetch_sources`; this is the source's side.
+How:    orders for one follower of one group form a queue. The first one proceeds once the
+        follower's lane is connected and has room, and, unless a write quorum waits for the entries,
+        once the throttle admits it. Then this broker asks its core again whether it may send the
+        entries, and reads them.
+            The bytes of a compacted log may differ from the leader's: this broker sends its own, as
+        several appends if one would be too large, and cuts empty batches at the end.
+            If an order cannot be obeyed, the whole queue is dropped. The leader then probes the
+        follower, `LEND_MS_MAX` later than after its own appends: what still waits here is not sent
+        twice.
+Owns:   the waiting orders; one per broker.
 Source: design section 5; decision 0022."""
 
 import logging
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from strandline.replication.replica.replica import Replica
 
 LEND_MS_MAX = 2_000
-"""An order that could not be obeyed for so long is dropped."""
+"""An order that has waited for longer is dropped."""
 ORDERS_MAX = 256
-"""So many wait for one follower of one group; a leader's window has no more."""
+"""Orders that may wait for one follower of one group; a leader's window holds no more."""
 
 _Reader = tuple[GroupId, BrokerId]
 
@@ -52,28 +52,28 @@ class PeerCatchup:
         self.lent_bytes = 0
 
     def on_order(self, leader: BrokerId, order: LendOrder) -> None:
-        """The leader of a group asks this broker's replica to lend."""
+        """The leader of a group orders this broker's replica to send entries to another one."""
         replica = self._host.replicas.get(order.group)
         if replica is not None:
             replica.on_message(leader, order.lend)
 
     def on_lent(self, fetch_source: BrokerId, head: AppendHead, payload: memoryview) -> None:
-        """Entries that another follower sends. Raises ProtocolError where they are not what their
-        leader described: what is in no log of the group does not get into this one."""
+        """Another follower has sent entries. Raises ProtocolError if they do not match the leader's
+        description: entries of no log of the group never enter this one."""
         replica = self._host.replicas.get(head.group)
         if replica is not None:
             entries = Entries.checked(payload, head.request)
             replica.on_message(fetch_source, LentAppend(head.request), entries)
 
     def add(self, replica: "Replica", order: Lend) -> None:
-        """Obey, now or in turn."""
+        """Queue an order, and obeys it now if it is the only one."""
         reader = replica.group, order.to
         orders = self._orders.setdefault(reader, deque())
         now = self._host.clock.monotonic_ms()
         if orders and now - orders[0][1] > LEND_MS_MAX:
-            orders.clear()  # Nobody came back to them: this broker has led the group meanwhile.
+            orders.clear()  # Nothing resumed them: this broker has led the group meanwhile.
         if orders and orders[-1][0].request.runs[-1].last_index != order.request.prev_index:
-            orders.clear()  # Their leader has begun anew: it knows better what the follower has.
+            orders.clear()  # The leader has started over: it knows better what the follower has.
         if len(orders) < ORDERS_MAX:
             orders.append((order, now))
         if len(orders) == 1:
@@ -81,16 +81,16 @@ class PeerCatchup:
 
     @property
     def order_count(self) -> int:
-        """How many wait."""
+        """How many orders wait."""
         return sum(map(len, self._orders.values()))
 
     def on_connected(self, peer: BrokerId) -> None:
-        """What waits for `peer` can be sent."""
+        """Go on with the orders for `peer`."""
         for reader in [one for one in self._orders if one[1] == peer]:
             self._go_on(reader)
 
     def stop(self) -> None:
-        """Obey no more."""
+        """Drop all orders."""
         self._orders.clear()
 
     def _go_on(self, reader: _Reader) -> None:
@@ -120,7 +120,7 @@ class PeerCatchup:
             if sent.rest is not None:
                 orders.appendleft((sent.rest, host.clock.monotonic_ms()))
         if orders:
-            _log.info("group %d: %d orders to lend to broker %d dropped", group, len(orders), peer)
+            _log.info("group %d: dropped %d orders to serve broker %d", group, len(orders), peer)
         self._orders.pop(reader, None)
 
     def _send(self, replica: "Replica", order: Lend) -> "_Loan | None":
@@ -146,7 +146,7 @@ class PeerCatchup:
 
 
 class _Loan(msgspec.Struct, frozen=True, gc=False):
-    """What is sent of an order: `parts` are the entries of `request`. `rest`: what is left of the
+    """One append to send: `parts` hold the entries of `request`. `rest`: what remains of the
     order."""
 
     request: AppendRequest
@@ -161,7 +161,7 @@ def _may_lend(replica: "Replica", order: Lend) -> bool:
 
 
 def _read(replica: "Replica", order: Lend) -> _Loan | None:
-    """The entries, from as many segments as they lie in; None where they are not as long here."""
+    """The ordered entries, from as many segments as hold them; None if their size differs here."""
     request = order.request
     index = Index(request.prev_index + 1)
     last_index = request.runs[-1].last_index
@@ -178,7 +178,8 @@ def _read(replica: "Replica", order: Lend) -> _Loan | None:
 
 
 def _read_compacted(replica: "Replica", order: Lend, bytes_max: int) -> _Loan | None:
-    """As many of the entries as one append may have; None where no batch begins with them."""
+    """As many of the ordered entries as fit one append; None if no batch begins at the first
+    one."""
     request = order.request
     first_index = Index(request.prev_index + 1)
     end = request.runs[-1].last_index
@@ -191,7 +192,7 @@ def _read_compacted(replica: "Replica", order: Lend, bytes_max: int) -> _Loan | 
 
 
 def split_after(request: AppendRequest, index: Index) -> tuple[AppendRequest, AppendRequest | None]:
-    """An append up to `index`, and one with what follows, if anything does."""
+    """(an append up to `index`, one with the rest or None)."""
     if index >= request.runs[-1].last_index:
         return request, None
     at = next(number for number, run in enumerate(request.runs) if run.last_index >= index)

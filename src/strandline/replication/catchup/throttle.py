@@ -1,21 +1,17 @@
-"""How fast followers that are really behind are served from the log.
+"""Limits how fast followers are served from the log.
 
-Why:    who was away for an hour needs gigabytes; producers and the followers that make up their
-        quorum must not notice.
-How:    who is to be served from the log asks. With credit left and nobody before it, it may; else
-        it waits in turn, one append each: all groups that recover share a rate alike.
-            What is read counts for one credit or for several: brokers of other regions have one
-        of their own, since what crosses is dearer and must not fill a link that producers' records
-        need. Copies to replicas that are to come count for those that the cluster allows, too
-        (`CopyLimits`), and are read in appends that are small beside them; at a rate of 0 they
-        wait until there is another one.
-            What another replica of the follower's region sends for the leader (`fetch_sources`)
-            crosses
-        nothing: it counts as near, at the leader for what it has sent, at the other for what it
-        reads.
-            What is appended while a follower is behind comes on top (`sender.allowance_bytes`):
+Why:    a follower that was away for an hour needs gigabytes. Producers, and the followers in their
+        write quorum, must not notice.
+How:    a stream asks before each append that it reads from the log. It may read if its buckets have
+        bytes left and no earlier waiter needs them; else it waits its turn. So all recovering
+        groups share the rate equally. A read counts against:
+        - the near bucket, or the far one for brokers in other regions: that traffic is dear. What a
+          peer near the follower sends (`fetch_sources`) is near, at the leader and at the peer;
+        - for a copy to a future replica, the cluster's limits, too (`CopyLimits`). Its appends are
+          small beside those. At a limit of 0 it waits for a new one.
+            Records appended while a follower is behind come on top (`sender.allowance_bytes`):
         otherwise a producer faster than the rate would leave it behind for ever.
-Owns:   the credits and the turns; one per broker.
+Owns:   the buckets and the turns; one per broker.
 Source: design section 5 ("one recovery reader, throttled"); Redpanda's throttle; KIP-73."""
 
 from collections import Counter
@@ -27,18 +23,18 @@ from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.catchup.token_bucket import TokenBucket
 
 COPYING_MS = 2_000
-"""Who asked for a part of a copy so long ago, or less, is being copied to."""
+"""A broker counts as copied to for this long after a copy to it last asked to read."""
 
 Reader = tuple[GroupId, BrokerId]
-"""Whose log is read, and for whom."""
+"""The group whose log is read, and the broker that receives the entries."""
 TokenBuckets = tuple[TokenBucket, ...]
-"""What one read counts for."""
+"""The buckets that one read counts against."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyLimits:
-    """How many bytes/s this broker's copies to new replicas may take; None: no limit but the
-    file's. `far`: those to other regions; `to`: {broker: those to it}."""
+    """Bytes/s that this broker's copies to new replicas may use; None: only the configured rate
+    limits them. `far`: copies to other regions; `to`: {broker: copies to it}."""
 
     every: int | None = None
     far: int | None = None
@@ -47,7 +43,7 @@ class CopyLimits:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """Who waits: how it goes on, and what it waits for."""
+    """One waiter: how it goes on, and the buckets it waits for."""
 
     go_on: Callable[[], None]
     is_copy: bool
@@ -64,32 +60,32 @@ class RecoveryThrottle:
         self._near = TokenBucket(now, bytes_per_s)
         self._far = TokenBucket(now, cross_region_bytes_per_s)
         self._far_peers: frozenset[BrokerId] = frozenset()
-        # What copies count for besides; by what they are limited by.
+        # {"every", "far" or a broker: the bucket that copies count against, too}
         self._limits: dict[str | BrokerId, TokenBucket] = {}
-        # {reader: ...}, in turn; and how many wait for the same.
+        # {reader: its turn}, first come first served; {buckets: how many wait for them}.
         self._waiting: dict[Reader, _Turn] = {}
         self._alike: Counter[TokenBuckets] = Counter()
-        # Whose turn it is at this moment.
+        # The reader whose turn it is at this moment.
         self._admitted: Reader | None = None
         self._timer: Timer | None = None
-        # {broker: when a copy to it was last gone on with}; and from here, to another region.
+        # {broker: when a copy to it last asked to read}; the second of bytes that leave from here.
         self._copied_ms: dict[BrokerId, int] = {}
         self._copied_far_ms: dict[BrokerId, int] = {}
 
     @property
     def waiting_count(self) -> int:
-        """How many wait for their turn."""
+        """How many readers wait for their turn."""
         return len(self._waiting)
 
     # ---- limits ----------------------------------------------------------------------------------
 
     def place(self, far_peers: Iterable[BrokerId]) -> None:
-        """These brokers are in other regions."""
+        """Set which brokers are in other regions."""
         self._far_peers = frozenset(far_peers)
         self._count_anew()
 
     def limit_copies(self, limits: CopyLimits) -> None:
-        """From now on copies may take so much; those under way, too."""
+        """Set the limits of copies, also of those under way."""
         wanted: dict[str | BrokerId, int | None] = {"every": limits.every, "far": limits.far}
         wanted.update(limits.to.items())
         now = self._clock.monotonic_ms()
@@ -103,7 +99,8 @@ class RecoveryThrottle:
         self._count_anew()
 
     def copying_to(self) -> tuple[frozenset[BrokerId], frozenset[BrokerId]]:
-        """The brokers that are being copied to; and which of them are in other regions."""
+        """(the brokers that copies go to, those of them in other regions to which this broker sends
+        the bytes itself)."""
         now = self._clock.monotonic_ms()
         for copied in (self._copied_ms, self._copied_far_ms):
             for peer in [one for one, at in copied.items() if now - at > COPYING_MS]:
@@ -125,7 +122,7 @@ class RecoveryThrottle:
     ) -> bool:
         """Whether one append may be read now; if not, `go_on` is called when it may.
 
-        `is_lent`: it will not leave from here, but from somewhere near the peer."""
+        `is_lent`: a peer near the receiver sends the bytes, not this broker."""
         if is_copy:
             now = self._clock.monotonic_ms()
             self._copied_ms[reader[1]] = now
@@ -142,7 +139,7 @@ class RecoveryThrottle:
         ):
             return True
         self._leave(self._waiting.get(reader))
-        # In its turn, as whoever leads the group now.
+        # It keeps its turn, with the latest callback: another leader state may ask by now.
         self._waiting[reader] = _Turn(go_on, is_copy, is_lent, token_buckets)
         self._alike[token_buckets] += 1
         self._wake_later()
@@ -151,21 +148,21 @@ class RecoveryThrottle:
     def spend(
         self, peer: BrokerId, count: int, *, is_copy: bool = False, is_lent: bool = False
     ) -> None:
-        """`count` bytes were read for `peer`."""
+        """Take `count` bytes that were read for `peer`."""
         for credit in self._token_buckets(peer, is_copy, is_lent):
             credit.spend(count)
 
     def append_bytes_max(self, peer: BrokerId, *, is_lent: bool = False) -> int | None:
-        """How much one append of a copy to `peer` should have at most; None: no matter."""
+        """The largest append that a copy to `peer` should read at once; None: no limit."""
         limits = self._limits_of(peer, is_lent)
         return min(one.burst_bytes for one in limits) if limits else None
 
     def is_halted(self, peer: BrokerId, *, is_lent: bool = False) -> bool:
-        """Whether nothing is to be copied to `peer`, as things are."""
+        """Whether a limit of 0 stops all copies to `peer`."""
         return any(not one.bytes_per_s for one in self._limits_of(peer, is_lent))
 
     def stop(self) -> None:
-        """Call nobody any more."""
+        """Drop all waiters; calls none of them."""
         self._waiting.clear()
         self._alike.clear()
         self._cancel()
@@ -186,21 +183,21 @@ class RecoveryThrottle:
         return all(one.is_left(now) for one in token_buckets)
 
     def _is_before(self, token_buckets: TokenBuckets) -> bool:
-        """Whether somebody waits whose turn it is, and who counts for one of these, too."""
+        """Whether an earlier waiter that may read now needs one of these buckets, too."""
         return any(
             not set(token_buckets).isdisjoint(others) and self._are_left(others)
             for others in self._alike
         )
 
     def _leave(self, turn: _Turn | None) -> None:
-        """One less waits like this."""
+        """Remove a waiter from the count of its buckets."""
         if turn is not None:
             self._alike[turn.token_buckets] -= 1
             if not self._alike[turn.token_buckets]:
                 del self._alike[turn.token_buckets]
 
     def _count_anew(self) -> None:
-        """What reads count for has changed."""
+        """Recompute the buckets of every waiter: limits or regions have changed."""
         self._waiting = {
             reader: replace(
                 turn, token_buckets=self._token_buckets(reader[1], turn.is_copy, turn.is_lent)
@@ -242,7 +239,7 @@ class RecoveryThrottle:
             self._wake_later()
 
     def _next(self) -> Reader | None:
-        """Whose turn it is; None for nobody's."""
+        """The first waiter that may read now, if any."""
         spent: set[TokenBuckets] = set()
         for reader, turn in self._waiting.items():
             if turn.token_buckets not in spent:

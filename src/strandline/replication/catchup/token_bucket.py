@@ -1,9 +1,8 @@
-"""Bytes that may be read, growing with time.
+"""A token bucket: how many bytes may be read now.
 
-Why:    what is slowed down must be slowed down evenly: no burst after a pause, and at most one
-        append too much.
-How:    grows by `bytes_per_s`, up to a little of it. It may be overdrawn by one append, which is
-        then waited for. Without any rate it grows no more.
+Why:    throttled reads must be even: no burst after a pause, at most one append above the rate.
+How:    the bucket fills at `bytes_per_s`, up to `BURST_MS` of that rate. One append may overdraw
+        it; the next one waits until it is positive again. At a rate of 0 it never fills.
 Owns:   itself.
 Source: design section 5 ("one recovery reader, throttled")."""
 
@@ -11,7 +10,7 @@ BURST_MS = 20
 
 
 class TokenBucket:
-    """See the module. It begins full."""
+    """A bucket of bytes; it starts full."""
 
     __slots__ = ("_counted_ms", "_left", "bytes_per_s")
 
@@ -22,11 +21,11 @@ class TokenBucket:
 
     @property
     def burst_bytes(self) -> int:
-        """The most there may be of it."""
+        """The bucket's capacity."""
         return max(1, self.bytes_per_s * BURST_MS // 1000)
 
     def is_left(self, now_ms: int) -> bool:
-        """Whether one append may be read."""
+        """Whether one append may be read now."""
         earned = (now_ms - self._counted_ms) * self.bytes_per_s // 1000
         if earned:
             self._left = min(self.burst_bytes, self._left + earned)
@@ -34,18 +33,18 @@ class TokenBucket:
         return self._left > 0 and self.bytes_per_s > 0
 
     def spend(self, count: int) -> None:
-        """`count` bytes were read."""
+        """Take `count` bytes that were read."""
         self._left -= count
 
     def wait_ms(self, now_ms: int) -> int | None:
-        """In how many milliseconds there will be some; None: never, at this rate."""
+        """In how many ms the bucket is positive again; None: never at this rate."""
         if not self.bytes_per_s:
             return None
         self.is_left(now_ms)
         return max(1, -self._left * 1000 // self.bytes_per_s + 1)
 
     def change_rate(self, now_ms: int, bytes_per_s: int) -> None:
-        """It grows at another rate from now on."""
+        """From now on the bucket fills at `bytes_per_s`."""
         if bytes_per_s != self.bytes_per_s:
             self.is_left(now_ms)
             self._counted_ms = now_ms
