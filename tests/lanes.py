@@ -34,6 +34,13 @@ SIM, SOUND = "tests/simulation/", "the same course with the mistake is in the ot
 RARE = "`make test` draws new seeds of the brief swarm; each submission draws some of outages"
 LONG: tuple[Row, ...] = (
     Row("tests/chaos/test_run.py", 0, "a minute of real faults; tests/integration has each kind"),
+    Row("tests/controller/balancer/test_random_histories.py", 15, "40 histories; 15 are fast"),
+    Row(
+        "tests/raft/test_explorer.py::test_every_schedule",
+        4,
+        "small scopes; `make explore` has all",
+    ),
+    Row("tests/raft/test_explorer.py::test_a_broken_rule", 6, "six of eighteen rules are fast"),
     Row(f"{REAL}test_balancing.py::test_a_lost_broker", 0, BESIDE + "test_balancing.py"),
     Row(
         f"{REAL}test_broker_life.py",
