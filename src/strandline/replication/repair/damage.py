@@ -1,12 +1,12 @@
-"""What one replica does about damage in its own log: let another one lead.
+"""Lets another replica lead while a part of this one's log is damaged.
 
-Why:    who cannot read a part of the log cannot serve it, nor give it to followers that lack it.
-How:    met by a reader --> said once, mended (`repairs`), lead handed over
-        found by the scrub --> the same, and it leads again only where nobody else can
-            Not again and again: all replicas may be damaged, each somewhere else.
-        It leads on all the same --> it gives up: what the others lack may be what cannot be read
-            here, and they may elect somebody without this replica.
-Owns:   whether the log is known to be damaged, and when that was last said.
+Why:    a leader cannot serve an unreadable part of its log, neither to clients nor to followers.
+How:    a reader meets damage ----> log it, request repair, hand leadership over
+        the scrub finds damage ---> the same; it leads again only if no other replica can
+        the hand-over fails ------> step down: followers may lack what is unreadable here, and can
+                                    elect a leader without this replica
+            At most once in `COMPLAINT_INTERVAL_MS`: all replicas may be damaged, each elsewhere.
+Owns:   whether the log is known to be damaged, and when that was last logged.
 Source: reliability reference 1b (disk corruption); decision 0007."""
 
 import logging
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from strandline.replication.replica.replica import Replica
 
 COMPLAINT_INTERVAL_MS = 10_000
-"""How often at most damage is said, and the lead given away for it."""
+"""The shortest time between two complaints, and two hand-overs, about damage."""
 
 NO_EPOCH = Epoch(-1)
 
@@ -28,20 +28,20 @@ _log = logging.getLogger("strandline.replication")
 
 
 class Damage:
-    """See the module."""
+    """See the module; one per replica."""
 
     def __init__(self, replica: "Replica") -> None:
         self._replica = replica
         self._silence_ms = 0
-        # The epoch in which it tried to hand over last.
+        # The epoch of the last attempt to hand over.
         self._tried_epoch = NO_EPOCH
         self.is_known = False
-        """Whether a part of the log is damaged here, and not mended yet."""
-        # Who has lost some of it, too, and cannot serve it either.
+        """Whether a part of the log is damaged here and not repaired yet."""
+        # Brokers that have lost some of the same entries, and cannot serve them either.
         self._lost_at: frozenset[BrokerId] = frozenset()
 
     def met(self, error: OSError | StorageError) -> None:
-        """Something in the log cannot be read."""
+        """A reader could not read a part of the log."""
         replica = self._replica
         replica.host.repairs.suspect(replica, error)
         if self._may_complain():
@@ -49,9 +49,11 @@ class Damage:
             self._hand_over_soon()
 
     def found(self, *, lost_at: Collection[BrokerId] | None = None) -> None:
-        """The log has damage: a scrub met it, or could not mend it, or this replica has come to
-        lead with it. `lost_at`: those that have just said that they have lost some of it, too; None
-        for as before."""
+        """The log has damage: a scrub found it, or could not repair it, or this replica has come to
+        lead with it.
+
+        `lost_at`: the brokers that have just reported that they lost some of it, too; None:
+        unchanged."""
         self.is_known = True
         if lost_at is not None:
             self._lost_at = frozenset(lost_at)
@@ -59,7 +61,7 @@ class Damage:
             self._hand_over_soon()
 
     def mended(self) -> None:
-        """Nothing is damaged any more: followers may be waiting for it."""
+        """All damage is repaired: serve the followers that may wait for it."""
         self.is_known = False
         self._lost_at = frozenset()
         if self._replica.leading is not None:
@@ -73,12 +75,13 @@ class Damage:
         return True
 
     def _hand_over_soon(self) -> None:
-        """Not from within whatever was reading."""
+        """Hand over in a later pass, outside of the read that failed."""
         self._replica.host.clock.call_soon(self._hand_over)
 
     def _hand_over(self) -> None:
-        """Let the next replica in sync lead: in turn, since that one may be damaged as well. None
-        that is known to be: the lead would go round for ever."""
+        """Hand over to the next replica in sync, in turn: that one may be damaged, too.
+
+        Replicas known to be damaged are skipped: otherwise leadership would go round for ever."""
         replica = self._replica
         if replica.leading is None or replica.raft.transferring_to is not None:
             return
@@ -87,16 +90,19 @@ class Damage:
         spared = self._spared()
         others = [one for one in replica.in_sync() if one not in spared]
         if has_tried and self.is_known and self._may_be_replaced(spared):
-            _log.warning("%s: damaged, and nobody takes over; giving up leadership", replica.name)
-            replica.heard_ms = replica.host.clock.monotonic_ms()  # Its own turn comes after theirs.
+            _log.warning("%s: damaged, and no replica takes over; stepping down", replica.name)
+            replica.heard_ms = replica.host.clock.monotonic_ms()  # The others stand first.
             replica.on_quorum_lost()
         elif others:
             following = [broker for broker in others if broker > replica.self_id]
             replica.transfer_leadership(min(following or others))
 
     def _spared(self) -> frozenset[BrokerId]:
-        """Who is not to lead instead: those that have lost the same, unless nothing is committed
-        here for long: then what the others lack may be something else that cannot be read."""
+        """The brokers that should not lead instead: this one, and those that have lost the same
+        entries.
+
+        If nothing was committed here for long, only this one: the followers may lack other entries,
+        which are unreadable here."""
         replica = self._replica
         assert replica.leading is not None
         commit = replica.raft.commit
@@ -106,7 +112,7 @@ class Damage:
         return frozenset((replica.self_id,)) | (frozenset() if stalls else self._lost_at)
 
     def _may_be_replaced(self, spared: frozenset[BrokerId]) -> bool:
-        """Whether the other voters that are alive can elect somebody without these."""
+        """Whether the other living voters can elect a leader without `spared`."""
         replica = self._replica
         liveness = replica.host.liveness
         others = set(replica.configuration.all_voters) - spared

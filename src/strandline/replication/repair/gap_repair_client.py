@@ -1,23 +1,22 @@
-"""Damaged logs of one broker are found, and mended from other replicas.
+"""Finds damage in the logs of one broker and repairs it from other replicas.
 
-Why:    a flipped bit takes one copy away, of one batch; copying the whole log for it would take a
-        voter away for hours, and leaving it would wait for the next one.
-How:    one task goes over the logs for ever, at a bounded rate (the scrub), and at once over a
-        segment in which somebody met damage:
+Why:    a flipped bit damages one batch of one copy. Copying the whole log would take a voter away
+        for hours; leaving the damage would wait for a second one.
+How:    one task scrubs all logs for ever, at a bounded rate. A segment in which a reader met damage
+        is scrubbed at once. For each gap:
 
-            gap --ask the leader, then the other replicas, for its indexes--> `storage.mending`
-                --flush--> looked at again
+            ask the leader, then the other replicas, for its entries
+              --> `storage.recovery.mending` --> flush --> scrub again
 
-        An entry of the same index and epoch is the same everywhere, committed or not, and its
-        checksum says that it is whole: any replica helps that has it, though it votes for nobody.
-        Where none has all of a gap, several do together, and what none has keeps nothing else from
-        being mended. No log waits for another one whose helpers do not answer, or whose disk
-        refuses what is written, nor does the scrub.
-            Meanwhile the replica knows what it has acknowledged, indexes and epochs, so its votes
-        and its acknowledgements of new entries are worth what they always are. It only has nobody
-        to lead with: it hands its lead over, and does not stand for election before others had
-        their turn.
-Owns:   the task, the gaps that are known; one per broker.
+        An entry of the same index and epoch is the same everywhere, and its checksum shows that it
+        is whole. So any replica that has it can help, committed or not, voter or not. Several
+        replicas may fill one gap together; the rest of the log is repaired whatever is missing. A
+        log whose helpers do not answer, or whose disk refuses writes, delays no other log and no
+        scrub.
+            Meanwhile the replica knows the indexes and epochs that it has acknowledged: its votes
+        and acknowledgements count as always. It only hands leadership over, and stands for election
+        after the others.
+Owns:   the task and the known gaps; one per broker.
 Source: Protocol-Aware Recovery for Consensus-Based Storage, FAST'18 (repair from peers, not by
         truncation); design section 4."""
 
@@ -41,26 +40,26 @@ if TYPE_CHECKING:
     from strandline.replication.replica.replica import Replica
 
 SLICE_BYTES = 32 << 10
-"""So much is looked at before other work has its turn: a few ms for small batches."""
+"""Bytes that one step reads before other work runs: a few ms for small batches."""
 URGENT_BYTES = 4 * SLICE_BYTES
-"""The same, where damage has been met."""
+"""The same for a log in which a reader met damage."""
 SHARE = 0.02
-"""How much of the time the scrub takes at most, whatever its rate."""
+"""The largest share of time that the scrub takes, whatever its rate."""
 FIRST_ROUND_MS = 600_000
-"""How long a broker that starts has other things to do."""
+"""The first round starts at most this long after the broker, which has other work first."""
 RETRY_MS = 10_000
-"""After this time what could not be mended is tried again."""
+"""The pause before a failed repair is tried again."""
 LOOK_AGAIN_MS = 60_000
-"""A log with known gaps is looked at no sooner again for what readers meet beside them."""
+"""The shortest time between two scrubs of a log with known gaps that readers cause."""
 PAUSE_S = 0.005
-"""Between two steps of the task: other work has its turn, and what is to be sent leaves."""
+"""The pause between two steps of the task: other work runs, and queued messages leave."""
 
 _log = logging.getLogger("strandline.replication")
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """A look at a log for a reader's sake; `segment`: at the one that begins there alone."""
+    """A scrub that a reader caused; `segment`: only the segment with this base index."""
 
     log: Log
     scrub: Scrub
@@ -68,7 +67,7 @@ class _Look:
 
 
 class GapRepairClient:
-    """See the module. `start` begins the task; without it, nothing is looked for or mended."""
+    """See the module. Without `start` it neither scrubs nor repairs."""
 
     def __init__(self, host: "Replication") -> None:
         self._host = host
@@ -77,11 +76,11 @@ class GapRepairClient:
         self._suspects: dict[GroupId, str] = {}
         self._looks: dict[GroupId, _Look] = {}
         self._gaps: dict[GroupId, list[Gap]] = {}
-        # When each of these is mended next, or tried again.
+        # {group with gaps: when it is repaired next}
         self._due_ms: dict[GroupId, int] = {}
-        # As long as the last one took, nothing is mended: the scrub has its turn.
+        # After a repair the scrub runs for as long as the repair took.
         self._pause_until_ms = 0
-        # When each of these was looked at last because of a reader.
+        # {group: when a reader last caused a scrub of it}
         self._looked_ms: dict[GroupId, int] = {}
         self.helping = GapRepairServer(host)
         self._round: deque[GroupId] = deque()
@@ -93,8 +92,8 @@ class GapRepairClient:
         self.mended_count = 0
 
     def start(self, *, rate_bytes: int, interval_ms: int) -> None:
-        """Look at every log, `rate_bytes` a second (0: never), a new round `interval_ms` after the
-        last one began. Nothing where the task runs already."""
+        """Scrub every log at `rate_bytes` a second (0: never); a new round starts `interval_ms`
+        after the start of the last one. Does nothing if the task runs already."""
         if self._task is not None:
             return
         self._rate_bytes = rate_bytes
@@ -109,20 +108,19 @@ class GapRepairClient:
             self._task.cancel()
 
     def suspect(self, replica: "Replica", error: OSError | StorageError) -> None:
-        """Somebody could not read in a log: look for what is wrong, soon.
+        """A reader could not read a log: scrub it soon.
 
-        Not for what is known to be wrong: readers may try again and again, and what nobody can mend
-        stays."""
+        Known gaps are skipped: readers may retry for ever, and some gaps no replica can fill."""
         if replica.group in self._looks:
-            return  # Who meets it again later says so again.
+            return  # A reader that meets it later reports it again.
         path = error.path if isinstance(error, StorageError) else ""
         if replica.group not in self._gaps or self._may_be_another(replica.group, error):
             self._suspects.setdefault(replica.group, path)
             self._wake.set()
 
     def _may_be_another(self, group: GroupId, error: OSError | StorageError) -> bool:
-        """Whether it is none of the known gaps, as far as that is told; seldom, for it may not be
-        found."""
+        """Whether the error may lie outside all known gaps; at most once in `LOOK_AGAIN_MS`,
+        because the scrub may not find it."""
         if not isinstance(error, StorageError) or parse_name(error.path.rpartition("/")[2]) is None:
             return False
         if self._host.clock.monotonic_ms() < self._looked_ms.get(group, 0) + LOOK_AGAIN_MS:
@@ -140,11 +138,11 @@ class GapRepairClient:
             try:
                 wait_s = await self._step()
             except (OSError, StrandlineError) as error:
-                _log.warning("damaged logs are looked after again later: %s", error)
+                _log.warning("log repair failed, and is tried again later: %s", error)
                 wait_s = RETRY_MS / 1000
             except Exception:
-                # A task boundary: one log must not keep the others from being mended.
-                _log.exception("damaged logs are looked after again later")
+                # A task boundary: one log must not stop the repair of the others.
+                _log.exception("log repair failed, and is tried again later")
                 wait_s = RETRY_MS / 1000
             if wait_s > 0:
                 try:
@@ -154,7 +152,7 @@ class GapRepairClient:
                     pass
 
     async def _step(self) -> float:
-        """Do what is most urgent; after how many seconds to come again."""
+        """Do the most urgent work; returns the seconds until the next step."""
         self._look()
         now_ms = self._host.clock.monotonic_ms()
         due = min(self._due_ms, key=self._due_ms.__getitem__, default=None)
@@ -173,8 +171,8 @@ class GapRepairClient:
     # ---- finding ---------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Look at a slice of the segment that a reader named, or of the whole log where none was
-        named; what is wrong is mended next. The logs take turns."""
+        """Scrub a slice of the segment that a reader named, or of the whole log if it named none.
+        The logs take turns; the next step repairs what this one finds."""
         for group, path in self._suspects.items():
             replica = self._replica(group)
             if replica is not None:
@@ -219,7 +217,7 @@ class GapRepairClient:
         return max(count / self._rate_bytes, spent_ms / 1000 / SHARE)
 
     def _begin_next(self, now_ms: int) -> bool:
-        """Begin with the next log of the round, or a new round; whether there is one."""
+        """Start with the next log of the round, or a new round; False if none is due."""
         if not self._round:
             if now_ms < self._round_due_ms:
                 return False
@@ -240,7 +238,7 @@ class GapRepairClient:
         scrub.gaps.clear()
         for gap in found:
             _log.error(
-                "%s: damaged in %s at byte %d: offsets %d to %d; the other replicas are asked",
+                "%s: damaged in %s at byte %d, offsets %d to %d; asking the other replicas",
                 replica.name,
                 gap.path,
                 gap.start.position,
@@ -255,7 +253,7 @@ class GapRepairClient:
     # ---- mending ---------------------------------------------------------------------------------
 
     async def _mend(self, group: GroupId) -> None:
-        """Mend the gaps of a log, a segment at a time, as far as other replicas help."""
+        """Repair the gaps of a log, one segment at a time, as far as other replicas help."""
         replica = self._replica(group)
         gaps = self._gaps.get(group, [])
         left: list[Gap] = []
@@ -269,7 +267,7 @@ class GapRepairClient:
         except (OSError, StorageError) as error:
             left = self._gaps.get(group, [])
             if replica is not None:
-                _log.warning("%s: not mended for now: %s", replica.name, error)
+                _log.warning("%s: not repaired, tried again later: %s", replica.name, error)
                 if replica.log.failed:
                     replica.fail(error)
         if left and self._replica(group) is not None:
@@ -285,7 +283,8 @@ class GapRepairClient:
             replica.damage.mended()
 
     async def _mend_segment(self, replica: "Replica", gaps: list[Gap], asking: Try) -> list[Gap]:
-        """Which gaps the segment of these has still. Raises OSError, StorageError."""
+        """Repair these gaps of one segment; returns those that remain. Raises OSError,
+        StorageError."""
         mending = replica.log.mending
         present = mending.find_each_again(gaps)
         if not present:
@@ -314,7 +313,7 @@ class GapRepairClient:
         self.mended_count += len(patches)
         for one in patches:
             _log.info(
-                "%s: mended, offsets %d to %d, with the help of broker %s",
+                "%s: repaired offsets %d to %d with entries from broker %s",
                 replica.name,
                 one.gap.start.offset,
                 one.gap.end.offset - 1,
@@ -333,13 +332,13 @@ class GapRepairClient:
                 if replica.failed is not None:
                     break
         except StorageError as error:
-            # Something else than the known gaps: the same would be refused again and again.
+            # Damage beside the known gaps: without a new scrub every retry would fail alike.
             self._suspects.setdefault(replica.group, error.path)
             self._wake.set()
         except OSError as error:
             if replica.log.failed:
                 replica.fail(error)
-            _log.warning("%s: not mended for now: %s", replica.name, error)
+            _log.warning("%s: not repaired, tried again later: %s", replica.name, error)
         rewrite.abandon()
         return False
 
@@ -349,10 +348,12 @@ class GapRepairClient:
 
 
 async def _unclaim(replica: "Replica", gaps: list[Gap]) -> bool:
-    """What comes may have been compacted less. The leader is to know that before it is asked: the
-    word leaves at the end of this pass of the loop, on the same lane as the question, which waits
-    for that. Who answers the question has heard it. False where the word has yet to wait for the
-    journal: another time."""
+    """Tell the leader that the log is no longer clean from these gaps on; False while that waits
+    for the journal.
+
+    The entries to come may be less compacted. The notice leaves at the end of this pass, on the
+    same lane as the request that follows it: a leader that answers the request has received the
+    notice."""
     replica.log.mending.expect(min(gap.start.raft_index for gap in gaps))
     replica.tell_compacted()
     await asyncio.sleep(PAUSE_S)

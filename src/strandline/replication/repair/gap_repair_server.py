@@ -1,13 +1,13 @@
-"""What other replicas have for a gap in a log: asked for, and answered.
+"""Asks other replicas for the entries of a gap, and answers such requests.
 
-Why:    no replica may have all of a gap, while together they do; and one that does not answer must
-        not hold up what others could help with.
-How:    the leader first, then the others, are asked for the entries of a gap. What one has of its
-        beginning is kept, and the next one is asked for the rest, until nobody has more. Where
-        something is left, they are asked from each later place in the gap that the index knows.
-            Who has damage there, too, gives what is sound before it. Who does not answer is not
-        asked again in this try.
-Owns:   nothing but the handler of the question; one per broker.
+Why:    maybe no replica has all of a gap, while several together do. One that does not answer must
+        not delay what others can provide.
+How:    `fetch` asks the leader first, then the others. It keeps what one has from the beginning of
+        the gap and asks the next for the rest, until none has more. If something is missing, it
+        asks again from each later place in the gap that the index knows.
+            A replica with damage of its own gives what is sound before it. One that does not answer
+        is not asked again in this attempt.
+Owns:   only the handler of the request; one per broker.
 Source: Protocol-Aware Recovery for Consensus-Based Storage, FAST'18; decision 0007."""
 
 import logging
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 METHOD = "entries-of"
 ANSWER_BYTES_MAX = 256 << 10
-"""So much is asked for at once; a single batch may be larger."""
+"""The most that one request asks for; a single batch may be larger."""
 ANSWER_BYTES = (ANSWER_BYTES_MAX, 16 << 10, 1)
-"""What is tried, where a part of it is damaged there, too; in the end one batch."""
+"""Sizes tried in turn if a part is damaged here, too; the last one reads a single batch."""
 CALL_TIMEOUT_MS = 10_000
 PIECES_MAX = 1_024
-"""So many places in a gap are gone on from at once."""
+"""The most places in a gap from which one attempt asks."""
 
 _log = logging.getLogger("strandline.replication")
 
 
 class EntriesOf(msgspec.Struct, frozen=True, array_like=True):
-    """ "What do you have for these indexes?" `last_index` is inclusive."""
+    """Asks for the entries of these indexes; `last_index` is inclusive."""
 
     group: GroupId
     first_index: Index
@@ -49,9 +49,11 @@ class EntriesOf(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EntriesFound(msgspec.Struct, frozen=True, array_like=True):
-    """Whole batches from the asked index on, up to `last_index`: maybe less, maybe more. None, and
-    an index before the asked one, where these are damaged there, too. `is_compacted`: whether they
-    may take another number of bytes than where they were not; earlier releases do not say so."""
+    """Whole batches from the requested index on, up to `last_index`, which may be less or more than
+    requested. Empty, with an index before the requested one, if the entries are damaged there, too.
+
+    `is_compacted`: whether the bytes may differ in size from those of an uncompacted log; earlier
+    releases omit it."""
 
     last_index: Index
     data: bytes
@@ -65,7 +67,7 @@ _answers = msgspec.msgpack.Decoder(EntriesFound)
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """What is to stand in a gap, or in a part of one, and who had it."""
+    """The bytes for a gap, or for a part of one, and the broker that had them."""
 
     gap: Gap
     data: bytes
@@ -74,7 +76,8 @@ class Patch:
 
 @dataclass(slots=True)
 class Try:
-    """One try to mend a log: who has lost some of what nobody has, and who did not answer."""
+    """One attempt to repair a log: brokers that have lost some of what no replica has, and brokers
+    that did not answer."""
 
     lost_at: set[BrokerId] = field(default_factory=set)
     silent: set[BrokerId] = field(default_factory=set)
@@ -82,7 +85,7 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What one replica had; `hindrance`: why it is no more."""
+    """What one replica had; `hindrance`: why it is not more."""
 
     data: bytes
     was_answered: bool
@@ -100,7 +103,7 @@ class GapRepairServer:
     # ---- asking ----------------------------------------------------------------------------------
 
     async def fetch(self, replica: "Replica", gap: Gap, asking: Try) -> list[Patch]:
-        """What other replicas have for a gap, or for parts of it, ascending."""
+        """The bytes that other replicas have for a gap, or for parts of it, ascending."""
         found: list[Patch] = []
         for piece in _pieces(gap):
             if found and found[-1].gap.end.position > piece.start.position:
@@ -113,7 +116,7 @@ class GapRepairServer:
         return found
 
     async def _fetch(self, replica: "Replica", gap: Gap, asking: Try) -> Patch | None:
-        """What other replicas have for a gap from its beginning on."""
+        """The bytes that other replicas have from the beginning of a gap on."""
         mending = replica.log.mending
         data, rest, helper = b"", gap, None
         lost: set[BrokerId] = set()
@@ -125,7 +128,7 @@ class GapRepairServer:
                 if peer in asking.silent:
                     continue
                 if not has_told and peer != replica.leader_id:
-                    break  # Another time: the leader may count this log as clean.
+                    break  # Try later: the leader may still count this log as clean.
                 answer = await self._fetch_from(peer, replica, rest, asking)
                 if mending.find_again(gap) is None:
                     return None
@@ -149,7 +152,7 @@ class GapRepairServer:
     async def _fetch_from(
         self, peer: BrokerId, replica: "Replica", gap: Gap, asking: Try
     ) -> _Answer:
-        """What one other replica has for a gap, from its beginning on."""
+        """The bytes that one other replica has from the beginning of a gap on."""
         parts: list[bytes] = []
         index = gap.start.raft_index
         was_answered = is_damaged = False
@@ -172,7 +175,7 @@ class GapRepairServer:
                 break
             was_answered = True
             if answer.is_compacted:
-                replica.set_compacted()  # Others may hear of that before this broker does.
+                replica.set_compacted()  # This broker may learn it later than others.
             if answer.last_index < index:
                 is_damaged, hindrance = True, f"index {index} is damaged there, too"
                 break
@@ -183,7 +186,7 @@ class GapRepairServer:
     # ---- answering -------------------------------------------------------------------------------
 
     async def _on_question(self, sender: BrokerId, payload: bytes) -> bytes:
-        """Another replica has lost some entries: give it what is here, proved."""
+        """Another replica has lost some entries: return those here, with verified checksums."""
         try:
             question = _questions.decode(payload)
         except msgspec.DecodeError as error:
@@ -198,7 +201,8 @@ class GapRepairServer:
             raise ApiError(Error.OFFSET_OUT_OF_RANGE, "these entries are not here, or not yet")
         is_compacted = replica.raft.is_compacted
         if is_compacted and not replica.raft.knows_configuration:
-            # A log that was left has what others let go of since (`raft.outdated`).
+            # This broker may have left the group: its log may have what others have removed since
+            # (`raft/follower/stale_log_reset.py`).
             raise ApiError(Error.OFFSET_OUT_OF_RANGE, "this log is not known to be up to date")
         for count in ANSWER_BYTES:
             try:
@@ -214,13 +218,13 @@ class GapRepairServer:
 
 
 def _peers(replica: "Replica") -> list[BrokerId]:
-    """Whom to ask, the leader first."""
+    """The other members, the leader first."""
     peers = [peer for peer in replica.configuration.members if peer != replica.self_id]
     return sorted(peers, key=lambda peer: peer != replica.leader_id)
 
 
 def _pieces(gap: Gap) -> Iterator[Gap]:
-    """A gap, and what of it begins at each later place that is known without reading it."""
+    """A gap, then what of it begins at each later place that the index knows."""
     yield gap
     position = gap.start.position
     for _ in range(PIECES_MAX):
@@ -232,17 +236,17 @@ def _pieces(gap: Gap) -> Iterator[Gap]:
             until = gap.segment.index.after(position, gap.end.position)
             end = gap.end if until >= gap.end.position else gap.segment.place_before(until)
         except (OSError, StorageError):
-            return  # Without an index nothing is known of it.
+            return  # Without an index there are no known places.
         yield replace(gap, start=start, end=end)
 
 
 def _is_whole(rest: Gap) -> bool:
-    """Whether nothing of a gap is left to be asked for."""
+    """Whether nothing of a gap is missing."""
     return rest.start.raft_index >= rest.end.raft_index
 
 
 def _prove(replica: "Replica", data: bytes) -> None:
-    """What was read before may have been damaged since."""
+    """Verify the checksums: bytes read before may have been damaged since."""
     for header in iterate_headers(data):
         if not crc_matches(data, header):
             raise StorageError(
