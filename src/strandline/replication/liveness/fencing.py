@@ -1,23 +1,23 @@
-"""Fences and seats, as the controller's leader asks for them.
+"""Fences and seats replicas, as the controller's leader asks.
 
-Why:    a group that has lost its quorum goes on only if everybody who could still help its old side
-        is fenced off first, durably.
-How:    "who leads these groups?" --> those of which a living leader is known here: whoever is cut
-        off from some of a group's members must not disturb a group that serves.
-        "which replicas of yours cannot vote?" --> those that have lost their log, and have not
-        rejoined, or failed, and of which no living leader is known, and those that could not be
-        opened: they count for no majority, though their brokers are heard. And those that a leader
-        here waits for, so that it commits nothing, or that leader itself: they are heard, too, and
-        take nothing.
-        "fence these groups" --> each core moves to the first epoch of its grant, durably
-        (`raft.arbitration`) --> where its log ends, and for how long it has promised a leader not
-        to vote against it. Until that time has passed that leader may answer reads, so nobody is
-        seated.
-        "lead this group" --> the core takes the seat, if its log still ends there.
-            A question is answered for the groups that are open here, and that could be made durable
-        in time; it is asked again. With the answers goes who is not heard here: who is to vote has
-        to hear the others (`controller.sides`).
-Owns:   who waits for a fence to be durable; one per broker.
+Why:    a group that has lost its quorum may go on only if every replica that could still help its
+        old side is fenced first, durably.
+How:    four calls from the controller's leader:
+
+        led      which of these groups have a living leader, as far as known here? A broker that is
+                 cut off from some members must not disturb a group that works.
+        unable   which replicas here count for no majority, although their broker is alive? Lost or
+                 failed replicas without a living leader, those that could not be opened, and those
+                 that keep a leader here from committing anything, itself included.
+        fence    move each core durably to the first epoch of its grant. The answer: where its log
+                 ends, and for how long a promise binds it to an earlier leader. That leader may
+                 answer reads until then, so no replica is seated before.
+        seat     lead the group, if the log still ends where the fence found it.
+
+            An answer covers the groups that are open here and could be made durable in time; the
+        controller asks again for the rest. Each answer names the brokers that are silent here: a
+        replica that is to vote must reach the others (`controller.arbitration.sides`).
+Owns:   the fences that wait to be durable; one per broker.
 Source: design section 6, 2; decisions 0016 and 0020."""
 
 import asyncio
@@ -45,31 +45,31 @@ DURABLE_TIMEOUT_MS = 1_000
 
 
 class LedGroups(msgspec.Struct, frozen=True, array_like=True):
-    """Groups that are asked about; in the answer those of which what was asked is so. `silent`: the
-    brokers that are not heard there; nobody of releases that do not tell."""
+    """Groups to check; in the answer, those of them for which it is true. `silent`: brokers that
+    are silent there; empty from earlier releases."""
 
     groups: tuple[GroupId, ...]
     silent: tuple[BrokerId, ...] = ()
 
 
 class UnableGroups(LedGroups, frozen=True, array_like=True):
-    """`stalled`: groups that are led there, and who keeps them from committing anything; none of
-    releases that do not tell."""
+    """`stalled`: groups that are led there, with the brokers that keep them from committing; empty
+    from earlier releases."""
 
     stalled: tuple[tuple[GroupId, tuple[BrokerId, ...]], ...] = ()
 
 
 class FenceGroups(msgspec.Struct, frozen=True, array_like=True):
-    """Live in no epoch of these groups before the grant: [(group, grant)]."""
+    """Leave all epochs of these groups before the grant: [(group, grant)]."""
 
     groups: tuple[tuple[GroupId, int], ...]
 
 
 class FencedGroup(msgspec.Struct, frozen=True, array_like=True):
-    """The replica here is in `epoch`, durably; its log ends there. `configured`: see `Fenced`.
+    """The replica is durably in `epoch`; its log ends there. `configured`: see `Fenced`.
 
-    `promised_ms`: so long from now it may count as a holder of an earlier leader's lease. `silent`:
-    the members of the group that are not heard there."""
+    `promised_ms`: how long from now an earlier leader's lease may count on it. `silent`: members of
+    the group that are silent there."""
 
     group: GroupId
     epoch: Epoch
@@ -107,7 +107,7 @@ class Fencing:
         self.closed: Callable[[], Collection[GroupId]] = tuple
         """The groups whose replica here could not be opened."""
         self._waiting: dict[GroupId, list[asyncio.Future[Fenced]]] = {}
-        # {group: until when an earlier leader may count on the replica here}
+        # {group: until when an earlier leader's lease may count on the replica here}
         self._promised_ms: dict[GroupId, int] = {}
         host.calls.register(LED, self._on_led)
         host.calls.register(UNABLE, self._on_unable)
@@ -126,8 +126,8 @@ class Fencing:
         return _told(_led, answer)
 
     async def unable(self, broker: BrokerId) -> UnableGroups:
-        """The groups of a broker's replicas that cannot vote, and hear no leader; and those that it
-        leads, and cannot commit anything in. Raises CallError."""
+        """The groups in which a broker's replica cannot vote and knows no leader, and those that it
+        leads without being able to commit. Raises CallError."""
         if broker == self._host.self_id:
             answer = await self._on_unable(broker, b"")
         else:
@@ -137,7 +137,7 @@ class Fencing:
     async def fence(
         self, broker: BrokerId, groups: list[tuple[GroupId, int]]
     ) -> tuple[FencedGroup, ...]:
-        """Fence groups at a broker; those that it could. Raises CallError."""
+        """Fence groups at a broker; returns those that it has fenced. Raises CallError."""
         question = _encoder.encode(FenceGroups(tuple(groups)))
         if broker == self._host.self_id:
             answer = await self._on_fence(broker, question)
@@ -148,10 +148,10 @@ class Fencing:
         try:
             return _answers.decode(answer)
         except msgspec.DecodeError as error:
-            raise CallError(f"bad answer to a fence: {error}") from error
+            raise CallError(f"bad answer to a fence request: {error}") from error
 
     async def seat(self, broker: BrokerId, seat: SeatGroup) -> None:
-        """Tell a broker that it leads. Raises CallError."""
+        """Make a broker lead a group. Raises CallError."""
         question = _encoder.encode(seat)
         if broker == self._host.self_id:
             await self._on_seat(broker, question)
@@ -161,7 +161,7 @@ class Fencing:
     # ---- for the replicas here -------------------------------------------------------------------
 
     def on_fenced(self, group: GroupId, message: Fenced) -> None:
-        """The core's answer, durable."""
+        """The core has answered a fence, durably."""
         for future in self._waiting.pop(group, ()):
             if not future.done():
                 future.set_result(message)
@@ -172,7 +172,7 @@ class Fencing:
         try:
             asked = _led.decode(payload)
         except msgspec.DecodeError as error:
-            raise ProtocolError(f"bad question who leads: {error}") from error
+            raise ProtocolError(f"bad request for led groups: {error}") from error
         led = tuple(one for one in asked.groups if self._is_led(one))
         return _encoder.encode(LedGroups(led, self._silent()))
 
@@ -202,7 +202,7 @@ class Fencing:
         try:
             asked = _fences.decode(payload)
         except msgspec.DecodeError as error:
-            raise ProtocolError(f"bad fence: {error}") from error
+            raise ProtocolError(f"bad fence request: {error}") from error
         waiting: dict[GroupId, tuple[int, asyncio.Future[Fenced]]] = {}
         for group, grant in asked.groups[:GROUPS_PER_CALL_MAX]:
             replica = self._host.replicas.get(group)
@@ -222,7 +222,7 @@ class Fencing:
         answers: list[FencedGroup] = []
         for group, (promised_ms, future) in waiting.items():
             if future.done():
-                # The replica may have been busy, and have answered a leader until it was not.
+                # The replica may have been busy, and have promised a leader more meanwhile.
                 replica = self._host.replicas.get(group)
                 if replica is not None:
                     promised_ms = max(promised_ms, self._promise_left_ms(replica))
@@ -237,7 +237,7 @@ class Fencing:
         return self._host.liveness.silent(others)
 
     def _give_up(self, asked: Mapping[GroupId, asyncio.Future[Fenced]]) -> None:
-        """Wait no longer for those that are not durable: a full disk may last for days."""
+        """Stop waiting for fences that are not durable: a full disk may last for days."""
         for group, future in asked.items():
             if future.done():
                 continue
@@ -246,7 +246,8 @@ class Fencing:
                 self._waiting[group] = left
 
     def _promise_left_ms(self, replica: "Replica") -> int:
-        """Who was fenced knows of no leader any more, and may have promised one all the same."""
+        """For how long a promise may still bind the replica. A fenced replica has forgotten its
+        leader, but not its promise."""
         now = self._host.clock.monotonic_ms()
         until_ms = now + self._host.liveness.promised_ms(replica)
         until_ms = max(until_ms, self._promised_ms.get(replica.group, now))
@@ -257,7 +258,7 @@ class Fencing:
         try:
             asked = _seats.decode(payload)
         except msgspec.DecodeError as error:
-            raise ProtocolError(f"bad seat: {error}") from error
+            raise ProtocolError(f"bad seat request: {error}") from error
         replica = self._host.replicas.get(asked.group)
         if replica is not None and replica.failed is None:
             epoch = first_epoch(asked.grant)
@@ -270,7 +271,7 @@ def _told(decoder: msgspec.msgpack.Decoder[T], answer: bytes) -> T:
     try:
         return decoder.decode(answer)
     except msgspec.DecodeError as error:
-        raise CallError(f"bad answer to a question about groups: {error}") from error
+        raise CallError(f"bad answer to a request about groups: {error}") from error
 
 
 def _answer(

@@ -1,12 +1,11 @@
-"""A leader's lease: whether nobody else can have been elected yet.
+"""A leader's lease: until when no other leader can have been elected.
 
-Why:    a leader that was stopped or cut off must not answer from the past, and to ask a quorum for
-        each read would cost a round trip.
-How:    voters that have answered a heartbeat vote for nobody else, nor for themselves, for an
-        election time-out, whatever epoch they are in by then; when enough of them are past that is
-        reckoned by the `liveness`, and remembered here until then.
-        It rests on the voters of the present configuration: whatever changes that ends it.
-Owns:   until when it is known to last.
+Why:    a leader that was stopped or cut off must not answer stale reads, and a quorum round trip
+        for each read is too slow.
+How:    a voter that answers a heartbeat votes for no other replica, itself included, for an
+        election time-out, whatever its epoch by then. `Liveness` computes until when enough voters
+        are bound; this class caches the result. Any change of the configuration ends it.
+Owns:   the time at which the lease ends.
 Source: Raft thesis 6.4.1; design section 5; decision 0035."""
 
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ class Lease:
 
     @property
     def is_held(self) -> bool:
-        """Whether it lasts, for a replica that leads."""
+        """Whether a replica that leads holds its lease now."""
         liveness, now = self._replica.host.liveness, self._replica.host.clock.monotonic_ms()
         if now >= self._end_ms:
             self._end_ms = max(self._end_ms, liveness.lease_end_ms(self._replica))
@@ -34,8 +33,11 @@ class Lease:
 
     @property
     def is_long_gone(self) -> bool:
-        """Of a leader that needs more than a majority for it: whether it has been without for so
-        long that somebody else may have been seated. Without a majority it leads no more."""
+        """Whether a leader has been without its lease for so long that another one may have been
+        seated.
+
+        Only for leaders whose lease needs more than a majority: one without a majority steps down
+        anyway."""
         replica = self._replica
         if replica.configuration.floor is UNSET or self.is_held:
             return False
@@ -44,6 +46,5 @@ class Lease:
         return replica.host.clock.monotonic_ms() - since_ms >= limit_ms
 
     def end(self) -> None:
-        """The replica leads no more, or others than those whom the lease rests on may elect a
-        leader: it is reckoned anew."""
+        """End the lease: the replica no longer leads, or other voters may now elect a leader."""
         self._end_ms = min(self._end_ms, self._replica.host.clock.monotonic_ms())

@@ -1,11 +1,12 @@
-"""Who hears whom: heartbeats to every peer, leases of the leaders here, election timers of the
-followers here.
+"""Heartbeats to every peer, leases of the leaders here, election timers of the followers here.
 
 Why:    timers belong to the broker, not to the group: idle groups have none of their own.
-How:    one tick for the broker. It sends heartbeats; asks only replicas that no living leader's
-        session covers whether their time-out has come; checks the quorum of the leaders here only
-        when some peer is silent. A tick that comes far too late (the process was stopped, or
-        starved) proves nothing about the others: timers start anew.
+How:    each tick of the broker
+        - sends heartbeats;
+        - checks the election time-outs of replicas that no living leader's session covers;
+        - checks the quorum of leaders here, only while some peer is silent.
+            A tick that comes far too late (the process was stopped or starved) shows nothing about
+        the peers: timers start again.
 Owns:   the sessions and the timers; one per broker.
 Source: Raft thesis 3.4 and 6.2; design sections 5 and 8."""
 
@@ -27,27 +28,27 @@ if TYPE_CHECKING:
 
 RTT_FACTOR = 4
 ELECTION_MS = 50
-"""What an election takes besides its round trips: the state is written twice."""
+"""The time of an election beside its round trips: it writes state twice."""
 ELECTION_ROUND_TRIPS = 2
 PROMISE_MS = 100
-"""What a promise takes besides its round trip: it is written here and there."""
+"""The time of a vote delegation beside its round trip: both sides write state."""
 PROMISE_ROUND_TRIPS = 2
 FRESH_RETRY_MS = 60
 FRESH_PATIENCE_MS = 10_000
-"""So long the other voters of a new group leave its lead to the preferred broker while that lives:
-who creates thousands of groups at once, and holds most of them, opens its own late."""
+"""How long the other voters of a new group leave its lead to the preferred broker while it is
+alive: a broker that creates thousands of groups opens its own late."""
 FORGIVE_FACTOR = 4
-"""Within so many election time-outs one late tick is forgiven."""
+"""Late ticks are forgiven at most once in this many election time-outs."""
 STANDING_COUNT_MAX = 128
-"""So many elections are under way from here at most; the others wait. When a broker with thousands
-of leaders is gone, all that its followers could ask at once would keep everybody busy for so long
-that the living leaders fell silent too."""
+"""The most elections under way from here; other replicas wait. When a broker with thousands of
+leaders dies, unlimited elections would keep all brokers so busy that living leaders fell silent,
+too."""
 NOT_PREFERRED_SHARE = 0.4
 DAMAGED_TURNS = 3
-"""So many election time-outs later a replica stands whose log is damaged."""
+"""A replica with a damaged log stands this many election time-outs later."""
 TELLING_LOSSES = 2
-"""The loss of a connection, and of the first attempt at another, say something about the peer; all
-later ones repeat it."""
+"""The loss of a connection and of the first attempt to restore it say something about the peer;
+later failures repeat it."""
 
 
 class Liveness:
@@ -63,52 +64,51 @@ class Liveness:
         replicas: dict[GroupId, "Replica"],
         remembered: Callable[[GroupId], Epoch],
     ) -> None:
-        """`remembered`: the epoch of a group that is not open here, 0 for none. Nobody can tell yet
-        whether a later one was forgotten: the data directory may be an earlier one."""
+        """`remembered`: the epoch of a group that is not open here, 0 for none. A later epoch may
+        have been lost with the disk: the data directory may be an earlier one."""
         self._clock = clock
         self._rng = rng
         self._settings = settings
-        # Sessions and nonces, none of them twice. Who is a peer again after it was forgotten is
-        # told by another session, as the numbers of heartbeats begin anew.
+        # Unique numbers of sessions and nonces. A peer that was removed and added again gets a new
+        # session, because its heartbeat numbers start again.
         self._unused = count(session)
         self._leads: dict[BrokerId, LeadSession] = {}
-        # The longest of the smoothed round trips.
+        # The longest smoothed round trip to a peer.
         self._slowest_rtt_ms = 0
         self._follows: dict[BrokerId, FollowSession] = {}
         self._heard_ms: dict[BrokerId, int] = {}
-        # Peers that broke the connection and of which nothing was heard since.
+        # Peers that broke the connection and have sent nothing since.
         self._hung_up: set[BrokerId] = set()
         # {peer: connections and attempts lost since it was connected}
         self._losses: dict[BrokerId, int] = {}
         self._replicas = replicas
         self._remembered = remembered
-        # {group: replica} whose own timer counts; all others are covered by a session with a living
-        # peer.
+        # {group: replica} with a timer of its own; a living leader's session covers all others.
         self._uncovered: dict[GroupId, Replica] = {}
-        # {group: replica} that may know of no leader.
+        # {group: replica} that may know no leader.
         self._leaderless: dict[GroupId, Replica] = {}
-        # {group: replica} that stand for election and have neither won, lost nor given up.
+        # {group: replica} whose candidacy is undecided.
         self._standing: dict[GroupId, Replica] = {}
-        # Silent peers whose groups were put under their own timers already.
+        # Silent peers whose groups are already in `_uncovered`.
         self._swept: set[BrokerId] = set()
         self._started_ms = clock.monotonic_ms()
         self._forgiven_ms = NEVER_MS
-        # Peers that have not answered for too long, when that was last looked at.
+        # Peers that had not answered for too long at the last check.
         self._silent: frozenset[BrokerId] = frozenset()
-        # Leaders here that may be without a quorum while these are silent.
+        # Leaders here that may have no quorum while these peers are silent.
         self._unproved: dict[GroupId, Replica] = {}
 
     # ---- peers -----------------------------------------------------------------------------------
 
     def lead_session(self, peer: BrokerId) -> LeadSession:
-        """The session towards `peer`."""
+        """The session in which this broker leads towards `peer`."""
         session = self._leads.get(peer)
         if session is None:
             session = self._leads[peer] = LeadSession(next(self._unused))
         return session
 
     def follow_session(self, peer: BrokerId) -> FollowSession:
-        """The session from `peer`."""
+        """The session in which `peer` leads towards this broker."""
         session = self._follows.get(peer)
         if session is None:
             timeout_ms = self._settings.election_timeout_ms
@@ -116,17 +116,18 @@ class Liveness:
         return session
 
     def can_do(self, peer: BrokerId, ability: Ability) -> bool:
-        """Whether the release that runs at `peer` can do that."""
+        """Whether the release at `peer` is known to have an ability."""
         follow = self._follows.get(peer)
         return follow is not None and ability in follow.abilities
 
     def cannot_do(self, peer: BrokerId, ability: Ability) -> bool:
-        """Whether it is known that it cannot: nothing is of who was not heard yet."""
+        """Whether the release at `peer` is known to lack an ability; False before its first
+        heartbeat."""
         follow = self._follows.get(peer)
         return follow is not None and follow.is_known and ability not in follow.abilities
 
     def heard_from(self, peer: BrokerId) -> bool:
-        """Any message came in from `peer`; whether it was not alive until now."""
+        """`peer` has sent a message; returns whether it counted as dead until now."""
         now = self._clock.monotonic_ms()
         silent_ms = now - self._heard_ms.get(peer, NEVER_MS)
         self._heard_ms[peer] = now
@@ -139,11 +140,10 @@ class Liveness:
         self._losses[peer] = 0
 
     def on_lost(self, peer: BrokerId) -> None:
-        """The connection to `peer` is gone, or an attempt at one has failed.
+        """The connection to `peer` has broken, or an attempt to connect has failed.
 
-        A process that is killed hangs up at once. Nobody may vote against it any sooner for that
-        (the connection may be gone and the process not, with its lease), but its followers can take
-        turns to stand instead of drawing lots."""
+        A killed process hangs up at once. Voters stay bound (the process may still live, with its
+        lease), but its followers can stand in a fixed order instead of at random."""
         losses = self._losses[peer] = self._losses.get(peer, TELLING_LOSSES) + 1
         if losses > TELLING_LOSSES:
             return
@@ -157,29 +157,28 @@ class Liveness:
                 replica.look_ms = NEVER_MS
 
     def has_hung_up(self, peer: BrokerId) -> bool:
-        """Whether `peer` broke the connection and has not been heard since."""
+        """Whether `peer` broke the connection and has sent nothing since."""
         return peer in self._hung_up
 
     def is_alive(self, peer: BrokerId) -> bool:
-        """Whether `peer` was heard lately."""
+        """Whether `peer` has sent anything within two election time-outs."""
         heard = self._heard_ms.get(peer, NEVER_MS)
         return self._clock.monotonic_ms() - heard < 2 * self._settings.election_timeout_ms
 
     def silent(self, peers: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
-        """Those of these that were not heard for long: nobody, where this process has not run for
-        so long without a gap, and cannot tell."""
+        """Those of `peers` that are not alive; none if this process cannot tell after a pause."""
         limit = 2 * self._settings.election_timeout_ms
         if self._clock.monotonic_ms() - max(self._started_ms, self._forgiven_ms) < limit:
             return ()
         return tuple(one for one in peers if not self.is_alive(one))
 
     def silence_ms(self, peer: BrokerId) -> int | None:
-        """For how long nothing was heard of `peer`; None where nothing ever was."""
+        """How long ago `peer` last sent anything; None: never."""
         heard = self._heard_ms.get(peer)
         return None if heard is None else self._clock.monotonic_ms() - heard
 
     def forget(self, peer: BrokerId) -> None:
-        """A broker is no part of the cluster any more: nobody waits for it."""
+        """A broker has left the cluster: drop all that is known of it."""
         self._refresh_followers(self.follow_session(peer))
         for known in (self._leads, self._follows, self._heard_ms, self._losses):
             known.pop(peer, None)
@@ -187,7 +186,7 @@ class Liveness:
         self._swept.discard(peer)
 
     def contact_with(self, peer: BrokerId) -> int | None:
-        """Which time of hearing `peer`'s heartbeats without a gap this is; None while there is a
+        """Counts the periods in which `peer`'s heartbeats arrived without a gap; None during a
         gap."""
         session = self._follows.get(peer)
         if session is None or not session.is_fresh(self._clock.monotonic_ms()):
@@ -200,7 +199,7 @@ class Liveness:
         return 0.0 if session is None else session.rtt_ms
 
     def measured_round_trip_ms(self, peer: BrokerId) -> int | None:
-        """The same in whole ms; None where `peer` has answered no heartbeat."""
+        """The same in whole ms; None if `peer` has answered no heartbeat."""
         session = self._leads.get(peer)
         if session is None or session.answered_ms == NEVER_MS:
             return None
@@ -234,7 +233,7 @@ class Liveness:
                 has_lost_state = replica.raft.has_lost_state
                 session.announced(group, replica.epoch, vouches=not has_lost_state)
                 if replica.leader_id == peer and replica.epoch == epoch and not has_lost_state:
-                    replica.heard_ms = session.heard_ms  # All that it would be told.
+                    replica.heard_ms = session.heard_ms  # Its core knows this leader already.
                 else:
                     announced.append((replica, epoch))
         return announced
@@ -242,7 +241,7 @@ class Liveness:
     # ---- replicas --------------------------------------------------------------------------------
 
     def add(self, replica: "Replica") -> None:
-        """A replica begins: a fresh group's preferred broker stands for election at once."""
+        """A replica opens; the preferred broker of a new group stands for election at once."""
         replica.heard_ms = self._clock.monotonic_ms()
         replica.timeout_ms = self._draw_timeout(replica)
         if replica.is_fresh and replica.is_preferred:
@@ -251,14 +250,14 @@ class Liveness:
         self._watch(replica)
 
     def remove(self, replica: "Replica") -> None:
-        """A replica ends."""
+        """A replica closes."""
         self._uncovered.pop(replica.group, None)
         self._leaderless.pop(replica.group, None)
         for session in self._leads.values():
             session.unlead(replica.group)
 
     def on_leading(self, replica: "Replica", members: Iterable[BrokerId]) -> None:
-        """The replica leads its epoch, over these members."""
+        """The replica leads its epoch, with these members."""
         if self._silent:
             self._unproved[replica.group] = replica
         self._uncovered.pop(replica.group, None)
@@ -271,11 +270,11 @@ class Liveness:
                 session.unlead(replica.group)
 
     def on_recovering(self, replica: "Replica") -> None:
-        """A follower of this leader has said that its log proves nothing."""
+        """A follower of this leader has reported that it lost its log."""
         self._unproved[replica.group] = replica
 
     def on_following(self, replica: "Replica") -> None:
-        """The replica's epoch, role or leader changed, and it does not lead."""
+        """The replica's epoch, role or leader has changed, and it does not lead."""
         for session in self._leads.values():
             session.unlead(replica.group)
         self.moved_on(replica)
@@ -283,8 +282,9 @@ class Liveness:
         self.refresh(replica)
 
     def on_handed_over(self, replica: "Replica") -> int:
-        """The replica leads no more, by its own choice. Its peers are not told before it hears who
-        leads next: they would stand, too. Returns how many ms that may take."""
+        """The replica has handed leadership over. Returns how many ms the next election may take.
+
+        Its peers learn nothing before the next leader is known: they would stand, too."""
         replica.heard_ms = self._clock.monotonic_ms()
         self.moved_on(replica)
         replica.timeout_ms = self._draw_timeout(replica)
@@ -294,31 +294,29 @@ class Liveness:
 
     @property
     def promise_patience_ms(self) -> int:
-        """How long who is about to hand over waits for the votes of the others in advance."""
+        """How long a leader about to hand over waits for the delegated votes."""
         round_trips_ms = int(PROMISE_ROUND_TRIPS * self._slowest_rtt_ms)
         return min(PROMISE_MS + round_trips_ms, self._settings.election_timeout_ms)
 
     def on_election_priority(self, replica: "Replica") -> None:
-        """Others are preferred as leaders of the replica's group than before."""
+        """The election priority of the replica's group has changed."""
         if not replica.is_leader:
             replica.timeout_ms = self._draw_timeout(replica)
             replica.look_ms = NEVER_MS
 
     def moved_on(self, replica: "Replica") -> None:
-        """The replica's core is in a later epoch, which may not be durable yet: from now on no
-        heartbeat of an earlier leader is answered as if that were still followed.
-
-        Or it is whole again: from now on its broker's answers prove something."""
+        """The replica's core is in a later epoch, durable or not: heartbeat answers no longer
+        confirm an earlier leader. Or its log has recovered: the answers count again."""
         vouches = not replica.raft.has_lost_state
         for follow in self._follows.values():
             follow.moved_on(replica.group, replica.epoch, vouches=vouches)
         replica.look_ms = NEVER_MS
 
     def await_election(self, replica: "Replica") -> None:
-        """An election is under way, for this replica or for one that it voted for: give it time.
+        """Delay the replica's own candidacy: an election of it, or of a candidate that it voted
+        for, is under way. Otherwise all would stand at once, and none would win.
 
-        Who grants a vote puts its own candidacy off; else all stand at once and none is elected.
-        What the replica has heard of its leader is not touched: votes are refused by that."""
+        Its leader's last contact stays as it is: it decides which votes are refused."""
         if replica.is_fresh and replica.is_preferred:
             delay_ms = FRESH_RETRY_MS + self._rng.randrange(FRESH_RETRY_MS)
         else:
@@ -328,7 +326,7 @@ class Liveness:
         replica.stand_after_ms = self._clock.monotonic_ms() + delay_ms
 
     def refresh(self, replica: "Replica") -> None:
-        """Watch the replica's own timer, unless its leader's heartbeats stand for it."""
+        """Check the replica's own timer from now on, unless its leader's heartbeats cover it."""
         if not replica.is_leader:
             self._watch(replica)
 
@@ -338,17 +336,17 @@ class Liveness:
         self._leaderless[replica.group] = replica
 
     def is_leader_alive(self, replica: "Replica", candidate: BrokerId = NO_BROKER) -> bool:
-        """Whether a leader other than `candidate` lives, as far as is known here. No leader is
-        protected from itself: it leads no more."""
+        """Whether a leader other than `candidate` lives, as far as known here. A leader that stands
+        is not protected from itself: it no longer leads."""
         now = self._clock.monotonic_ms()
         timeout = self._settings.election_timeout_ms
         if replica.has_restarted and now - self._started_ms < timeout:
-            return True  # A promise made before the restart may still hold.
+            return True  # A promise from before the restart may still bind it.
         leader = replica.leader_id
         if leader not in (NO_BROKER, candidate) and now - self._last_sign_ms(replica) < timeout:
             return True
-        # A core may not have met its leader yet, or have something else to do first; but whose
-        # heartbeats are not refused counts on this replica.
+        # A core may not know its leader yet, or be busy. A leader whose heartbeats are not refused
+        # counts on this replica.
         return any(
             peer != candidate
             and session.covers(replica.group, replica.epoch)
@@ -357,17 +355,17 @@ class Liveness:
         )
 
     def is_bound(self, replica: "Replica", candidate: BrokerId) -> bool:
-        """Whether a vote for `candidate`, be that the replica itself, must be refused (stickiness;
-        leases rest on it): a leader lives, or one whose epoch was left at the word of somebody else
-        has not heard so."""
+        """Whether the replica must refuse `candidate`, itself included (stickiness; leases rest on
+        it): a leader lives, or one whose epoch it left because of another replica's message may not
+        know that yet."""
         if self.is_leader_alive(replica, candidate):
             return True
         timeout = self._settings.election_timeout_ms
         return self._clock.monotonic_ms() - self._left_ms(replica, candidate) < timeout
 
     def promised_ms(self, replica: "Replica") -> int:
-        """For how long at most a leader may count on the replica: of its present epoch, or of an
-        earlier one, which it has left at the word of somebody else."""
+        """For how long at most a leader's lease may count on the replica: of its present epoch, or
+        of an earlier one that it left because of another replica's message."""
         if replica.is_leader:
             return 0
         timeout = self._settings.election_timeout_ms
@@ -376,7 +374,8 @@ class Liveness:
         return max(0, self._left_ms(replica) + timeout - self._clock.monotonic_ms())
 
     def _left_ms(self, replica: "Replica", candidate: BrokerId = NO_BROKER) -> int:
-        """When a leader whose epoch the replica has left, other than `candidate`, was answered."""
+        """When the replica last answered a leader, other than `candidate`, whose epoch it has
+        left."""
         return max(
             (
                 session.left_ms(replica.group)
@@ -388,12 +387,13 @@ class Liveness:
 
     @property
     def lease_ms(self) -> int:
-        """How long the answer to a heartbeat is good for."""
+        """How long the answer to a heartbeat extends a lease."""
         return int(self._settings.election_timeout_ms * self._settings.lease_ratio)
 
     def lease_end_ms(self, replica: "Replica", configuration: Configuration | None = None) -> int:
-        """Until when no other leader can have been elected, or seated by whoever counts on the
-        floor; in the past while there is no lease. `configuration`: as if it were that one."""
+        """Until when no other leader can have been elected, or seated by a controller that counts
+        on the promised write quorum; in the past without a lease. `configuration`: as if it were in
+        force."""
         configuration = configuration or replica.configuration
         lease = self.lease_ms
         ends = {replica.self_id: 1 << 60}
@@ -410,10 +410,10 @@ class Liveness:
     # ---- time ------------------------------------------------------------------------------------
 
     def forgive(self) -> bool:
-        """This process did not run for a while: what it did not hear proves nothing.
+        """Restart all timers: this process did not run for a while, so silence shows nothing.
 
-        False when it was forgiven just before: a broker that is slow all the time hears, in
-        between, who lives, and must not wait for the dead for ever."""
+        False if it did so shortly before: a broker that is always slow still receives messages in
+        between, and must not wait for dead peers for ever."""
         now = self._clock.monotonic_ms()
         if now - self._forgiven_ms < FORGIVE_FACTOR * self._settings.election_timeout_ms:
             return False
@@ -427,10 +427,10 @@ class Liveness:
         return True
 
     def found_leaders(self) -> list[tuple["Replica", BrokerId, Epoch]]:
-        """Replicas that know of no leader, though a living peer's session says that it leads.
+        """Replicas that know no leader, although a living peer's session says that it leads.
 
-        Who stood for election has forgotten its leader; where nothing is written, and nothing in
-        the session changes, nobody would ever tell it again."""
+        A candidate forgets its leader. Without new entries or changes in the session, nothing else
+        would name the leader again."""
         now = self._clock.monotonic_ms()
         fresh = [item for item in self._follows.items() if item[1].is_fresh(now)]
         met: list[GroupId] = []
@@ -448,9 +448,9 @@ class Liveness:
         return found
 
     def timed_out(self) -> list["Replica"]:
-        """Replicas whose election time-out has come; their timers start anew.
+        """Replicas whose election time-out has passed; their timers start again.
 
-        Observers learn by it that nobody leads: they are in no voter's way."""
+        Observers are included: they learn so that there is no leader, and take no voter's place."""
         now = self._clock.monotonic_ms()
         self._watch_groups_of_silent_peers(now)
         due: list[Replica] = []
@@ -485,12 +485,12 @@ class Liveness:
         for group in covered:
             del self._uncovered[group]
         due += watching
-        for replica in due:  # Who stands in vain must not stand before the others for ever.
+        for replica in due:  # Candidates that fail go behind the others.
             self._uncovered[replica.group] = self._uncovered.pop(replica.group)
         return due
 
     def _leaves_first_turn(self, replica: "Replica", now: int) -> bool:
-        """Whether a new group's preferred broker, which lives, has yet to stand."""
+        """Whether a new group's preferred broker lives and has yet to stand."""
         preferred = replica.election_priority.preferred
         return (
             replica.is_fresh
@@ -508,11 +508,11 @@ class Liveness:
         }
 
     def without_quorum(self, led: LedGroups) -> list["Replica"]:
-        """Leaders here that have not been answered by a quorum for two election time-outs, or only
-        by one in which too many have lost their logs for any of these to take part again.
+        """Leaders here without answers from a quorum for two election time-outs, or with answers
+        only from one in which too many have lost their logs to let any of these take part again.
 
-        They are gone through once when somebody falls silent; later only those that have come to
-        lead, have other members, or have heard of a lost log since then."""
+        All leaders are checked once when a peer falls silent; later only those that are new, have
+        new members, or have a follower that reported a lost log."""
         now = self._clock.monotonic_ms()
         limit = 2 * self._settings.election_timeout_ms
         silent = frozenset(p for p, s in self._leads.items() if now - s.answered_ms >= limit)
@@ -539,8 +539,8 @@ class Liveness:
         return lost
 
     def _leader_is_gone(self, replica: "Replica") -> None:
-        """Its leader has started anew, or leads no more: no silence to wait for, but not all at
-        once."""
+        """Its leader has restarted, or no longer leads: the replica need not wait for silence.
+        Random time-outs keep followers from standing all at once."""
         gone_ms = self._clock.monotonic_ms() - self._settings.election_timeout_ms
         replica.heard_ms = max(replica.heard_ms, gone_ms)
         self.refresh(replica)
@@ -582,15 +582,16 @@ class Liveness:
             turn, turns = replica.election_priority.turn(replica.self_id, others)
             share = (spread - part) // turns
             extra = part + turn * share + self._rng.randrange(share + 1)
-        # Others may have what is missing here, or stay when this broker goes: they go first.
+        # The other voters stand first: they have what is missing here, or stay when this broker
+        # leaves.
         if replica.damage.is_known or replica.is_spared:
             extra += DAMAGED_TURNS * settings.election_timeout_ms
         rtt = self.rtt_ms(replica.leader_id) if replica.leader_id != NO_BROKER else 0.0
         return settings.election_timeout_ms + extra + int(rtt)
 
     def _turn_ms(self, replica: "Replica", step_ms: int) -> int:
-        """The election time-out of a replica whose leader has hung up: one after the other, who is
-        preferred first, each `step_ms` after the one before; who is spared after all."""
+        """The election time-out of a replica whose leader has hung up: voters stand `step_ms`
+        apart, by election priority, spared ones last."""
         others = [one for one in replica.configuration.voters if one != replica.leader_id]
         others.sort(key=replica.election_priority.order)
         turn = others.index(replica.self_id) if replica.self_id in others else len(others)

@@ -1,28 +1,26 @@
 """Coalesced heartbeats: one message for each pair of brokers, whatever the number of groups.
 
-Why:    10,000 idle groups must cost nothing, and yet each follower must know within a timeout that
+Why:    10,000 idle groups must cost nothing, and yet each follower must know within a time-out that
         its leader is gone.
-How:    a leader's broker keeps, for each peer, the set of (group, epoch) that it leads there, with
-        a version. A heartbeat brings only what changed since the version that the peer has
-        acknowledged; each later heartbeat then stands for the whole set. The answer acknowledges
-        the version and names the groups in which the peer has moved on.
+How:    for each peer, a leader's broker keeps the set of (group, epoch) that it leads there, with a
+        version. A heartbeat carries only the changes since the acknowledged version and stands for
+        the whole set. The answer acknowledges a version and names the groups that it refuses: those
+        in which the peer has moved on, or cannot know, because it lost its disk.
 
             LeadSession (at the leader's broker)            FollowSession (at the follower's)
               set / remove --> version++                      followed = set at `version`
               heartbeat(from acked, changes) ---------------> applies, or asks for everything (-1)
               <------------------------------------ answer(version, refused, nonce)
 
-        So an answered heartbeat, sent at time t, proves for every confirmed group not refused: the
-        peer was in no later epoch when it answered, and will not vote against this leader before
-        t + election timeout. Leases and check-quorum rest on that. So a group is also refused by
-        who cannot know: whose disk was lost, and with it maybe the vote for a later leader.
-            A session takes the place of another one where its heartbeat brings back a nonce that
-        was drawn after that one had begun: a process of the time in between, whose heartbeats were
-        held up on their way, cannot. So does any where nothing is owed to the other one any more.
-        Until then the answers say that nothing is known: a process that starts anew within a
-        time-out is followed one round trip and one heartbeat later.
-            Who moves on, at whose word ever, refuses from then on, and is bound by what it answered
-        before: until the time-out has passed, or the peer says that it leads no more.
+        An answered heartbeat, sent at time t, proves for every confirmed group that is not refused:
+        the peer was in no later epoch when it answered, and will not vote against this leader
+        before t + election time-out. Leases and check-quorum rest on that.
+            *Another process of the peer.* A new session replaces the present one if its heartbeat
+        returns the nonce drawn when that one began: delayed heartbeats of a dead process cannot. It
+        also does once the promise to the present one has expired; until then the answers say
+        that nothing is known. A quick restart costs one round trip and one heartbeat.
+            *Later epochs.* A replica that moves on refuses from then on. Its last answer still
+        binds it: until the time-out has passed, or the peer reports that it no longer leads.
 Owns:   one LeadSession and one FollowSession for each peer.
 Source: design section 5; Ongaro's thesis 6.4.1 for leases; decision 0035."""
 
@@ -44,14 +42,12 @@ class LeadSession:
         self._nonce = 0
         self._version = 1
         self._acknowledged = 0
-        # The version as of which everything was told anew: what was taken back before is in no
-        # change any more.
+        # The version from which everything was sent again: removals before it are in no change.
         self._told_anew = 0
         self._led: dict[GroupId, Epoch] = {}
-        # {group: (version of its last change, epoch or REMOVED)}, only what the peer has not
-        # acknowledged.
+        # {group: (version of its last change, epoch or REMOVED)}, unacknowledged changes only.
         self._changes: dict[GroupId, tuple[int, Epoch]] = {}
-        # Groups for which the peer could not vouch when it answered last.
+        # Groups that the peer refused in its latest answer.
         self._refused: frozenset[GroupId] = frozenset()
         self._answered_number = 0
         self.answered_sent_ms = NEVER_MS
@@ -71,7 +67,7 @@ class LeadSession:
 
     def is_confirmed(self, group: GroupId) -> bool:
         """Whether the peer has acknowledged that this broker leads `group` in the present epoch,
-        and vouches for that in its latest answer."""
+        and did not refuse it in its latest answer."""
         return group in self._led and group not in self._changes and group not in self._refused
 
     def heartbeat(self, now_ms: int) -> Heartbeat:
@@ -89,7 +85,7 @@ class LeadSession:
         )
 
     def on_answer(self, answer: HeartbeatAnswer, now_ms: int) -> list[tuple[GroupId, Epoch]]:
-        """Take an answer in; returns the refused groups with the peer's epochs."""
+        """Apply an answer; returns the refused groups with the peer's epochs."""
         if answer.session != self._session or answer.number <= self._answered_number:
             return []
         self._answered_number = answer.number
@@ -109,11 +105,11 @@ class LeadSession:
         return answer.refused
 
     def _forget_acknowledgements(self) -> None:
-        """The peer knows nothing of this session (either broker restarted): everything is
-        unconfirmed again."""
+        """The peer does not know this session (either broker restarted): everything is unconfirmed
+        again."""
         self.answered_sent_ms = NEVER_MS
         if self._acknowledged == 0:
-            return  # What is under way brings everything; what was taken back since is a change.
+            return  # The heartbeats in flight carry everything; later removals are changes.
         self._acknowledged = 0
         self._version += 1
         self._told_anew = self._version
@@ -127,26 +123,26 @@ class LeadSession:
 class FollowSession:
     """The follower broker's side, for one peer.
 
-    `nonces`: numbers of which no process of this broker has ever given the peer one."""
+    `nonces`: numbers that no process of this broker has ever given the peer."""
 
     def __init__(self, nonces: Iterator[int], election_timeout_ms: int) -> None:
         self._session = -1
         self._nonces = nonces
-        # What proves that the peer's process lives after the present session had begun.
+        # A heartbeat that returns it comes from a process that lived when this session began.
         self._nonce = 0
         self._election_timeout_ms = election_timeout_ms
         self._number = -1
         self._version = -1
         self.followed: dict[GroupId, Epoch] = {}
-        # {group: the local replica's epoch} where that is later, or proves nothing.
+        # {group: the local replica's epoch} where that is later, or its log was lost.
         self._refused: dict[GroupId, Epoch] = {}
-        # {group: when this peer was last answered as its leader}, of those refused that were not
-        # always: it may not have heard so. All are in `followed`.
+        # {refused group: when this broker last answered the peer as its leader}, if it did: the
+        # peer may not know of the refusal. All are in `followed`.
         self._left_ms: dict[GroupId, int] = {}
         self.heard_ms = NEVER_MS
-        # What the peer's release can do, as its latest heartbeat says.
+        # The abilities of the peer's release, by its latest heartbeat.
         self.abilities = Ability(0)
-        # Counts the times that nothing was heard for an election time-out.
+        # Counts the gaps of an election time-out or more between heartbeats.
         self.contact = 0
 
     @property
@@ -155,19 +151,19 @@ class FollowSession:
         return self._session != -1
 
     def is_fresh(self, now_ms: int) -> bool:
-        """Whether the peer was heard within an election time-out, as far as this process can tell:
-        it may count on that."""
+        """Whether a heartbeat came within an election time-out, as far as this process can tell:
+        the peer may count on that."""
         return now_ms - self.heard_ms < self._election_timeout_ms
 
     def on_heartbeat(
         self, heartbeat: Heartbeat, now_ms: int
     ) -> tuple[list[tuple[GroupId, Epoch]], list[GroupId]]:
-        """Apply a heartbeat; returns the changes, and the groups no longer covered by this
-        session.
+        """Apply a heartbeat; returns the changes, and the groups that this session no longer
+        covers.
 
-        One that comes after a later one, from a connection that broke, is passed over: its changes
-        may have been taken back since. So is one of another process that does not prove to be later
-        than the present one, while that one may count on what it was answered."""
+        Skip one that arrives after a later one, from a broken connection: its changes may have been
+        undone. Skip one of another process without the nonce, while the present one may count on an
+        answer."""
         if heartbeat.session == self._session:
             if heartbeat.number <= self._number:
                 return [], []
@@ -207,16 +203,16 @@ class FollowSession:
         return heartbeat.changes, uncovered
 
     def moved_on(self, group: GroupId, epoch: Epoch, *, vouches: bool) -> None:
-        """The local replica has moved to `epoch`: `announced`. The peer was told otherwise before,
-        and may count on that."""
+        """The same as `announced`, for a replica that has moved to `epoch`: the peer may still
+        count on an earlier answer."""
         was_counted_on = self._vouches_for(group)
         self.announced(group, epoch, vouches=vouches)
         if was_counted_on and not self._vouches_for(group):
             self._left_ms[group] = self.heard_ms
 
     def announced(self, group: GroupId, epoch: Epoch, *, vouches: bool) -> None:
-        """The local replica is in `epoch`: refuse the peer's leadership if that is an earlier
-        one, or if this replica may have forgotten a later one and so `vouches` for nobody."""
+        """The local replica is in `epoch`: refuse the peer's leadership if that is an earlier one,
+        or if this replica may have forgotten a later one, so that it `vouches` for none."""
         led = self.followed.get(group)
         if led is not None:
             if led < epoch or not vouches:
@@ -225,25 +221,25 @@ class FollowSession:
                 self._refused.pop(group, None)
 
     def left_ms(self, group: GroupId) -> int:
-        """When this peer was last answered as the leader of `group`, where the replica here has
-        moved on since: for an election time-out it may count on that."""
+        """When this broker last answered the peer as the leader of `group`, if the replica here has
+        moved on: the peer may count on that for an election time-out."""
         return self._left_ms.get(group, NEVER_MS)
 
     def _vouches_for(self, group: GroupId) -> bool:
         return group in self.followed and group not in self._refused
 
     def covers(self, group: GroupId, epoch: Epoch) -> bool:
-        """Whether each heartbeat of this peer is a sign of life of the leader of `group`, for a
-        replica in `epoch`."""
+        """Whether each heartbeat of this peer shows that the leader of `group` lives, for a replica
+        in `epoch`."""
         return self.followed.get(group, REMOVED) >= max(epoch, 1)
 
     def is_answered(self, heartbeat: Heartbeat) -> bool:
-        """Whether the peer is told how a heartbeat was taken. An earlier release is not told of one
-        that was passed over for another session's: it would forget what it had taken back."""
+        """Whether to answer a heartbeat. A skipped one of another session from an earlier release
+        gets no answer: that release would forget what it has removed."""
         return heartbeat.session == self._session or heartbeat.nonce >= 0
 
     def answer(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
-        """The answer to a heartbeat that was just applied, or passed over."""
+        """The answer to a heartbeat that was applied or skipped."""
         is_present = heartbeat.session == self._session
         return HeartbeatAnswer(
             session=heartbeat.session,
