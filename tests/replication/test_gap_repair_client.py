@@ -18,7 +18,7 @@ from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.repair import gap_repair_client as repairs_module
 from strandline.replication.repair.gap_repair_client import GapRepairClient
 from strandline.replication.repair.gap_repair_server import Patch, Try
-from strandline.storage.compaction.segment_work import read_proved
+from strandline.storage.compaction.segment_work import read_verified
 from strandline.storage.layout import LOG
 from strandline.storage.recovery.scrubbing import Gap
 
@@ -93,7 +93,7 @@ def test_a_sector_that_cannot_be_read_beside_the_known_gaps_is_looked_for(
 
     monkeypatch.setattr(ForgetfulFile, "pread", unreadable)
     with pytest.raises(StorageError, match=f"at byte {header.position}"):
-        read_proved(segment, header)
+        read_verified(segment, header)
 
 
 def test_what_was_compacted_by_who_heard_of_that_earlier_is_not_taken_for_what_was_here(
