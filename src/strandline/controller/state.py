@@ -169,6 +169,7 @@ class ControllerState:
 
     def _on_topic_created(self, record: TopicCreated) -> None:
         assert record.name not in self.cluster.topics, record.name
+        assert record.id not in self.cluster.topic_names, "a topic's id is used once"
         topic = Topic(name=record.name, id=record.id, configs=dict(record.configs))
         self.cluster.topics[topic.name] = topic
         self.cluster.topic_names[topic.id] = topic.name
@@ -227,11 +228,13 @@ class ControllerState:
         broker = noted.broker
         for group in noted.groups:
             known = self._rejoined.setdefault(group, {})
+            assert known.get(broker, 0) <= self.cluster.version + 1, "no later than this record"
             if known.get(broker, 0) <= self._started.get(broker, self.cluster.version):
                 known[broker] = self.cluster.version + 1
 
     def _on_producer_ids_allocated(self, record: ProducerIdsAllocated) -> None:
         assert record.first == self.cluster.next_producer_id, record.first
+        assert record.count > 0, "producer ids are never handed out twice"
         self.cluster.next_producer_id = record.first + record.count
 
     def _on_reassignment_set(self, record: ReassignmentSet) -> None:
@@ -272,6 +275,7 @@ class ControllerState:
         partition = self.cluster.groups[record.group]
         assert partition.is_fenced and record.grant == partition.grant, partition.name
         assert record.version == partition.last_version + 1, partition.name
+        assert record.leader in record.voters, partition.name
         seated = replace(
             partition,
             doubtful=partition.possible[1:],
@@ -301,6 +305,7 @@ class ControllerState:
         )
         founded = self._founded[record.group]
         lost = {one.broker for one in loss.lost}
+        assert lost.isdisjoint(loss.survivors), partition.name
         self._founded[record.group] = replace(founded, holders=founded.holders - lost)
         # A voter that is neither had lost what it knew. Whatever data directory it is given back,
         # from before that, is as one from before it took part again: a majority of such would
@@ -314,6 +319,9 @@ class ControllerState:
     def _put(self, partition: Partition) -> None:
         """A partition has changed."""
         group = partition.group
+        before = self.cluster.groups[group]
+        assert partition.grant >= before.grant, "a grant never goes back: one leader an epoch"
+        assert partition.last_version >= before.last_version, "nor does the voters' version"
         self.cluster.groups[group] = partition
         self.cluster.topics[partition.topic].partitions[partition.index] = partition
         founded = self._founded[group]

@@ -141,6 +141,8 @@ class ReplicaState:
 
     def lead(self, cause: Cause, leader_state: LeaderState) -> None:
         """Lead the present epoch; `Leading` emits what follows."""
+        assert self.leader == NO_BROKER and leader_state.epoch == self.epoch, "two leaders"
+        assert not self.lost_state, "a replica that lost its disk does not lead"
         self._change_role(cause)
         self.leader = self.self_id
         self.leader_state = leader_state
@@ -162,6 +164,7 @@ class ReplicaState:
     ) -> None:
         """Take the role that follows from `cause`, which is not LEADER, and tell the driver."""
         self._change_role(cause)
+        assert self.role != Role.LEADER, "only `lead` makes a leader"
         self.leader = leader
         self.leader_state = None
         self.wake.clear()
@@ -173,6 +176,9 @@ class ReplicaState:
         self.role = role
 
     def _move_on(self, epoch: Epoch, vote: BrokerId) -> None:
+        assert epoch > self.epoch or (epoch == self.epoch and self.vote in (NO_BROKER, vote)), (
+            "an epoch never goes back, and a replica votes once in it"
+        )
         self.epoch = epoch
         self.vote = vote
         if self.promised < epoch:

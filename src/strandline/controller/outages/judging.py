@@ -203,6 +203,7 @@ class Outages:
         happenings = tuple(self._happenings(scene, domains, seen, silent))
         self._spare_who_lives(scene, domains)
         lost, held = self._held_and_lost(scene, rules, domains, seen, silent)
+        assert lost.isdisjoint(held), "a broker is replaced or waited for, not both"
         self._held = held
         return Judgement(seen, domains, happenings, held, lost, wanted, self._is_settled)
 
@@ -211,6 +212,7 @@ class Outages:
         before anybody is lost."""
         if self._began_ms is None:
             self._began_ms = scene.now_ms
+        assert self._began_ms <= scene.now_ms, "monotonic time never goes back"
         began_ms, down_since_ms = self._began_ms, scene.condition.down_since_ms
         untold = scene.brokers.keys() - scene.hears.keys()
         awaited = [one for one in untold if down_since_ms.get(one, began_ms) >= began_ms]
@@ -243,6 +245,7 @@ class Outages:
             replaced = gone & all_replaced
             if not was_down and inside - planned - gone:
                 planned, gone = planned | replaced, gone - replaced
+            assert gone <= inside - planned, "only brokers that count are counted as silent"
             share = Share(len(inside - planned), len(gone), beside)
             marks = rules.marks_of(domain)
             down = is_down(share, marks, was_down=was_down)
@@ -264,6 +267,7 @@ class Outages:
                 marks=marks,
                 since_ms=None if since is None else since.since_ms,
             )
+        assert self._down.keys().isdisjoint(self._back_ms), "a domain is down or back, not both"
         return found
 
     def _ruled(self, view: DomainView, scene: Scene, *, has_waiting: bool) -> Outage:

@@ -212,6 +212,7 @@ class Elections:
 
     def _ask_whether(self, epoch: Epoch) -> None:
         """Would an election be won?"""
+        assert epoch > self._state.epoch, "a pre-vote asks about a later epoch"
         self._asked_epoch = epoch
         self._granted = {self._state.self_id}
         if self._state.configuration.wins_election(self._granted):
@@ -231,6 +232,7 @@ class Elections:
     ) -> None:
         """`granted` have given their votes for that epoch already."""
         state = self._state
+        assert epoch > state.epoch and not state.lost_state, "a candidate opens an epoch"
         state.adopt(epoch, vote=state.self_id)
         state.become(cause, NO_BROKER)
         self._granted = {state.self_id, *granted}

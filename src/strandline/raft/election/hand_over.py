@@ -44,5 +44,6 @@ class HandOvers:
         self._end_if_committed(handing_over)
 
     def _end_if_committed(self, handing_over: HandOver) -> None:
+        assert handing_over.epoch < self._state.epoch, "it counts for an epoch that it led before"
         if self._state.commit >= handing_over.last_index:
             self._state.handing_over = None

@@ -117,6 +117,7 @@ class Transfers:
     def _hand_over(self, leader_state: LeaderState, target: Progress) -> None:
         state = self._state
         last_index = state.log.last_index
+        assert target.has_been_sent(last_index) and not target.is_recovering, target.peer
         in_step = tuple(
             peer
             for peer, progress in leader_state.progress.items()

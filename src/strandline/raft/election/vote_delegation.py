@@ -65,6 +65,7 @@ def delegated_votes_elect(
 
 def _promise(state: ReplicaState) -> None:
     epoch = Epoch(state.epoch + 1)
+    assert state.promised <= epoch, "a delegated vote is not taken back"
     if state.promised != epoch:
         state.promised = epoch
         state.persist()

@@ -242,6 +242,7 @@ class Appends:
             log.configurations.extend(
                 entry for entry in message.configurations if entry[0] >= first
             )
+        assert log.last_index == runs[-1].last_index, "indexes are dense, up to the last one sent"
         state.effects.append(AppendEntries(first))
         if has_truncated or message.configurations:
             self._membership.refresh()
@@ -267,6 +268,7 @@ class Appends:
         visible = max(state.visible, commit, min(self._leader_visible, self._matched))
         if commit == before and visible == state.visible:
             return
+        assert commit == before or commit <= state.log.last_index, "what is committed is in the log"
         state.commit = commit
         state.visible = visible
         state.effects.append(MarksAdvanced(commit, visible))
@@ -277,6 +279,7 @@ class Appends:
     def _acknowledge(self, sender: BrokerId) -> None:
         state = self._state
         flushed = min(self._matched, state.log.flushed_index)
+        assert flushed >= self._reported, "what the leader was told to be durable stays durable"
         self._reported = flushed
         self._owes_report = False
         state.send(

@@ -101,6 +101,7 @@ def grant_rejoins(state: ReplicaState, leader_state: LeaderState) -> None:
     waiting = [progress for progress in leader_state.progress.values() if progress.is_recovering]
     leader_state.has_recovering = bool(waiting)
     for progress in waiting:
+        assert progress.match_flushed < 0, "a peer that lost its disk counts for nothing"
         holders = leader_state.holders(progress.rejoin_marker)
         if progress.rejoin_at < 0 and state.configuration.blocks_election(holders):
             progress.rejoin_at = progress.rejoin_marker

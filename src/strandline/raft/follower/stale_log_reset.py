@@ -60,6 +60,7 @@ def judge(state: ReplicaState) -> None:
     left = _left_last(state, state.joined)
     if left is None:
         return
+    assert state.leader_state is None, "a leader's log is not outdated"
     if state.is_compacted:
         state.is_outdated = state.lost_state = True
     else:

@@ -153,6 +153,7 @@ class LogShape:
 
     def reset(self, start_index: Index, start_offset: Offset, *, previous_epoch: Epoch) -> None:
         """Drop everything; the next entry is `start_index`."""
+        assert start_index >= self.first_index, "a log that begins anew begins further on"
         self.generation += 1
         self.first_index = start_index
         self.last_index = self.flushed_index = Index(start_index - 1)

@@ -79,6 +79,7 @@ class Membership:
         index, configuration = self._last()
         if index == self._index and configuration == state.configuration:
             return
+        assert index <= state.log.last_index and configuration.voters, (index, configuration)
         self._index = index
         state.configuration = configuration
         state.effects.append(ConfigurationChanged(index, configuration, self.is_committed))

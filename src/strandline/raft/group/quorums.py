@@ -24,6 +24,7 @@ class Quorums:
                 counted = [progress.get(voter) or Progress(voter, Index(0)) for voter in voters]
                 position = len(voters) - configuration.write_quorum(voters)
                 self._sets.append((counted, position))
+        assert len(self._sets) == 1 + configuration.is_joint, "both sets of a joint one must agree"
 
     def flushed(self, limit: Index) -> Index:
         """The highest index, `limit` at most, that is durable on a write quorum."""

@@ -49,6 +49,7 @@ class ConfigurationChanges:
             final = msgspec.structs.replace(final, old_voters=old_voters)
             self._leading.append_marker(leader_state, final)
             return
+        assert not state.configuration.is_joint, "one change of voters at a time"
         is_same = set(old) == set(final.voters)
         if not is_same:
             final = msgspec.structs.replace(final, old_voters=old)

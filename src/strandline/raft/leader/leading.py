@@ -66,6 +66,7 @@ class Leading:
     ) -> Index:
         """Append a marker: an entry of the leader's own."""
         state = self._state
+        assert state.leader_state is leader_state, "only the leader of the epoch appends"
         index = Index(state.log.last_index + 1)
         state.log.append(leader_state.epoch, index)
         leader_state.own.match_written = index
@@ -97,6 +98,7 @@ class Leading:
     def on_flushed(self, leader_state: LeaderState) -> None:
         """The log's flushed mark moved up."""
         state = self._state
+        assert state.log.flushed_index >= leader_state.own.match_flushed, "durable stays durable"
         flushed = leader_state.own.match_flushed = state.log.flushed_index
         if flushed > state.commit:
             self.advance(leader_state)
@@ -105,6 +107,7 @@ class Leading:
         """The configuration in force changed: follow its members, count its voters."""
         state = self._state
         configuration = state.configuration
+        assert configuration.voters, "a group has voters"
         known = leader_state.progress
         gone = known.keys() - set(configuration.members)
         # A removed replica may come back without what it remembered.
@@ -206,6 +209,7 @@ class Leading:
                 visible = written
         if commit == before and visible == state.visible:
             return
+        assert before <= commit <= visible <= state.log.last_index, "marks go up, within the log"
         state.commit = commit
         state.visible = visible
         state.effects.append(MarksAdvanced(commit, visible))

@@ -62,6 +62,7 @@ def plan(
 
 def mark_sent(state: ReplicaState, progress: Progress, last_index: Index) -> None:
     """See `events.AppendSent`."""
+    assert last_index <= state.log.last_index, "what is sent is in the log"
     if progress.next_index >= state.log.first_index:
         progress.told_commit = state.commit
         progress.told_visible = state.visible
