@@ -134,7 +134,7 @@ def test_who_is_silent_and_holds_nothing_is_taken_off_with_what_was_wanted_of_it
         (5, True, "broker 5 is up: stop it first"),
     ],
 )
-def test_who_is_needed_is_not_taken_off(broker: int, is_up: bool, says: str) -> None:
+def test_who_is_needed_is_not_taken_off(broker: int, *, is_up: bool, says: str) -> None:
     world = World()
     world.voters = frozenset((BrokerId(1),))
     rows = ((0, (BrokerId(2), BrokerId(3))),)

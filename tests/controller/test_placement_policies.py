@@ -326,7 +326,7 @@ def test_the_partition_whose_replicas_break_the_default_is_named() -> None:
 
 
 @pytest.mark.parametrize("is_own", [False, True])
-def test_so_do_those_that_a_client_chooses_for_more_partitions(is_own: bool) -> None:
+def test_so_do_those_that_a_client_chooses_for_more_partitions(*, is_own: bool) -> None:
     world = World()
     if is_own:
         create(world, SURVIVE_REGION, partitions=1)

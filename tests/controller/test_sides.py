@@ -145,9 +145,9 @@ def test_sides_are_the_largest_sets_that_hear_each_other(pairs: set[tuple[int, i
     assert set(found) == largest and len(found) == len(largest)
 
 
-@given(PAIRS, st.permutations(ALL), st.integers(1, 5), st.booleans())
+@given(pairs=PAIRS, order=st.permutations(ALL), count=st.integers(1, 5), promotes=st.booleans())
 def test_whoever_goes_on_may_be_seated_by_the_register_whatever_was_told(
-    pairs: set[tuple[int, int]], order: list[int], count: int, promotes: bool
+    pairs: set[tuple[int, int]], order: list[int], count: int, *, promotes: bool
 ) -> None:
     """What brokers tell of each other is no part of what makes a seat safe."""
     told: dict[int, set[int]] = {}

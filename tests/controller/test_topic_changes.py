@@ -42,7 +42,7 @@ def grow(
 
 
 @pytest.mark.parametrize("by_id", [False, True])
-def test_a_deleted_topic_leaves_nothing_behind(by_id: bool) -> None:
+def test_a_deleted_topic_leaves_nothing_behind(*, by_id: bool) -> None:
     world = World()
     made = world.create_one()
     wanted = TopicToDelete(id=made.id) if by_id else TopicToDelete("flights")

@@ -399,13 +399,13 @@ def test_the_weakest_partition_counts_and_is_named() -> None:
 
 
 @given(
-    st.lists(st.sampled_from(("a/1", "a/2", "b/1", "b/2", "c/1")), min_size=1, max_size=6),
-    st.integers(1, 4),
-    st.booleans(),
-    st.integers(1, 3),
+    paths=st.lists(st.sampled_from(("a/1", "a/2", "b/1", "b/2", "c/1")), min_size=1, max_size=6),
+    min_insync=st.integers(1, 4),
+    shrinks=st.booleans(),
+    count=st.integers(1, 3),
 )
 def test_what_survives_goes_on_and_what_may_be_lost_is_told(
-    paths: list[str], min_insync: int, shrinks: bool, count: int
+    paths: list[str], min_insync: int, *, shrinks: bool, count: int
 ) -> None:
     """By every choice of so many brokers: an election where a write quorum is left; data is at risk
     exactly where a write quorum can lie among those that are lost."""
@@ -441,6 +441,6 @@ def test_what_survives_goes_on_and_what_may_be_lost_is_told(
 
 
 @pytest.mark.parametrize("shrinks", [False, True])
-def test_only_voters_that_may_leave_are_arbitrated(shrinks: bool) -> None:
+def test_only_voters_that_may_leave_are_arbitrated(*, shrinks: bool) -> None:
     found = outcomes([(placed(*HALVES), (0,))], Rules(shrinks=shrinks))
     assert any(one.course == Course.ARBITRATION for one in found) == shrinks

@@ -117,7 +117,7 @@ def test_labels_that_are_not_said_are_one_domain_and_are_named() -> None:
         ("region and upgrade_domain", "zone and broker", True),
     ],
 )
-def test_a_wider_loss_implies_the_narrower_ones(wide: str, narrow: str, holds: bool) -> None:
+def test_a_wider_loss_implies_the_narrower_ones(wide: str, narrow: str, *, holds: bool) -> None:
     assert implies(parse_goal(wide), parse_goal(narrow)) is holds
 
 

@@ -169,7 +169,7 @@ def test_a_vote_survives_a_restart() -> None:
 )
 @pytest.mark.parametrize("pre", [True, False])
 def test_only_a_log_that_is_as_complete_gets_a_vote(
-    last_epoch: int, last_index: int, granted: bool, pre: bool
+    last_epoch: int, last_index: int, *, granted: bool, pre: bool
 ) -> None:
     """3.6.1: the later last epoch, then the longer log."""
     member = Member(log=shape(1, 1, 2), epoch=4)
@@ -186,7 +186,7 @@ def test_a_pre_vote_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("pre", [True, False])
-def test_whoever_hears_the_leader_refuses_and_keeps_its_epoch(pre: bool) -> None:
+def test_whoever_hears_the_leader_refuses_and_keeps_its_epoch(*, pre: bool) -> None:
     """4.2.3; Redpanda #2048."""
     member = Member(epoch=1)
     member.receive(3, LeaderContact(1, -1, -1))

@@ -61,7 +61,7 @@ def test_who_asks_says_which_configuration_it_has() -> None:
 @pytest.mark.parametrize("pre", [True, False])
 @pytest.mark.parametrize("epoch", [1, 2])
 def test_who_is_not_in_a_committed_configuration_is_told(
-    alive: bool, pre: bool, epoch: int
+    *, alive: bool, pre: bool, epoch: int
 ) -> None:
     member = voter(epoch=2)
     request = VoteRequest(epoch, 1, 1, pre, False, 1, 1)
@@ -120,7 +120,7 @@ def test_what_retention_took_is_told_as_of_the_beginning_of_the_log() -> None:
 
 
 @pytest.mark.parametrize("pre", [True, False])
-def test_who_was_told_stops_asking(pre: bool) -> None:
+def test_who_was_told_stops_asking(*, pre: bool) -> None:
     member = removed()
     member.time_out()
     if not pre:

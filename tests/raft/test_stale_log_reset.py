@@ -270,6 +270,7 @@ def test_a_seat_hides_nothing_from_before_it() -> None:
 
 @pytest.mark.parametrize("is_candidate", [False, True])
 def test_what_the_driver_says_late_counts_before_anything_is_acknowledged(
+    *,
     is_candidate: bool,
 ) -> None:
     """Killed before it was noted that its log is gone on with, or a candidate when it is said."""

@@ -193,7 +193,7 @@ def test_a_voter_that_lost_its_disk_promises_nothing() -> None:
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_who_promised_votes_for_no_candidate_by_time_out_in_that_epoch(restarts: bool) -> None:
+def test_who_promised_votes_for_no_candidate_by_time_out_in_that_epoch(*, restarts: bool) -> None:
     """It is an election safety violation else: the order may be on its way."""
     member = promised()
     if restarts:

@@ -171,9 +171,9 @@ def vote_for_oneself_whoever_leads(patch: pytest.MonkeyPatch) -> None:
     honest = Elections.on_vote_response
 
     def on_vote_response(
-        self: Elections, sender: BrokerId, message: VoteResponse, leader_alive: bool
+        self: Elections, sender: BrokerId, message: VoteResponse, *, leader_alive: bool
     ) -> None:
-        honest(self, sender, message, False)
+        honest(self, sender, message, leader_alive=False)
 
     patch.setattr(Elections, "on_vote_response", on_vote_response)
 

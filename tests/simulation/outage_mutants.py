@@ -100,10 +100,12 @@ def answer_a_fence_that_is_not_durable(patch: pytest.MonkeyPatch) -> None:
     """Who was fenced tells so, and has forgotten it after a crash."""
     honest = Arbitration.on_fence
 
-    def on_fence(self: Arbitration, sender: BrokerId, message: Fence, leader_alive: bool) -> None:
+    def on_fence(
+        self: Arbitration, sender: BrokerId, message: Fence, *, leader_alive: bool
+    ) -> None:
         effects = self._state.effects
         begin = len(effects)
-        honest(self, sender, message, leader_alive)
+        honest(self, sender, message, leader_alive=leader_alive)
         effects[begin:] = [one for one in effects[begin:] if not isinstance(one, PersistState)]
 
     patch.setattr(Arbitration, "on_fence", on_fence)

@@ -157,7 +157,7 @@ class Raft:
         state.effects = effects
         if type(event) is Received:
             message = event.message
-            self._on_message[type(message)](event.sender, message, event.leader_alive)
+            self._on_message[type(message)](event.sender, message, leader_alive=event.leader_alive)
         else:
             self._on_event[type(event)](event)
         if state.order is not None:
@@ -343,12 +343,12 @@ class Raft:
         }
 
     def _on_vote_response(
-        self, sender: BrokerId, message: VoteResponse, leader_alive: bool
+        self, sender: BrokerId, message: VoteResponse, *, leader_alive: bool
     ) -> None:
         if message.granted and message.promised:
             self._transfers.on_promised(sender, message)
         else:
-            self._elections.on_vote_response(sender, message, leader_alive)
+            self._elections.on_vote_response(sender, message, leader_alive=leader_alive)
 
     def _on_declared_new(self, event: DeclaredNew) -> None:
         state = self._state

@@ -46,7 +46,7 @@ def decommission(world: BalancerWorld, broker: int) -> tuple[int, str]:
     [((85,), False), ((86,), True), ((86, 81), True), ((86, 80), False), ((80, 85), False)],
 )
 def test_full_is_who_is_above_the_mark_until_well_below_it(
-    percents: tuple[int, ...], is_full: bool
+    percents: tuple[int, ...], *, is_full: bool
 ) -> None:
     fullness = Fullness()
     for percent in percents:

@@ -21,7 +21,7 @@ class InvariantError(AssertionError):
 class Invariant:
     """Watches; every method may be left out."""
 
-    def require(self, condition: bool, message: str) -> None:
+    def require(self, condition: object, message: str) -> None:
         if not condition:
             raise InvariantError(f"{type(self).__name__}: {message}")
 

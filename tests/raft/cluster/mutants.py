@@ -95,27 +95,27 @@ _on_vote_request = Elections.on_vote_request
 
 
 @_mutant(Elections, "on_vote_request", seed=7)
-def two_votes_an_epoch(self: Any, sender: int, message: Any, leader_alive: bool) -> None:
+def two_votes_an_epoch(self: Any, sender: int, message: Any, *, leader_alive: bool) -> None:
     state = self._state
     if not message.pre and message.epoch == state.epoch and state.leader < 0:
         state.vote = -1
-    _on_vote_request(self, sender, message, leader_alive)
+    _on_vote_request(self, sender, message, leader_alive=leader_alive)
 
 
 @_mutant(Elections, "on_vote_request", seed=2)
-def vote_for_a_shorter_log(self: Any, sender: int, message: Any, leader_alive: bool) -> None:
+def vote_for_a_shorter_log(self: Any, sender: int, message: Any, *, leader_alive: bool) -> None:
     longest = messages.VoteRequest(message.epoch, 1 << 40, 1 << 40, message.pre, message.transfer)
-    _on_vote_request(self, sender, longest, leader_alive)
+    _on_vote_request(self, sender, longest, leader_alive=leader_alive)
 
 
 @_mutant(Elections, "on_vote_request", seed=21)
-def vote_by_last_index_alone(self: Any, sender: int, message: Any, leader_alive: bool) -> None:
+def vote_by_last_index_alone(self: Any, sender: int, message: Any, *, leader_alive: bool) -> None:
     log = self._state.log
     epoch = log.last_epoch if message.last_index >= log.last_index else 0
     request = messages.VoteRequest(
         message.epoch, message.last_index, epoch, message.pre, message.transfer
     )
-    _on_vote_request(self, sender, request, leader_alive)
+    _on_vote_request(self, sender, request, leader_alive=leader_alive)
 
 
 @_mutant(Configuration, "wins_election", seed=8)
@@ -146,7 +146,9 @@ def lends_what_is_not_committed(self: Any, request: Any) -> bool:
 
 
 @_mutant(PeerCatchup, "on_lent_append", seed=3_000_024)
-def borrows_what_does_not_join_on(self: Any, sender: int, message: Any, alive: bool) -> None:
+def borrows_what_does_not_join_on(
+    self: Any, sender: int, message: Any, *, leader_alive: bool
+) -> None:
     request = message.request
     if self._follows(request):
         self._appends._take_over(request)
@@ -155,18 +157,22 @@ def borrows_what_does_not_join_on(self: Any, sender: int, message: Any, alive: b
 
 
 @_mutant(PeerCatchup, "on_lent_append", seed=3_000_003)
-def takes_the_lender_for_the_leader(self: Any, sender: int, message: Any, alive: bool) -> None:
-    self._appends.on_append_request(sender, message.request, alive)
+def takes_the_lender_for_the_leader(
+    self: Any, sender: int, message: Any, *, leader_alive: bool
+) -> None:
+    self._appends.on_append_request(sender, message.request, leader_alive=leader_alive)
 
 
 @_mutant(PeerCatchup, "on_lent_append", seed=5_000_012)
-def takes_what_is_lent_for_committed(self: Any, sender: int, message: Any, alive: bool) -> None:
+def takes_what_is_lent_for_committed(
+    self: Any, sender: int, message: Any, *, leader_alive: bool
+) -> None:
     """As it is; what a relay hands on is new."""
     request = message.request
     if self._follows(request):
         end = request.runs[-1].last_index
         request = msgspec.structs.replace(request, commit=max(end, request.commit))
-        self._appends.on_append_request(self._state.leader, request, alive)
+        self._appends.on_append_request(self._state.leader, request, leader_alive=leader_alive)
 
 
 # ---- leadership handed over ----------------------------------------------------------------------

@@ -172,7 +172,7 @@ class Declaring(Space):
 
     def come_back(self, state: State, one: BrokerId, epoch: Epoch) -> State:
         """Rule 4."""
-        return self._do(state, one, Replica.forget, epoch, True)
+        return self._do(state, one, Replica.lose_state, epoch)
 
     def choose(
         self, register: GroupVoters, answers: dict[BrokerId, messages.Fenced]
@@ -245,7 +245,7 @@ class BornBefore(Declaring):
     """Rule 4 broken: who comes back has forgotten the epochs, too, and counts."""
 
     def come_back(self, state: State, one: BrokerId, epoch: Epoch) -> State:
-        return self._do(state, one, Replica.forget, Epoch(0), False)
+        return self._do(state, one, Replica.be_new, Epoch(0))
 
 
 class Unstruck(Declaring):

@@ -110,8 +110,15 @@ class Replica:
         self.is_held = False
         self.raft = self._core(self.raft.epoch, self.raft.vote)
 
-    def forget(self, epoch: Epoch, lost_state: bool) -> None:
-        """Begin anew in `epoch`, with an empty log; whether it proves nothing."""
+    def lose_state(self, epoch: Epoch) -> None:
+        """Begin anew in `epoch`, with an empty log that proves nothing."""
+        self._begin_anew(epoch, lost_state=True)
+
+    def be_new(self, epoch: Epoch) -> None:
+        """Begin anew in `epoch`, with an empty log, as a replica that was never here."""
+        self._begin_anew(epoch, lost_state=False)
+
+    def _begin_anew(self, epoch: Epoch, *, lost_state: bool) -> None:
         self.entries = []
         self.is_held = False
         self.raft = self._core(epoch, NO_BROKER, lost_state=lost_state)

@@ -131,7 +131,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
             raise ValueError(f"has a tag in line {event.start_mark.line + 1}: leave it out")
         return super().compose_node(parent, index)
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+    def construct_mapping(self, node: Any, *, deep: bool = False) -> dict[Any, Any]:
         names = [self.construct_object(name, deep=True) for name, _ in node.value]
         for name in names:
             if not isinstance(name, str):

@@ -31,7 +31,7 @@ class Arbitration:
         self._membership = membership
         self._leading = leading
 
-    def on_fence(self, sender: BrokerId, message: Fence, leader_alive: bool) -> None:
+    def on_fence(self, sender: BrokerId, message: Fence, *, leader_alive: bool) -> None:
         """Live in no epoch before this one any more, whoever leads it."""
         state = self._state
         if message.epoch > state.epoch:
@@ -40,7 +40,7 @@ class Arbitration:
         end = log.last_epoch, log.last_index
         state.send(sender, Fenced(state.epoch, *end, state.lost_state, configured))
 
-    def on_seat(self, sender: BrokerId, message: Seat, leader_alive: bool) -> None:
+    def on_seat(self, sender: BrokerId, message: Seat, *, leader_alive: bool) -> None:
         """Lead, if the log is still what the choice rested on."""
         state = self._state
         log = state.log

@@ -94,7 +94,9 @@ class Elections:
             stands_for=order.last_index,
         )
 
-    def on_vote_request(self, sender: BrokerId, message: VoteRequest, leader_alive: bool) -> None:
+    def on_vote_request(
+        self, sender: BrokerId, message: VoteRequest, *, leader_alive: bool
+    ) -> None:
         """Somebody wants to lead."""
         state = self._state
         is_protected = not message.transfer and (leader_alive or state.role == Role.LEADER)
@@ -128,7 +130,9 @@ class Elections:
         else:
             self._refuse(sender, message)
 
-    def on_vote_response(self, sender: BrokerId, message: VoteResponse, leader_alive: bool) -> None:
+    def on_vote_response(
+        self, sender: BrokerId, message: VoteResponse, *, leader_alive: bool
+    ) -> None:
         """A vote, or a refusal."""
         state = self._state
         if not message.granted:

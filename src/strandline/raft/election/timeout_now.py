@@ -28,7 +28,7 @@ class Orders:
         self._elections = elections
         self._appends = appends
 
-    def on_timeout_now(self, sender: BrokerId, message: TimeoutNow, leader_alive: bool) -> None:
+    def on_timeout_now(self, sender: BrokerId, message: TimeoutNow, *, leader_alive: bool) -> None:
         """The leader hands over: stand for election, without a pre-vote."""
         state = self._state
         if message.epoch < state.epoch or state.role == Role.LEADER:

@@ -60,7 +60,7 @@ class Appends:
     # ---- messages of a leader --------------------------------------------------------------------
 
     def on_append_request(
-        self, sender: BrokerId, message: AppendRequest, leader_alive: bool
+        self, sender: BrokerId, message: AppendRequest, *, leader_alive: bool
     ) -> None:
         """Take over what is new, refuse what does not join on."""
         state = self._state
@@ -84,7 +84,7 @@ class Appends:
             self._acknowledge(sender)
 
     def on_leader_contact(
-        self, sender: BrokerId, message: LeaderContact, leader_alive: bool
+        self, sender: BrokerId, message: LeaderContact, *, leader_alive: bool
     ) -> None:
         """The leader lives, and these are its marks; perhaps it orders to vote for another one, or
         asks for a promise."""
@@ -98,7 +98,9 @@ class Appends:
             if has_rejoined or self._owes_report:
                 self._acknowledge(sender)
 
-    def on_reset_request(self, sender: BrokerId, message: ResetRequest, leader_alive: bool) -> None:
+    def on_reset_request(
+        self, sender: BrokerId, message: ResetRequest, *, leader_alive: bool
+    ) -> None:
         """The leader no longer has what this log lacks: begin anew, unless nothing is lacking."""
         state = self._state
         if not self._heed(sender, message.epoch):

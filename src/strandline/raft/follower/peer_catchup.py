@@ -31,19 +31,19 @@ class PeerCatchup:
         self._state = state
         self._appends = appends
 
-    def on_lend(self, sender: BrokerId, message: Lend, leader_alive: bool) -> None:
+    def on_lend(self, sender: BrokerId, message: Lend, *, leader_alive: bool) -> None:
         """The leader asks for it; its marks come along, as with everything that a leader says."""
         request = message.request
         contact = LeaderContact(request.epoch, request.commit, request.visible)
-        self._appends.on_leader_contact(sender, contact, leader_alive)
+        self._appends.on_leader_contact(sender, contact, leader_alive=leader_alive)
         if self._state.leader == sender and self.may_lend(request):
             self._state.effects.append(LendEntries(message))
 
-    def on_lent_append(self, sender: BrokerId, message: LentAppend, leader_alive: bool) -> None:
+    def on_lent_append(self, sender: BrokerId, message: LentAppend, *, leader_alive: bool) -> None:
         """Entries of the leader's, out of another log."""
         request = message.request
         if self._follows(request):
-            self._appends.on_append_request(self._state.leader, request, leader_alive)
+            self._appends.on_append_request(self._state.leader, request, leader_alive=leader_alive)
 
     def may_lend(self, request: AppendRequest) -> bool:
         """Whether these entries are in this log, for good, and their leader is still followed."""

@@ -28,7 +28,7 @@ class Replies:
         self._transfers = transfers
 
     def on_append_response(
-        self, sender: BrokerId, message: AppendResponse, leader_alive: bool
+        self, sender: BrokerId, message: AppendResponse, *, leader_alive: bool
     ) -> None:
         """A follower got further, or could not."""
         state = self._state
