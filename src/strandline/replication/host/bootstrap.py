@@ -1,20 +1,20 @@
-"""Whether a group of which nothing is remembered here is new, or the disk that remembered is gone.
+"""Decides whether a group without state here is new, or this broker has lost its disk.
 
-Why:    of the controller's group nobody but its members knows who held it. A voter whose disk was
-        lost must not vote as if its log had always been empty; the voters of a new cluster must.
-How:    a voter without any state takes no part (as in `raft.rejoin`) and asks the other voters
-        whether they have any history of the group: an epoch, and so a vote or an entry.
+Why:    only its members know the controller's group. A voter that lost its disk must not vote as if
+        its log had always been empty; the voters of a new cluster must vote.
+How:    a voter without state takes no part (as in `raft.follower.rejoin`) and asks the other voters
+        whether they have any history of the group, which is an epoch:
 
-            nothing remembered --one has history--> lost: rejoins as the group's leader says
-                               --none of all the others has--> new: noted durably, then takes part
+            no state --any has history--> lost: rejoins when the group's leader says so
+                     --none of all others has--> new: noted durably, then takes part
 
-        Were the disk lost, whoever got this replica's forgotten vote or acknowledgement would have
-        had an epoch before; so nobody's answer but all of them is enough, at whatever moments they
-        were given since this process began. A new group's first candidate needs a pre-vote of a
-        majority who have all noted that it is new: who asks later, or forgets, is in the minority.
-        The price: a cluster is founded only once all its voters have been there.
-Owns:   the questions that are open; one per broker.
-Source: Viewstamped Replication Revisited 4.3; Redpanda's founding of a cluster by its seeds."""
+        If the disk was lost, the receivers of this replica's vote or acknowledgement had an epoch
+        before. So all voters must answer, at any time after this process started; fewer are not
+        enough. A new group's first candidate needs pre-votes of a majority, all of which have noted
+        that the group is new: a voter that asks later, or forgets, is in the minority. The price:
+        a new cluster starts only once all its voters have been up.
+Owns:   the open questions; one per broker.
+Source: Viewstamped Replication Revisited 4.3; Redpanda's bootstrap of a cluster by its seeds."""
 
 import logging
 from dataclasses import dataclass
@@ -36,7 +36,8 @@ _log = logging.getLogger("strandline.replication")
 
 @dataclass(slots=True)
 class _Question:
-    """`waiting`: who has not answered. `is_settled`: all have, and that is being made durable."""
+    """`waiting`: voters that have not answered. `is_settled`: all have, and the note is being made
+    durable."""
 
     replica: "Replica"
     waiting: set[BrokerId]
@@ -45,7 +46,7 @@ class _Question:
 
 
 class GroupBootstrap:
-    """See the module. `session` tells the answers to this process from those to an earlier one."""
+    """See the module. `session` tells answers to this process from those to an earlier one."""
 
     def __init__(self, host: "Replication", session: int) -> None:
         self._host = host
@@ -53,14 +54,14 @@ class GroupBootstrap:
         self._questions: dict[GroupId, _Question] = {}
 
     def ask(self, replica: "Replica") -> None:
-        """Find out about a replica that was opened as if its disk had been lost."""
+        """Ask about a replica that was opened as if its disk were lost."""
         others = set(replica.configuration.voters) - {replica.self_id}
         now = self._host.clock.monotonic_ms()
         self._questions[replica.group] = _Question(replica, others, now)
         self._settle(replica.group)
 
     def tick(self) -> None:
-        """Ask again who has not answered."""
+        """Ask again the voters that have not answered."""
         now = self._host.clock.monotonic_ms()
         for group, question in list(self._questions.items()):
             replica = question.replica
@@ -73,8 +74,8 @@ class GroupBootstrap:
             if question.waiting and now - question.reminded_ms >= REMINDER_MS:
                 question.reminded_ms = now
                 _log.warning(
-                    "%s: nothing is remembered of it here; waiting to hear from brokers %s whether "
-                    "it is new",
+                    "%s: no state on this broker; waiting for brokers %s to answer whether the "
+                    "group is new",
                     replica.name,
                     sorted(question.waiting),
                 )
@@ -86,21 +87,21 @@ class GroupBootstrap:
                 self._send_question(peer, group)
 
     def on_question(self, peer: BrokerId, question: HistoryQuestion) -> None:
-        """Say what is remembered here."""
+        """Answer whether this broker has any history of a group."""
         has_history = self._host.has_history(question.group)
         answer = HistoryAnswer(question.session, question.group, has_history)
         self._host.send_control(peer, Kind.HISTORY_ANSWER, answer)
 
     def on_answer(self, peer: BrokerId, answer: HistoryAnswer) -> None:
-        """Another voter has said what it remembers."""
+        """Another voter has answered."""
         question = self._questions.get(answer.group)
         if question is None or answer.session != self._session:
             return
         if answer.has_history:
             del self._questions[answer.group]
             _log.warning(
-                "%s: broker %d has a history of it and this one has none, as after the loss of a "
-                "disk: it votes once the others have brought it up to date",
+                "%s: broker %d has a history of the group and this one has none, as after the loss "
+                "of a disk: it votes once the others have brought it up to date",
                 question.replica.name,
                 peer,
             )
@@ -115,7 +116,7 @@ class GroupBootstrap:
             self._host.persist_new(question.replica, partial(self._on_persisted, question))
 
     def _on_persisted(self, question: _Question, error: OSError | None) -> None:
-        question.is_settled = error is None  # Where the disk is full, the next tick tries again.
+        question.is_settled = error is None  # If the disk is full, the next tick tries again.
         replica = question.replica
         if error is None and replica.failed is None:
             self._questions.pop(replica.group, None)

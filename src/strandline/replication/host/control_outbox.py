@@ -1,10 +1,10 @@
-"""What one broker's groups have to say on the control lane, gathered until the end of a pass.
+"""Batches the control messages of one broker's groups until the end of a pass.
 
-Why:    thousands of groups may speak in one pass, an election for each: a message of its own for
-        each would cost more than what it says.
-How:    a message for each peer with all that groups have for it, and one for all peers with who
-        leads what since. Nothing is kept for peers that are not connected: who asks will ask again.
-Owns:   what has not been sent yet; one per broker.
+Why:    thousands of groups may send in one pass, for example in elections: a network message for
+        each would cost more than its content.
+How:    one message for each peer carries all groups' messages for it; one for all peers carries the
+        new leaders. Messages for unconnected peers are dropped: the senders retry.
+Owns:   the unsent messages; one per broker.
 Source: design section 5."""
 
 from collections.abc import Collection
@@ -16,7 +16,7 @@ from strandline.replication.wire import ControlMessage, Kind, LeaderEntry, encod
 
 
 class ControlMail:
-    """See the module. `peers`: all other brokers, whose owner changes them."""
+    """See the module. `peers`: all other brokers, kept up to date by its owner."""
 
     def __init__(self, clock: Clock, network: Network, peers: Collection[BrokerId]) -> None:
         self._clock = clock
@@ -28,17 +28,17 @@ class ControlMail:
         self._is_stopped = False
 
     def send(self, peer: BrokerId, group: GroupId, message: ControlMessage) -> None:
-        """At the end of this pass, to one peer."""
+        """Send to one peer at the end of this pass."""
         self._outbox.setdefault(peer, []).append((group, message))
         self._flush_later()
 
     def announce(self, entry: LeaderEntry) -> None:
-        """At the end of this pass, to all peers."""
+        """Send to all peers at the end of this pass."""
         self._announcements.append(entry)
         self._flush_later()
 
     def stop(self) -> None:
-        """Send nothing any more."""
+        """Send nothing from now on."""
         self._is_stopped = True
 
     def _flush_later(self) -> None:
@@ -57,5 +57,5 @@ class ControlMail:
                 self._network.send(peer, Lane.CONTROL, [message])
         outbox, self._outbox = self._outbox, {}
         for peer, items in outbox.items():
-            if self._network.is_connected(peer, Lane.CONTROL):  # Elections ask the dead, too.
+            if self._network.is_connected(peer, Lane.CONTROL):  # Elections address all voters.
                 self._network.send(peer, Lane.CONTROL, [encode_control(Kind.RAFT, items)])

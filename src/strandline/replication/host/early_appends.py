@@ -1,11 +1,11 @@
-"""Tells leaders of replicas that were not open here when they were sent something.
+"""Tells a leader when a replica that missed its messages is open.
 
-Why:    what comes for a group that is not open is dropped, and a leader that hears nothing asks
-        less and less often: a log that was opened late, or was copied anew, would wait for seconds.
-How:    an append or a vote request for a group that is not here is noted; when the group is
-        opened, who sent it is told so, and asks how far the replica is. Told once, several groups
-        in one message: where that is lost, the leader's own asking remains.
-Owns:   who sent something for which group that is not here; one per broker.
+Why:    messages for a group that is not open are dropped, and a leader without answers probes ever
+        less often: a log that was opened late, or is copied anew, would wait for seconds.
+How:    this broker notes the sender of an append or vote request for a group that is not open. When
+        the group opens, it tells that sender, one message for several groups; a leader then probes
+        the replica. The message is sent once: if it is lost, the leader's own probes remain.
+Owns:   {group that is not open: the last sender}; one per broker.
 Source: design section 5."""
 
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ class EarlyAppends:
         self._to_tell: dict[BrokerId, list[GroupId]] = {}
 
     def on_missed(self, peer: BrokerId, group: GroupId) -> None:
-        """Something of `peer` was dropped, for the group is not open here."""
+        """A message of `peer` was dropped, because the group is not open here."""
         if len(self._missed) < MISSED_COUNT_MAX:
             self._missed[group] = peer
 

@@ -1,4 +1,4 @@
-"""What a broker needs to know to hold a replica of a group.
+"""The parameters with which a broker opens a replica of a group.
 
 Source: design section 5."""
 
@@ -15,14 +15,14 @@ LAG_MS_MAX = 30_000
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """`directory` is relative to `logs`.
+    """`directory`: relative to `logs`.
 
-    `is_lost`: this broker held the replica before, on a disk that is gone. `asks_voters`: whether
-    that is so, nobody here knows; where nothing is remembered, see `group_bootstrap`. `grant`: the
-    last
-    that the controller began; who has forgotten what it promised lives in no epoch before it.
-    `rejoined`: the last time that this broker took part again, as the controller counts; 0 for
-    never. `voter_count_min`: see `Appender`. `lag_ms_max`: see `Replica`."""
+    `is_lost`: this broker held the replica before, on a disk that is lost. `asks_voters`: this
+    broker cannot tell; without state here it asks the other voters (`bootstrap`).
+
+    `grant`: the last one that the controller began; a replica that has forgotten its promises takes
+    part in no epoch before it. `rejoined`: the controller's number for the last time that this
+    broker rejoined; 0: never. `voter_count_min`: see `Appender`. `lag_ms_max`: see `Replica`."""
 
     group: GroupId
     name: str

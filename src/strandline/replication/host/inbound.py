@@ -1,11 +1,10 @@
-"""What the other brokers send: each message goes to the replica, or to the room, that it is for.
+"""Dispatches each incoming message to its replica or component.
 
-Why:    groups share connections; who sent something, and whether it is whole, is looked at once for
-        all of them.
-How:    batches come on the bulk lane, all else on the control lane, by its kind (wire.py). Whoever
-        sends anything is alive. A message that cannot be read is dropped, and said. Who leads a
-        group that is not open here yet is told once it is (early_appends.py).
-Owns:   which lanes were up: only what was connected can be lost.
+Why:    groups share connections: one place checks the sender and the format for all of them.
+How:    batches arrive on the bulk lane, everything else on the control lane, by its kind (wire.py).
+        Any message shows that its sender is alive. An unreadable message is logged and dropped. A
+        message for a group that is not open is noted for its sender (early_appends.py).
+Owns:   which lanes were connected: only those can be lost.
 Source: design section 5; `base.network.PeerEvents`."""
 
 import logging
@@ -47,7 +46,7 @@ class Inbound(PeerEvents):
         self._is_stopped = False
 
     def stop(self) -> None:
-        """Hear of nothing more."""
+        """Ignore everything from now on."""
         self._is_stopped = True
 
     def on_message(self, peer: BrokerId, lane: Lane, message: memoryview) -> None:
@@ -93,7 +92,7 @@ class Inbound(PeerEvents):
         if lane is Lane.CONTROL:
             host.liveness.on_lost(peer)
             host.calls.on_peer_lost(peer)
-        if (peer, lane) in self._connected:  # Else it is one more attempt that has failed.
+        if (peer, lane) in self._connected:  # Otherwise one more attempt to connect has failed.
             self._connected.discard((peer, lane))
             if lane is Lane.BULK:
                 host.led.reset(peer)
@@ -120,7 +119,7 @@ class Inbound(PeerEvents):
             host.relaying.release(replica)
 
     def _on_leaders(self, peer: BrokerId, entries: list[LeaderEntry]) -> None:
-        """Learn who leads, and deny what is not led here any more."""
+        """Learn leaders from `peer`, and correct those that this broker no longer is."""
         host = self._host
         over: list[LeaderEntry] = []
         for entry in entries:
@@ -169,9 +168,9 @@ class Inbound(PeerEvents):
         elif kind == Kind.CALL:
             host.calls.on_message(peer, body)
         else:
-            raise ProtocolError(f"a message of kind {kind}")
+            raise ProtocolError(f"unknown message kind {kind}")
 
 
 def meet_leader(replica: Replica, leader: BrokerId, epoch: Epoch) -> None:
-    """Let `replica` hear that `leader` leads in `epoch`."""
+    """Tell `replica` that `leader` leads in `epoch`."""
     replica.on_message(leader, LeaderContact(epoch, Index(-1), Index(-1)))

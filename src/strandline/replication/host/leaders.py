@@ -1,14 +1,15 @@
-"""Who leads what, in the whole cluster.
+"""Which broker leads which group, in the whole cluster.
 
-Why:    every broker answers Metadata requests, also for partitions of which it holds no replica.
-How:    a new leader announces itself to every broker at once, and all that it leads to each peer
-        that connects; the highest epoch wins. One that leads no more says so alike, where no quorum
-        answers, its log has failed, or it hears of no other leader: nobody leads in that epoch any
-        more. Who connects tells the peer, too, what it takes that one to lead, and a process that
-        began anew since says which of it is over. Whatever connects last brings that with it: of
-        two directions one may come up late. (To earlier releases such a leader leads on; one that
-        begins anew believes what it is told of itself until the next epoch.)
-Owns:   one entry per group, and which of them end with this broker; one table per broker.
+Why:    every broker answers Metadata requests, also for partitions without a replica on it.
+How:    - A new leader announces itself to every broker. A broker sends each peer that connects
+          everything that it leads. The highest epoch wins.
+        - A leader that steps down (no quorum, failed log, no other leader known) announces
+          NO_BROKER: its epoch has no leader any more. (For earlier releases it leads on; after a
+          restart they believe what peers say of themselves, until the next epoch.)
+        - A broker also sends what it believes that peer to lead; a restarted process answers which
+          of it is over. Each lane that connects brings this, because the two directions may come up
+          at different times.
+Owns:   one entry per group, and the groups whose last leader is this broker; one table per broker.
 Source: design section 3 (each broker answers from what it has)."""
 
 from collections.abc import Callable
@@ -23,12 +24,12 @@ class Leaders:
     def __init__(self, on_change: Callable[[GroupId], None]) -> None:
         self._entries: dict[GroupId, LeaderEntry] = {}
         self._on_change = on_change
-        # Of which this broker was the last leader that is known of.
+        # Groups without a leader whose last known leader was this broker.
         self._own_over: set[GroupId] = set()
 
     def learn(self, entry: LeaderEntry) -> None:
-        """Take an announcement in; older epochs are ignored, and who has given up never leads in
-        the same epoch again."""
+        """Apply an announcement. Older epochs are ignored; a leader that stepped down never leads
+        in the same epoch again."""
         known = self._entries.get(entry.group)
         if known is None or _rank(known) < _rank(entry):
             self._entries[entry.group] = entry
@@ -37,10 +38,11 @@ class Leaders:
             self._on_change(entry.group)
 
     def end(self, group: GroupId, epoch: Epoch) -> LeaderEntry:
-        """This broker leads the group no more, in whose `epoch` it did; what the others are told.
+        """This broker no longer leads the group, as it did in `epoch`. Returns the entry for the
+        others.
 
-        It is told again to whoever connects, by this broker alone: the others may not hear that
-        the group is gone."""
+        Only this broker repeats it to peers that connect: others may not learn that the group is
+        deleted."""
         entry = LeaderEntry(group, epoch, NO_BROKER)
         self.learn(entry)
         if self._entries[group] == entry:
@@ -49,25 +51,25 @@ class Leaders:
 
     @property
     def own_over(self) -> list[LeaderEntry]:
-        """What `end` was called for, where nobody else leads by now."""
+        """The entries of `end` for groups that still have no leader."""
         return [self._entries[group] for group in self._own_over]
 
     def get(self, group: GroupId) -> LeaderEntry | None:
-        """The latest leader known of `group`."""
+        """The latest known leader of `group`."""
         return self._entries.get(group)
 
     def led_by(self, broker: BrokerId) -> list[LeaderEntry]:
-        """Everything that `broker` leads as far as known."""
+        """Everything that `broker` leads, as far as known."""
         return [entry for entry in self._entries.values() if entry.leader == broker]
 
     def forget(self, group: GroupId) -> None:
-        """The group is gone."""
+        """The group is deleted."""
         self._entries.pop(group, None)
         self._own_over.discard(group)
 
     @property
     def controller(self) -> LeaderEntry | None:
-        """The controller."""
+        """The leader of the controller's group."""
         return self._entries.get(CONTROLLER_GROUP)
 
 

@@ -1,9 +1,9 @@
-"""The groups that this broker leads: what is done for all of them at once.
+"""The groups that this broker leads, and the work on all of them at once.
 
-Why:    a broker holds replicas of thousands of groups, and its tick comes twenty times a second: it
-        must not look at those that have nothing to do.
-How:    a replica is here from the moment it leads until it leads no more. Of these, only those with
-        appends under way are asked whether a follower has stalled.
+Why:    a broker holds thousands of replicas and ticks twenty times a second: a tick must not visit
+        idle ones.
+How:    a replica is here while it leads. Only those with appends in flight are checked for stalled
+        followers.
 Owns:   both sets; one per broker.
 Source: design section 5 ("an idle group costs nothing")."""
 
@@ -20,7 +20,7 @@ class LedGroups:
 
     def __init__(self) -> None:
         self._led: dict[GroupId, Replica] = {}
-        # Those that sent something, until all of it is acknowledged.
+        # Leaders with unacknowledged appends.
         self._sending: dict[GroupId, Replica] = {}
 
     def add(self, replica: "Replica") -> None:
@@ -28,12 +28,12 @@ class LedGroups:
         self._led[replica.group] = replica
 
     def remove(self, replica: "Replica") -> None:
-        """It leads no more."""
+        """It no longer leads."""
         self._led.pop(replica.group, None)
         self._sending.pop(replica.group, None)
 
     def has_sent(self, replica: "Replica") -> None:
-        """An append left, and waits for its acknowledgement."""
+        """An append has left, and waits for its acknowledgement."""
         self._sending[replica.group] = replica
 
     @property
@@ -42,26 +42,26 @@ class LedGroups:
         return [self._led[group] for group in sorted(self._led)]
 
     def reset(self, peer: BrokerId) -> None:
-        """What was in flight to `peer` is lost, or a fresh connection is up."""
+        """Appends in flight to `peer` are lost, or its connection is new."""
         for replica in self.all:
             replica.on_peer_reset(peer)
 
     def on_untold(self, peer: BrokerId) -> None:
-        """What `peer` was told of marks may be lost, and nothing else."""
+        """Marks sent to `peer` may be lost, and nothing else."""
         for replica in self.all:
             if replica.leading is not None:
                 replica.leading.on_untold(peer)
 
     def ask_returned(self, peer: BrokerId) -> None:
-        """`peer` is heard again: what it acknowledged meanwhile may be lost, and who asked in vain
-        would wait for long before the next time."""
+        """`peer` is alive again: acknowledgements may be lost, and streams that probed it in vain
+        would wait long before the next probe."""
         for group in sorted(self._sending):
             leading = self._sending[group].leading
             if leading is not None:
                 leading.on_returned(peer)
 
     def ask_silent(self, now_ms: int) -> None:
-        """Have followers say how far they are that have acknowledged nothing for too long."""
+        """Probe followers that have acknowledged nothing for too long."""
         for group in sorted(self._sending):
             replica = self._sending[group]
             if replica.leading is None or not replica.leading.has_inflight:

@@ -1,12 +1,10 @@
-"""Opens groups on this broker: finds their logs and what is remembered of them, and lets them take
-part.
+"""Opens groups on this broker: finds their logs and states, and starts their replicas.
 
-Why:    a broker that starts, or a topic that is created, brings thousands of logs, and each of them
-        has to be durable, names and bytes, before anybody votes or acknowledges on the strength of
-        it: a flush for each would take minutes.
+Why:    a start, or a new topic, brings thousands of logs. Names and bytes of each must be durable
+        before its replica votes or acknowledges; a flush for each would take minutes.
 How:    add --> log found, not trusted yet --finish--> one flush of the file system --> replicas
-        Nothing comes in between, so no replica is there before its log is durable. A few logs
-        (`open_one`) are flushed each for itself.
+        Nothing runs in between, so no replica exists before its log is durable. `open_one` flushes
+        its log alone, for a few groups.
 Owns:   the logs between `add` and `finish`.
 Source: design sections 4 (many dirty logs: one `syncfs`) and 5."""
 
@@ -29,34 +27,34 @@ if TYPE_CHECKING:
     from strandline.replication.host.replication import Replication
 
 FLUSHED_EACH_MAX = 8
-"""So many logs are flushed one by one; more by one flush of everything."""
+"""The most logs that are flushed one by one; for more, the file system is flushed once."""
 OPENED_AT_ONCE_MAX = 64
 
 _log = logging.getLogger("strandline.replication")
 
 
 def _on_put(error: OSError | None) -> None:
-    """It is worked out again by the next start."""
+    """Ignore a failed write: the next start computes the same state."""
 
 
 class Opening:
-    """See the module. `directory` is where the logs lie."""
+    """See the module. `directory`: the parent of the logs."""
 
     def __init__(self, host: "Replication", journal: StateJournal, directory: str) -> None:
         self._host = host
         self._journal = journal
         self._directory = directory
-        # (spec, its log, whether there was nothing of the group here)
+        # (spec, its log, whether the group has neither state nor log here)
         self._found: list[tuple[GroupSpec, Log, bool]] = []
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to finish."""
+        """Whether to call `finish` now."""
         return len(self._found) >= OPENED_AT_ONCE_MAX
 
     @property
     def specs(self) -> list[GroupSpec]:
-        """The groups whose logs were found and are not finished."""
+        """The groups between `add` and `finish`."""
         return [spec for spec, _, _ in self._found]
 
     def open_one(self, spec: GroupSpec) -> Replica:
@@ -64,13 +62,14 @@ class Opening:
         return self._take_part(*self._find(spec, defer_flush=False))
 
     def add(self, spec: GroupSpec) -> None:
-        """Find the log of a group; it takes part after `finish`. Raises OSError, StorageError."""
+        """Find the log of a group, whose replica starts with `finish`. Raises OSError,
+        StorageError."""
         self._found.append(self._find(spec, defer_flush=True))
 
     def finish(self) -> None:
-        """Make all logs that were found durable, and let their groups take part. Blocks.
+        """Make all added logs durable and start their replicas. Blocks.
 
-        Raises OSError when they could not be made durable: then none of them takes part."""
+        Raises OSError if they cannot be made durable: then no replica starts."""
         found, self._found = self._found, []
         if not found:
             return
@@ -85,7 +84,7 @@ class Opening:
             self._take_part(spec, log, is_new)
 
     def abandon(self) -> None:
-        """Let go of the logs that were found and not finished; they can be found again."""
+        """Close the added logs without starting their replicas; they can be added again."""
         found, self._found = self._found, []
         for _, log, _ in found:
             log.give_up(OSError(ECANCELED, "stopped while it was opened"))
@@ -105,7 +104,7 @@ class Opening:
             directory,
             config=spec.log,
             clock=host.clock,
-            # Who has lost what it acknowledged anyway need not stop at damage.
+            # A replica that has lost acknowledged entries anyway need not stop at damage.
             cut_corruption=state is not None and state.lost_state,
             defer_flush=defer_flush,
             room=Room(host.reserve, name=spec.name, is_vital=spec.group == CONTROLLER_GROUP),
@@ -123,21 +122,21 @@ class Opening:
         return spec, log, is_new
 
     def _remembered(self, spec: GroupSpec) -> GroupState | None:
-        """The state of a group here. One from before this broker took part again with another data
-        directory is no better than none, but for the log beside it (decision 0030)."""
+        """The state of a group here. A state from before this broker rejoined with another data
+        directory counts as lost (decision 0030)."""
         state = self._journal.get(spec.group)
         if state is None or state.rejoined >= spec.rejoined or state.lost_state:
             return state
         _log.warning(
-            "%s: this data directory is older than one that took part since: its replica waits "
+            "%s: this data directory is older than one that this broker has used: its replica waits "
             "until the others have brought it up to date",
             spec.name,
         )
         return msgspec.structs.replace(state, lost_state=True)
 
     def _is_old(self, spec: GroupSpec, log: Log) -> bool:
-        """Whether nothing in this log may be kept: what others have let go of by compaction since
-        this data directory was replaced would stay in it."""
+        """Whether nothing in this log may be kept: it holds what others have compacted away since
+        this data directory was replaced."""
         state = self._journal.get(spec.group)
         is_earlier = state is not None and state.rejoined < spec.rejoined
         return is_earlier and spec.log.has_been_compacted and log.last_index >= log.start_index
@@ -152,12 +151,12 @@ class Opening:
             state = GroupState(Epoch(0), NO_BROKER, spec.configuration, lost_state)
         is_beginning = state.lost_state and log.last_index < log.start_index
         if is_beginning and state.rejoined < spec.rejoined:
-            # Ahead of the first entry: else the log would count as one of before.
+            # Written before the first entry: otherwise the log would count as an old one.
             state = msgspec.structs.replace(state, rejoined=spec.rejoined)
             self._journal.put(spec.group, state, _on_put)
         if state.lost_state and state.epoch < first_epoch(spec.grant):
             state = msgspec.structs.replace(state, epoch=first_epoch(spec.grant), vote=NO_BROKER)
-            # Ahead of whatever the leader of that very epoch has appended here.
+            # Written before any entry of that epoch's leader.
             self._journal.put(spec.group, state, _on_put)
         base = state.configuration if state.configuration is not None else spec.configuration
         replica = Replica(

@@ -1,17 +1,17 @@
-"""Lets go of a replica for good, so that its broker may be given the group again.
+"""Removes a replica from this broker for good, so that the broker may get the group again.
 
-Why:    a log is removed file by file, and names come back after a power failure: what is found
-        later may be a part of it. A broker that trusts such a part, or that opens an empty log
-        beside a state from before, votes for who lacks what it had acknowledged.
-How:    closed --> noted durably that what was acknowledged is lost --> log removed, durably, too
-               --> state removed
-        Where it was declared lost, a state takes the place of the one before that says by which
-        grant: it is forgotten once, and lives in no epoch before it. Where only the log is of no
-        use (`raft.outdated`), one that remembers what was voted takes that place.
-            Whatever a crash leaves is opened as lost: the note is there, or there is nothing, and
-        the controller knows since when this broker has the group.
-Owns:   which groups are on their way out; they must not be opened meanwhile.
-Source: docs/decisions/0009-moving-replicas.md; `raft.rejoin`."""
+Why:    a log is removed file by file, and file names may return after a power failure. A broker
+        that trusts such a partial log, or an empty log beside an old state, votes for candidates
+        without entries that it has acknowledged.
+How:    closed --> state marked as lost, durably --> log removed, durably --> state removed
+        Instead of removing the state, two cases replace it:
+        - a replica declared lost: by a state with the grant of that declaration, so that it is
+          removed once and takes part in no earlier epoch;
+        - a log of no use (`raft.follower.stale_log_reset`): by a state that keeps the votes.
+            After a crash the group opens as lost: the mark is there, or nothing is, and the
+        controller knows how long this broker has had the group.
+Owns:   the groups under removal; they must not be opened meanwhile.
+Source: docs/decisions/0009-moving-replicas.md; `raft.follower.rejoin`."""
 
 import logging
 from collections.abc import Callable
@@ -39,20 +39,20 @@ class ReplicaRemoval:
     def __init__(self, host: "Replication", journal: StateJournal) -> None:
         self._host = host
         self._journal = journal
-        # {group: who is told when it is gone}
+        # {group under removal: called when it is removed}
         self._leaving: dict[GroupId, Callable[[], None]] = {}
-        # {group on its way out: the state that takes the place of its own; None for none}
+        # {group under removal: the state that replaces its own; None: it has no successor}
         self._successors: dict[GroupId, GroupState | None] = {}
 
     def __contains__(self, group: GroupId) -> bool:
         return group in self._leaving
 
     def knows(self, group: GroupId) -> bool:
-        """Whether there is a state of the group here: none is on a disk that was lost."""
+        """Whether a state of the group is here; none is on a lost disk."""
         return self._journal.get(group) is not None
 
     def owes(self, group: GroupId, lost_in: int) -> bool:
-        """Whether a replica that was declared lost by that grant has not been forgotten since."""
+        """Whether a replica declared lost by that grant has yet to be removed."""
         state = self._journal.get(group)
         return lost_in > 0 and (state is None or state.forgotten < lost_in)
 
@@ -61,17 +61,17 @@ class ReplicaRemoval:
     ) -> None:
         """Close a replica, if it is open, and remove its log in `directory` and its state.
 
-        `lost_in`: the grant by which it was declared lost: a state that says so takes its place."""
+        `lost_in`: the grant that declared it lost; a state that says so replaces its own."""
         successor = None
         if lost_in:
-            # It lives in no epoch before the grant, and knows nothing of those.
+            # It takes part in no epoch before the grant.
             epoch = first_epoch(lost_in)
             successor = GroupState(epoch, NO_BROKER, None, lost_state=True, forgotten=lost_in)
         self._let_go(group, directory, done, successor)
 
     def begin_anew(self, replica: "Replica", done: Callable[[], None], *, rejoined: int) -> None:
-        """Close a replica and remove its log; what it has promised stays, as of one that lost what
-        it had acknowledged. `rejoined`: see `GroupSpec`."""
+        """Close a replica and remove its log; its votes and promises stay, marked as lost.
+        `rejoined`: see `GroupSpec`."""
         state = self._journal.get(replica.group)
         assert state is not None, "nothing is appended before there is a state"
         successor = msgspec.structs.replace(
@@ -100,19 +100,19 @@ class ReplicaRemoval:
         if state is None:
             self._remove_noted(group, directory)
             return
-        # Also where it says so already: that may not be durable yet.
+        # Also if it is marked already: that mark may not be durable yet.
         noted = partial(self._remove, group, directory)
         self._journal.put(group, msgspec.structs.replace(state, lost_state=True), noted)
 
     def _remove(self, group: GroupId, directory: str, error: OSError | None) -> None:
-        """What it acknowledged is noted as lost, or could not be."""
+        """The mark that the state is lost is durable, or could not be written."""
         if error is None:
             self._remove_noted(group, directory)
         elif is_full(error):
             again = partial(self._note, group, directory)
             self._host.clock.call_later(RETRY_MS, again)
         else:
-            # Nothing can be noted any more: the log stays with the state that speaks of it.
+            # The journal has failed: the log stays with its state.
             _log.error("%s cannot be removed: %s", directory, error)
             if self._successors[group] is None:
                 self._end(group)
@@ -120,10 +120,10 @@ class ReplicaRemoval:
     def _remove_noted(self, group: GroupId, directory: str) -> None:
         try:
             self._host.disk.remove_tree(directory)
-            # Else the log might come back without the state that says what it is worth.
+            # Otherwise the log might return without the state that marks it as lost.
             self._host.disk.flush_directory(directory.rpartition("/")[0])
         except OSError as error:
-            # It is removed when the broker starts anew; whatever is there is opened as lost.
+            # The next start removes it; anything that is opened is opened as lost.
             _log.error("%s cannot be removed: %s", directory, error)
             if self._successors[group] is None:
                 self._end(group)
@@ -138,7 +138,7 @@ class ReplicaRemoval:
             self._succeed(group)
 
     def _succeed(self, group: GroupId) -> None:
-        """Leave a state in the place of the one before."""
+        """Write the state that replaces the removed one."""
         successor = self._successors[group]
         assert successor is not None
         self._journal.put(group, successor, partial(self._on_succeeded, group))
@@ -147,7 +147,7 @@ class ReplicaRemoval:
         if error is None:
             self._end(group)
             return
-        _log.error("group %d: that it was given up cannot be noted: %s", group, error)
+        _log.error("group %d: the note of its removal cannot be written: %s", group, error)
         if is_full(error):
             self._host.clock.call_later(RETRY_MS, partial(self._succeed, group))
 
