@@ -128,8 +128,8 @@ class Opening:
         if state is None or state.rejoined >= spec.rejoined or state.lost_state:
             return state
         _log.warning(
-            "%s: this data directory is older than one that this broker has used: its replica waits "
-            "until the others have brought it up to date",
+            "%s: this data directory is older than one that this broker has used: its replica "
+            "waits until the others have brought it up to date",
             spec.name,
         )
         return msgspec.structs.replace(state, lost_state=True)
