@@ -8,7 +8,7 @@ from tests.broker.voters_world import CONFIGS, HOME, votes
 
 from strandline.broker.groups import arbitration
 from strandline.broker.groups.hosting import Hosting
-from strandline.broker.groups.moving import ATTENDANCE_INTERVAL_MS
+from strandline.broker.groups.moving import WATCH_INTERVAL_MS
 from strandline.broker.groups.voter_reconciliation import (
     SILENT_MS,
 )
@@ -168,5 +168,5 @@ def test_who_is_elected_and_can_commit_nothing_does_not_wait_for_the_controller(
             monkeypatch.setattr(world.broker(one)._upkeep, "_adjust", lambda: None)
         world.hosts[world.leader_of(TOPIC)].kill()
         world.until(lambda: world.any_replica(lambda one: one.is_leader))
-        world.advance(SILENT_MS + 2 * ATTENDANCE_INTERVAL_MS)
+        world.advance(SILENT_MS + 2 * WATCH_INTERVAL_MS)
         assert world.any_leader(lambda one: one.is_serving)

@@ -5,9 +5,9 @@ from dataclasses import replace
 from tests.storage.storage_world import ManualClock
 
 from strandline.broker.groups.blocked_grants import (
+    BLOCKED_MS,
     CALM_MS,
     DOUBLINGS_MAX,
-    HELD_UP_MS,
     BlockedGrants,
 )
 from strandline.model.cluster import Partition
@@ -43,24 +43,24 @@ class World:
 def test_what_is_withdrawn_again_and_again_is_waited_for_longer_and_nothing_else_is() -> None:
     world = World()
     for times in range(DOUBLINGS_MAX + 2):
-        patience_ms = HELD_UP_MS << min(times, DOUBLINGS_MAX)
+        patience_ms = BLOCKED_MS << min(times, DOUBLINGS_MAX)
         assert world.patience_ms(is_still_wanted=True) == patience_ms
         world.withdraw()
-    assert world.patience_ms(is_still_wanted=False) == HELD_UP_MS
+    assert world.patience_ms(is_still_wanted=False) == BLOCKED_MS
     other = tuple(map(BrokerId, (1, 2, 5)))
     world.partition = replace(world.partition, version=99, target=other, pending=other)
-    assert world.patience_ms(is_still_wanted=True) == HELD_UP_MS
+    assert world.patience_ms(is_still_wanted=True) == BLOCKED_MS
 
 
 def test_who_begins_or_was_calm_for_long_is_waited_for_as_at_first() -> None:
     world = World()
     world.patience_ms(is_still_wanted=True)
     world.withdraw()
-    assert world.patience_ms(is_still_wanted=True) == 2 * HELD_UP_MS
+    assert world.patience_ms(is_still_wanted=True) == 2 * BLOCKED_MS
     world.clock.advance(CALM_MS)
     world.partition = replace(world.partition, version=50)
-    assert world.patience_ms(is_still_wanted=True) == HELD_UP_MS
+    assert world.patience_ms(is_still_wanted=True) == BLOCKED_MS
     world.withdraw()
     world.blocked_grants.note_begun(world.partition)
     world.partition = replace(world.partition, version=60)
-    assert world.patience_ms(is_still_wanted=True) == HELD_UP_MS
+    assert world.patience_ms(is_still_wanted=True) == BLOCKED_MS

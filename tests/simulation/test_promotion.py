@@ -13,7 +13,7 @@ import pytest
 from tests.simulation.kept import kept
 from tests.simulation.test_acting import FAULTS, FIVE, on_five_brokers
 
-from strandline.broker.groups import blocked_grants, moving, voter_reconciliation
+from strandline.broker.groups import blocked_grants, voter_reconciliation, wanted_voters
 from strandline.broker.groups.moving import Moving
 from strandline.controller.arbitration import grant_progress
 from strandline.controller.arbitration.promotion import Bounds
@@ -179,7 +179,7 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
         (voter_reconciliation, "HANDOVER_RETRY_MS"),
     ):
         patch.setattr(module, name, 500)
-    patch.setattr(moving, "bounds_of", lambda config: Bounds(demote_ms=500))
+    patch.setattr(wanted_voters, "bounds_of", lambda config: Bounds(demote_ms=500))
 
 
 @pytest.mark.simulation
@@ -206,7 +206,7 @@ def begin_late(patch: pytest.MonkeyPatch) -> None:
         return are_in_step(replica, partition, roles)
 
     patch.setattr(Moving, "_are_in_step", staticmethod(held))
-    patch.setattr(blocked_grants, "HELD_UP_MS", 500)
+    patch.setattr(blocked_grants, "BLOCKED_MS", 500)
 
 
 @pytest.mark.simulation

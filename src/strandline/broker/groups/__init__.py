@@ -9,6 +9,7 @@ Map:    hosting.py                 opens and closes groups as the controller's l
         moving.py                  changes of members, at the leader
         blocked_grants.py          grants that cannot start, retried with back-off
         promised_write_quorums.py  write quorums that voters have promised to keep
+        wanted_voters.py           which voters a group led here should have now
         voter_reconciliation.py    removes silent voters and adds them again
         leader_step_down.py        leaders that cannot reach the controller step down
         arbitration.py             collects members and asks for a grant when no majority is left

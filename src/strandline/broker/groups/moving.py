@@ -1,26 +1,26 @@
-"""Carries out, on the leader of each partition, what the controller says of its replicas.
+"""Changes the members of each group led here, step by step, as the controller's state asks.
 
-Why:    brokers come and go, and leaders with them, in the middle of every move: whoever leads goes
-        on from what is written, and nobody has to remember what was under way.
-How:    what is written is the group's configuration and the state's target, grant and version:
+Why:    brokers come and go in the middle of every move, and leaders with them: each new leader
+        continues from what is written, and no broker has to remember what was under way.
+How:    written are the group's configuration, and the state's target, grant and version. The leader
+        takes one step at a time:
 
-            target              --> who is added is an observer of the group
-            target, in step     --> a grant is asked for
-            grant, in step      --> a configuration with the grant's version, joint where voters
-                                    come or go; the core finishes
-            that is committed   --> reported as stable
-            grant, not in step  --> after a while others are asked for in its place: those that are
-                                    wanted by now, or the voters as they are
-            nothing wanted      --> no observers but the permanent ones; and the same voters again,
-                                    with a floor of their write quorum, or without (`floors`)
+            target                  --> added brokers become observers of the group
+            target, in step         --> ask the controller for a grant of the target
+            grant, in step          --> propose the granted configuration, joint where voters change
+            grant, committed        --> report it to the controller as stable
+            grant, long not in step --> ask for other voters in its place: the ones wanted now, or
+                                        the present ones
+            nothing wanted          --> keep only permanent observers; have the same voters granted
+                                        again with or without a promised write quorum
 
-        One step at a time, tried again while there is one to make, also where it has failed: each
-        group for itself. "In step": every broker that is added keeps up, and has what made it a
-        member (`Replica.is_ready_to_vote`), and so does a write quorum of the new voters: else what
-        producers wait for would wait for who catches up.
-            What another grant has taken the place of was never begun by this leader, and perhaps by
-        another one: whoever leads by it goes on to the last one from there.
-Owns:   which groups are looked at again, and what is asked of the controller.
+        "In step": each added broker keeps up and has the entry that made it a member
+        (`Replica.is_ready_to_vote`), and so does a write quorum of the new voters: otherwise
+        producers would wait for replicas that catch up. A step that cannot be made, or that failed,
+        is tried again, for each group by itself.
+            This leader never began a grant that another one has replaced. An earlier leader may
+        have: a leader with such a configuration continues from there to the last grant.
+Owns:   which groups are looked at again, and the commands that wait for the controller.
 Source: decisions 0009, 0017 and 0029; design section 6."""
 
 import asyncio
@@ -35,43 +35,37 @@ from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.groups.blocked_grants import BlockedGrants
 from strandline.broker.groups.leader_step_down import LeaderStepDown
 from strandline.broker.groups.promised_write_quorums import PromisedWriteQuorums
-from strandline.broker.groups.voter_reconciliation import (
-    Choice,
-    Health,
-    Lag,
-    StandIns,
-    VoterReconciliation,
-)
+from strandline.broker.groups.wanted_voters import WantedVoters
 from strandline.broker.leadership.leader_ranks import LeaderRanks
 from strandline.config.topic import TopicConfig
-from strandline.controller.arbitration.promotion import Bounds, Code, Verdict
+from strandline.controller.arbitration.promotion import Code, Verdict
 from strandline.controller.commands import Command, Refused, ReportVoters, RequestVoters
-from strandline.controller.outages.domains import is_region
 from strandline.controller.records import (
     ReassignmentSet,
     Record,
     VotersGranted,
     VotersStable,
 )
-from strandline.model.cluster import Cluster, Partition, Roles, Ruling
+from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId, grant_of
 from strandline.raft.group.configuration import Configuration
 from strandline.replication.host.replication import Replication
-from strandline.replication.leader.replica_status import lag_of, should_give_way
+from strandline.replication.leader.replica_status import should_give_way
 from strandline.replication.replica.replica import Replica
 
 LOOK_INTERVAL_MS = 100
-ATTENDANCE_INTERVAL_MS = 500
-"""How often it is looked whether another broker has fallen silent, or is heard again."""
-ATTENDANCE_ROUND = 10
-"""So many times later all groups whose voters may change are looked at: somebody may lag."""
+WATCH_INTERVAL_MS = 500
+"""How often the leader checks whether a broker has fallen silent or is heard again."""
+WATCH_ALL_EACH = 10
+"""At every so many-th check the leader looks at all groups whose voters may change: one may lag."""
 ASK_TIMEOUT_MS = 5_000
 
 _log = logging.getLogger("strandline.broker")
 
 
 class Moving:
-    """See the module. `adjust` calls back `adjust` here, with what belongs to the group."""
+    """See the module. `adjust(replica)` finds partition and configuration of a group, and calls
+    `Moving.adjust` with them."""
 
     def __init__(
         self,
@@ -85,32 +79,31 @@ class Moving:
         self._clock = clock
         self._replication = replication
         self._controller = controller
-        self._leader_ranks = leader_ranks
         self._adjust = adjust
         self._leader_step_down = LeaderStepDown(replication, controller)
-        # Groups that are, or may be, led here, and not where they are wanted.
-        self._open: set[GroupId] = set()
-        # Those of which it was said that the last step went wrong.
+        # Groups that may be led here, and have a step left to make.
+        self._unsettled: set[GroupId] = set()
+        # Groups whose last step failed, which was logged.
         self._failed: set[GroupId] = set()
         self._asking: dict[GroupId, asyncio.Task[None]] = {}
         self._timer: Timer | None = None
-        self._acting = VoterReconciliation(
-            clock, patience_ratio=replication.settings.patience_ratio
+        self._voters = WantedVoters(
+            clock=clock, replication=replication, controller=controller, leader_ranks=leader_ranks
         )
-        self._floors = PromisedWriteQuorums(replication, self._acting)
+        self._write_quorums = PromisedWriteQuorums(replication, self._voters.reconciliation)
         self._blocked_grants = BlockedGrants(clock)
-        # What was logged last of the observers of groups led here.
-        self._told: dict[GroupId, tuple[Code, BrokerId | None]] = {}
-        # Groups led here of which other members may come to vote.
-        self._attended: set[GroupId] = set()
+        # {group led here: what was logged last of its observers}
+        self._logged: dict[GroupId, tuple[Code, BrokerId | None]] = {}
+        # Groups led here whose voters may leave and return.
+        self._watched: set[GroupId] = set()
         self._silent: frozenset[BrokerId] = frozenset()
-        self._attendance_count = 0
-        self._attendance_timer: Timer | None = None
+        self._watch_count = 0
+        self._watch_timer: Timer | None = None
         controller.on_applied.append(self._on_applied)
 
     def stop(self) -> None:
-        """Move nothing any more."""
-        for timer in (self._timer, self._attendance_timer):
+        """Change no members any more."""
+        for timer in (self._timer, self._watch_timer):
             if timer is not None:
                 timer.cancel()
         for task in self._asking.values():
@@ -118,27 +111,26 @@ class Moving:
         self._leader_step_down.stop()
 
     def adjust(self, replica: Replica, partition: Partition, config: TopicConfig) -> None:
-        """Make the next step towards what is wanted of a group led here, if it can be made now."""
+        """Make the next step towards the wanted members of a group led here, if that is possible
+        now."""
         replica.place(partition)
         if config.voters_shrink_enable:
-            self._attend(replica.group)
+            self._watch(replica.group)
         try:
             is_done = self._step(replica, partition, config)
-        except (
-            Exception
-        ) as error:  # A group's boundary: those behind it are looked at all the same.
-            self._tell_once(replica, error)
+        except Exception as error:  # A group's boundary: the next groups are looked at anyway.
+            self._report_once(replica, error)
             is_done = False
         else:
             self._failed.discard(replica.group)
         if not is_done:
             self._look_at(replica.group)
 
-    def _tell_once(self, replica: Replica, error: Exception) -> None:
-        """Until it has gone well again: it is tried many times."""
+    def _report_once(self, replica: Replica, error: Exception) -> None:
+        """Log a failed step once, until a step succeeds: it is tried many times."""
         if replica.group not in self._failed:
             self._failed.add(replica.group)
-            message = f"{replica.name}: its members cannot be made what is wanted"
+            message = f"{replica.name}: the next change of its members failed; it is tried again"
             context = {"message": message, "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
 
@@ -148,10 +140,10 @@ class Moving:
         if replica.is_busy or grant_of(replica.epoch) != partition.grant:
             return False  # The second: fenced off, or the state known here is behind.
         if config.voters_shrink_enable and should_give_way(replica):
-            self._give_way(replica, partition)
+            self._hand_over_stalled(replica, partition)
             return False
-        is_stuck = config.voters_shrink_enable and self._is_stuck(replica)
-        if self._floors.has_to_go(replica, config, is_stuck=is_stuck):
+        is_stuck = config.voters_shrink_enable and self._voters.is_stuck(replica)
+        if self._write_quorums.has_to_go(replica, config, is_stuck=is_stuck):
             self._withdraw(replica, partition, is_stuck=is_stuck)
             return False
         if is_stuck:
@@ -199,38 +191,40 @@ class Moving:
                 observers=_observers(partition, partition.pending, given_up, is_begun=True),
                 min_insync=min_insync,
                 version=partition.last_version,
-                floor=self._floors.begun(replica, config, partition.pending),
+                floor=self._write_quorums.begun(replica, config, partition.pending),
             )
             self._blocked_grants.note_begun(partition)
         elif self._blocked_grants.is_due(partition):
             self._ask_for_others(replica, partition, config)
         return False
 
-    def _give_way(self, replica: Replica, partition: Partition) -> None:
+    def _hand_over_stalled(self, replica: Replica, partition: Partition) -> None:
         to = replica.hand_over(avoid=partition.observers)
         if to == NO_BROKER:
             to = replica.hand_over()
         if to != NO_BROKER:
-            text = "%s: nothing is flushed here, and all wait for it; broker %d is to lead"
+            text = (
+                "%s: this leader's disk flushes nothing and holds up every write; broker %d leads"
+            )
             _log.warning(text, replica.name, to)
 
     def _ask_for_wanted(self, replica: Replica, partition: Partition, config: TopicConfig) -> bool:
-        """Have the controller grant who is wanted, or who should vote meanwhile; whether that is so
-        already."""
+        """Ask for the wanted members, or for the voters that should vote meanwhile; whether the
+        group has these already."""
         asked = partition.wanted
         given_up = self._controller.cluster.given_up(partition)
         may_ask = partition.is_moving and given_up.isdisjoint(asked.voters)
         if not (may_ask and self._are_in_step(replica, partition, asked)):
-            choice = self._should_act(replica, partition, config)
+            choice = self._voters.choose(replica, partition, config)
             asked = partition.roles.acted_by(choice.voters)
-            self._tell(replica, choice.verdict)
+            self._log_verdict(replica, choice.verdict)
             if choice.verdict is not None and choice.verdict.code is Code.HAND_OVER:
                 if replica.hand_over(avoid=partition.observers) != NO_BROKER:
-                    self._acting.note_handed_over(replica.group)
+                    self._voters.reconciliation.note_handed_over(replica.group)
                 return False
             if set(asked.voters) == set(partition.voters):
                 is_settled = choice.is_settled and not partition.is_moving
-                return is_settled and not self._ask_for_floor(replica, partition, config)
+                return is_settled and not self._ask_for_write_quorum(replica, partition, config)
             if not self._are_in_step(replica, partition, asked):
                 return False
         version, epoch = partition.version, replica.epoch
@@ -239,16 +233,19 @@ class Moving:
         )
         return False
 
-    def _ask_for_floor(self, replica: Replica, partition: Partition, config: TopicConfig) -> bool:
-        """Have the same voters granted anew where they can promise another floor."""
-        floor = self._floors.wanted(replica, config, partition.voters)
+    def _ask_for_write_quorum(
+        self, replica: Replica, partition: Partition, config: TopicConfig
+    ) -> bool:
+        """Ask for the same voters again where they can promise another write quorum; whether that
+        was asked."""
+        floor = self._write_quorums.wanted(replica, config, partition.voters)
         if floor in (0, partition.floor):
             return False
         self._ask(_same_voters(replica, partition, floor))
         return True
 
     def _withdraw(self, replica: Replica, partition: Partition, *, is_stuck: bool) -> None:
-        """Go on under a new version, that promises nothing, once that is granted."""
+        """Change to a version of the same voters that promises no write quorum, once granted."""
         present, last = replica.configuration, partition.last_version
         if present.version > last:
             return  # The state known here is behind.
@@ -263,13 +260,13 @@ class Moving:
             self._ask(_same_voters(replica, partition, 0))
 
     def _ask_for_others(self, replica: Replica, partition: Partition, config: TopicConfig) -> None:
-        """Ask for what would be asked for now, in the place of a grant that cannot be begun; where
-        that is nothing, for the voters as they are. What is still wanted is asked for again once it
-        can be begun: until then it would be counted on in an outage."""
+        """Ask for other voters in the place of a grant that cannot begin: the ones that are wanted
+        now, or else the present ones. If the blocked grant is still wanted, it is asked for again
+        once it can begin: until then an outage would count on it."""
         wanted, granted = partition.wanted, partition.granted
         asked = wanted
         if not partition.is_moving or not self._are_in_step(replica, partition, wanted):
-            asked = partition.roles.acted_by(self._should_act(replica, partition, config).voters)
+            asked = partition.roles.acted_by(self._voters.choose(replica, partition, config).voters)
         if asked.is_alike(granted) or not self._are_in_step(replica, partition, asked):
             return
         is_kept = set(asked.voters) == set(partition.voters)
@@ -285,84 +282,22 @@ class Moving:
             partition.last_version,
         )
         if self._blocked_grants.note_due(partition, is_still_wanted=is_still_wanted):
-            _log.info("%s: voters %s cannot begin", partition.name, granted.voters)
+            text = "%s: the granted voters %s cannot begin yet: asking for others"
+            _log.info(text, partition.name, granted.voters)
         self._ask(command)
 
-    def _tell(self, replica: Replica, verdict: Verdict | None) -> None:
-        """Log what is done about observers, or why nothing is, each once."""
+    def _log_verdict(self, replica: Replica, verdict: Verdict | None) -> None:
+        """Log each decision about observers once, with its reason."""
         if verdict is None or verdict.code is Code.HEALING:
             return
         if verdict.code is Code.ENOUGH:
-            self._told.pop(replica.group, None)
+            self._logged.pop(replica.group, None)
             return
-        told = verdict.code, verdict.broker
-        if self._told.get(replica.group) != told:
-            self._told[replica.group] = told
-            whom = "" if verdict.broker is None else f" broker {verdict.broker}"
-            _log.info("%s: %s%s: %s", replica.name, verdict.code, whom, verdict.text)
-
-    def _is_stuck(self, replica: Replica) -> bool:
-        """Whether voters that are lost are needed to commit anything, that they leave included,
-        though a majority is there: a majority is enough then, and acks=all is refused meanwhile."""
-        return self._acting.is_stuck(
-            replica.group,
-            replica.self_id,
-            replica.configuration,
-            self._health(replica),
-        )
-
-    def _health(self, replica: Replica) -> Health:
-        assert replica.leading is not None
-        return Health(
-            keeps_up=replica.may_count,
-            is_heard=self._replication.is_peer_alive,
-            lacks_ms=replica.leading.lacks_ms,
-            lag_ms=replica.lag_limit_ms,
-        )
-
-    def _should_act(self, replica: Replica, partition: Partition, config: TopicConfig) -> Choice:
-        """Who of those who hold the log should vote now."""
-        if not config.voters_shrink_enable:
-            return self._own_voters(partition, config.min_insync_replicas)
-        return self._acting.choose(
-            partition,
-            replica.self_id,
-            self._health(replica),
-            min_insync=config.min_insync_replicas,
-            is_ready=replica.is_ready_to_vote,
-            stand_ins=self._stand_ins(replica, partition, config),
-        )
-
-    def _own_voters(self, partition: Partition, min_insync: int) -> Choice:
-        """Where nobody leaves for being lost: all that were not given up; and an observer that was
-        seated, while these are too few for acks=all."""
-        given_up = self._controller.cluster.given_up(partition)
-        left = tuple(one for one in partition.replicas if one not in given_up)
-        if len(left) < min(max(min_insync, 1), len(partition.replicas)):
-            left += tuple(one for one in partition.voters if one in partition.observers)
-        return Choice(left or partition.voters, is_settled=not given_up)
-
-    def _stand_ins(
-        self, replica: Replica, partition: Partition, config: TopicConfig
-    ) -> StandIns | None:
-        """What the promotion of observers goes by; None where there is none to be thought of."""
-        cluster = self._controller.cluster
-        policy = self._leader_ranks.of(cluster.topics[partition.topic], cluster).promotion
-        observers = partition.observers
-        if not observers or not (policy or any(one in observers for one in partition.voters)):
-            return None
-        brokers = cluster.brokers
-        return StandIns(
-            policy=policy,
-            min_insync=config.min_insync_replicas,
-            bounds=bounds_of(config),
-            lag=lambda broker: Lag(*lag_of(replica, broker)),
-            levels=self._replication.nearness.levels,
-            regions={
-                one: brokers[one].labels.region for one in partition.replicas if one in brokers
-            },
-            regions_down=_regions_down(cluster),
-        )
+        verdict_key = verdict.code, verdict.broker
+        if self._logged.get(replica.group) != verdict_key:
+            self._logged[replica.group] = verdict_key
+            name = "" if verdict.broker is None else f" broker {verdict.broker}"
+            _log.info("%s: %s%s: %s", replica.name, verdict.code, name, verdict.text)
 
     @staticmethod
     def _are_in_step(replica: Replica, partition: Partition, roles: Roles) -> bool:
@@ -387,7 +322,7 @@ class Moving:
             if isinstance(answer, Refused):
                 _log.info("the controller refuses %s: %s", command, answer.message)
                 if isinstance(command, RequestVoters) and command.floor is not UNSET:
-                    self._floors.on_refused(group)
+                    self._write_quorums.on_refused(group)
         except ApiError as error:
             _log.info("%s: %s", command, error)
             self._leader_step_down.on_unanswered(group)
@@ -401,13 +336,13 @@ class Moving:
             self._look_at(record.group)
 
     def _look_at(self, group: GroupId) -> None:
-        self._open.add(group)
+        self._unsettled.add(group)
         if self._timer is None:
             self._timer = self._clock.call_later(LOOK_INTERVAL_MS, self._look)
 
     def _look(self) -> None:
         self._timer = None
-        groups, self._open = sorted(self._open), set()
+        groups, self._unsettled = sorted(self._unsettled), set()
         for group in groups:
             replica = self._replication.replicas.get(group)
             if replica is not None and replica.is_leader:  # Others look once they lead.
@@ -416,54 +351,42 @@ class Moving:
                 self._blocked_grants.forget(group)
                 self._failed.discard(group)
 
-    # ---- who keeps up ----------------------------------------------------------------------------
+    # ---- brokers that fall silent or return ------------------------------------------------------
 
-    def _attend(self, group: GroupId) -> None:
-        self._attended.add(group)
-        if self._attendance_timer is None:
-            self._attendance_timer = self._clock.call_later(
-                ATTENDANCE_INTERVAL_MS, self._look_who_is_there
-            )
+    def _watch(self, group: GroupId) -> None:
+        self._watched.add(group)
+        if self._watch_timer is None:
+            self._watch_timer = self._clock.call_later(WATCH_INTERVAL_MS, self._look_at_watched)
 
-    def _look_who_is_there(self) -> None:
-        self._attendance_timer = None
-        self._attendance_count += 1
-        for group in self._floors.ailing():
+    def _look_at_watched(self) -> None:
+        self._watch_timer = None
+        self._watch_count += 1
+        for group in self._write_quorums.doubtful():
             self._look_at(group)
         brokers = self._controller.cluster.brokers
         silent = frozenset(one for one in brokers if not self._replication.is_peer_alive(one))
-        if silent == self._silent and self._attendance_count % ATTENDANCE_ROUND:
-            self._attend_again()
+        if silent == self._silent and self._watch_count % WATCH_ALL_EACH:
+            self._watch_again()
             return
         self._silent = silent
-        for group in sorted(self._attended):
+        for group in sorted(self._watched):
             replica = self._replication.replicas.get(group)
             if replica is not None and replica.is_leader:
                 self._look_at(group)
             else:
-                self._attended.discard(group)
-                self._acting.forget(group)
+                self._watched.discard(group)
+                self._voters.reconciliation.forget(group)
                 self._blocked_grants.forget(group)
-                self._told.pop(group, None)
-        self._attend_again()
+                self._logged.pop(group, None)
+        self._watch_again()
 
-    def _attend_again(self) -> None:
-        if self._attended:
-            self._attend(next(iter(self._attended)))
-
-
-def bounds_of(config: TopicConfig) -> Bounds:
-    """What a topic asks of observers that stand in."""
-    return Bounds(
-        lag_count_max=config.observer_promotion_lag_max_records,
-        lag_ms_max=config.observer_promotion_lag_max_ms,
-        ready_ms=config.observer_promotion_ready_ms,
-        demote_ms=config.observer_demotion_delay_ms,
-    )
+    def _watch_again(self) -> None:
+        if self._watched:
+            self._watch(next(iter(self._watched)))
 
 
 def _same_voters(replica: Replica, partition: Partition, floor: int) -> RequestVoters:
-    """To be granted the voters that there are, under a new version, for another floor."""
+    """The command that asks for the present voters with another promised write quorum."""
     present = replica.configuration.voters
     asked = partition.roles.acted_by(present)
     return RequestVoters(
@@ -477,24 +400,17 @@ def _same_voters(replica: Replica, partition: Partition, floor: int) -> RequestV
     )
 
 
-def _regions_down(cluster: Cluster) -> frozenset[str]:
-    return frozenset(
-        domain[0]
-        for domain, one in cluster.outages.items()
-        if is_region(domain) and (one.is_down or one.ruling is Ruling.LOST)
-    )
-
-
 def _is_quorum_ready(replica: Replica, configuration: Configuration) -> bool:
-    """Whether a write quorum of it keeps up."""
+    """Whether a write quorum of this configuration keeps up."""
     return configuration.can_commit(
         [one for one in configuration.all_voters if replica.is_ready_to_vote(one)]
     )
 
 
 def _min_insync(replica: Replica, config: TopicConfig) -> int:
-    """What the write quorum should be now: as the topic asks, where voters may leave not before
-    enough of them keep up, or the change itself would wait for who has to leave."""
+    """The `min.insync.replicas` that the group should go by now: the topic's. Where voters may
+    leave, a higher one has to wait until enough voters keep up: or the change itself would wait for
+    a voter that has to leave."""
     present, wanted = replica.configuration, config.min_insync_replicas
     if wanted > present.min_insync and config.voters_shrink_enable:
         after = Configuration(present.voters, min_insync=wanted)
@@ -509,9 +425,9 @@ def _observers(
     *,
     is_begun: bool,
 ) -> tuple[BrokerId, ...]:
-    """Who receives the log beside these voters. `is_begun`: whether they are those that were
-    granted; then who held it before and is not among those gets nothing, nor does whoever was
-    declared lost, until it has started anew."""
+    """The brokers that receive the log beside these voters. `is_begun`: the voters are the granted
+    ones; then brokers that only held the log before get nothing. A broker that was declared lost
+    gets nothing until it has started again."""
     members = {*partition.wanted.all, *partition.granted.all}
     if not is_begun:
         members.update(partition.roles.all)

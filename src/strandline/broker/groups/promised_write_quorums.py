@@ -1,26 +1,24 @@
-"""When the voters of a group led here promise a write quorum that is more than a majority.
+"""Decides when the voters of a group led here promise a write quorum above a majority.
 
-Why:    what is acknowledged is on W voters, and any N - W + 1 of them hold it all between them: of
-        three with `min.insync.replicas` 3 each one alone. But leaders lower W where voters are
-        lost, so the controller may seat fewer than half of them only where it was promised that
-        nobody does so behind its back.
-How:    once W voters have kept up for a while, and answer in time for a lease, the same ones are
-        granted anew, with a floor (`raft.configuration`); what is reported then, the controller
-        counts on. It is withdrawn by another version, before anything is acknowledged by fewer:
+Why:    W voters have what is acknowledged, and any N - W + 1 of the N voters hold all of it. With
+        three voters and `min.insync.replicas` 3, each voter alone does. But leaders lower W when
+        voters are lost. So the controller may seat a minority only if the voters have promised W.
+How:    Once W voters have kept up for a while and answer in time for a lease, the leader asks for
+        the same voters again, with a promised W (`floor` in `raft.configuration`). The controller
+        counts on it once it is reported. The leader withdraws the promise by a new version, before
+        fewer voters acknowledge anything, if
 
-            it is not wanted any more        the key is lower, voters may not leave, writes are
-                                             cached (a power failure takes what W voters have), or
-                                             a voter's release does not keep to it
-            it costs more than it gives      a lease needs as many as the floor says: too few answer
-                                             in time, though a majority does, and has answered just
-                                             now. Where that is about to be lost, too, the promise
-                                             is what the others need
-            nothing can be committed with it (`VoterReconciliation.is_stuck`)
+            it is not wanted       the key is lower, voters may not leave, `write.caching` is on (a
+                                   power failure takes what W voters have), or the release of a
+                                   voter does not know promises
+            it blocks reads        a lease needs W voters and too few answer in time, though a
+                                   majority has just answered. A group that is about to lose its
+                                   majority keeps the promise: the survivors need it
+            it blocks commits      see `VoterReconciliation.is_stuck`
 
-        After the last two nothing is promised for a while, and for twice as long each time that was
-        within an hour of the one before. What the controller refuses is not asked for again for a
-        minute.
-Owns:   which groups have a floor, and when each was withdrawn or refused.
+        After the last two, no promise is given for a while: twice as long after each withdrawal
+        within an hour of the one before. A request that the controller refused waits for a minute.
+Owns:   which groups have a promised write quorum; when each was withdrawn or refused.
 Source: design section 6; decision 0041."""
 
 from collections.abc import Collection
@@ -37,15 +35,15 @@ from strandline.replication.replica.replica import Replica
 from strandline.replication.wire import Ability
 
 REFUSED_MS = 60_000
-"""So long what the controller has refused is not asked for again."""
+"""A request that the controller has refused is not repeated for so long."""
 FORGIVEN_MS = 3_600_000
 DOUBLINGS_MAX = 7
 
 
 @dataclass(slots=True)
 class _Withdrawn:
-    """The last floor of a group that was withdrawn for its voters' health: of which version, when,
-    and how many before it were within an hour of each other."""
+    """The last promise of a group that was withdrawn because of its voters' health: its version,
+    when, and how many before it were within an hour of each other."""
 
     version: int
     at_ms: int
@@ -55,9 +53,9 @@ class _Withdrawn:
 class PromisedWriteQuorums:
     """See the module; one per broker."""
 
-    def __init__(self, replication: Replication, acting: VoterReconciliation) -> None:
+    def __init__(self, replication: Replication, reconciliation: VoterReconciliation) -> None:
         self._replication = replication
-        self._acting = acting
+        self._reconciliation = reconciliation
         self._clock = replication.clock
         self._ratio = replication.settings.patience_ratio
         self._promised: set[GroupId] = set()
@@ -65,8 +63,8 @@ class PromisedWriteQuorums:
         self._refused_ms: dict[GroupId, int] = {}
 
     def wanted(self, replica: Replica, config: TopicConfig, voters: Collection[BrokerId]) -> int:
-        """The floor that `voters` should have, who are the present ones where they have any; 0 for
-        none, or not now."""
+        """The write quorum that `voters` should promise now; 0 for none. Only the present voters
+        promise one."""
         present, group = replica.configuration, replica.group
         least = _least(present, config, voters)
         if not least:
@@ -78,14 +76,14 @@ class PromisedWriteQuorums:
         promised = Configuration(present.voters, min_insync=least, floor=least)
         if self._replication.liveness.lease_end_ms(replica, promised) <= now:
             return 0
-        if self._has_to_wait(group) or not self._all_keep_to_it(present.voters):
+        if self._has_to_wait(group) or not self._all_know_promises(present.voters):
             return 0
-        is_calm = self._acting.is_calm(group, replica.self_id, promised)
+        is_calm = self._reconciliation.is_calm(group, replica.self_id, promised)
         return least if is_calm else 0
 
     def begun(self, replica: Replica, config: TopicConfig, voters: Collection[BrokerId]) -> Floor:
-        """The floor that what was granted begins with. None though one was asked for, as it cannot
-        be promised just then, counts as withdrawn."""
+        """The promise that granted voters begin with. If they were to promise one and cannot
+        just then, that counts as a withdrawal."""
         floor = self.wanted(replica, config, voters)
         present = replica.configuration
         if not floor and _least(present, config, voters):
@@ -93,7 +91,7 @@ class PromisedWriteQuorums:
         return floor or msgspec.UNSET
 
     def has_to_go(self, replica: Replica, config: TopicConfig, *, is_stuck: bool) -> bool:
-        """Whether the present floor has to be withdrawn. `is_stuck`: see
+        """Whether the present promise has to be withdrawn. `is_stuck`: see
         `VoterReconciliation.is_stuck`."""
         present, group = replica.configuration, replica.group
         least = floor_of(present.floor)
@@ -101,7 +99,7 @@ class PromisedWriteQuorums:
             self._promised.discard(group)
             return False
         self._promised.add(group)
-        if not _is_asked_for(config) or config.min_insync_replicas < least:
+        if not _is_wanted(config) or config.min_insync_replicas < least:
             return True
         liveness = self._replication.liveness
         if any(liveness.cannot_do(one, Ability.FLOORS) for one in present.voters):
@@ -111,8 +109,9 @@ class PromisedWriteQuorums:
             return True
         return False
 
-    def ailing(self) -> list[GroupId]:
-        """Those led here whose floor may have to be withdrawn: looked at more often than others."""
+    def doubtful(self) -> list[GroupId]:
+        """Groups led here whose promise may have to be withdrawn: the leader looks at them more
+        often."""
         found = []
         for group in sorted(self._promised):
             replica = self._replication.replicas.get(group)
@@ -123,11 +122,11 @@ class PromisedWriteQuorums:
         return found
 
     def on_refused(self, group: GroupId) -> None:
-        """The controller does not grant what was asked for."""
+        """The controller has refused the request."""
         self._refused_ms[group] = self._clock.monotonic_ms()
 
     def _costs_reads(self, replica: Replica) -> bool:
-        """Whether reads wait for voters that a lease would not need without the floor."""
+        """Whether reads wait for voters that a lease would not need without the promise."""
         if replica.lease.is_held:
             return False
         now, liveness = self._clock.monotonic_ms(), self._replication.liveness
@@ -140,8 +139,8 @@ class PromisedWriteQuorums:
             [one for one in bare.voters if one == own or session(one).answered_ms >= since_ms]
         )
 
-    def _all_keep_to_it(self, voters: Collection[BrokerId]) -> bool:
-        """Whether all voters, and those of the controller, run a release that knows of floors."""
+    def _all_know_promises(self, voters: Collection[BrokerId]) -> bool:
+        """Whether all voters, and the controller's voters, run a release that knows promises."""
         replication = self._replication
         controller = replication.replicas.get(CONTROLLER_GROUP)
         known = () if controller is None else controller.configuration.all_voters
@@ -169,14 +168,14 @@ class PromisedWriteQuorums:
 
 
 def _least(present: Configuration, config: TopicConfig, voters: Collection[BrokerId]) -> int:
-    """The floor that `voters` should have when all are well; 0 where a majority is enough, or they
-    are not the present ones, or those do not keep to it as they are."""
+    """The write quorum that `voters` should promise when all are well; 0 if a majority suffices,
+    if they are not the present voters, or if these go by a lower `min.insync.replicas` now."""
     least = min(config.min_insync_replicas, len(present.voters))
-    if not _is_asked_for(config) or set(voters) != set(present.voters):
+    if not _is_wanted(config) or set(voters) != set(present.voters):
         return 0
     is_more = least > len(present.voters) // 2 + 1
     return least if is_more and present.min_insync >= least else 0
 
 
-def _is_asked_for(config: TopicConfig) -> bool:
+def _is_wanted(config: TopicConfig) -> bool:
     return config.voters_shrink_enable and not config.write_caching
