@@ -144,7 +144,7 @@ def test_a_topic_that_does_not_follow_stays_and_is_not_counted(world: ClusterWor
     create(world, policy="")
     assert set(write(world, WEST, duration_ms=3 * PERIOD_MS)) == {1}
     leader = world.broker(1).services
-    assert not leader.writers.told and not leader.writers._counts
+    assert not leader.writers.verdicts and not leader.writers._counts
     answer = world.ask(1, DescribeWritersRequest(topic="flights"), DescribeWritersResponse, 0)
     assert answer.partitions == []
     answer = world.ask(1, DescribeWritersRequest(topic="none"), DescribeWritersResponse, 0)
@@ -208,10 +208,10 @@ def test_a_table_that_is_taken_away_leaves_leaders_where_they_are(world: Cluster
 def test_a_topic_that_follows_no_more_is_not_told_of_any_more(world: ClusterWorld) -> None:
     create(world)
     write(world, WEST, duration_ms=2 * LOOK_INTERVAL_MS)
-    assert world.broker(1).services.writers.told
+    assert world.broker(1).services.writers.verdicts
     world.submit(AlterConfigs((changes(TOPIC, "flights", ("placement.policy", 1, None)),)))
     assert set(write(world, WEST, duration_ms=2 * PERIOD_MS)) == {1}
-    assert not world.broker(1).services.writers.told
+    assert not world.broker(1).services.writers.verdicts
 
 
 @pytest.mark.parametrize("key", ["balancer.enable", "auto.leader.rebalance.enable"])

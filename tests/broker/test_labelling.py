@@ -198,7 +198,7 @@ def test_a_disk_that_is_full_costs_the_copy_and_nothing_else(
     labels = OwnLabels(Labels("east"), None, keep)
     labels.note(own(Labels("west")))
     assert "the configuration says region=east" in caplog.text
-    assert "cannot be kept" in caplog.text
+    assert "cannot store the labels" in caplog.text
     is_full = False
     labels.note(own(Labels("south")))
     labels.note(own(Labels("south")))  # Another record, nothing new.

@@ -8,7 +8,7 @@ import pytest
 from tests.broker.broker_world import BrokerWorld
 
 from strandline.base.errors import ApiError, ProtocolError
-from strandline.broker.server.request_limits import ASKED_COUNT_MAX, count_asked, distinct
+from strandline.broker.server.request_limits import ITEM_COUNT_MAX, count_items, distinct
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from strandline.broker.coordinators.coordinator_host import CoordinatorHost
 
 TIMES = 1_000
-TOO_MANY = ASKED_COUNT_MAX + 1
+TOO_MANY = ITEM_COUNT_MAX + 1
 
 
 class NoCoordinator:
@@ -119,14 +119,14 @@ def test_the_end_of_a_partition_is_looked_up_once(world: BrokerWorld) -> None:
 def test_a_request_that_names_too_much_ends_its_connection(
     world: BrokerWorld, request_: Message, version: int
 ) -> None:
-    with pytest.raises(ProtocolError, match=r"names 10000[12] things"):
+    with pytest.raises(ProtocolError, match=r"names 10000[12] items"):
         world.send(request_, version)
 
 
 def test_everything_in_a_request_is_counted() -> None:
     topic = FetchTopic(partitions=[FetchPartition()] * 7)
-    assert count_asked(FetchRequest(topics=[topic] * 3)) == 3 + 3 * 7
-    assert count_asked(MetadataRequest(topics=None)) == 0
+    assert count_items(FetchRequest(topics=[topic] * 3)) == 3 + 3 * 7
+    assert count_items(MetadataRequest(topics=None)) == 0
 
 
 def test_the_first_of_each_stays_in_its_place() -> None:

@@ -16,7 +16,7 @@ from tests.integration.conftest import DevCluster, start_cluster, stop_cluster, 
 from tests.integration.raw_client import Broker, RawClient, brokers_of, frame_of, leader_of
 from tests.integration.test_kill import read_back
 
-from strandline.broker.server.request_limits import ASKED_COUNT_MAX
+from strandline.broker.server.request_limits import ITEM_COUNT_MAX
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from strandline.protocol.messages.create_topics import (
@@ -425,7 +425,7 @@ def fetch_error(
 
 
 def too_much() -> dict[str, tuple[Message, int]]:
-    count = ASKED_COUNT_MAX + 1
+    count = ITEM_COUNT_MAX + 1
     topics = [MetadataRequestTopic(name=f"{n}") for n in range(count)]
     partitions = [FetchPartition(partition=n) for n in range(count)]
     return {

@@ -206,7 +206,7 @@ def test_brokers_are_emptied_through_faults() -> None:
 @pytest.mark.simulation
 def test_brokers_are_spared_through_faults_and_lead_nothing_meanwhile() -> None:
     outcome = kept("maintenance-under-load")
-    given = [line for line in outcome.trace if ": in maintenance, broker " in line]
+    given = [line for line in outcome.trace if ": in maintenance: handing over to broker " in line]
     assert {line.split()[2] for line in given} >= {"1", "3"}
     assert any(line.endswith(": decommission") for line in outcome.trace)
 

@@ -1,11 +1,11 @@
-"""One broker, put together above its replication: control plane, handlers, upkeep, and the port.
+"""Composes one broker above its replication: control plane, handlers, loops, and the port.
 
-Why:    the real process and the simulator run the same broker; only what is handed in differs.
+Why:    the real process and the simulator run the same broker; only what it is given differs.
 How:    start:  group 0 --replay--> known peers, topics --register--> own replicas --> ready
             listen: the Kafka port (the real world only)
-        Until this broker's registration is replayed here, it holds no partition and takes no
+        Until this broker has replayed its own registration, it holds no partition and accepts no
         client: then its state is at least as new as its own start.
-Owns:   the hosts of the control plane, the router, the upkeep; not what it is given.
+Owns:   the hosts of the control plane, the router, the loops; not what it is given.
 Source: design section 3."""
 
 import asyncio
@@ -59,16 +59,16 @@ _log = logging.getLogger("strandline.broker")
 
 
 class _Loop(Protocol):
-    """What a broker does again and again while it serves."""
+    """A background loop of a broker."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
 
 
 class Broker:
-    """See the module. `directory_id` and `cluster_id` are the data directory's: the latter is empty
-    until the broker has joined a cluster, and then handed to `on_joined`. `on_failed` is told why
-    when the broker cannot go on, for lack of the controller's log. `labels`: where it is, by its
+    """See the module. `directory_id` and `cluster_id` are the data directory's; the latter is
+    empty until the broker has joined a cluster, and then given to `on_joined`. `on_failed` is
+    called with the reason when the broker cannot continue. `labels`: where it runs, by its
     configuration; `kept_labels` and `on_labelled`: see `OwnLabels`."""
 
     def __init__(
@@ -139,11 +139,11 @@ class Broker:
         self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Join the cluster and open what lies here; returns when requests can be answered.
+        """Join the cluster and open the logs here; returns when requests can be answered.
 
-        `replication` has been started. Raises OperatorError when the cluster refuses this broker,
-        OSError or StorageError when the controller's log cannot be opened, and no other broker
-        helps."""
+        `replication` has been started. Raises OperatorError if the cluster refuses this broker;
+        OSError or StorageError if the controller's log cannot be opened, and no other broker has
+        it."""
         answer_introductions(self.replication, self.controller)
         answer_elections(self.services)
         self.controller.on_applied.append(self._on_applied)
@@ -174,9 +174,9 @@ class Broker:
         self._start_repairs()
 
     async def listen(self, limits: ServerLimits, *, claimed: socket.socket | None = None) -> Server:
-        """Open the port for Kafka clients, on the socket of `server.claim_port` where there is one.
+        """Open the port for Kafka clients, on the socket of `server.claim_port` if there is one.
 
-        Raises OperatorError when the port cannot be had."""
+        Raises OperatorError if the port is not available."""
         server = Server(
             router=self.router,
             clock=self._clock,
@@ -190,7 +190,7 @@ class Broker:
         return server
 
     def allow_isolation(self, silence: Callable[[bool], None]) -> None:
-        """Let drills cut this broker off; `silence` does it towards the other brokers."""
+        """Let drills cut this broker off; `silence` cuts its links to the other brokers."""
 
         def cut(*, is_cut: bool) -> None:
             silence(is_cut)
@@ -200,14 +200,14 @@ class Broker:
         self.services.isolation.cut = cut
 
     async def leave(self) -> None:
-        """Hand over what is led here, while clients are still answered; `stop` comes after."""
+        """Hand over what is led here while clients are still served; call `stop` afterwards."""
         for loop in self._loops:
             loop.stop()
         spared = maintained_of(self.controller.cluster)
         await hand_over(self.replication, self._clock, spared=spared)
 
     def stop(self) -> None:
-        """Answer nobody any more. `replication` is stopped afterwards by its owner."""
+        """Stop serving. The owner of `replication` stops that afterwards."""
         self._is_stopped = True
         if self._watching is not None:
             self._watching.cancel()
@@ -262,7 +262,7 @@ class Broker:
             self._on_joined(answer.cluster_id)
 
     async def _watch(self) -> None:
-        """End when nobody knows this broker any more; it must not look as if it served."""
+        """Fail once this broker is unregistered: it must not look as if it served."""
         await wait_unregistered(self.replication, self.config, self.controller)
         if self._on_failed is not None:
             self._on_failed(
@@ -270,7 +270,7 @@ class Broker:
             )
 
     async def _wait_replayed(self) -> None:
-        """Until this registration has been replayed here."""
+        """Wait until this registration has been replayed here."""
         while True:
             if self._registered() is not None:
                 return
@@ -288,14 +288,14 @@ class Broker:
                 )
 
     def _registered(self) -> RegisteredBroker | None:
-        """This start of this broker, as far as it is replayed here."""
+        """The registration of this start of this broker, if it is replayed here."""
         own = self.controller.cluster.brokers.get(self.config.broker_id)
         return own if own is not None and own.incarnation == self._incarnation else None
 
     # ---- what happens ----------------------------------------------------------------------------
 
     def _start_repairs(self) -> None:
-        """When the broker is ready; before that only where the controller's log needs it."""
+        """Called when the broker is ready; before that only if the controller's log needs it."""
         storage = self.config.storage
         self.replication.repairs.start(
             rate_bytes=storage.scrub_rate, interval_ms=storage.scrub_interval_ms
@@ -309,7 +309,7 @@ class Broker:
         self._reconcile_soon()
 
     def _reconcile_soon(self) -> None:
-        """Not from within the step that moved the controller's log, and a share at a time."""
+        """Reconcile outside the step that moved the controller's log, a share at a time."""
         if not self._is_reconcile_due:
             self._is_reconcile_due = True
             self._clock.call_soon(self._reconcile)
@@ -327,9 +327,9 @@ class Broker:
         self._reconciled.set()
 
     def _on_applied(self, record: Record) -> None:
-        """A process that was declared lost, and hears of it, has to begin anew: until then the
-        others give it nothing (decision 0027). So has one that another start of this broker was
-        registered after: a second process, or the word of an earlier one that came late."""
+        """End a process that was declared lost: until it restarts, the other brokers send it
+        nothing (decision 0027). End it also if another start of this broker was registered after
+        it: by a second process, or by a late message of an earlier one."""
         own = self.config.broker_id
         if isinstance(record, BrokerRegistered) and record.id == own:
             is_this = record.incarnation == self._incarnation

@@ -1,8 +1,8 @@
 """One request in hand, and what a handler works with.
 
-Why:    a request in flight is one small object: no task, no future. It is the place in its
+Why:    a request in flight is one small object: no task, no future. It is its place in the
         connection's queue of answers (answers leave in the order of the requests, whenever each
-        becomes ready), the handler's view of the caller, and the way to answer.
+        becomes ready), the handler's view of the client, and the way to answer.
 How:    OPEN --respond, respond_nothing--> ANSWERED;  OPEN --the client goes--> ABANDONED (answers
         are dropped, and `on_abandoned` runs, so that a parked fetch leaves the purgatory).
 Owns:   the frame, until it is answered; the answer, until it is written.
@@ -53,7 +53,7 @@ A = TypeVar("A", bound=Answer)
 
 @dataclass(slots=True)
 class Services:
-    """What every handler may use; one per broker."""
+    """What handlers may use; one per broker."""
 
     broker_id: BrokerId
     config: BrokerConfig
@@ -62,11 +62,11 @@ class Services:
     replication: Replication
     controller: ControllerHost
     coordinator: CoordinatorHost
-    # {API key: (lowest, highest version advertised)} of what the router serves; it says so itself.
+    # {API key: (lowest, highest version advertised)}; set by the router.
     offered_apis: dict[int, tuple[int, int]] = field(default_factory=dict)
-    # What to do with a request whose handler failed; set by the router, called by `fail`.
+    # Handles a request whose handler failed; set by the router, called by `fail`.
     on_failure: Callable[[RequestContext], None] | None = None
-    # Which partition a fetch that cannot hold all of them begins with: counts full answers.
+    # Counts full answers: the partition that a fetch begins with.
     fetch_turn: int = 0
     # Bytes of records in the answers to fetches so far.
     fetched_bytes: int = 0
@@ -74,12 +74,12 @@ class Services:
     leader_ranks: LeaderRanks = field(default_factory=LeaderRanks)
     writers: Writers = field(default_factory=Writers)
     sent_on: SentOn = field(default_factory=SentOn)
-    # Brokers, topics and partitions: the committed state as replayed here. Read only, and the same
-    # object for ever.
+    # Brokers, topics and partitions: the committed state as replayed here. Read only, and always
+    # the same object.
     cluster: Cluster = field(init=False)
     deadlines: Deadlines = field(init=False)
     producer_ids: ProducerIds = field(init=False)
-    # Set by the broker that it belongs to.
+    # Set by the broker.
     balancing: Balancing = field(init=False)
     copy_budget: CopyBudget = field(init=False)
     failback: Failback = field(init=False)
@@ -92,8 +92,8 @@ class Services:
         self.isolation = Isolation(self.clock, is_enabled=self.config.drills.enable)
 
     async def obtain(self, command: Command, wanted: type[A]) -> A:
-        """Have the controller carry out a command that is answered so. Raises ApiError as `submit`
-        does, and where the command is refused."""
+        """Have the controller carry out a command; its answer, of type `wanted`. Raises ApiError
+        as `submit` does, and if the command is refused."""
         answer = await self.controller.submit(command)
         if not isinstance(answer, wanted):
             code = answer.error_code or Error.UNKNOWN_SERVER_ERROR
@@ -111,27 +111,27 @@ class AnswerSink(Protocol):
 
     client_host: str
     number: int
-    """Of the connection, within the broker's process: later ones have larger ones."""
+    """The number of the connection within the process: later connections have larger ones."""
 
     def on_answered(self, context: RequestContext) -> None:
-        """`context` has its answer; it is written when all earlier ones are."""
+        """`context` has its answer, which is written once all earlier ones are."""
 
     def close(self, reason: str) -> None:
         """End the connection; `reason` is one line for the log."""
 
 
 class Holder(Protocol):
-    """Who has taken a request in and cannot go on with it yet."""
+    """A component that has accepted a request and cannot process it yet."""
 
     @property
     def is_holding(self) -> bool:
-        """Whether more of the same would have to wait as well."""
+        """Whether further requests would have to wait as well."""
 
 
 class RequestContext(msgspec.Struct, eq=False):
     """See the module. Cold handlers need `services`, `api_version`, `client_id`, `client_host`.
 
-    A Struct for the sake of its speed: one is made for every request."""
+    A Struct, because one is made for every request and it is fast to make."""
 
     api: Api
     api_version: int
@@ -149,9 +149,9 @@ class RequestContext(msgspec.Struct, eq=False):
     parts: Sequence[Part] = ()
     is_answered: bool = False
     is_abandoned: bool = False
-    # Until it lets go, or the request is answered, nothing more is read from the client.
+    # While this holds the request, and it is not answered, its connection reads nothing more.
     held_by: Holder | None = None
-    # Called once when the client is gone before the answer: give up what waits.
+    # Called once if the client goes before the answer: stop waiting.
     on_abandoned: Callable[[], None] | None = None
 
     @property
@@ -170,12 +170,12 @@ class RequestContext(msgspec.Struct, eq=False):
         self._finish()
 
     def respond_nothing(self) -> None:
-        """This request has no answer (produce with acks=0)."""
+        """Finish a request that has no answer (produce with acks=0)."""
         if not self.is_abandoned:
             self._finish()
 
     def abandon(self) -> None:
-        """The client is gone."""
+        """The client is gone: drop the request."""
         if self.is_answered or self.is_abandoned:
             return
         self.is_abandoned = True
@@ -189,10 +189,11 @@ class RequestContext(msgspec.Struct, eq=False):
         self.sink.close(reason)
 
     def fail(self) -> None:
-        """From an `except` clause: the handler broke. Log it and answer as well as possible."""
+        """Call this in an `except` clause: log the handler's error and answer as well as
+        possible."""
         assert self.services.on_failure is not None
         self.services.on_failure(self)
-        self.is_abandoned = True  # What is still under way for this request answers nothing more.
+        self.is_abandoned = True  # Work that is still under way for this request answers nothing.
 
     def _finish(self) -> None:
         self.is_answered = True

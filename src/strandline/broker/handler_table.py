@@ -1,8 +1,8 @@
 """Which handler serves which API: the one table, from which ApiVersions is answered too.
 
-Why:    what is advertised is exactly what is served.
-How:    API -> `Cold(handle)` or `Hot(start)` (see `context`). An API without a row is refused
-        by the router, and clients do not see it. Versions are those of `protocol.apis.APIS`.
+Why:    the broker advertises exactly the APIs that it serves.
+How:    API -> `Cold(handle)` or `Hot(start)` (see `context`). The router refuses an API without
+        a row, and clients do not see it. Versions are those of `protocol.apis.APIS`.
 Source: STYLE, rule 4; kafka-protocol reference, table of APIs."""
 
 from strandline.broker.context import Cold, Handler, Hot

@@ -1,11 +1,11 @@
-"""Waits until something that was decided is also the case here, within a client's time.
+"""Waits until a decision has taken effect on this broker, within a client's time-out.
 
 Why:    the controller decides at once, but elections take a moment: a client that is told "created"
         and then finds no leader has a bad start. A leader whose lease ran out (a busy machine, a
-        slow link) mostly has it again a heartbeat later: not every client asks twice.
-How:    looks again whenever this broker hears of a leader, or whenever some of what the controller
-        has decided arrives here; for leases, a few times a heartbeat. Gives up quietly: the
-        decision stands either way, and who has no lease says so.
+        slow link) mostly has it again a heartbeat later: not every client retries.
+How:    It looks again whenever this broker hears of a leader, or applies controller records; for
+        leases, a few times a heartbeat. After the time-out it returns without an error: the
+        decision stands either way, and a leader without a lease answers so.
 Source: Kafka's CreateTopics `timeoutMs`; Raft thesis 6.4 (read-only queries wait for the
         leader's confirmation)."""
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 WAIT_MS_MAX = 10_000
 LEASE_LOOKS = 4
-"""Times that a missing lease is looked for within a heartbeat's interval."""
+"""How often it looks for a missing lease within one heartbeat interval."""
 
 
 async def wait_until(
@@ -39,7 +39,8 @@ async def wait_until(
     hooks: Sequence[list[Callable[..., None]]],
     timeout_ms: int,
 ) -> None:
-    """Until it `holds`, or time is up: looks at once, and whenever one of `hooks` is called."""
+    """Wait until it `holds`, or time is up: looks at once, and whenever one of `hooks` is
+    called."""
     changed = asyncio.Event()
     is_late = False
 
@@ -65,10 +66,10 @@ async def wait_until(
 
 
 async def wait_for_leaders(services: Services, topics: Iterable[str], *, timeout_ms: int) -> None:
-    """Until every partition of these topics has a leader that this broker knows of."""
+    """Wait until this broker knows a leader of every partition of these topics."""
     waiting = deque(topics)
-    # Of the first topic that waits, how many partitions were found to have a leader: none is looked
-    # at twice, however many elections there are.
+    # How many partitions of the first waiting topic have a leader: no partition is looked at twice,
+    # however many elections there are.
     led_count = 0
 
     def are_led() -> bool:
@@ -84,7 +85,7 @@ async def wait_for_leaders(services: Services, topics: Iterable[str], *, timeout
             led_count = 0
         return True
 
-    # The leaders may be heard of before the topic.
+    # Leaders may be announced before the topic is applied.
     await wait_until(
         services,
         are_led,
@@ -96,8 +97,8 @@ async def wait_for_leaders(services: Services, topics: Iterable[str], *, timeout
 async def make_partitions(
     services: Services, command: CreateTopics | CreatePartitions, *, timeout_ms: int
 ) -> TopicResults | Refused:
-    """Have the controller make topics or partitions, and wait until those that it made are led;
-    what became of each, or why none was looked at."""
+    """Have the controller make topics or partitions, and wait until they have leaders; the
+    result of each, or why the command was refused."""
     try:
         answer = await services.obtain(command, TopicResults)
     except ApiError as error:
@@ -111,7 +112,8 @@ async def make_partitions(
 async def wait_for_preferred(
     services: Services, partitions: Iterable[Partition], *, timeout_ms: int
 ) -> Sequence[Partition]:
-    """Until this broker hears that the preferred replicas lead; returns where they do not yet."""
+    """Wait until this broker hears that the preferred replicas lead; returns the partitions
+    where they do not yet."""
     waiting = deque(partitions)
 
     def are_led() -> bool:
@@ -125,7 +127,7 @@ async def wait_for_preferred(
 
 
 async def wait_for_version(services: Services, version: int, *, timeout_ms: int) -> None:
-    """Until this broker knows the cluster as of `version`."""
+    """Wait until this broker has applied `version` of the cluster."""
     await wait_until(
         services,
         lambda: services.cluster.version >= version,
@@ -145,9 +147,9 @@ def _leads_preferred(services: Services, partition: Partition) -> bool:
 def when_leases_hold(
     context: RequestContext, replicas: Sequence[Replica], then: Callable[[], None]
 ) -> None:
-    """Call `then` once each of these leaders, which were without, holds its lease or leads no more;
-    or after an election time-out, when it will not come back: the quorum is gone, or elects another
-    leader. Not when the client goes."""
+    """Call `then` once each of these leaders without a lease has one again, or leads no more.
+    After an election time-out call it anyway: the quorum is gone, or elects another leader. If
+    the client goes, `then` is not called."""
     settings = context.services.config.replication
     clock = context.services.clock
     deadline_ms = clock.monotonic_ms() + settings.election_timeout_ms
@@ -162,7 +164,7 @@ def when_leases_hold(
             return
         try:
             then()
-        except Exception:  # Nobody above this call-back knows which request it is for.
+        except Exception:  # A task boundary: the caller does not know the request.
             context.fail()
 
     clock.call_later(pause_ms, look)

@@ -1,11 +1,11 @@
-"""Commands that each concern one Raft group alone, carried out together by the controller.
+"""Batches commands that concern one Raft group each: the controller carries them out together.
 
-Why:    where a broker dies, the leaders of thousands of partitions ask for other voters at once;
-        one flush for each would take longer than the outage.
-How:    what waits for its turn joins the others --the first whose turn it is--> takes one command
-        of each group, all are decided on the same committed state, and their records make one batch
-        Decisions about different groups rest on nothing that the others change. Those about one
-        group keep their order.
+Why:    when a broker dies, the leaders of thousands of partitions ask for other voters at once; one
+        flush for each would take longer than the outage.
+How:    Commands wait for their turn. The first one whose turn it is takes along one command of each
+        other group. All are decided on the same committed state, and their records make one batch.
+            A decision about one group depends on nothing that decisions about others change.
+        Commands about the same group keep their order.
 Owns:   the commands that wait.
 Source: decision 0032."""
 
@@ -26,11 +26,11 @@ from strandline.protocol.errors import Error
 
 OF_ONE_GROUP = RequestVoters | ReportVoters | BeginGrant | SeatLeader
 COUNT_MAX = 500
-"""So many at a time: the decisions are one step of the loop."""
+"""How many are decided together: the decisions are one step of the loop."""
 
 
 class CommandBatch:
-    """See the module. `carry_out` is called in turn."""
+    """See the module. `carry_out` is called while `turn` is held."""
 
     def __init__(
         self,
@@ -39,16 +39,16 @@ class CommandBatch:
     ) -> None:
         self._turn = turn
         self._carry_out = carry_out
-        # In the order in which they came: {where the answer is waited for: the command}.
+        # {future of the answer: the command}, in the order in which they came.
         self._waiting: dict[asyncio.Future[Answer], OF_ONE_GROUP] = {}
 
     async def carry_out(self, command: OF_ONE_GROUP) -> Answer:
-        """Have it carried out, with others or alone."""
+        """Carry out the command, with others or alone."""
         answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[answered] = command
         try:
             async with self._turn:
-                # Who was cancelled just now may still stand before this one.
+                # A command that was just cancelled may still be ahead of this one.
                 while not answered.done():
                     await self._carry_out_some()
         finally:
@@ -65,7 +65,7 @@ class CommandBatch:
         try:
             answers = await self._carry_out(commands)
         finally:
-            # Where this was given up, all may have been carried out or not; they can be repeated.
+            # After a cancellation all may have been carried out, or none; they can be repeated.
             none = [Refused(Error.REQUEST_TIMED_OUT, "given up")] * (len(commands) - len(answers))
             for answered, answer in zip(chosen.values(), (*answers, *none), strict=True):
                 if not answered.done():

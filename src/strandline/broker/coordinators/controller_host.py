@@ -1,13 +1,14 @@
 """The controller on this broker: replays group 0's log, and executes commands where it leads.
 
 Why:    every broker answers from committed decisions that it has itself; only the leader decides.
-How:    committed records are applied as the high watermark moves, and whoever asked to know is
-        told. A command is carried to the leader (here or over `calls`); there commands run one
-        after the other: decide on the committed state, append the records as one batch with
-        acks=all, wait until they are applied, answer. Those that each concern another group, and
-        nothing else, are carried out together (`command_batch`). A command that may have been
-        carried out,
-        but whose answer was lost, is given again only where doing it twice does no harm.
+How:    As the high watermark moves, committed records are applied and the subscribers of
+        `on_applied` are called.
+            A command goes to the leader, here or over `calls`. There commands run one after the
+        other: decide on the committed state, append the records as one batch with acks=all, wait
+        until they are applied, answer. Commands that concern one group each are carried out
+        together (`command_batch`).
+            If the answer to a command was lost, it is sent again only if carrying it out twice
+        does no harm.
 Owns:   the controller's state; one per broker.
 Source: design section 3 ("decide, then do"); KIP-595 for the shape of it."""
 
@@ -54,7 +55,8 @@ CALL_TIMEOUT_MS = 5_000
 DIRECTORY_TIMEOUT_MS = 1_000
 RETRY_MS = 50
 UNREADABLE_RETRY_MS = 500
-"""How long after it what could not be read is tried again: the other replicas mend it meanwhile."""
+"""After so long an unreadable part of the log is read again: the other replicas repair it
+meanwhile."""
 SUBMIT_TIMEOUT_MS = 30_000
 READ_BYTES = 1 << 20
 
@@ -83,7 +85,8 @@ class ControllerHost:
         self.on_applied: list[Callable[[Record], None]] = []
         self.on_caught_up: list[Callable[[], None]] = []
         self.on_damaged: list[Callable[[], None]] = []
-        """What is committed cannot be read here; it is tried again until it is mended."""
+        """Called when committed records cannot be read here; reading is retried until they are
+        repaired."""
         self._replication = replication
         self._clock = clock
         self._rng = rng
@@ -99,7 +102,7 @@ class ControllerHost:
 
     @property
     def cluster(self) -> Cluster:
-        """The committed state, as far as it is known here. Read only."""
+        """The committed state as replayed here. Read only."""
         return self.state.cluster
 
     @property
@@ -118,7 +121,7 @@ class ControllerHost:
 
     @property
     def is_here(self) -> bool:
-        """Whether this broker believes to be the controller."""
+        """Whether this broker believes that it is the controller."""
         return self._replica is not None and self._replica.is_leader
 
     @property
@@ -126,12 +129,13 @@ class ControllerHost:
         """Whether this broker is the controller, and no other can be."""
         replica = self._replica
         if replica is None or self._applied < replica.high_watermark:
-            return False  # Committed decisions that cannot be read here are not known either.
+            return False  # It has not applied every committed decision yet.
         return replica.can_serve_reads
 
     @property
     def is_heard(self) -> bool:
-        """Whether this broker believes to be the controller, or hears the one it knows of."""
+        """Whether this broker believes that it is the controller, or hears the controller that
+        it knows."""
         leader = self.leader_id
         return leader == self._replication.self_id or self._replication.is_peer_alive(leader)
 
@@ -151,8 +155,9 @@ class ControllerHost:
         self._apply()
 
     async def submit(self, command: Command, *, timeout_ms: int = SUBMIT_TIMEOUT_MS) -> Answer:
-        """Have a command carried out. Raises ApiError when no controller could be reached in time,
-        or when it is not known whether the command was carried out (REQUEST_TIMED_OUT)."""
+        """Have the controller carry out a command. Raises ApiError if no controller could be
+        reached in time, or if it is not known whether the command was carried out
+        (REQUEST_TIMED_OUT)."""
         deadline = self._clock.monotonic_ms() + timeout_ms
         while True:
             answer = await self._try(command, deadline)
@@ -163,7 +168,7 @@ class ControllerHost:
             await self._sleep(RETRY_MS)
 
     async def _try(self, command: Command, deadline: int) -> Answer | None:
-        """One attempt; None when another one may be made."""
+        """One attempt; None if another one may be made."""
         leader = self.leader_id
         if leader == NO_BROKER:
             return None
@@ -190,7 +195,7 @@ class ControllerHost:
     # ---- where this broker leads -----------------------------------------------------------------
 
     async def execute(self, command: Command) -> Answer:
-        """Have it carried out here; `Refused` where this broker is not the controller."""
+        """Carry out a command here; `Refused` if this broker is not the controller."""
         if isinstance(command, OF_ONE_GROUP):
             return await self._command_batch.carry_out(command)
         async with self._turn:
@@ -198,7 +203,7 @@ class ControllerHost:
             return answer
 
     async def _carry_out(self, commands: Sequence[Command]) -> list[Answer]:
-        """In turn. Several only where what one changes is nothing that another rests on."""
+        """Called in turn. Several commands only if none depends on what another one changes."""
         replica = self._replica
         if replica is None or not replica.is_serving:
             return [self._not_controller()] * len(commands)
@@ -210,7 +215,7 @@ class ControllerHost:
         for command in commands:
             if isinstance(command, RegisterBroker) and await self._is_replaced(command):
                 alive.discard(command.broker)
-        # Somebody else may have decided something while others were asked.
+        # Another controller may have decided something while brokers were asked.
         if replica.epoch != epoch or not self._knows_all(replica):
             return [self._not_controller()] * len(commands)
         decisions = [
@@ -237,15 +242,15 @@ class ControllerHost:
         ]
 
     def _knows_all(self, replica: Replica) -> bool:
-        """Whether this broker is the controller, and goes by all that was ever decided."""
+        """Whether this broker is the controller and has applied every decision."""
         return replica.can_serve_reads and self._applied >= replica.log_end_offset
 
     def _refused(self, command: Command, result: AppendResult) -> Refused | None:
-        """What is told where the records of a command were not appended."""
+        """The answer if the records of a command were not appended."""
         if result.error_code == Error.NONE:
             return None
         if result.error_code == Error.NOT_LEADER_OR_FOLLOWER:
-            # The records may or may not survive: what was asked may have been done.
+            # The records may or may not survive: the command may have been carried out.
             if isinstance(command, _REPEATABLE):
                 return self._not_controller()
             return Refused(Error.REQUEST_TIMED_OUT, "the controller moved meanwhile")
@@ -255,10 +260,10 @@ class ControllerHost:
         return Refused(Error.NOT_CONTROLLER, "", self.leader_id)
 
     async def _is_replaced(self, command: RegisterBroker) -> bool:
-        """Whether the broker that is heard under this id is no more the one that was registered.
+        """Whether the broker that is heard under this id is another one than the registered one.
 
-        One that lost its disk is heard before it has registered again. Only whoever is there can
-        tell; nobody there, nobody to take the id from."""
+        A broker that lost its disk is heard before it registers again. Only the broker itself can
+        tell its directory; if none answers, no broker uses the id."""
         known = self.state.directories.get(command.broker)
         if known is None or known.id == command.directory_id:
             return False
@@ -296,7 +301,7 @@ class ControllerHost:
         return await done
 
     async def _wait_applied(self, offset: Offset, replica: Replica) -> None:
-        """Until everything below `offset` is applied here, or this broker leads no more."""
+        """Wait until everything below `offset` is applied here, or this broker leads no more."""
         while self._applied < offset and replica.is_leader:
             self._applied_changed.clear()
             await self._applied_changed.wait()
@@ -304,7 +309,7 @@ class ControllerHost:
     # ---- everywhere ------------------------------------------------------------------------------
 
     def _apply(self) -> None:
-        """Apply what is committed and not applied yet; then wait for more."""
+        """Apply what is committed and not applied yet; then watch for more."""
         replica = self._replica
         assert replica is not None
         before = self._applied
@@ -314,7 +319,7 @@ class ControllerHost:
         except (OSError, StrandlineError) as error:
             is_damaged = isinstance(error, (OSError, StorageError)) and not replica.is_only_voter
             if not is_damaged:
-                # What was decided is not known here any more, so nothing that rests on it is.
+                # This broker cannot follow the decisions any more.
                 replica.fail(error)
         self._applied_changed.set()
         if is_damaged:

@@ -1,11 +1,12 @@
 """The group coordinator on this broker: a shard for each partition of the offsets topic it leads.
 
-Why:    a group belongs to a partition, and whoever leads the partition coordinates the group.
-How:    a replica begins to lead -> its shard loads; it leads no more -> the shard is closed and its
-        requests are answered NOT_COORDINATOR. The topic is created when a coordinator is first
-        asked for. Changes in the controller's log reach the shards: deleted topics lose their
-        offsets, cluster-wide keys take effect.
-Owns:   the shards, the tokens of requests, the sweep for offsets whose time is over.
+Why:    a group belongs to a partition of `__consumer_offsets`, and the leader of that partition
+        coordinates the group.
+How:    A replica begins to lead: its shard loads. It leads no more: the shard closes and answers
+        its requests NOT_COORDINATOR. The topic is created when a client first asks for a
+        coordinator. Shards follow the controller's log: deleted topics lose their offsets, and
+        cluster-wide keys take effect.
+Owns:   the shards, the tokens of requests, the sweep for expired offsets.
 Source: design section 3; kafka-protocol reference 8.3."""
 
 import asyncio
@@ -59,13 +60,13 @@ class CoordinatorHost:
             self._expire,
             interval_ms=OFFSETS_EXPIRY_INTERVAL_MS,
             log=_log,
-            failure="cannot let go of the offsets of groups that are gone",
+            failure="cannot expire the offsets of groups that are gone",
         )
         replication.on_leadership.append(self._on_leadership)
         controller.on_applied.append(self._on_applied)
 
     def stop(self) -> None:
-        """Coordinate nothing any more."""
+        """Close all shards."""
         for shard in list(self._shards.values()):
             shard.close()
         self._shards.clear()
@@ -76,7 +77,7 @@ class CoordinatorHost:
     # ---- for handlers ----------------------------------------------------------------------------
 
     def partition_of(self, group: str) -> Partition | None:
-        """The partition that keeps a group; None while there is no `__consumer_offsets`."""
+        """The partition of a group; None while `__consumer_offsets` does not exist."""
         topic = self._controller.cluster.topics.get(OFFSETS_TOPIC)
         if topic is None:
             return None
@@ -108,7 +109,7 @@ class CoordinatorHost:
 
     @property
     def shards(self) -> list[CoordinatorShard]:
-        """All shards of this broker, those that load included."""
+        """All shards of this broker, loading ones included."""
         return list(self._shards.values())
 
     async def ensure_topic(self) -> None:
@@ -126,7 +127,7 @@ class CoordinatorHost:
     def _on_created(self, task: asyncio.Task[ControllerAnswer]) -> None:
         self._creating = None
         if not task.cancelled():
-            task.exception()  # Whoever waits has it; nobody may.
+            task.exception()  # Waiting callers have the exception; perhaps none waits.
 
     # ---- what happens ----------------------------------------------------------------------------
 

@@ -1,11 +1,10 @@
 """One partition of `__consumer_offsets` that this broker leads: its groups, loaded and driven.
 
-Why:    the coordinator decides; here its effects are done: answers given, records replicated,
-        timers set, and what comes of it fed back.
-How:    LOADING --the log up to the end at the election is read--> RUNNING --leadership is lost-->
-        CLOSED. Nobody but the leader's coordinator writes the partition, so what was read is
-        complete. Effects may lead to events at once; they queue, so that a step never runs inside
-        another.
+Why:    the coordinator decides; this performs its effects (answers, records, timers) and feeds the
+        results back as events.
+How:    LOADING --the log is read up to its end at the election--> RUNNING --leadership is lost-->
+        CLOSED. Only the leader's coordinator writes the partition, so what was read is complete.
+        An effect may cause an event at once. Events queue, so a step never runs inside another.
 Owns:   the coordinator of the partition, its timers, the requests that wait for an answer.
 Source: design section 3 ("drivers perform effects and feed results back as events")."""
 
@@ -34,7 +33,7 @@ from strandline.replication.leader.appender import QUORUM_ACK, AppendResult
 from strandline.replication.replica.replica import Replica
 
 LOAD_BYTES = 256 * 1024
-"""How much of the log is read in one pass of the loop."""
+"""How much of the log one pass of the loop reads."""
 
 _log = logging.getLogger("strandline.coordinator")
 
@@ -57,13 +56,14 @@ class CoordinatorShard:
         self._loading: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to load."""
+        """Start loading."""
         if self.is_closed:
             return
         self._loading = asyncio.get_running_loop().create_task(self._load())
 
     def close(self) -> None:
-        """Another broker goes on with these groups: answer who waits, forget everything."""
+        """Another broker takes these groups over: answer all waiting requests, forget
+        everything."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -88,19 +88,20 @@ class CoordinatorShard:
         return await future
 
     def feed(self, event: Event) -> None:
-        """Something happened: step, do what follows, and so on with what that leads to."""
+        """Step the coordinator with an event, and with all events that its effects cause."""
         if self.is_closed:
             return
         self._events.append(event)
         self._drain()
 
     def expire(self) -> None:
-        """Look for offsets whose time is over."""
+        """Remove expired offsets."""
         if self.is_loaded and not self.is_closed:
             self._perform(self.coordinator.expire(now_ms=self._clock.wall_ms()))
 
     def forget_topics(self, topics: Mapping[str, UUID]) -> None:
-        """These topics are deleted. What is not loaded yet is told apart by topic id later."""
+        """Remove offsets of deleted topics. Offsets that are not loaded yet are checked by topic
+        id."""
         if self.is_loaded and not self.is_closed:
             self._perform(self.coordinator.forget_topics(topics, now_ms=self._clock.wall_ms()))
 
@@ -119,7 +120,7 @@ class CoordinatorShard:
             self._is_stepping = False
 
     def _perform(self, effects: Sequence[Effect]) -> None:
-        """Do effects that no event of the queue has caused, then what they lead to."""
+        """Perform effects that no queued event caused, then the events that follow."""
         was_stepping, self._is_stepping = self._is_stepping, True
         try:
             self._do_all(effects)
@@ -173,7 +174,7 @@ class CoordinatorShard:
             while position < end:
                 position = await self._load_some(state, position)
         except (ApiError, OSError, StorageError) as error:
-            _log.error("%s: its groups cannot be loaded: %s", self.replica.name, error)
+            _log.error("%s: cannot load its groups: %s", self.replica.name, error)
             return
         self._perform(self.coordinator.load(state, now_ms=self._clock.wall_ms()))
         self.is_loaded = True
@@ -186,13 +187,13 @@ class CoordinatorShard:
         )
         if state.unreadable_count:
             _log.warning(
-                "%s: passed over %d records that are not a coordinator's",
+                "%s: skipped %d records that no coordinator wrote",
                 self.replica.name,
                 state.unreadable_count,
             )
 
     async def _load_some(self, state: OffsetsState, position: Offset) -> Offset:
-        """Replay the next part of the log: the offset after it."""
+        """Replay the next part of the log; the offset after it."""
         data = self.replica.read_proved(position, LOAD_BYTES)
         if not data:
             await self._wait_visible()
@@ -202,11 +203,11 @@ class CoordinatorShard:
             if not header.is_control:
                 _replay_batch(state, data, header.position)
             after = Offset(header.next_offset)
-        await asyncio.sleep(0)  # Elections and heartbeats go on beside a long log.
+        await asyncio.sleep(0)  # Elections and heartbeats continue during a long load.
         return after
 
     async def _wait_visible(self) -> None:
-        """Until more of the log may be read."""
+        """Wait until more of the log may be read."""
         changed = asyncio.Event()
         watch = self.replica.watch(changed.set)
         try:
@@ -220,7 +221,7 @@ def _replay_batch(state: OffsetsState, data: bytes, position: int) -> None:
         for record in decode_records(data, position):
             state.replay(record.key, record.value)
     except ApiError:
-        state.unreadable_count += 1  # Its CRC is sound: somebody else wrote it.
+        state.unreadable_count += 1  # Its CRC is valid, so another writer wrote it.
 
 
 def _error_of(result: AppendResult) -> Error:

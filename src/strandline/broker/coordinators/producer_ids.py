@@ -1,9 +1,9 @@
 """Hands out producer ids from blocks that the controller allots to this broker.
 
 Why:    an id must never be given twice in the life of the cluster, and asking the controller for
-        each would put it in the way of every producer that starts.
-How:    one block at a time; who comes while a new one is fetched waits for the same answer. Ids
-        left in a block when the broker stops are lost, which is harmless: there are 2^63.
+        each would delay every producer that starts.
+How:    One block at a time. Requests that come while the next block is fetched wait for it. Ids
+        that are left in a block when the broker stops are lost, which is harmless: there are 2^63.
 Owns:   the block in use; one per broker.
 Source: KIP-98; Kafka's ProducerIdManager."""
 
@@ -24,7 +24,7 @@ class ProducerIds:
         self._lock = asyncio.Lock()
 
     async def next(self) -> int:
-        """An id that nobody else has. Raises ApiError when the controller cannot be reached."""
+        """An id that no other producer has. Raises ApiError if the controller cannot be reached."""
         while self._next >= self._end:
             async with self._lock:
                 if self._next >= self._end:

@@ -1,9 +1,9 @@
-"""Timers by name, of which most are set anew long before they fire.
+"""Timers by name, most of which are set again long before they fire.
 
-Why:    each heartbeat of each group member sets its session timer anew; a timer of the loop for
+Why:    each heartbeat of each group member restarts its session timer; a timer of the loop for
         every heartbeat would leave a trail of cancelled ones behind.
-How:    setting a timer later than it stands only moves its deadline; when the loop's timer fires
-        before the deadline, it is set for the rest.
+How:    Setting a timer to a later time only moves its deadline. When the loop's timer fires before
+        the deadline, it is set for the rest.
 Owns:   the timers; one table per partition of `__consumer_offsets` led here."""
 
 from collections.abc import Callable

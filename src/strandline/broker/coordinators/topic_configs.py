@@ -1,8 +1,8 @@
 """The typed configuration of each topic, ready for every request.
 
-Why:    reading a topic's texts into values takes longer than a whole produce request may.
-How:    kept by topic, and looked at anew only when the controller's log has moved on. Where a key's
-        default comes from the placement policy, that is in it.
+Why:    parsing a topic's texts into values takes longer than a whole produce request may.
+How:    A cache by topic; an entry is compared again only after the controller's log has moved on.
+        Defaults that come from the placement policy are included.
 Owns:   the cache; one per broker.
 Source: config.topic."""
 
@@ -17,7 +17,7 @@ from strandline.model.cluster import Cluster, Topic
 
 @dataclass(slots=True)
 class _Entry:
-    """What a configuration was made of. `version`: of the cluster, when last compared."""
+    """A configuration and its sources. `version`: of the cluster, when last compared."""
 
     topic_id: UUID
     version: int
@@ -30,7 +30,7 @@ class TopicConfigs:
     """See the module."""
 
     def __init__(self) -> None:
-        # By name, because a text's hash costs nothing.
+        # By name: a string keeps its hash.
         self._entries: dict[str, _Entry] = {}
 
     def of(self, topic: Topic, cluster: Cluster) -> TopicConfig:
@@ -57,7 +57,7 @@ class TopicConfigs:
         return entry.config
 
     def forget_absent(self, cluster: Cluster) -> None:
-        """Drop topics that are no more."""
+        """Drop deleted topics."""
         for name in [one for one in self._entries if one not in cluster.topics]:
             del self._entries[name]
 

@@ -1,18 +1,19 @@
 """Answers one fetch over many partitions, as soon as there is enough to read.
 
-Why:    a consumer's question is "give me up to so many bytes of these partitions, and wait a little
-        for at least so many".
+Why:    a consumer asks for up to so many bytes of these partitions, and waits a little for at least
+        so many.
 How:        READING --enough, an error, no time to wait--> ANSWERED;  READING --too little--> PARKED
             PARKED --a replica moved and it is enough, time over--> read again --> ANSWERED
             PARKED --the client goes--> dropped
 
-        Partitions are read in turn, beginning at another one after each answer that was full, so
-        that none starves. The first batch found is returned however large it is (KIP-74). Leaders
-        serve while they hold their lease; followers serve what they know to be committed, to
-        clients that can be sent to one (version 11 and up), and send them away while they know no
-        leader. They ask it first where the partition begins, once in each contact with it.
-        A leader answers a consumer that says where it is with a replica nearer to it, and no
-        records, where one has what it asks for (`reading_near`).
+        Partitions are read in turn. After each full answer the next fetch begins at another
+        partition, so that none starves. The first batch is returned however large it is (KIP-74).
+            A leader serves while it holds its lease. A follower serves what it knows to be
+        committed, to clients that can be sent to a follower (version 11 and up). While it knows no
+        leader it sends them away. In each contact with a leader it first asks that one for the log
+        start offset.
+            If a consumer says where it is and a nearer replica has what it asks for, the leader
+        names that replica and returns no records (`nearest_replica`).
 Owns:   nothing that outlives the request.
 Source: KIP-74, KIP-227, KIP-320, KIP-392, KIP-595 (diverging epochs), KIP-951; kafka-protocol
         reference 7.2 (what clients do on follower fetch); design sections 4, 5 and 9."""
@@ -61,13 +62,13 @@ FOLLOWERS_SERVE_SINCE_VERSION = 11
 READ_COMMITTED = 1
 NO_OFFSET = -1
 CONSUMER = -1
-"""What a consumer names as its replica."""
+"""The replica id that consumers send."""
 
 WAIT_MS_MAX = 24 * 3_600_000
 
 
 class PartitionFetch:
-    """One partition of a fetch: what was asked, and what reading found."""
+    """One partition of a fetch: the request, and the result of reading."""
 
     __slots__ = ("answer", "asked", "partition", "replica", "size_bytes")
 
@@ -109,12 +110,12 @@ class FetchCall:
         self._is_settled = False
         self._is_full = False
         self._parked: Parked | None = None
-        # Replicas that follow a leader, and have to ask it first where they begin.
+        # Followers that have to ask their leader for the log start offset first.
         self._followers: list[Replica] = []
         self._is_abandoned = False
 
     def start(self) -> None:
-        """Answer, or wait."""
+        """Answer now or later."""
         for asked in self._request.topics:
             self._add_topic(asked)
         if self._followers:
@@ -124,12 +125,12 @@ class FetchCall:
             self._begin()
 
     def _begin_again(self) -> None:
-        """What the leaders of followers know is known here."""
+        """The followers have the log start offsets of their leaders."""
         try:
             if not self._is_abandoned:
                 self._context.on_abandoned = None
                 self._begin()
-        except Exception:  # Nobody above this call-back knows which request it is for.
+        except Exception:  # A task boundary: the caller does not know the request.
             self._context.fail()
 
     def _abandon(self) -> None:
@@ -192,7 +193,7 @@ class FetchCall:
                 self._followers.append(fetch.replica)
 
     def _check_replica(self, fetch: PartitionFetch, replica: Replica) -> Error:
-        """Whether this replica may answer this client."""
+        """Whether this replica may answer this client; if not, the error."""
         if self._services.replication.replicas.get(replica.group) is not replica:
             return Error.NOT_LEADER_OR_FOLLOWER
         if replica.failed is not None:
@@ -214,7 +215,7 @@ class FetchCall:
     # ---- reading -------------------------------------------------------------------------------
 
     def _read_all(self) -> int:
-        """Read every partition; the bytes found."""
+        """Read every partition; how many bytes were found."""
         partitions = self._partitions
         count = len(partitions)
         if not count:
@@ -312,8 +313,8 @@ class FetchCall:
         return self._services.topic_configs.of(topic, cluster).fetch_from_nearest_enable
 
     def _will_do(self, replica: Replica, broker: BrokerId) -> bool:
-        """Whether this member can be expected to serve; the leader itself can. What it has not yet
-        it gets in a moment: whoever reads the newest records waits for them there."""
+        """Whether this member is expected to serve; the leader always is. Records that it lacks
+        arrive in a moment: consumers of the newest records wait for them there."""
         return broker == self._services.broker_id or (
             replica.may_count(broker)
             and may_be_named(self._services, broker)
@@ -321,13 +322,14 @@ class FetchCall:
         )
 
     def _has_diverged(self, fetch: PartitionFetch, replica: Replica) -> bool:
-        """Whether the client's last record is not in this log; says then up to where it may be."""
+        """Whether the client's last record is not in this log; then the answer says where to
+        truncate."""
         asked = fetch.asked
         epoch, end_offset = replica.log.epoch_end_offset(Epoch(asked.last_fetched_epoch))
         is_ahead = not replica.is_leader and asked.fetch_offset > replica.high_watermark
         if is_ahead and (epoch == NO_EPOCH or end_offset >= replica.high_watermark):
-            # It has read on elsewhere: what is missing here says only that this replica is late.
-            # But where a later epoch is committed here, the client's records have been given up.
+            # The client has read on elsewhere, and this replica is only late. But if a later epoch
+            # is committed here, the client's records were discarded.
             return False
         if epoch == NO_EPOCH:
             self._fail(fetch, Error.OFFSET_OUT_OF_RANGE)
@@ -352,10 +354,10 @@ class FetchCall:
     # ---- waiting -------------------------------------------------------------------------------
 
     def _is_enough(self, changed: Sequence[int]) -> bool:
-        """Whether there is enough to read, or to tell, now that these replicas have moved."""
+        """Whether there is enough to read, or an error, now that these replicas have moved."""
         try:
             return self._look_again(changed)
-        except Exception:  # Nobody above this call-back knows which request it is for.
+        except Exception:  # A task boundary: the caller does not know the request.
             if self._parked is not None:
                 self._parked.drop()
             self._context.fail()
@@ -370,7 +372,7 @@ class FetchCall:
     def _finish(self) -> None:
         try:
             self._respond(self._read_all())
-        except Exception:  # Nobody above this call-back knows which request it is for.
+        except Exception:  # A task boundary: the caller does not know the request.
             self._context.fail()
 
     # ---- the answer ----------------------------------------------------------------------------
@@ -384,7 +386,7 @@ class FetchCall:
         self._context.respond(encode_response(response, self._context.api_version))
 
     def _add_leaders(self, response: FetchResponse) -> None:
-        """Where this broker is not the one to ask, say who is."""
+        """Name the present leaders of partitions that this broker does not lead."""
         leaders: set[BrokerId] = set()
         for fetch in self._partitions if self._is_settled else ():
             partition = fetch.partition

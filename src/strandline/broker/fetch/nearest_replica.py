@@ -1,14 +1,14 @@
-"""Which replica a consumer is sent to, because it is nearer to it than the leader.
+"""Chooses the replica that a consumer is sent to, because it is nearer than the leader.
 
-Why:    reading across regions is slow and dear, and what is read is often there already.
-How:    a consumer says where it is (`client.rack`): a region, which is the rack that Metadata
-        shows, `region/zone`, `region/zone/rack`, or a zone that only one region has. The more
-        levels a replica's labels have in common with that, from the region down, the nearer it
-        is; nobody is sent to one that is not nearer than the leader. Which of several, a hash of
-        client and partition says, so that load spreads and a client stays.
-        Nobody is sent on twice within `SPARED_MS`: a consumer that is back so soon did not get
-        what it wants there, for whatever reason, and is served by the leader meanwhile.
-Owns:   who was sent on lately; one table per broker.
+Why:    reading across regions is slow and costs money, and a nearer replica often has the records.
+How:    A consumer says where it is (`client.rack`): a region, which is the rack that Metadata
+        shows; `region/zone`; `region/zone/rack`; or a zone that only one region has.
+            The more levels a replica's labels share with that, from the region down, the nearer it
+        is. A consumer is never sent to a replica that is not nearer than the leader. Among equally
+        near ones a hash of client and partition chooses, so that load spreads and a client stays.
+            A consumer that comes back within `SPARED_MS` did not get there what it wants, whatever
+        the reason: until that time is over the leader serves it.
+Owns:   which consumers were sent on lately; one table per broker.
 Source: KIP-392; decision 0031."""
 
 from collections.abc import Iterable, Mapping
@@ -18,17 +18,17 @@ from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId, GroupId
 
 Path = tuple[str, ...]
-"""(region, zone, rack), as far as it is said."""
+"""(region, zone, rack), as far as the client says."""
 
 SPARED_MS = 60_000
-"""For so long the leader serves a consumer that has come back."""
+"""The leader serves a consumer that has come back for so long."""
 
 KEPT_COUNT_MAX = 100_000
-"""Who was sent on is remembered of so many; the first ones are forgotten first."""
+"""How many consumers the table remembers; the oldest are forgotten first."""
 
 
 def path_of(rack: str, places: Iterable[Labels]) -> Path:
-    """Where a client is that says `rack`; empty where that names nothing here."""
+    """The place of a client that says `rack`; empty if that names no place here."""
     known = {(one.region, one.zone) for one in places if one.region}
     path = tuple(rack.split("/"))
     if any(region == path[0] for region, _ in known):
@@ -38,7 +38,7 @@ def path_of(rack: str, places: Iterable[Labels]) -> Path:
 
 
 def is_at(rack: str, labels: Labels) -> bool:
-    """Whether nothing can be nearer to a client that says `rack` than these labels are."""
+    """Whether no replica can be nearer to a client that says `rack` than these labels."""
     path = tuple(rack.split("/"))
     return levels_in_common(path, labels) == len(path)
 
@@ -56,7 +56,7 @@ def levels_in_common(path: Path, labels: Labels) -> int:
 def nearest(
     path: Path, leader: BrokerId, places: Mapping[BrokerId, Labels]
 ) -> tuple[BrokerId, ...]:
-    """The replicas nearest to `path`, by id; none where none is nearer than the leader.
+    """The replicas nearest to `path`, by id; empty if none is nearer than the leader.
 
     `places`: where the replicas are, the leader's included where it is known."""
     levels = {one: levels_in_common(path, labels) for one, labels in places.items()}
@@ -67,24 +67,24 @@ def nearest(
 
 
 def one_of(candidates: tuple[BrokerId, ...], client: str, group: GroupId) -> BrokerId:
-    """The same one for a client and a partition while it is a candidate at all."""
+    """The same candidate for a client and a partition, as long as it is one."""
     return max(candidates, key=lambda one: (crc32(f"{one}/{group}/{client}".encode()), one))
 
 
 class SentOn:
-    """Who was sent on lately; see the module."""
+    """Which consumers were sent on lately; see the module."""
 
     def __init__(self) -> None:
         # {(connection, group): when, in monotonic ms}, in the order of these times.
         self._sent: dict[tuple[int, GroupId], int] = {}
 
     def is_spared(self, connection: int, group: GroupId, now_ms: int) -> bool:
-        """Whether the client was sent on so lately that it is to be served here."""
+        """Whether the client was sent on so lately that the leader serves it."""
         sent_ms = self._sent.get((connection, group))
         return sent_ms is not None and now_ms - sent_ms < SPARED_MS
 
     def add(self, connection: int, group: GroupId, now_ms: int) -> None:
-        """It is sent on now."""
+        """The client is sent on now."""
         self._sent.pop((connection, group), None)
         self._sent[connection, group] = now_ms
         while len(self._sent) > KEPT_COUNT_MAX:

@@ -1,8 +1,7 @@
 """Finds the replica that a request is about, or the Kafka error that says why there is none here.
 
-Why:    produce, fetch and the offset APIs all begin with the same questions: does the topic exist,
-        does the partition, is a replica here, does it lead, and does the client know the present
-        epoch?
+Why:    produce, fetch and the offset APIs begin with the same questions: does the topic exist, does
+        the partition, is a replica here, does it lead, and does the client know the present epoch?
 Source: KIP-320 (leader epochs), KIP-951 (the present leader in the error); reliability reference 1b
         (error codes are part of safety)."""
 
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
     from strandline.replication.replica.replica import Replica
 
 NO_EPOCH = -1
-"""What clients say and are told where an epoch is not known."""
+"""Stands for an unknown epoch in requests and responses."""
 
 Leader = tuple[BrokerId, int]
-"""A leader and its epoch; (-1, -1) for nobody known."""
+"""A leader and its epoch; (-1, -1) if none is known."""
 
 
 def topic_by_id(services: Services, topic_id: UUID) -> Topic | None:
@@ -41,7 +40,7 @@ def find_partition(topic: Topic | None, index: int) -> Partition | None:
 
 
 def find_replica(services: Services, partition: Partition) -> tuple[Replica | None, Error]:
-    """This broker's replica of the partition, whatever its role; or why none works."""
+    """This broker's replica of the partition, whatever its role; or the error."""
     replica = services.replication.replicas.get(partition.group)
     if replica is None:
         return None, Error.NOT_LEADER_OR_FOLLOWER
@@ -53,7 +52,7 @@ def find_replica(services: Services, partition: Partition) -> tuple[Replica | No
 def find_leader(
     services: Services, partition: Partition, client_epoch: int = NO_EPOCH
 ) -> tuple[Replica | None, Error]:
-    """This broker's replica if it leads and the client knows its epoch; or why not."""
+    """This broker's replica if it leads and the client knows its epoch; or the error."""
     replica = services.replication.replicas.get(partition.group)
     if replica is None or replica.failed is not None or not replica.is_leader:
         _, error = find_replica(services, partition)
@@ -64,8 +63,8 @@ def find_leader(
 
 
 def find_writable(services: Services, partition: Partition) -> tuple[Replica | None, Error]:
-    """This broker's replica if it leads, or has just handed over and knows the next leader soon;
-    or why not."""
+    """This broker's replica if it leads, or has just handed over and learns the next leader
+    soon; or the error."""
     replica, error = find_leader(services, partition)
     if replica is not None:
         return replica, error
@@ -76,7 +75,7 @@ def find_writable(services: Services, partition: Partition) -> tuple[Replica | N
 
 
 def check_epoch(replica: Replica, client_epoch: int) -> Error:
-    """What to tell a client that thinks the partition's leader epoch is `client_epoch`."""
+    """The error for a client that believes in leader epoch `client_epoch`."""
     if client_epoch == NO_EPOCH or client_epoch == replica.epoch:
         return Error.NONE
     if client_epoch < replica.epoch:
@@ -85,7 +84,7 @@ def check_epoch(replica: Replica, client_epoch: int) -> Error:
 
 
 def check_preferred(replica: Replica, partition: Partition) -> Error:
-    """Why the preferred replica cannot take over from this one now; NONE when it can."""
+    """Why the preferred replica cannot take over from this one now; NONE if it can."""
     if not replica.can_serve_reads:
         return Error.LEADER_NOT_AVAILABLE
     preferred = partition.replicas[0]
@@ -97,9 +96,9 @@ def check_preferred(replica: Replica, partition: Partition) -> Error:
 
 
 def present_leader(services: Services, partition: Partition) -> Leader:
-    """The partition's leader as far as known here, if it is alive.
+    """The partition's leader as known here, if it is alive.
 
-    One that has just hung up is not named: clients ask more often while there is none."""
+    A leader that has just hung up is not named: clients without a leader ask more often."""
     leader, epoch = known_leader(services, partition)
     if leader == NO_BROKER or not may_be_named(services, leader):
         return NO_BROKER, epoch
@@ -107,7 +106,7 @@ def present_leader(services: Services, partition: Partition) -> Leader:
 
 
 def known_leader(services: Services, partition: Partition) -> Leader:
-    """The partition's leader as far as known here, alive or not."""
+    """The partition's leader as known here, alive or not."""
     replica = services.replication.replicas.get(partition.group)
     entry = services.replication.leaders.get(partition.group)
     leader, epoch = (NO_BROKER, NO_EPOCH) if entry is None else (entry.leader, entry.epoch)
@@ -119,9 +118,9 @@ def known_leader(services: Services, partition: Partition) -> Leader:
 
 
 def has_given_up(replica: Replica, leader: BrokerId, epoch: int) -> bool:
-    """Whether who was announced as the leader of that epoch leads no more, as is known here: such
-    an announcement stays until there is another one. Where this replica has only not met that
-    leader yet, it does not know."""
+    """Whether the announced leader of that epoch leads no more, as this replica knows. An
+    announcement stays until the next one. A replica that has not met that leader yet does not
+    know."""
     if leader == replica.leader_id:
         return False
     if leader == replica.self_id:
@@ -135,7 +134,7 @@ def may_be_named(services: Services, broker: BrokerId) -> bool:
 
 
 def is_alive(services: Services, broker: BrokerId) -> bool:
-    """Whether this broker has heard of that one lately; of itself it always has."""
+    """Whether this broker hears that one; it always hears itself."""
     return broker == services.broker_id or services.replication.is_peer_alive(broker)
 
 

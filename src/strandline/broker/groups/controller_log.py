@@ -1,10 +1,10 @@
-"""Opens the log of the controller's group on this broker, also where it is damaged.
+"""Opens the log of the controller's group on this broker, also when it is damaged.
 
-Why:    a broker that cannot open it knows nothing of its cluster; but the other voters have it all.
-How:    opened, or found damaged --another broker leads the group--> cut before the damage, copied
-        again from there (`damaged_logs`); the broker's start waits meanwhile
-            Epoch and vote stay what the state journal remembers. Where that remembers nothing, or
-        nobody else votes, the start ends with the damage: then nobody can help.
+Why:    without it a broker knows nothing of its cluster; but the other voters have all of it.
+How:    opened, or damaged --another broker leads the group--> cut before the damage and copied
+        again from there (`damaged_logs`). The start of the broker waits meanwhile.
+            Epoch and vote stay as the state journal has them. If the journal has none, or no other
+        broker votes, the start fails: no other copy can help.
 Owns:   whether that log is open; one per broker.
 Source: decision 0007; `raft.rejoin`."""
 
@@ -39,10 +39,10 @@ class ControllerLog:
         )
 
     def open_nowait(self, spec: GroupSpec) -> Replica | None:
-        """Open it; None where it is damaged, and the others have to be waited for.
+        """Open it; None if it is damaged and another voter has to lead first.
 
-        Raises OperatorError where nobody else has it, OSError, and StorageError where the state
-        journal is what is damaged."""
+        Raises OperatorError if no other broker has it, OSError, and StorageError if the state
+        journal is damaged."""
         try:
             replica = self._replication.open_group(spec)
         except StorageError as error:
@@ -67,7 +67,7 @@ class ControllerLog:
         return replica
 
     async def wait_opened(self, spec: GroupSpec) -> Replica:
-        """After `open_nowait` has found it damaged: wait for the others. Raises what that does."""
+        """Wait for another voter, after `open_nowait` has found damage. Raises as that does."""
         while True:
             await self._may_open.wait()
             self._may_open.clear()

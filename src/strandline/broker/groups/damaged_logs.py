@@ -1,9 +1,10 @@
-"""Logs of this broker that were found damaged when they were to be opened.
+"""Brings back the logs of this broker that were found damaged when they were opened.
 
-Why:    a replica that cannot open its log is one copy less until somebody notices.
-How:    closed --another broker leads the partition--> noted durably that what was acknowledged is
-        lost --> opened without what lies behind the damage, copied anew from there --> rejoined
-            Where it cannot be opened even so, all of it is removed and copied.
+Why:    a replica that cannot open its log is one copy less until an operator notices.
+How:    closed --another broker leads the partition--> recorded durably that the replica has lost
+        what it acknowledged --> opened up to the damage, the rest copied from the leader -->
+        rejoined
+            If the log cannot be opened even then, all of it is removed and copied.
 Owns:   which groups are closed for damage; one per broker.
 Source: decision 0007; `raft.rejoin`."""
 
@@ -50,7 +51,7 @@ class DamagedLogs:
         return iter(self._closed)
 
     def add(self, spec: GroupSpec) -> None:
-        """This log could not be opened, for damage."""
+        """The log of this group is damaged and was not opened."""
         if not self._closed:
             self._clock.call_later(RETRY_MS, self._retry)
         self._closed[spec.group] = spec
@@ -60,12 +61,12 @@ class DamagedLogs:
         self._cut.discard(group)
 
     def drop(self, group: GroupId) -> None:
-        """It is here no more."""
+        """The group does not belong on this broker any more."""
         self._closed.pop(group, None)
         self._cut.discard(group)
 
     def keep(self, groups: Collection[GroupId]) -> None:
-        """All other groups are gone."""
+        """Forget all groups but these."""
         for group in self._closed.keys() - groups:
             del self._closed[group]
         self._cut.intersection_update(groups)
@@ -85,14 +86,14 @@ class DamagedLogs:
             self._clock.call_later(RETRY_MS, self._retry)
 
     def _on_distrusted(self, spec: GroupSpec, error: OSError | None) -> None:
-        """That the replica has lost what it had acknowledged is durable, or another try fails."""
+        """The loss of what the replica had acknowledged is recorded durably, or that failed."""
         if error is not None or spec.group not in self._closed:
             return
         if spec.group in self._cut:
-            _log.warning("%s: nothing of its log can be used; it is copied anew", spec.name)
+            _log.warning("%s: its damaged log is unusable: removed, copied again", spec.name)
             self._disk.remove_tree(f"{self._directory}/{spec.directory}")
         else:
-            _log.warning("%s: opened without what lies behind the damage", spec.name)
+            _log.warning("%s: opened up to the damage; the rest is copied again", spec.name)
         self._cut.add(spec.group)
         del self._closed[spec.group]
         self._reopen()

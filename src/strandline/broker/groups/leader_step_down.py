@@ -1,17 +1,18 @@
-"""Lets another voter lead where the controller is needed, and cannot be reached from here.
+"""Leaders that need the controller and cannot reach it hand over to a voter that can.
 
-Why:    a leader that is cut off from the controller alone goes on, and can change nothing: no voter
-        leaves, no observer stands in, nothing moves. Its followers may well hear the controller.
-How:    a command of a leader was not answered in time
-            --> the controller and the other voters are asked whether they hear one
-            --the controller answers, or is here: it was only slow--> nothing
-            --else--> they are asked once more, after a while: whoever led it may have died just
-              now, or been elected just now, and who heard it then says that it does
-            --somebody who is in sync hears one even then--> is handed the leadership; who is in
-              maintenance only where nobody else does
-        One round at a time, for all groups that wait for one.
+Why:    a leader that is cut off from the controller alone goes on serving, but can change nothing:
+        no voter leaves, no observer is promoted, no replica moves. Its followers may well hear the
+        controller.
+How:    1. A leader's command was not answered in time.
+        2. This broker asks the controller and the other voters whether they hear a controller. If
+           the controller answers, or is here, it was only slow: nothing happens.
+        3. After two election time-outs this broker asks again: a controller that has just died is
+           noticed by then, and the next one elected.
+        4. Still cut off: the leader hands over to an in-sync voter that hears a controller. A
+           broker in maintenance is chosen only if no other hears one.
+        One round at a time serves all groups that wait.
 Owns:   which groups wait for a round.
-Source: decision 0025; Raft thesis 6.2 (who is only partly cut off)."""
+Source: decision 0025; Raft thesis 6.2 (partly cut-off servers)."""
 
 import asyncio
 import logging
@@ -26,7 +27,7 @@ from strandline.replication.host.replication import Replication
 from strandline.replication.replica.replica import Replica
 
 ELECTION_TIMEOUTS = 2
-"""So many of them lie between the two times: enough to notice who died, and to elect another."""
+"""How many of them lie between the two questions: enough to notice a death and to elect."""
 
 _log = logging.getLogger("strandline.broker")
 
@@ -42,16 +43,16 @@ class LeaderStepDown:
         self._unanswered: set[GroupId] = set()
 
     def stop(self) -> None:
-        """Give up what is under way."""
+        """Stop the round under way."""
         self._single_flight.stop()
 
     def on_unanswered(self, group: GroupId) -> None:
         """No controller could be reached in time for this group, which is led here."""
         self._unanswered.add(group)
         if not self._single_flight.is_under_way:
-            self._single_flight.begin(self._give_way)
+            self._single_flight.begin(self._run_rounds)
 
-    async def _give_way(self) -> None:
+    async def _run_rounds(self) -> None:
         while self._unanswered:
             groups, self._unanswered = sorted(self._unanswered), set()
             if await self._hearing(groups) is None:
@@ -64,14 +65,13 @@ class LeaderStepDown:
                     self._hand_over(replica, hearing)
 
     async def _hearing(self, groups: Iterable[GroupId]) -> set[BrokerId] | None:
-        """Which of the voters of these groups hear a controller; None where this broker reaches
-        it."""
+        """Which voters of these groups hear a controller; None if this broker reaches it."""
         voters = {one for led in self._led(groups) for one in led.configuration.all_voters}
         asked = voters | {self._controller.leader_id}
         asked -= {self._replication.self_id, NO_BROKER}
         question = Question(logs=(CONTROLLER_GROUP,))
-        told = await self._controller.reporting.ask(asked, question, keeps_room=False)
-        hearing = hears_controller(told)
+        reports = await self._controller.reporting.ask(asked, question, keeps_room=False)
+        hearing = hears_controller(reports)
         is_reached = self._controller.is_active or self._controller.leader_id in hearing
         return None if is_reached else hearing
 
@@ -86,14 +86,14 @@ class LeaderStepDown:
             to = replica.hand_over(avoid)
         if to != NO_BROKER:
             _log.warning(
-                "%s: no controller is reached from here, and it is needed; broker %d, which hears "
-                "one, is to lead",
+                "%s: a change needs the controller, which this broker cannot reach: handing "
+                "over to broker %d, which hears one",
                 replica.name,
                 to,
             )
 
 
 def hears_controller(reports: Reports) -> set[BrokerId]:
-    """Who of those that told of the controller's group hears who leads it, or leads it."""
-    told = {one: report.logs.get(CONTROLLER_GROUP) for one, report in reports.items()}
-    return {one for one, log in told.items() if log is not None and log.is_led}
+    """The brokers whose reports say that they lead the controller's group, or hear its leader."""
+    logs = {one: report.logs.get(CONTROLLER_GROUP) for one, report in reports.items()}
+    return {one for one, log in logs.items() if log is not None and log.is_led}

@@ -1,12 +1,12 @@
-"""Has it noted that replicas here take part again, which had lost what they knew; before they do.
+"""Has the controller record that a replica here, which had lost its state, takes part again.
 
-Why:    somebody may give this broker its earlier data directory back. What that one remembers is
-        older than what was acknowledged and voted with the present one, and must not be believed.
-How:    replica: the leader would have it rejoin --> the controller's log says so --replayed here-->
-        it rejoins, and its state says from which time on. All that ask meanwhile are noted
-        together. A replica whose state is of an earlier time begins as one that has lost its disk
-        (`replication.opening`).
-Owns:   who has asked, in this life.
+Why:    an operator may give this broker an earlier data directory back. That directory remembers
+        less than the broker has acknowledged and voted for since, so it must not be trusted.
+How:    A leader asks a replica to rejoin. The replica waits until the controller's log says so and
+        this broker has replayed that. Then it rejoins, and its state says from which time on.
+        Replicas that ask at about the same time are recorded together. A replica with the state of
+        an earlier time starts as one that has lost its disk (`replication.opening`).
+Owns:   which replicas have asked since this broker started.
 Source: decision 0030."""
 
 import logging
@@ -23,9 +23,9 @@ from strandline.replication.host.replication import Replication
 from strandline.replication.replica.replica import Replica
 
 GROUPS_MAX = 1_000
-"""So many are noted by one record."""
+"""How many replicas one record notes at most."""
 TOGETHER_MS = 10
-"""So long after the first it is noted, with those that have come since."""
+"""A record waits for so long after the first request, and takes along all that came since."""
 RETRY_MS = 1_000
 
 _log = logging.getLogger("strandline.broker")
@@ -47,21 +47,21 @@ class Rejoining:
         self._controller = controller
         self._self_id: BrokerId = replication.self_id
         self._incarnation = incarnation
-        self._asked: set[GroupId] = set()
+        self._waiting: set[GroupId] = set()
         self._single_flight = SingleFlight()
         self._timer: Timer | None = None
         replication.on_rejoin_asked.append(self._on_asked)
         controller.on_applied.append(self._on_applied)
 
     def stop(self) -> None:
-        """Ask nobody any more."""
-        self._asked.clear()
+        """Ask the controller no more."""
+        self._waiting.clear()
         self._single_flight.stop()
         if self._timer is not None:
             self._timer.cancel()
 
     def _on_asked(self, replica: Replica) -> None:
-        self._asked.add(replica.group)
+        self._waiting.add(replica.group)
         self._ask_in(TOGETHER_MS)
 
     def _ask_in(self, delay_ms: int) -> None:
@@ -70,34 +70,35 @@ class Rejoining:
 
     def _ask(self) -> None:
         self._timer = None
-        self._asked &= self._replication.replicas.keys()
-        if self._asked:
+        self._waiting &= self._replication.replicas.keys()
+        if self._waiting:
             self._single_flight.begin(self._note)
 
     async def _note(self) -> None:
-        groups = tuple(sorted(self._asked)[:GROUPS_MAX])
+        groups = tuple(sorted(self._waiting)[:GROUPS_MAX])
         try:
             answer = await self._controller.submit(
                 NoteRejoined(self._self_id, self._incarnation, groups)
             )
             if isinstance(answer, Refused):
-                _log.info("who rejoins cannot be noted now: %s", answer.message)
+                _log.info("the controller refuses to record rejoined replicas: %s", answer.message)
         except ApiError as error:
-            _log.info("who rejoins is not noted yet: %s", error)
+            _log.info("rejoined replicas are not recorded yet, trying again: %s", error)
         finally:
-            # Who has been noted meanwhile is not asked for again; who came since is.
-            self._clock.call_later(RETRY_MS if self._asked.issuperset(groups) else 0, self._again)
+            # Groups recorded meanwhile have left `_waiting`; groups that came since are still in
+            # it.
+            self._clock.call_later(RETRY_MS if self._waiting.issuperset(groups) else 0, self._again)
 
     def _again(self) -> None:
-        if self._asked:
+        if self._waiting:
             self._ask_in(0)
 
     def _on_applied(self, record: Record) -> None:
         if not isinstance(record, ConfigsChanged) or record.rejoined is None:
             return
         if record.rejoined.broker == self._self_id:
-            for group in self._asked.intersection(record.rejoined.groups):
-                self._asked.discard(group)
+            for group in self._waiting.intersection(record.rejoined.groups):
+                self._waiting.discard(group)
                 # Not from within the step that moved the controller's log.
                 self._clock.call_soon(partial(self._allow, group))
 

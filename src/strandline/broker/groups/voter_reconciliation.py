@@ -1,23 +1,23 @@
-"""Who of those who hold a partition's log votes, while some of them are lost or far behind.
+"""Which brokers that hold a partition's log vote, while some of them are lost or far behind.
 
-Why:    a voter that is gone leaves a group one failure nearer to its end. Kafka's ISR shrinks, so
-        that the last of three replicas serves; so do the voters here, where the topic asks for it.
-How:    out:     a voter that acknowledges nothing any more, at once when its broker is silent, and
-                 once it lacks something for `replica.lag.time.max.ms` where it is only slow
-        back:    one of the topic's own voters that has kept up for a while; at once where fewer
-                 vote than acks=all asks for, as in Kafka, but only once in ten minutes: who is gone
-                 again may take what is left with it, and each seat costs one of the grants; later
-                 and later where that goes on
-        gone:    a voter that no longer belongs to the topic, once the others can do without it
-        stands in, or does no more: an observer, once nothing of the above is to be done
-                 (`controller.promotion`)
-        none:    where more than a majority has to commit what is lost with them: then a majority
-                 has to be enough first (`is_stuck`)
-        never:   whoever leads, or a voter without whom too few would be left to commit the change
+Why:    a lost voter leaves a group one failure nearer to its end. Kafka's ISR shrinks until the
+        last of three replicas serves; so do the voters here, if the topic allows it.
+How:    removed    a voter that acknowledges nothing: at once if its broker is silent; after
+                   `replica.lag.time.max.ms` of lag if it is only slow
+        returned   one of the topic's own voters, after it has kept up for a while. At once if fewer
+                   vote than acks=all asks for, as in Kafka, but only once in ten minutes: a replica
+                   that leaves again may take the rest with it, and each seat costs a grant. A
+                   replica that keeps leaving waits longer each time
+        dropped    a voter that does not belong to the topic any more, once the others suffice
+        promoted, demoted   an observer, if none of the above is due (`controller.promotion`)
+        blocked    if commits need more than a majority and the lost voters are among them, a
+                   majority has to suffice first (`is_stuck`)
+        never removed       the leader, and a voter without which too few are left to commit the
+                            change
 
-        What is wanted is asked of the controller and carried out by `moving`, as a move is.
-Owns:   since when each member of a group led here keeps up, or does not; since when its own voters
-        have sufficed; when a leader was last to hand over to one of them.
+        `moving` asks the controller for these voters and carries out the change, as it does a move.
+Owns:   since when each member of a group led here keeps up, or does not; since when the group's own
+        voters have sufficed; when a leader was last to hand over to one of them.
 Source: design section 6; decisions 0020 and 0025; Kafka's `replica.lag.time.max.ms`."""
 
 from collections.abc import Callable, Collection, Mapping
@@ -40,17 +40,18 @@ from strandline.placement.policy.document import Promotion
 from strandline.raft.group.configuration import Configuration
 
 SILENT_MS = 2_000
-"""So long a voter acknowledges nothing, and its broker is not heard, before it is out."""
+"""A voter is removed after it has acknowledged nothing for so long while its broker is silent."""
 RETURN_MS = 5_000
-"""So long who comes back has to keep up before."""
+"""A returning voter keeps up for so long before it votes."""
 CALM_MS = 600_000
-"""Who came back so lately, before this time, has to do so even where acks=all is refused."""
+"""A voter that returned within this time has to keep up for `RETURN_MS` even if acks=all is
+refused."""
 FREE_RETURNS = 3
 RETURN_DOUBLINGS_MAX = 7
 GRANTS_CALM_MS = 3_600_000
-"""Who left by a grant, and came back, more than `FREE_RETURNS` times with less than this between
-them, has to keep up for twice as long each further time, up to 640 s: a link that flaps would use
-up all of a partition's grants."""
+"""A voter that left by a grant and returned more than `FREE_RETURNS` times, within this time of
+each other, keeps up for twice as long at each further return, up to 640 s: a flapping link would
+use up all grants of a partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,8 @@ class Attendance:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Who shall vote. `is_settled`: it stays so until somebody's health changes. `verdict`: what is
-    done about observers, where that is what there is to do."""
+    """Which brokers should vote. `is_settled`: that stays so until the health of a broker
+    changes. `verdict`: the decision about observers, if only that is left to decide."""
 
     voters: tuple[BrokerId, ...]
     is_settled: bool
@@ -73,7 +74,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """What a member has not acknowledged, and since when; -1 where the leader does not know."""
+    """How many entries a member lacks, and for how long; -1 if the leader does not know."""
 
     count: int
     ms: int
@@ -81,7 +82,8 @@ class Lag:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How members do, as their leader knows it. `lacks_ms`: for how long one lacks something;
+    """The health of the members, as their leader knows it. `lacks_ms`: for how long a member has
+    lacked entries;
     `lag_ms`: the topic's `replica.lag.time.max.ms`."""
 
     keeps_up: Callable[[BrokerId], bool]
@@ -90,7 +92,7 @@ class Health:
     lag_ms: int
 
     def patience_ms(self, broker: BrokerId, silent_ms: float) -> float:
-        """How long one that does not keep up is waited for."""
+        """How long the group waits for a member that does not keep up."""
         if not self.is_heard(broker):
             return silent_ms
         return 0 if self.lacks_ms(broker) >= self.lag_ms else self.lag_ms
@@ -98,7 +100,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class StandIns:
-    """What the promotion of observers goes by."""
+    """What the promotion of observers depends on."""
 
     policy: Promotion
     min_insync: int
@@ -111,10 +113,10 @@ class StandIns:
 
 
 @dataclass(slots=True)
-class _Coming:
-    """When a member that does not vote was last seen to keep up. `is_calm`: it had not for long.
-    `grant`: the last by then; `costly_count`: how often there was another one since the time
-    before."""
+class _Return:
+    """Since when a member that does not vote keeps up. `is_calm`: its last return was long
+    before. `grant`: the last grant at that time; `costly_count`: returns that came with another
+    grant."""
 
     since_ms: int
     grant: int
@@ -123,22 +125,22 @@ class _Coming:
 
     @property
     def return_ms(self) -> int:
-        """How long it has to keep up before it votes."""
+        """How long the member keeps up before it votes."""
         doublings = min(max(self.costly_count - FREE_RETURNS, 0), RETURN_DOUBLINGS_MAX)
         return RETURN_MS << doublings
 
 
 @dataclass(slots=True)
 class _Known:
-    """What is remembered of a group that is led here."""
+    """What this broker remembers of a group that it leads."""
 
     attendance: dict[BrokerId, Attendance] = field(default_factory=dict)
     healed_since_ms: int | None = None
-    """Since when its own voters have sufficed, while observers vote beside them."""
+    """Since when the topic's own voters have sufficed, while observers vote beside them."""
     handed_over_ms: int | None = None
 
     def see(self, broker: BrokerId, now: int, *, is_there: bool) -> Attendance:
-        """How a member does now."""
+        """Note whether a member keeps up now; since when that has been so."""
         last = self.attendance.get(broker)
         if last is None or last.is_there != is_there:
             last = self.attendance[broker] = Attendance(is_there, now)
@@ -153,15 +155,15 @@ class VoterReconciliation:
         self._clock = clock
         self._ratio = patience_ratio
         self._known: dict[GroupId, _Known] = {}
-        # Also of groups that others lead meanwhile: a link that flaps takes the lead away, too.
-        self._comings: dict[tuple[GroupId, BrokerId], _Coming] = {}
+        # Kept also while other brokers lead: a flapping link takes the leadership away, too.
+        self._returns: dict[tuple[GroupId, BrokerId], _Return] = {}
 
     def forget(self, group: GroupId) -> None:
-        """It is not led here any more."""
+        """Another broker leads the group."""
         self._known.pop(group, None)
 
     def note_handed_over(self, group: GroupId) -> None:
-        """Its leader, here, has just told somebody else to lead."""
+        """The leader, this broker, has just begun to hand over."""
         self._known.setdefault(group, _Known()).handed_over_ms = self._clock.monotonic_ms()
 
     def choose(
@@ -174,8 +176,8 @@ class VoterReconciliation:
         is_ready: Callable[[BrokerId], bool],
         stand_ins: StandIns | None = None,
     ) -> Choice:
-        """Who should vote in a group that `leader`, this broker, leads. `is_ready`: who keeps up
-        and has what was written while it did not vote."""
+        """Which brokers should vote in a group that `leader`, this broker, leads. `is_ready`:
+        whether a broker keeps up and has what was written while it did not vote."""
         now = self._clock.monotonic_ms()
         known = self._known.setdefault(partition.group, _Known())
         attendance = known.attendance
@@ -191,9 +193,9 @@ class VoterReconciliation:
                 continue
             patience_ms = 0.0
             if is_there and not votes:
-                coming = self._see_coming(partition, broker, last.since_ms)
-                if not (is_short and coming.is_calm and is_ready(broker)):
-                    patience_ms = coming.return_ms * self._ratio
+                returning = self._note_return(partition, broker, last.since_ms)
+                if not (is_short and returning.is_calm and is_ready(broker)):
+                    patience_ms = returning.return_ms * self._ratio
             if not is_there:
                 patience_ms = health.patience_ms(broker, SILENT_MS * self._ratio)
             is_due = now - last.since_ms >= patience_ms or broker == leader
@@ -215,20 +217,20 @@ class VoterReconciliation:
             return Choice(partition.voters, is_settled)
         return Choice(wanted, is_settled, verdict)
 
-    def _see_coming(self, partition: Partition, broker: BrokerId, since_ms: int) -> _Coming:
+    def _note_return(self, partition: Partition, broker: BrokerId, since_ms: int) -> _Return:
         key, grant = (partition.group, broker), partition.grant
-        coming = self._comings.get(key)
-        if coming is None:
-            coming = self._comings[key] = _Coming(since_ms, grant)
-        elif coming.since_ms != since_ms:
-            pause_ms = since_ms - coming.since_ms
-            coming.is_calm = pause_ms >= CALM_MS * self._ratio
+        returning = self._returns.get(key)
+        if returning is None:
+            returning = self._returns[key] = _Return(since_ms, grant)
+        elif returning.since_ms != since_ms:
+            pause_ms = since_ms - returning.since_ms
+            returning.is_calm = pause_ms >= CALM_MS * self._ratio
             if pause_ms >= GRANTS_CALM_MS * self._ratio:
-                coming.costly_count = 0
-            elif grant > coming.grant:
-                coming.costly_count += 1
-            coming.since_ms, coming.grant = since_ms, grant
-        return coming
+                returning.costly_count = 0
+            elif grant > returning.grant:
+                returning.costly_count += 1
+            returning.since_ms, returning.grant = since_ms, grant
+        return returning
 
     def is_stuck(
         self,
@@ -256,7 +258,7 @@ class VoterReconciliation:
         return not present.can_commit(left) and present.wins_election(ready)
 
     def is_calm(self, group: GroupId, leader: BrokerId, present: Configuration) -> bool:
-        """Whether a write quorum has kept up for as long as who comes back has to."""
+        """Whether a write quorum has kept up for as long as a returning voter has to."""
         now = self._clock.monotonic_ms()
         attendance = self._known.setdefault(group, _Known()).attendance
         absent = Attendance(is_there=False, since_ms=now)
@@ -278,7 +280,7 @@ class VoterReconciliation:
         stand_ins: StandIns,
         is_heard: Callable[[BrokerId], bool],
     ) -> Verdict:
-        """What to do about observers, while nobody else leaves or returns."""
+        """What to do about observers, while no voter leaves or returns."""
         now = self._clock.monotonic_ms()
         attendance = known.attendance
         own = partition.replicas
@@ -307,7 +309,8 @@ class VoterReconciliation:
             regions_down=stand_ins.regions_down,
             bounds=stand_ins.bounds,
         )
-        # Who was seated when none of them was left stays until one of them votes again.
+        # An observer that was seated when no own voter was left stays until one of them votes
+        # again.
         are_there = bool(voting) and all(attendance[one].is_there for one in voting)
         if not are_there or wanted_count(case) >= len(case.promoted):
             known.healed_since_ms = None
@@ -316,7 +319,7 @@ class VoterReconciliation:
         since_ms = now if known.healed_since_ms is None else known.healed_since_ms
         case = replace(case, healed_ms=now - since_ms)
         verdict = decide_promotion(case)
-        if verdict.code not in (Code.ENOUGH, Code.HEALING):  # Mostly nobody has to look at them.
+        if verdict.code not in (Code.ENOUGH, Code.HEALING):  # Observers matter.
             observers = tuple(map(seen, partition.observers))
             verdict = decide_promotion(replace(case, observers=observers))
         if verdict.code is Code.HAND_OVER:
@@ -329,7 +332,7 @@ class VoterReconciliation:
 def _is_settled(
     verdict: Verdict, partition: Partition, attendance: Mapping[BrokerId, Attendance]
 ) -> bool:
-    """Whether time alone changes nothing: who does not keep up will be looked at now and then."""
+    """Whether time alone changes nothing: replicas that lag are looked at periodically anyway."""
     if verdict.code is Code.BEHIND:
         others = (one for one in partition.observers if one not in partition.voters)
         return not any(attendance[one].is_there for one in others)

@@ -1,4 +1,4 @@
-"""AlterBrokerLabels: labels of brokers that run are changed, once the policies were asked.
+"""AlterBrokerLabels: changes labels of running brokers, if the placement policies allow it.
 
 Source: decision 0015."""
 
@@ -17,7 +17,7 @@ from strandline.protocol.messages.alter_broker_labels import (
 async def handle(
     request: AlterBrokerLabelsRequest, context: RequestContext
 ) -> AlterBrokerLabelsResponse:
-    """Change them; raises ApiError with why not."""
+    """Change the labels; raises ApiError with the reason if that is refused."""
     command = AlterLabels(
         brokers=tuple(map(BrokerId, request.broker_ids)),
         changes=tuple((one.name, one.value) for one in request.changes),

@@ -1,7 +1,7 @@
-"""AlterPartitionReassignments: where replicas are to move; `broker.moving` has them do it.
+"""AlterPartitionReassignments: where replicas should move; `broker.groups.moving` moves them.
 
-How:    the controller takes it down. Answered once this broker knows it too: who asks here next for
-        what moves is told.
+How:    The controller records the moves. The answer waits until this broker has replayed them, so
+        that the next ListPartitionReassignments here shows them.
 Source: KIP-455, KIP-860; docs/decisions/0009-moving-replicas.md."""
 
 from strandline.base.errors import ApiError
@@ -21,7 +21,7 @@ from strandline.protocol.messages.alter_partition_reassignments import (
 async def handle(
     request: AlterPartitionReassignmentsRequest, context: RequestContext
 ) -> AlterPartitionReassignmentsResponse:
-    """Take it down for every partition, each for itself."""
+    """Record the move of every partition, each for itself."""
     services = context.services
     wanted = tuple(
         WantedReplicas(

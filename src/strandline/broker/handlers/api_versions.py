@@ -1,7 +1,8 @@
 """ApiVersions: what this broker speaks, straight from the handler table.
 
 Why:    it is the first request of every connection, and the only one that may come in a version
-        that nobody here knows: then the answer, in version 0, says which version to come back with.
+        that this broker does not know. Then the answer, in version 0, names a version to retry
+        with.
 Source: KIP-511, KIP-1242 (misrouted connections); kafka-protocol reference 7.1 (Produce is
         advertised from 0) and 8.6."""
 
@@ -39,7 +40,7 @@ def start(context: RequestContext) -> None:
 
 
 def _means_another(request: ApiVersionsRequest, services: Services) -> bool:
-    """Whether the client says whom it wants, and this is not it: its connection was misrouted."""
+    """Whether the client names another broker: its connection was misrouted."""
     return request.cluster_id is not None and (
         request.cluster_id != services.cluster.cluster_id or request.node_id != services.broker_id
     )

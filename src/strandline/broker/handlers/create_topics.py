@@ -1,4 +1,4 @@
-"""CreateTopics: asks the controller, then waits until this broker knows the topics and who leads.
+"""CreateTopics: asks the controller, then waits until this broker knows the new leaders.
 
 Why:    a client that has created a topic goes on to use it through the same broker.
 How:    the command is carried to the controller; the answer gives the topic id and, from version 5,

@@ -1,4 +1,4 @@
-"""DeclareLost: replicas of a partition are given up, so that it goes on with what is left.
+"""DeclareLost: gives up lost replicas of a partition, which then continues with the others.
 
 Source: docs/decisions/0027-declared-losses.md."""
 
@@ -16,7 +16,7 @@ from strandline.protocol.messages.declare_lost import (
 
 
 async def handle(request: DeclareLostRequest, context: RequestContext) -> DeclareLostResponse:
-    """Give them up; raises ApiError with why not."""
+    """Give the replicas up; raises ApiError with the reason if that is refused."""
     services = context.services
     partition = find_partition(services.cluster.topics.get(request.topic), request.partition)
     if partition is None:

@@ -1,4 +1,4 @@
-"""DeleteGroups: groups without members go, with everything they have committed.
+"""DeleteGroups: deletes groups without members, with all their committed offsets.
 
 Source: KIP-229."""
 

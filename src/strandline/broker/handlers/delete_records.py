@@ -1,9 +1,10 @@
 """DeleteRecords: moves the start of partitions forward.
 
-Why:    who has processed records may free their space before retention does.
-How:    the leader of each partition does it (`replication.deleting`); `low_watermark` is where the
-        partition begins then. Compaction alone keeps the last value of each key: such a topic
-        refuses, and so do internal ones. Other replicas send clients to the leader.
+Why:    a client that has processed records may free their space before retention does.
+How:    The leader of each partition deletes (`replication.replica.delete_records`), and answers
+        with the offset where the partition begins then (`low_watermark`). Other replicas send
+        clients to the leader. Compacted topics refuse, unless they delete by retention, too:
+        compaction keeps the last value of each key. Internal topics refuse, too.
 Source: KIP-107, KIP-204; docs/decisions/0006-deleting-records.md."""
 
 import asyncio

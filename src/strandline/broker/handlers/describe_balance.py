@@ -1,6 +1,6 @@
 """DescribeBalance: what the balancer moves, what waits, and why.
 
-How:    only the controller knows; others say that they are not it.
+How:    Only the controller knows; other brokers answer NOT_CONTROLLER.
 Source: docs/decisions/0010-the-balancer.md."""
 
 from collections import Counter
@@ -121,7 +121,7 @@ def _moves(findings: Findings, cluster: Cluster) -> list[BalanceMove]:
 
 
 def _numbers(findings: Findings, partition: Partition) -> str:
-    """What is behind a move, as it is now."""
+    """The figures behind a move, as they are now."""
     source = next(iter(partition.removing), None)
     if findings.reasons.get(partition.group) != "disk-high" or source is None:
         return ""

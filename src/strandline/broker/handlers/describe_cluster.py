@@ -1,4 +1,4 @@
-"""DescribeCluster: the brokers that live, and who leads the controller.
+"""DescribeCluster: the live brokers, and which one is the controller.
 
 Source: KIP-700; KIP-919 (endpoint types: only brokers are described here)."""
 
@@ -18,7 +18,7 @@ BROKER_ENDPOINTS = 1
 async def handle(
     request: DescribeClusterRequest, context: RequestContext
 ) -> DescribeClusterResponse:
-    """Answer from the committed state; silent brokers only where they are asked for."""
+    """Answer from the committed state; silent brokers only if they are asked for."""
     services = context.services
     if request.endpoint_type != BROKER_ENDPOINTS:
         return DescribeClusterResponse(

@@ -29,7 +29,7 @@ from strandline.protocol.messages.describe_configs import (
 async def handle(
     request: DescribeConfigsRequest, context: RequestContext
 ) -> DescribeConfigsResponse:
-    """Describe each resource; what cannot be described says why."""
+    """Describe each resource; a resource that cannot be described has an error."""
     return DescribeConfigsResponse(
         results=[
             _describe(context.services, one, request)

@@ -1,4 +1,4 @@
-"""DescribeLeadership: what is led here and should be led elsewhere, and why it is not yet.
+"""DescribeLeadership: partitions that are led here and should be led elsewhere, and why not yet.
 
 Source: docs/decisions/0012-leaders.md."""
 
@@ -15,7 +15,7 @@ SHOWN_MAX = 1_000
 async def handle(
     _: DescribeLeadershipRequest, context: RequestContext
 ) -> DescribeLeadershipResponse:
-    """Describe the first of them."""
+    """Describe the first of these partitions."""
     found = sorted(context.services.failback.waits(), key=lambda one: (one.topic, one.index))
     return DescribeLeadershipResponse(
         waits=[

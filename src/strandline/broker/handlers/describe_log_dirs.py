@@ -1,7 +1,7 @@
-"""DescribeLogDirs: how large the logs here are, and how much room is left.
+"""DescribeLogDirs: the sizes of the logs here, and the free space.
 
-How:    a broker has one data directory, and no log moves between directories. What is not here, or
-        has failed here, is left out, as Kafka does. The lag is what a log lacks up to the high
+How:    a broker has one data directory, and no log moves between directories. A log that is not
+        here, or has failed, is left out, as in Kafka. The lag is the distance of a log to the high
         watermark that its replica knows.
 Source: KIP-113, KIP-827."""
 

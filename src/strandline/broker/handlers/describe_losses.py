@@ -1,4 +1,4 @@
-"""DescribeLosses: what was declared lost of topics, as this broker has replayed it.
+"""DescribeLosses: the declared losses of topics, as this broker has replayed them.
 
 Source: docs/decisions/0027-declared-losses.md."""
 
@@ -11,7 +11,7 @@ from strandline.protocol.messages.describe_losses import (
 
 
 async def handle(request: DescribeLossesRequest, context: RequestContext) -> DescribeLossesResponse:
-    """Those of the topics that are known here."""
+    """Describe the losses of the topics that this broker knows."""
     cluster = context.services.cluster
     names = request.topics or list(cluster.topics)
     topics = [cluster.topics[name] for name in names if name in cluster.topics]

@@ -1,4 +1,4 @@
-"""DescribeObservers: which replicas of partitions are observers, and who votes now.
+"""DescribeObservers: which replicas of partitions are observers, and which ones vote now.
 
 How:    answered from what this broker knows of the cluster, as Metadata is.
 Source: docs/decisions/0017-observers.md."""
@@ -14,8 +14,8 @@ from strandline.protocol.messages.describe_observers import (
 async def handle(
     request: DescribeObserversRequest, context: RequestContext
 ) -> DescribeObserversResponse:
-    """Describe those that have some, or vote by others than when all is well; nothing of a topic
-    that there is not."""
+    """Describe partitions that have observers, or other voters than usual; unknown topics are
+    left out."""
     topics = context.services.cluster.topics
     names = sorted(topics if request.topics is None else topics.keys() & set(request.topics))
     return DescribeObserversResponse(

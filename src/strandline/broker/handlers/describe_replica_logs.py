@@ -1,4 +1,4 @@
-"""DescribeReplicaLogs: where a partition's log ends here, and what is known of it.
+"""DescribeReplicaLogs: where a partition's log ends on this broker, and its state.
 
 Source: decision 0026."""
 

@@ -1,5 +1,5 @@
-"""DescribeReplicaStatus: how far each replica of the partitions is that are led here, and of all
-that are held here, where their logs begin.
+"""DescribeReplicaStatus: the progress of every replica of partitions led here, and the log start
+offset of all replicas here.
 
 Source: reference observers 4.4 (the fields of kafka-replica-status)."""
 
@@ -19,7 +19,7 @@ from strandline.replication.leader.replica_status import Standing, leading_ms, s
 async def handle(
     request: DescribeReplicaStatusRequest, context: RequestContext
 ) -> DescribeReplicaStatusResponse:
-    """Describe what is led here; of all else, why not, and where the log here begins."""
+    """Describe partitions led here; for others an error, and the log start offset here."""
     return DescribeReplicaStatusResponse(
         topics=[
             TopicReplicaStatus(
@@ -32,7 +32,7 @@ async def handle(
 
 
 def describe(services: Services, topic: str, index: int) -> PartitionReplicaStatus:
-    """One partition, or the error that says why nothing is known of it here."""
+    """One partition, or the error."""
     partition = find_partition(services.cluster.topics.get(topic), index)
     if partition is None:
         return PartitionReplicaStatus(index, Error.UNKNOWN_TOPIC_OR_PARTITION)

@@ -1,8 +1,8 @@
 """DescribeTopicPartitions: topics in pages, for administrators' tools.
 
 How:    topics by name, partitions by index; at most `response_partition_limit` partitions in one
-        answer, and a cursor that says where the next one begins. No replica is ever eligible to
-        lead beside the voters, so the lists of KIP-966 are empty.
+        answer, and a cursor to the next page. Only voters are eligible to lead, so the lists of
+        KIP-966 are empty.
 Source: KIP-966; spark reference 2."""
 
 from strandline.base.errors import ApiError

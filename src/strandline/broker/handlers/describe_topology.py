@@ -1,7 +1,7 @@
 """DescribeTopology: the labels of all brokers, and the round trips from this one.
 
 How:    labels are those of the committed state. Round trips are those of the heartbeats that every
-        broker sends to every other one, smoothed; of a broker that is gone it is the last.
+        broker sends to every other one, smoothed; for a broker that is gone, the last one.
 Source: decisions 0008 and 0015."""
 
 from strandline.broker.context import RequestContext, Services

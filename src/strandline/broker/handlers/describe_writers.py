@@ -1,10 +1,10 @@
-"""DescribeWriters: from where partitions led here are written, and why they are led here.
+"""DescribeWriters: which regions write to partitions led here, and why they are led here.
 
-How:    as of the last look of `following`; a partition that has not been looked at is left out.
+How:    As of the last look of `following`; partitions without a look are left out.
 Source: decision 0014."""
 
 from strandline.broker.context import RequestContext
-from strandline.broker.leadership.writers import Told
+from strandline.broker.leadership.writers import LeaderVerdict
 from strandline.protocol.messages.describe_writers import (
     DescribeWritersRequest,
     DescribeWritersResponse,
@@ -16,10 +16,10 @@ from strandline.protocol.messages.describe_writers import (
 async def handle(
     request: DescribeWritersRequest, context: RequestContext
 ) -> DescribeWritersResponse:
-    """Describe what is known of one topic; nothing of a topic that there is not."""
+    """Describe one topic; empty if it does not exist."""
     services = context.services
     topic = services.cluster.topics.get(request.topic)
-    led = services.writers.told
+    led = services.writers.verdicts
     return DescribeWritersResponse(
         partitions=[
             _describe(one.index, led[one.group])
@@ -29,7 +29,7 @@ async def handle(
     )
 
 
-def _describe(index: int, told: Told) -> WrittenPartition:
+def _describe(index: int, told: LeaderVerdict) -> WrittenPartition:
     order = sorted(told.bytes.items(), key=lambda one: (-one[1], one[0]))
     return WrittenPartition(
         partition=index,

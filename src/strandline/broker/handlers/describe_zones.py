@@ -1,6 +1,6 @@
-"""DescribeZones: what is down, by zones and regions, and whose repair waits.
+"""DescribeZones: zones and regions that are down, and brokers whose repair is held.
 
-How:    only the controller knows; others say that they are not it.
+How:    Only the controller knows; other brokers answer NOT_CONTROLLER.
 Source: decision 0018."""
 
 from strandline.base.errors import ApiError
@@ -19,12 +19,12 @@ from strandline.protocol.messages.describe_zones import (
 
 
 async def handle(_: DescribeZonesRequest, context: RequestContext) -> DescribeZonesResponse:
-    """Describe what was found in the last look."""
+    """Describe the last judgement."""
     return describe(context.services)
 
 
 def describe(services: Services) -> DescribeZonesResponse:
-    """What was found in the last look; raises ApiError on a broker that is not the controller."""
+    """The last judgement; raises ApiError on a broker that is not the controller."""
     if services.balancing.findings is None:
         raise ApiError(Error.NOT_CONTROLLER, "this broker is not the controller")
     outages, now = services.balancing.outages, services.clock.monotonic_ms()

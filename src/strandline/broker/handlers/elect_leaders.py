@@ -1,7 +1,7 @@
-"""ElectLeaders: the preferred replica of each partition leads it, where it is in sync.
+"""ElectLeaders: hands partitions over to their preferred replicas, if these are in sync.
 
-Unclean elections are refused for each partition that nobody leads, with what helps instead: nobody
-leads here who lacks acknowledged records, unless a loss is declared.
+Unclean elections are refused, and the error of a partition without a leader says what helps: no
+replica that lacks acknowledged records ever leads, unless an operator declares a loss.
 
 Source: KIP-183, KIP-460."""
 
@@ -29,7 +29,7 @@ REFUSED = (
 
 
 async def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
-    """Elect in every partition asked for; of all partitions, those that need it are told."""
+    """Elect in every requested partition. If all are requested, list those that needed it."""
     services = context.services
     if request.election_type not in (PREFERRED, UNCLEAN):
         return ElectLeadersResponse(error_code=Error.INVALID_REQUEST)

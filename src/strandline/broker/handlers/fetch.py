@@ -1,11 +1,11 @@
-"""Fetch: decodes the question, lets a `FetchCall` answer it, now or when there is enough to read.
+"""Fetch: decodes the request; a `FetchCall` answers it now, or when there is enough to read.
 
 Why:    consumers live on long polls; a fetch that finds too little is parked, not a task.
-How:    every answer carries session 0, which is how a broker says that it keeps no fetch sessions;
-        a client that names one gets FETCH_SESSION_ID_NOT_FOUND and sends a full request. A
-        partition that is named twice is answered once, as in Kafka; that is looked for where more
-        is named than there is.
-Source: KIP-227 (sessions); `broker.fetching` for the reading."""
+How:    Every answer carries session 0: this broker keeps no fetch sessions. A client that names a
+        session gets FETCH_SESSION_ID_NOT_FOUND and sends a full request. A partition that is named
+        twice is answered once, as in Kafka; the check runs only if more partitions are named than
+        exist.
+Source: KIP-227 (sessions); `broker.fetch.fetching` for the reading."""
 
 from uuid import UUID
 
@@ -41,7 +41,7 @@ def start(context: RequestContext) -> None:
 
 
 def _drop_repeated(request: FetchRequest) -> None:
-    """Let every partition be named once."""
+    """Drop partitions that are named again."""
     topics: dict[tuple[str, UUID], FetchTopic] = {}
     for topic in request.topics:
         known = topics.setdefault((topic.topic, topic.topic_id), topic)

@@ -1,7 +1,7 @@
 """FindCoordinator: which broker coordinates a group.
 
-Why:    a group belongs to a partition of `__consumer_offsets`; whoever leads it coordinates.
-How:    the topic is created when it is first asked for, and waited for. While its partition has no
+Why:    a group belongs to a partition of `__consumer_offsets`, whose leader coordinates it.
+How:    The topic is created at the first request, which waits for it. While its partition has no
         leader the answer is COORDINATOR_NOT_AVAILABLE, and clients ask again. Transactions are not
         offered: the answer is UNSUPPORTED_VERSION, which is final, as InitProducerId's is.
 Source: KIP-699 (several keys, version 4)."""
@@ -85,7 +85,7 @@ async def _coordinator(services: Services, key: str, key_type: int) -> Broker:
 
 
 async def _create(services: Services) -> None:
-    """Create the topic; what stands in the way now may not when the client asks again."""
+    """Create the topic. A failure is COORDINATOR_NOT_AVAILABLE: it may be over at the next try."""
     try:
         await services.coordinator.ensure_topic()
     except ApiError as error:

@@ -1,8 +1,8 @@
-"""Heartbeat: a member is alive, and learns whether it must join again.
+"""Heartbeat: a group member is alive, and learns whether it must join again.
 
-Why:    a coordinator that still reads its log cannot tell whether it knows the member. Clients know
-        no such answer to a heartbeat: aiokafka stops for good. So it is told that all is well; the
-        next heartbeat, or a commit, tells more.
+Why:    a coordinator that still reads its log cannot tell whether it knows the member. Clients do
+        not expect COORDINATOR_LOAD_IN_PROGRESS here: aiokafka stops for good. So the answer is
+        NONE; the next heartbeat or commit gets the true one.
 Source: Kafka's classic group protocol (`GroupCoordinator.handleHeartbeat`)."""
 
 from strandline.broker.context import RequestContext

@@ -1,4 +1,4 @@
-"""IsolateBroker: this broker is cut off for a while, and comes back by itself.
+"""IsolateBroker: cuts this broker off for a while; it comes back by itself.
 
 Source: docs/decisions/0019-drills.md."""
 
@@ -10,7 +10,7 @@ from strandline.protocol.messages.isolate_broker import (
 
 
 async def handle(request: IsolateBrokerRequest, context: RequestContext) -> IsolateBrokerResponse:
-    """Begin it, or say what stands against it."""
+    """Begin the isolation; raises ApiError with the reason if that is refused."""
     isolation = context.services.isolation
     does = isolation.check if request.validate_only else isolation.begin
     does(delay_ms=request.delay_ms, duration_ms=request.duration_ms)

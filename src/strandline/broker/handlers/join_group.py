@@ -1,6 +1,6 @@
-"""JoinGroup: become a member of a group, again or for the first time.
+"""JoinGroup: a client becomes a member of a group, again or for the first time.
 
-Why:    the answer waits until everybody has joined, or time is up; the request parks meanwhile.
+Why:    the answer waits until all members have joined, or time is up; the request parks meanwhile.
 Source: KIP-394 (member ids first, from version 4), KIP-559, KIP-814 (from version 9)."""
 
 from strandline.broker.context import RequestContext

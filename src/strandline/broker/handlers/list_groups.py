@@ -12,7 +12,7 @@ from strandline.protocol.messages.list_groups import (
 
 
 async def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
-    """List what is asked for; says so when some groups are still being loaded."""
+    """List the requested groups; COORDINATOR_LOAD_IN_PROGRESS if some are still loading."""
     states = {state.lower() for state in request.states_filter}
     types = {one.lower() for one in request.types_filter}
     response = ListGroupsResponse()

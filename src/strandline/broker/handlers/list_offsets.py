@@ -1,10 +1,10 @@
-"""ListOffsets: where a partition begins and ends, and which record comes first at a time.
+"""ListOffsets: where a partition begins and ends, and the first record at or after a time.
 
 Why:    Spark asks twice for every 500 records it reads, so the ends are two numbers in memory; and
         only a leader that holds its lease may say where a partition ends, or a deposed one would
-        answer from the past. One that has lost it for a moment waits for it.
+        answer from the past. A leader that has lost its lease for a moment waits for it.
 How:    -1 latest: the high watermark; -2 earliest and -4 earliest local: the log's start; -3: the
-        record with the greatest timestamp; -5 and -6 (tiered storage): nothing there; >= 0: the
+        record with the greatest timestamp; -5 and -6 (tiered storage): no offset; >= 0: the
         first record at or after that time, of those that can be read. A partition that is named
         twice is INVALID_REQUEST the second time, as in Kafka.
 Source: spark reference 2 (ListOffsets is hot); kafka-peer reference 0 and reliability reference
@@ -18,7 +18,7 @@ from strandline.base.errors import ApiError, StorageError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.coordinators.applied_waiters import when_leases_hold
 from strandline.broker.fetch.partitions import NO_EPOCH, find_leader, find_partition
-from strandline.broker.server.request_limits import count_asked, require_few
+from strandline.broker.server.request_limits import count_items, require_few
 from strandline.model.cluster import Topic
 from strandline.model.ids import Offset
 from strandline.protocol.codec import decode, encode
@@ -50,10 +50,10 @@ _Found = tuple[int, int, int]
 
 
 def start(context: RequestContext) -> None:
-    """Answer, at once where the leases hold."""
+    """Answer, at once if the leases hold."""
     assert context.frame is not None
     request, _ = decode(ListOffsetsRequest, context.frame, context.position, context.api_version)
-    require_few(count_asked(request))
+    require_few(count_items(request))
     _respond(context, request, may_wait=True)
 
 
@@ -88,7 +88,7 @@ def _answer(
     version: int,
     leaseless: list[Replica],
 ) -> ListOffsetsPartitionResponse:
-    """The answer for one partition; a leader that may not answer now joins `leaseless`."""
+    """The answer for one partition. A leader without a lease joins `leaseless`."""
     index = asked.partition_index
     partition = find_partition(topic, index)
     if partition is None:

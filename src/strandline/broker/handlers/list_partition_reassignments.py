@@ -1,7 +1,7 @@
 """ListPartitionReassignments: which replicas move, from where to where.
 
-How:    answered from what this broker knows of the cluster, as Metadata is. Where a move is undone
-        or redirected on its way, those that were granted meanwhile are among the removed.
+How:    answered from what this broker knows of the cluster, as Metadata is. If a move is cancelled
+        or redirected on its way, replicas granted meanwhile are among the removed.
 Source: KIP-455; docs/decisions/0009-moving-replicas.md."""
 
 from collections.abc import Iterable

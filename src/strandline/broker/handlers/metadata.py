@@ -1,10 +1,10 @@
-"""Metadata: which brokers live, which topics there are, who leads each partition.
+"""Metadata: the live brokers, the topics, the leader of each partition.
 
-Why:    every client finds its way by this answer. It comes from the committed state and from what
-        the leaders have announced; nobody is asked.
-How:    a partition whose leader is unknown or silent says LEADER_NOT_AVAILABLE, and clients ask
-        again. A topic that is missing is created where the client allows it and the cluster's
-        `auto.create.topics.enable` says so.
+Why:    every client finds its way by this answer. It comes from the committed state and from
+        announcements of leaders, without a question to another broker.
+How:    A partition whose leader is unknown or silent gets LEADER_NOT_AVAILABLE, and clients retry.
+        A missing topic is created if the client and the cluster's `auto.create.topics.enable` allow
+        it.
 Source: KIP-516 (topic ids); reliability reference 4 (illegal names)."""
 
 import logging
@@ -67,7 +67,7 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
 
 
 class Living:
-    """Who is alive, found out once for an answer that may tell of thousands of partitions."""
+    """The live brokers, collected once for an answer about thousands of partitions."""
 
     __slots__ = ("alive", "named")
 
@@ -79,7 +79,7 @@ class Living:
 
 
 def controller_id(services: Services) -> BrokerId:
-    """Where administrators' requests go: the controller's leader, if it is known and alive."""
+    """The broker for administrators' requests: the controller, if it is known and alive."""
     entry = services.replication.leaders.get(CONTROLLER_GROUP)
     if entry is None or not is_alive(services, entry.leader):
         return NO_BROKER
@@ -87,7 +87,7 @@ def controller_id(services: Services) -> BrokerId:
 
 
 def in_sync_replicas(services: Services, partition: Partition, leader: BrokerId) -> list[int]:
-    """The replicas in sync: what the leader says if it is here, otherwise those that are alive."""
+    """The in-sync replicas, if the leader is here; otherwise the live replicas."""
     replica = services.replication.replicas.get(partition.group)
     if replica is not None and leader == services.broker_id:
         return list(replica.in_sync())
@@ -100,7 +100,7 @@ def offline_replicas(services: Services, partition: Partition) -> list[int]:
 
 
 async def _create_missing(services: Services, asked: list[MetadataRequestTopic]) -> None:
-    """Create the topics that are missing and may be created; what fails stays missing."""
+    """Create missing topics that may be created; a topic that fails stays missing."""
     config = ClusterConfig.from_values(services.cluster.cluster_configs)
     if not config.auto_create_topics_enable:
         return

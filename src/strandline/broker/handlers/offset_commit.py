@@ -1,6 +1,6 @@
-"""OffsetCommit: how far a group has come is written down.
+"""OffsetCommit: records how far a group has consumed.
 
-How:    partitions that do not exist are refused here; the rest goes to the group's coordinator, and
+How:    Partitions that do not exist are refused here; the rest go to the group's coordinator, and
         every partition is answered for itself, in the request's order.
 Source: KIP-211 (no retention from version 5), KIP-320, KIP-516 (topic ids, version 10)."""
 
@@ -26,7 +26,7 @@ TOPIC_IDS_SINCE_VERSION = 10
 
 
 async def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse:
-    """Commit what can be committed."""
+    """Commit the offsets of known partitions."""
     services = context.services
     response = OffsetCommitResponse()
     taken: list[OffsetToCommit] = []

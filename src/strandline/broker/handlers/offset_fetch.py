@@ -1,10 +1,10 @@
-"""OffsetFetch: how far groups have come, as of the last commit.
+"""OffsetFetch: how far groups have consumed, as of their last commit.
 
 How:    read from the coordinator's memory, under the partition's lease. An offset that was
         committed for an earlier topic of the same name does not count. Without transactions every
         committed offset is stable. Before version 8 the error of a group stands at each of its
-        partitions too: version 1 knows no other place, and aiokafka looks nowhere else, takes the
-        answer for "nothing committed", and begins at the start of the topic.
+        partitions, too: version 1 has no other place. aiokafka reads only that one; without it,
+        it would take the answer for "nothing committed" and begin at the start of the topic.
 Source: KIP-709 (several groups, from version 8), KIP-516 (topic ids, version 10)."""
 
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ async def handle(request: OffsetFetchRequest, context: RequestContext) -> Offset
 
 
 def _question(asked: OffsetFetchRequestGroup) -> tuple[str, int]:
-    """All offsets of a group are a long answer to a short question: they are told once."""
+    """Merge repeated groups: all offsets of a group are a long answer to a short request."""
     return asked.group_id, 0 if asked.topics is None else id(asked)
 
 

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where an epoch ended, so that a consumer notices records that are gone.
+"""OffsetForLeaderEpoch: where an epoch ended, so that a consumer notices discarded records.
 
 Source: KIP-101, KIP-320 (truncation detection)."""
 

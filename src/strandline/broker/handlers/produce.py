@@ -1,12 +1,12 @@
-"""Produce: batches to their replicas, and the answer when the asked-for acknowledgement is there.
+"""Produce: hands batches to their replicas, and answers at the requested acknowledgement.
 
 Why:    the hottest path of the broker. A request costs no task, no future and no timer: each
         partition calls back, and the last one answers.
 How:    decode -> per partition: find the leader, validate, replicate -> results. Partitions fail
-        each for itself. acks=1 is answered once appended here, acks=all once committed; acks=0 has
-        no answer, so an error there closes the connection, which is the only thing a client
-        notices. A quorum that does not come in time is answered REQUEST_TIMED_OUT: the records may
-        or may not survive, and an idempotent producer's retry settles it.
+        each for itself. acks=1 is answered once appended here, acks=all once committed; acks=0
+        has no answer, so an error closes the connection: a client notices nothing else. If the
+        quorum does not answer in time, the answer is REQUEST_TIMED_OUT: the records may or may
+        not survive, and the retry of an idempotent producer settles it.
 Owns:   one ProduceCall for each request that waits.
 Source: KIP-98 (idempotence), KIP-951 (the present leader in the error), KIP-516 (topic ids in v13).
 """
@@ -119,7 +119,7 @@ class ProduceCall:
         self._services.deadlines.add(self)
 
     def expire(self) -> None:
-        """The quorum did not come in time; see `purgatory.Deadlines`."""
+        """The quorum did not answer in time; see `purgatory.Deadlines`."""
         for result in self._results:
             if result.base_offset == NO_OFFSET and result.error_code == Error.NONE:
                 _fail(result, Error.REQUEST_TIMED_OUT)
@@ -128,7 +128,7 @@ class ProduceCall:
     # ---- each partition ------------------------------------------------------------------------
 
     def _find_topic(self, asked: TopicProduceData) -> tuple[Topic | None, int]:
-        """The topic, or the code that says why there is none."""
+        """The topic, or the error code."""
         services = self._services
         if self._context.api_version >= TOPIC_IDS_SINCE_VERSION:
             return topic_by_id(services, asked.topic_id), Error.UNKNOWN_TOPIC_ID
@@ -206,7 +206,7 @@ class ProduceCall:
         code: int,
         message: str = "",
     ) -> None:
-        """Refuse a partition; where another broker leads, say which."""
+        """Refuse a partition; if another broker leads, name it."""
         _fail(result, code, message)
         if code == Error.NOT_LEADER_OR_FOLLOWER:
             leader, epoch = present_leader(self._services, partition)
@@ -214,7 +214,7 @@ class ProduceCall:
             self._add_endpoint(leader)
 
     def _add_endpoint(self, leader: BrokerId) -> None:
-        """Say in the answer where this broker is to be found."""
+        """Add the address of a leader to the answer."""
         broker = self._services.cluster.brokers.get(leader)
         endpoints = self._endpoints
         if broker is not None and all(one.node_id != leader for one in endpoints):
@@ -268,8 +268,8 @@ class ProduceCall:
 def _has_write_quorum(replica: Replica, config: TopicConfig) -> bool:
     """Whether as many replicas are in sync as the topic asks for.
 
-    Better refused than appended and never committed. A majority needs no check: without one the
-    leader steps down by itself."""
+    A refusal is better than records that never commit. A majority needs no check: a leader without
+    one steps down by itself."""
     voter_count = len(replica.configuration.voters)
     wanted = min(config.min_insync_replicas, voter_count)
     return wanted <= voter_count // 2 + 1 or len(replica.in_sync()) >= wanted
@@ -278,9 +278,9 @@ def _has_write_quorum(replica: Replica, config: TopicConfig) -> bool:
 def _check_batches(
     headers: Sequence[BatchHeader], time_bounds: TopicConfig | None, now_ms: int
 ) -> None:
-    """Refuse what is sound in itself and may not be written to this topic now; raises ApiError.
+    """Refuse valid batches that may not be written to this topic now; raises ApiError.
 
-    `time_bounds`: None where the broker sets the time itself."""
+    `time_bounds`: None if the broker sets the time itself."""
     for header in headers:
         if header.attributes & TRANSACTIONAL_BIT:
             raise ApiError(Error.INVALID_TXN_STATE, "transactions are not offered")

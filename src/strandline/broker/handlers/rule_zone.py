@@ -1,4 +1,4 @@
-"""RuleZone: a person holds, releases or gives up a zone or region.
+"""RuleZone: an operator holds, releases or gives up a zone or region.
 
 Source: decision 0018."""
 
@@ -14,7 +14,7 @@ _KNOWN = [one.value for one in Ruling if one]
 
 
 async def handle(request: RuleZoneRequest, context: RequestContext) -> RuleZoneResponse:
-    """Take it down; raises ApiError with why not."""
+    """Record the ruling; raises ApiError with the reason if that is refused."""
     if request.ruling not in _KNOWN or not (
         request.for_ms == NO_END_MS or 0 < request.for_ms <= FOR_MS_MAX
     ):

@@ -1,7 +1,8 @@
-"""SyncGroup: a member gets its assignment; the leader brings everybody's.
+"""SyncGroup: a member gets its assignment; the group's leader sends all assignments.
 
 Why:    a coordinator that still reads its log has lost the rebalance under way: the member joins
-        again. It is not told of the loading, which clients do not expect here (aiokafka stops).
+        again. The answer is not COORDINATOR_LOAD_IN_PROGRESS, which clients do not expect here
+        (aiokafka stops).
 Source: KIP-559 (protocol type and name, from version 5);
         Kafka's `GroupCoordinator.handleSyncGroup`."""
 

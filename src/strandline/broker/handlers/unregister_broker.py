@@ -1,4 +1,4 @@
-"""UnregisterBroker: a broker that is gone for good leaves the cluster's state.
+"""UnregisterBroker: removes a broker that is gone for good from the cluster's state.
 
 Source: KIP-631; decision 0011."""
 
@@ -14,7 +14,7 @@ from strandline.protocol.messages.unregister_broker import (
 async def handle(
     request: UnregisterBrokerRequest, context: RequestContext
 ) -> UnregisterBrokerResponse:
-    """Take it off; raises ApiError with why not."""
+    """Remove the broker; raises ApiError with the reason if that is refused."""
     command = UnregisterBroker(BrokerId(request.broker_id))
     await context.services.obtain(command, BrokerTakenOff)
     return UnregisterBrokerResponse(error_message=None)

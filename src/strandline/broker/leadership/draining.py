@@ -1,11 +1,12 @@
-"""Gives away what is led here while this broker is in maintenance; ends maintenance that is over.
+"""Hands over what this broker leads while it is in maintenance; ends maintenance that has expired.
 
-Why:    a broker that is about to be stopped should have nothing that anybody waits for; and who
-        forgets that a broker is spared should not find it idle a year later.
-How:    each second, where this broker is in maintenance: its replicas let others stand first, and
-        what is led here goes to replicas in sync on brokers that are not in maintenance. Where
-        there are none it stays. The active controller unsets what has passed its time.
-Owns:   its timer, and whether the replicas here let others go first.
+Why:    a broker that is about to be stopped should lead nothing. And an operator who forgets that
+        a broker is in maintenance should not find it idle a year later.
+How:    Each second, if this broker is in maintenance, its replicas let others stand for election
+        first, and each group led here goes to an in-sync replica on a broker that is not in
+        maintenance. Without such a replica the group stays.
+            The active controller removes maintenance that has passed its time.
+Owns:   its timer, and whether the replicas here let others stand first.
 Source: docs/decisions/0011-the-life-of-a-broker.md."""
 
 import logging
@@ -36,7 +37,7 @@ _log = logging.getLogger("strandline.broker")
 
 
 def first_to_lead(partition: Partition, maintained: Collection[BrokerId]) -> BrokerId:
-    """Whom elections should favour: the first replica whose broker is not in maintenance."""
+    """The broker that elections favour: of the first replica whose broker is not in maintenance."""
     return next((one for one in partition.replicas if one not in maintained), partition.replicas[0])
 
 
@@ -53,7 +54,7 @@ class Draining:
             self._look,
             interval_ms=LOOK_INTERVAL_MS,
             log=_log,
-            failure="cannot give away what is led here",
+            failure="cannot hand over the partitions led here",
         )
         self._asking = SingleFlight()
 
@@ -89,7 +90,7 @@ class Draining:
             to = replica.hand_over(maintained)
             if to != NO_BROKER:
                 room -= 1
-                _log.info("%s: in maintenance, broker %d leads from now on", replica.name, to)
+                _log.info("%s: in maintenance: handing over to broker %d", replica.name, to)
 
     # ---- where this broker is the controller -----------------------------------------------------
 
@@ -113,6 +114,6 @@ class Draining:
         try:
             await self._controller.submit(command, timeout_ms=ASK_TIMEOUT_MS)
             names = ", ".join(one.name for one in command.resources)
-            _log.info("maintenance of brokers %s is over", names)
+            _log.info("maintenance of brokers %s has expired and is ended", names)
         except ApiError as error:
-            _log.info("maintenance that is over cannot be ended: %s", error)
+            _log.info("cannot end maintenance that has expired, trying again: %s", error)

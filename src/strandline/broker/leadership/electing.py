@@ -1,8 +1,9 @@
-"""Hands partitions to their preferred replicas when an administrator asks, whoever leads them.
+"""Hands partitions over to their preferred replicas when an administrator asks any broker.
 
-Why:    any broker may be asked, and only its leader can hand a partition over.
-How:    asked --> by present leader, in a few calls --> transfer --> until this broker hears who
-        leads, or time is up. A partition without a leader elects one by itself.
+Why:    any broker may be asked, and only the leader of a partition can hand it over.
+How:    partitions --grouped by leader, a few in a call--> each leader hands over --> wait until
+        this broker hears the new leaders, or time is up. A partition without a leader elects one by
+        itself.
 Owns:   nothing.
 Source: KIP-183, KIP-460; Raft thesis 3.10."""
 
@@ -34,13 +35,13 @@ _codes = msgspec.msgpack.Decoder(list[int])
 
 
 def answer_elections(services: Services) -> None:
-    """Hand over what other brokers were asked for and this one leads."""
+    """Serve the requests of other brokers to hand over what this one leads."""
 
     async def on_call(sender: BrokerId, payload: bytes) -> bytes:
         try:
             groups = _groups.decode(payload)
         except msgspec.MsgspecError as error:
-            raise ProtocolError(f"broker {sender} asks for elections unreadably") from error
+            raise ProtocolError(f"broker {sender} sent an unreadable election request") from error
         return msgspec.msgpack.encode([int(_prefer(services, GroupId(one))) for one in groups])
 
     services.replication.calls.register(METHOD, on_call)
@@ -49,7 +50,7 @@ def answer_elections(services: Services) -> None:
 async def elect_preferred(
     services: Services, partitions: Iterable[Partition], *, timeout_ms: int
 ) -> Mapping[GroupId, Error]:
-    """{group: what became of it}; the preferred replicas lead where that is NONE."""
+    """{group: the outcome}; NONE: its preferred replica leads."""
     found: dict[GroupId, Error] = {}
     by_leader: dict[BrokerId, list[Partition]] = {}
     for partition in partitions:
@@ -98,7 +99,7 @@ async def _ask_few(services: Services, leader: BrokerId, asked: list[Partition])
 
 
 def _prefer(services: Services, group: GroupId) -> Error:
-    """Begin to hand over what is led here; NONE where that has begun."""
+    """Begin to hand over a group led here; NONE if that has begun."""
     replica: Replica | None = services.replication.replicas.get(group)
     partition = services.cluster.groups.get(group)
     if replica is None or partition is None:

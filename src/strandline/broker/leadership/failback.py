@@ -1,16 +1,16 @@
-"""Gives leadership back to where it is preferred.
+"""Moves leadership back to the preferred replicas.
 
-Why:    after a broker was away, its partitions stay with those who took over: the load is uneven,
-        and leaders are far from whom they were placed for.
-How:    now and then the leaders here look whether the first of their partition's replicas is in
-        sync. Who has been so at every look for as long as the topic's policy says, or else
-        `leader.imbalance.check.interval.seconds`, gets the leadership, a few partitions at a time.
-        While that replica is not in sync, the same holds for one that the policy prefers to this
-        broker. A broker that comes and goes never stays in sync for so long. A transfer that does
-        not succeed is tried again after the same time, a minute at least, and then twice as long
-        each time: producers wait for it.
-Owns:   since when replicas that are preferred have been in sync, which transfers were tried; its
-        timer.
+Why:    after a broker was away, the brokers that took over keep leading: the load is uneven, and
+        leaders are far from the clients that placement put them near.
+How:    Every 5 s the leaders here check whether the first replica of their partition is in sync. If
+        it has been at every check for the failback delay, it gets the leadership, a few partitions
+        at a time. The delay is the policy's, or else `leader.imbalance.check.interval.seconds`, so
+        a broker that comes and goes never gets it.
+            While the first replica is not in sync, the same goes for a replica that the policy
+        prefers to this one.
+            A transfer that fails is tried again after the delay, a minute at least, then after
+        twice as long each time: producers wait for each transfer.
+Owns:   since when preferred replicas have been in sync; which transfers were tried; its timer.
 Source: Kafka's auto.leader.rebalance.enable; design section 7 (leaders, failback delay);
         decision 0012."""
 
@@ -32,7 +32,7 @@ from strandline.replication.replica.replica import Replica
 LOOK_INTERVAL_MS = 5_000
 TRANSFERS_PER_LOOK_MAX = 30
 RETRY_MS = 60_000
-"""After a transfer that came to nothing the next is tried no sooner: producers wait for each."""
+"""After a failed transfer the next one waits at least so long: producers wait for each."""
 DOUBLINGS_MAX = 6
 
 LEADER_WAITS = {
@@ -46,14 +46,14 @@ LEADER_WAITS = {
     "delay": "the preferred replica is not in sync for long enough",
     "turn": "others are handed over first",
 }
-"""Why a partition is led elsewhere than it should be."""
+"""Why a partition is not led by its preferred replica."""
 
 _log = logging.getLogger("strandline.broker")
 
 
 @dataclass(slots=True)
 class _Tried:
-    """Transfers of one group: it is still led here, or again."""
+    """Transfers of one group that were tried, though it is led here."""
 
     count: int
     next_ms: int
@@ -81,10 +81,10 @@ class Failback:
         self._tried: dict[GroupId, _Tried] = {}
         self._ticker = Ticker(
             clock,
-            self._give_back,
+            self._move_back,
             interval_ms=LOOK_INTERVAL_MS,
             log=_log,
-            failure="cannot give leadership back",
+            failure="cannot move leadership back to preferred replicas",
         )
 
     def start(self) -> None:
@@ -95,7 +95,7 @@ class Failback:
         """End it."""
         self._ticker.stop()
 
-    def _give_back(self) -> None:
+    def _move_back(self) -> None:
         cluster = self._cluster
         config = ClusterConfig.from_values(cluster.cluster_configs)
         if not config.auto_leader_rebalance_enable:
@@ -109,12 +109,13 @@ class Failback:
         spared = maintained_of(cluster)
         for replica in list(self._replication.led.all):
             partition = cluster.groups.get(replica.group)
-            # Most are led where they should be, and asking for the lease of each of them costs.
+            # Most partitions are led where they should be, and a look at the lease of each costs
+            # time.
             if partition is None or partition.replicas[0] == replica.self_id:
                 continue
-            written = self._writers.told.get(replica.group)
+            written = self._writers.verdicts.get(replica.group)
             if written is not None and written.is_near:
-                continue  # If that lasts, this broker is the one that should lead.
+                continue  # If that lasts, this broker should lead.
             policy = self._leader_ranks.of(cluster.topics[partition.topic], cluster)
             last = self._tried.get(replica.group)
             if last is not None:
@@ -141,7 +142,8 @@ class Failback:
         self._since_ms, self._tried = present, tried
 
     def waits(self) -> list["LeaderWait"]:
-        """What is led here and should be led by another, with the reason why it is not yet."""
+        """The partitions led here that another broker should lead, with the reason why it does
+        not yet."""
         cluster = self._cluster
         config = ClusterConfig.from_values(cluster.cluster_configs)
         found = []
@@ -155,7 +157,7 @@ class Failback:
         return found
 
     def _why(self, replica: Replica, preferred: BrokerId, config: ClusterConfig) -> tuple[str, str]:
-        """(code, words) for one group whose first replica does not lead it."""
+        """(code, text) for one group that its first replica does not lead."""
         cluster, now = self._cluster, self._clock.monotonic_ms()
         topic = cluster.topics[cluster.groups[replica.group].topic]
         policy = self._leader_ranks.of(topic, cluster)
@@ -163,7 +165,7 @@ class Failback:
             return "off", "auto.leader.rebalance.enable is false"
         if replica.configuration.is_joint:
             return "moving", "its replicas move"
-        written = self._writers.told.get(replica.group)
+        written = self._writers.verdicts.get(replica.group)
         if written is not None and written.is_near:
             return "writers", "most of what is written comes from near this broker"
         if preferred in maintained_of(cluster):
@@ -191,7 +193,8 @@ class Failback:
 
 @dataclass(frozen=True, slots=True)
 class LeaderWait:
-    """A partition that is led here, and why not by `preferred`: a code of `LEADER_WAITS`, words."""
+    """A partition that is led here, and why not by `preferred`: a code of `LEADER_WAITS` and a
+    text."""
 
     topic: str
     index: int
@@ -207,8 +210,8 @@ def transfer_targets_of(
     *,
     spared: Collection[BrokerId],
 ) -> list[BrokerId]:
-    """Those that should lead instead of this replica, and could now, the best first: the preferred
-    replica; or else who is of a better rank than this one. None that is `spared`."""
+    """The brokers that should lead instead of this replica and can now, the best first: the
+    preferred one, or else those of a better rank than this one. No broker in `spared`."""
     if replica.configuration.is_joint or not replica.can_serve_reads:
         return []
     ready = [one for one in replica.in_sync() if one not in spared]

@@ -1,15 +1,13 @@
-"""Has leadership follow the writers, where a topic's policy says so.
+"""Moves leadership to the region that writes most, if the topic's policy says so.
 
-Why:    a producer far from the leader waits for the way there with every write, and where most is
-        produced changes with the day.
-How:    now and then the leaders here look who has produced how much (`writers`), and each decides
-        for itself (`placement.writers`); a share of them each second, for there may be thousands.
-        Who leads from now on is asked of the controller, as an order of the replicas, so that every
-        broker and every tool knows it: the heir first, the others by what their regions produce.
-        Then leadership is handed over. What comes to nothing is left to `failback`, which waits
-        longer each time.
-Owns:   a watch for each partition that is led here and follows; what was given away lately; its
-        timer.
+Why:    a producer far from the leader pays the distance with every write, and the region that
+        produces most changes with the time of day.
+How:    Each second a share of the leaders here looks at who has produced how much (`writers`), and
+        each leader decides for itself (`placement.writers`). It asks the controller for a new order
+        of the replicas, so that every broker and tool knows it: the transfer target first, the
+        others by what their regions produce. Then it hands over.
+            If a transfer fails, `failback` tries it again, with growing pauses.
+Owns:   a watch for each following partition led here; what was handed over lately; its timer.
 Source: decision 0014."""
 
 import logging
@@ -20,7 +18,7 @@ from functools import partial
 from strandline.base.errors import ApiError, RejectedError
 from strandline.broker.context import Services
 from strandline.broker.leadership.failback import LOOK_INTERVAL_MS, TRANSFERS_PER_LOOK_MAX
-from strandline.broker.leadership.writers import Told
+from strandline.broker.leadership.writers import LeaderVerdict
 from strandline.broker.operations.single_flight import SingleFlight
 from strandline.broker.operations.ticker import Ticker
 from strandline.config.cluster import ClusterConfig
@@ -40,14 +38,14 @@ from strandline.replication.replica.replica import Replica
 
 ASK_TIMEOUT_MS = 5_000
 TURNS = 5
-"""Of each look: so many shares of the leaders take theirs one after the other."""
+"""The leaders take their looks in so many shares, one after the other."""
 
 _log = logging.getLogger("strandline.broker")
 
 
 @dataclass(frozen=True, slots=True)
 class _Handover:
-    """A change of who leads that is asked for. `wait_ms`: what it took."""
+    """A change of leader that is asked for. `wait_ms`: how long it was considered."""
 
     replica: Replica
     partition: Partition
@@ -76,7 +74,7 @@ class Following:
             self._follow,
             interval_ms=LOOK_INTERVAL_MS // TURNS,
             log=_log,
-            failure="cannot see who produces most",
+            failure="cannot find the regions that produce most",
         )
         self._asking = SingleFlight()
 
@@ -102,14 +100,14 @@ class Following:
             if partition is None or not replica.is_leader or partition.topic not in self._topics:
                 continue
             told = self._step(replica, partition, config, now)
-            writers.told[replica.group] = told
+            writers.verdicts[replica.group] = told
             if told.verdict.code == "goes":
                 handovers.append(self._handover(replica, partition, told, config))
         if handovers and not self._asking.is_under_way:
             self._asking.begin(partial(self._ask, handovers[:TRANSFERS_PER_LOOK_MAX]))
 
     def _begin(self, config: ClusterConfig, now: int) -> None:
-        """Find out who is to be looked at, and counted from now on."""
+        """Find the partitions to look at, and to count from now on."""
         cluster, writers = self._services.cluster, self._services.writers
         if cluster.version != self._version:
             self._version = cluster.version
@@ -119,7 +117,7 @@ class Following:
                 one.name for one in topics if ranks.of(one, cluster).follows_writers
             )
         self._led = []
-        if not self._topics and not writers.told:
+        if not self._topics and not writers.verdicts:
             return
         writers.set_networks(config.client_networks)
         for replica in self._services.replication.led.all:
@@ -138,11 +136,11 @@ class Following:
         writers.count(self._watches)
         if not config.client_networks:
             verdict = Verdict("no-networks", "client.networks of the cluster is empty")
-            writers.told = {one.group: Told(verdict) for one in known}
+            writers.verdicts = {one.group: LeaderVerdict(verdict) for one in known}
 
     def _step(
         self, replica: Replica, partition: Partition, config: ClusterConfig, now: int
-    ) -> Told:
+    ) -> LeaderVerdict:
         produced = self._services.writers.take(replica.group)
         watch = self._watches[replica.group]
         sight = Sight(
@@ -154,7 +152,7 @@ class Following:
             ),
         )
         verdict = watch.step(now, produced, sight)
-        return Told(verdict, dict(watch.bytes), is_near=watch.is_ahead(sight.region))
+        return LeaderVerdict(verdict, dict(watch.bytes), is_near=watch.is_ahead(sight.region))
 
     def _period_ms(self, partition: Partition, config: ClusterConfig) -> int:
         cluster = self._services.cluster
@@ -190,7 +188,7 @@ class Following:
         return able[0] if able else ("behind", f"{_brokers(present)} not in sync")
 
     def _handover(
-        self, replica: Replica, partition: Partition, told: Told, config: ClusterConfig
+        self, replica: Replica, partition: Partition, told: LeaderVerdict, config: ClusterConfig
     ) -> _Handover:
         transfer_target, watch = told.verdict.transfer_target, self._watches[replica.group]
         produced = told.bytes
@@ -206,7 +204,7 @@ class Following:
         )
 
     async def _ask(self, handovers: list[_Handover]) -> None:
-        """Have the orders taken down, then hand over."""
+        """Have the controller record the orders, then hand over."""
         command = BalanceReplicas(
             tuple(
                 BalancedReplicas(
@@ -228,7 +226,7 @@ class Following:
                 if one.partition.group in done:
                     self._hand_over(one)
         except ApiError as error:
-            _log.info("leaders that follow the writers cannot be taken down: %s", error)
+            _log.info("the controller did not record leaders that follow the writers: %s", error)
 
     def _hand_over(self, one: _Handover) -> None:
         replica = one.replica
@@ -246,13 +244,13 @@ class Following:
 
 
 def _brokers(some: Sequence[BrokerId]) -> str:
-    """The beginning of a sentence about them."""
+    """ "broker 1 is" or "brokers 1, 2 are"."""
     ids = ", ".join(map(str, some))
     return f"broker {ids} is" if len(some) == 1 else f"brokers {ids} are"
 
 
 def _hindrance(replica: Replica, partition: Partition, config: ClusterConfig) -> Hindrance | None:
-    """Why nothing is done about a partition now."""
+    """Why no leader of this partition is moved now."""
     for key, is_on in (
         ("balancer.enable", config.balancer_enable),
         ("auto.leader.rebalance.enable", config.auto_leader_rebalance_enable),

@@ -1,12 +1,12 @@
-"""How much a topic's policy prefers each broker as a leader, and what else leaders go by in it.
+"""How much a topic's policy prefers each broker as a leader, and what else it says of leaders.
 
-Why:    elections, and leaders that hand over, choose among those replicas that happen to be in
-        sync: the order of a policy's `leaders` goes beyond the first replica.
-How:    a broker's rank is the number of the best preference that it meets: 0 for the best, the
-        number of all where it meets none. Where leaders follow the writers, the regions of a
-        partition's replicas are ranked as they come first in its order: that is where writers are,
-        or were. Observers come after all voters, where they vote at all. Read once for each policy,
-        until policies or labels change.
+Why:    elections and hand-overs choose among the replicas that happen to be in sync: a policy's
+        `leaders` orders them beyond the first replica.
+How:    A broker's rank is the number of the first preference that it meets: 0 is best; without a
+        match, the number of all preferences.
+            If leaders follow the writers, regions rank in the order of the partition's replicas:
+        that is where the writers are, or were. Observers rank after all voters.
+            Each policy is read once, until policies or labels change.
 Owns:   the cache; one per broker.
 Source: decisions 0012, 0014 and 0025."""
 
@@ -24,12 +24,12 @@ from strandline.placement.constraints.selectors import refused_by
 from strandline.placement.policy.document import Leaders, Promotion
 
 _POLICIES_MAX = 1_000
-"""What is kept; then it is read anew."""
+"""The cache is emptied beyond so many entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """What a topic asks of its leaders. `failback_delay_ms`: None where no policy says so."""
+    """What a topic asks of its leaders. `failback_delay_ms`: None if no policy sets it."""
 
     ranks: Mapping[BrokerId, int] = field(default_factory=dict)
     """{broker: rank, lower is better}; one that is not in it has rank 0."""
@@ -68,9 +68,9 @@ class LeaderRanks:
             found = self._known[key] = self._read(topic, cluster)
         return found
 
-    def ranks(self, asked: Preference, partition: Partition) -> Mapping[BrokerId, int]:
-        """The ranks for one of the partitions of a topic that asks for this."""
-        ranks = self._ranks(asked, partition)
+    def ranks(self, preference: Preference, partition: Partition) -> Mapping[BrokerId, int]:
+        """The ranks for one partition of a topic with this preference."""
+        ranks = self._ranks(preference, partition)
         if not partition.observers:
             return ranks
         last = 1 + max((ranks.get(one, 0) for one in partition.replicas), default=0)
@@ -78,9 +78,9 @@ class LeaderRanks:
             partition.observers, last
         )
 
-    def _ranks(self, asked: Preference, partition: Partition) -> Mapping[BrokerId, int]:
-        if not asked.follows_writers:
-            return asked.ranks
+    def _ranks(self, preference: Preference, partition: Partition) -> Mapping[BrokerId, int]:
+        if not preference.follows_writers:
+            return preference.ranks
         unknown = Labels()
         regions = [self._labels.get(one, unknown).region for one in partition.replicas]
         order = {region: rank for rank, region in enumerate(dict.fromkeys(regions))}

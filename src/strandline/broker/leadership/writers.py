@@ -1,9 +1,9 @@
-"""Counts who produces how much to the partitions whose leaders follow the writers.
+"""Counts which regions produce to the partitions whose leaders follow the writers.
 
-Why:    it is counted for every request to such a partition, and must cost the others nothing.
-How:    a partition that is not counted is one look into a dictionary. The region of an address is
-        looked up once, and kept until the table of networks changes.
-Owns:   bytes since the last look, by partition and region; what was told of each.
+Why:    it counts every request to such a partition, and must cost the others nothing.
+How:    A partition that is not counted costs one look into a dictionary. The region of an address
+        is looked up once, and kept until the table of networks changes.
+Owns:   bytes since the last look, by partition and region; the last verdict on each partition.
 Source: decision 0014."""
 
 from collections import defaultdict
@@ -15,12 +15,13 @@ from strandline.model.ids import GroupId
 from strandline.placement.writers import Verdict
 
 ADDRESSES_MAX = 10_000
-"""Clients whose region is kept; then they are looked up anew."""
+"""How many clients' regions are kept; beyond that all are looked up again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """How it stands with the leader of one partition. `bytes`: {region: bytes produced, decayed}.
+class LeaderVerdict:
+    """The last verdict on the leader of one partition. `bytes`: {region: bytes produced,
+    decayed}.
     `is_near`: whether the leader's region is ahead of all others."""
 
     verdict: Verdict
@@ -32,8 +33,8 @@ class Writers:
     """See the module."""
 
     def __init__(self) -> None:
-        self.told: dict[GroupId, Told] = {}
-        """Of the partitions that follow the writers and are led here, as of the last look."""
+        self.verdicts: dict[GroupId, LeaderVerdict] = {}
+        """{group led here that follows the writers: the last verdict on its leader}"""
         self._counts: dict[GroupId, defaultdict[str, int]] = {}
         # {a client's host as connections write it: its region}
         self._regions: dict[str, str] = {}
@@ -41,7 +42,7 @@ class Writers:
         self._networks = ClientNetworks()
 
     def note(self, group: GroupId, client_host: str, size_bytes: int) -> None:
-        """So much was produced. `client_host`: as in `AnswerSink`, "/10.1.2.3"."""
+        """Count bytes that were produced. `client_host`: as in `AnswerSink`, "/10.1.2.3"."""
         counts = self._counts.get(group)
         if counts is not None:
             region = self._regions.get(client_host)
@@ -59,7 +60,9 @@ class Writers:
     def count(self, groups: Collection[GroupId]) -> None:
         """Count these from now on, and no others."""
         self._counts = {one: self._counts.get(one) or defaultdict(int) for one in groups}
-        self.told = {one: told for one, told in self.told.items() if one in self._counts}
+        self.verdicts = {
+            one: verdict for one, verdict in self.verdicts.items() if one in self._counts
+        }
 
     def take(self, group: GroupId) -> Mapping[str, int]:
         """{region: bytes} since the last call."""

@@ -1,13 +1,14 @@
-"""Has replicas moved to where policies want them, as long as this broker is the controller.
+"""Runs the balancer's rounds while this broker is the controller.
 
 Why:    a policy is a promise that outlives the day on which its topic was created.
-How:    each second the brokers' health is looked at. When that or the state has changed since the
-        last round, another one is begun: in slices, a tenth of the time at most, so that
-        heartbeats, commands and clients come first. What it wants moved is asked for as one
-        command; what has changed meanwhile is left out there, and another round is due.
-Owns:   health, disks, plans, reasons, the findings of the last round: all of it is forgotten when
-        another broker becomes the controller. Which moves somebody stopped, what somebody moved,
-        and who is silent (`silences`): every broker remembers that.
+How:    A round finds replicas that are not where policies want them, and has them moved.
+            Each second the controller looks at the health of the brokers. If that or the state has
+        changed since the last round, the next round begins. A round runs in slices, a tenth of the
+        time at most, so that heartbeats, commands and clients come first. It asks for all its moves
+        with one command; moves that have become outdated are left out, and another round is due.
+Owns:   health, disks, plans, reasons and the findings of the last round: forgotten when another
+        broker becomes the controller. Every broker remembers which moves an operator stopped, what
+        an operator moved, and which brokers are silent (`broker_last_seen`).
 Source: decision 0010."""
 
 import logging
@@ -47,12 +48,12 @@ SLICE_MS = 10
 PAUSE_MS = 10
 """Between two slices."""
 BUSY_RATIO = 10
-"""The next round begins after so many times what the last one took."""
+"""The next round begins after so many times the duration of the last one."""
 ASK_TIMEOUT_MS = 5_000
 FIRST_ROOM_MS = 5_000
 ROOM_INTERVAL_MS = 10_000
-"""How often brokers are asked how full their disks are, and how large the logs there. The first
-time is before any of them has been up for long enough to be given replicas."""
+"""How often brokers report how full their disks are and how large their logs. The first time is
+before any broker has been up for long enough to be given replicas."""
 
 _log = logging.getLogger("strandline.controller")
 
@@ -64,7 +65,7 @@ class Findings:
     settings: Settings
     condition: Condition = field(default_factory=Condition)
     reasons: dict[GroupId, str] = field(default_factory=dict)
-    """{group: why the balancer moves it}, for what this controller has begun."""
+    """{group: why the balancer moves it}, for moves that this controller has begun."""
     waits: Waits = field(default_factory=Waits)
     begun: Counter[str] = field(default_factory=Counter)
     """{code: moves begun since this broker became the controller}"""
@@ -92,22 +93,22 @@ class Balancing:
         self._round: tuple[Round, Iterator[None]] | None = None
         self._round_began_ms = 0
         self._next_ms = 0
-        # What the last round looked at: the state's version, and the brokers' health.
+        # What the last round went by: the version of the state, and the health of the brokers.
         self._seen: tuple[int, Condition] | None = None
-        # Groups that the balancer moves, whoever was the controller then.
+        # Groups that the balancer moves, whichever broker was the controller then.
         self._own: set[GroupId] = set()
-        # {group whose move somebody stopped: until when it is left alone}
+        # {group whose move an operator stopped: until when it is left alone}
         self._stopped: dict[GroupId, int] = {}
-        # {group that somebody moves, or moved: until when no full disk is relieved of it}
+        # {group that an operator moves, or moved: until when it does not leave a full disk}
         self._by_hand: dict[GroupId, int] = {}
         self._is_short = False
-        """Whether the last round found too little room: new reports call for another one."""
+        """Whether the last round found too little room: then new reports call for another round."""
         self._ticker = Ticker(
             clock,
             self._look,
             interval_ms=LOOK_INTERVAL_MS,
             log=_log,
-            failure="cannot look after the placement of replicas",
+            failure="cannot check the placement of replicas",
         )
         self._asking, self._asking_room, self._noting = (
             SingleFlight(),
@@ -136,7 +137,7 @@ class Balancing:
 
     @property
     def findings(self) -> Findings | None:
-        """What is known; None where this broker is not the controller."""
+        """The findings; None if this broker is not the controller."""
         return self._findings if self._controller.is_active else None
 
     # ---- looking -----------------------------------------------------------------------------
@@ -144,7 +145,7 @@ class Balancing:
     def _look(self) -> None:
         try:
             self._tick()
-        except Exception:  # The next look begins anew.
+        except Exception:  # The next look starts from nothing.
             self._plans = self._round = self._seen = None
             raise
 
@@ -160,7 +161,7 @@ class Balancing:
         if not self._controller.is_here and self._findings is not None:
             self._forget()
         if not self._controller.is_active:
-            return  # A lease that is missed for a moment makes nobody forget who is down.
+            return  # Without a lease for a moment: it still remembers which brokers are down.
         now = self._clock.monotonic_ms()
         cluster = self._controller.cluster
         settings = Settings.of(cluster.cluster_configs)
@@ -193,7 +194,7 @@ class Balancing:
             self._begin(findings, now)
 
     def _note_silences(self, findings: Findings) -> None:
-        """Have it taken down who is silent, for the controllers to come."""
+        """Record which brokers are silent, for later controllers."""
         notes = self.silences.notes(findings.condition, findings.settings.lost_after_ms)
         if notes is not None and not self._noting.is_under_way:
             self._noting.begin(partial(self._note, notes))
@@ -201,10 +202,10 @@ class Balancing:
     async def _note(self, notes: NoteSilences) -> None:
         answer = await self._controller.execute(notes)
         if isinstance(answer, Refused):
-            _log.info("who is silent cannot be taken down: %s", answer.message)
+            _log.info("cannot record which brokers are silent: %s", answer.message)
 
     def _look_for_room(self, now: int) -> None:
-        """Ask brokers now and then how full their disks are."""
+        """Ask the brokers periodically how full their disks are."""
         if not self._room_due_ms:
             self._room_due_ms = now + FIRST_ROOM_MS
         if now < self._room_due_ms or self._asking_room.is_under_way:
@@ -222,7 +223,7 @@ class Balancing:
             self._seen = None
 
     def _note_full(self, now: int, settings: Settings) -> None:
-        """Notice whose disks are too full, by whatever they were asked for."""
+        """Notice full disks in the latest reports, whatever these were asked for."""
         before = self._fullness.full
         self._fullness.step(
             now,
@@ -233,7 +234,9 @@ class Balancing:
         for broker in sorted(self._fullness.full - before):
             used = self._fullness.used_percent[broker]
             _log.warning(
-                "the disk of broker %d is %d %% full: it is given no more replicas", broker, used
+                "the disk of broker %d is %d %% full: it is given no more replicas",
+                broker,
+                used,
             )
 
     def _begin(self, findings: Findings, now: int) -> None:
@@ -262,7 +265,7 @@ class Balancing:
         self._work()
 
     def _work(self) -> None:
-        """Go on with the round for a slice."""
+        """Continue the round for a slice."""
         if self._round is None or not self._ticker.is_running:
             return
         one, steps = self._round
@@ -273,7 +276,7 @@ class Balancing:
                     self._clock.call_later(PAUSE_MS, self._work)
                     return
         except Exception:  # A task boundary: the next look tries again.
-            _log.exception("cannot find out which replicas should move")
+            _log.exception("cannot work out which replicas should move")
             self._plans = self._round = self._seen = None
             return
         self._round = None
@@ -294,7 +297,7 @@ class Balancing:
     # ---- moving ------------------------------------------------------------------------------
 
     async def _ask(self, findings: Findings, moves: list[Move]) -> None:
-        """Have these moves taken down."""
+        """Have the controller record these moves."""
         try:
             command = BalanceReplicas(tuple(move.command for move in moves))
             answer = await self._controller.submit(command, timeout_ms=ASK_TIMEOUT_MS)
@@ -313,17 +316,21 @@ class Balancing:
                 if observers:
                     brokers += f" and observers {', '.join(map(str, observers))}"
                 if target and Roles(target, observers).is_alike(before):
-                    _log.info("%s is preferred to be led by %d: %s", name, target[0], move.code)
+                    _log.info("%s should be led by broker %d: %s", name, target[0], move.code)
                 elif target:
                     _log.info("%s moves to brokers %s: %s", name, brokers, move.code)
                 else:
-                    _log.info("%s stays where it is: its move is not needed any more", name)
+                    _log.info(
+                        "%s stays where it is: its move is not needed any more",
+                        name,
+                    )
         except ApiError as error:
-            _log.info("what should move cannot be taken down: %s", error)
+            _log.info("cannot record the moves, trying again: %s", error)
             self._seen = None
 
     def _on_applied(self, record: Record) -> None:
-        """Notice who stops what the balancer moves, and when that is to be thought over."""
+        """Notice moves that an operator stops or orders, and changes of configuration that end
+        that."""
         now = self._clock.monotonic_ms()
         if isinstance(record, ConfigsChanged):
             if record.values:
@@ -353,5 +360,5 @@ class Balancing:
 
     @property
     def _patience_ms(self) -> int:
-        """For how long what somebody did is left as it is."""
+        """For how long the balancer leaves an operator's change as it is."""
         return Settings.of(self._controller.cluster.cluster_configs).lost_after_ms

@@ -1,14 +1,14 @@
-"""For how long brokers have been silent, whoever was the controller meanwhile.
+"""For how long each broker has been silent, across changes of the controller.
 
-Why:    a controller that counts from its own first look never replaces a lost broker where
-        controllers change more often than that takes.
-How:    the active controller has it taken down who has been silent for a while, and for how long by
-        its own clock; again when that is half as much more; and that it is heard again. Every
-        broker adds the time since it has replayed that, by its own clock, as long as it hears the
-        controller, who would have said if the other was heard: so what a new controller begins
-        with is never more than the truth, and no clock is compared with another's. What a process
-        slept through is not counted.
-Owns:   how long each silence that was taken down has been watched here.
+Why:    a controller that counts from its own first look never replaces a lost broker if controllers
+        change more often than a replacement takes.
+How:    The active controller records which brokers have been silent for a while, and for how long
+        by its own clock. It records again when that has grown by half, and when a broker is heard.
+            Every broker adds the time since it replayed the record, by its own clock, while it
+        hears the controller, which would have recorded a return. So a new controller starts with a
+        time that is never too long, and compares no two clocks. Time that a process slept through
+        does not count.
+Owns:   how long each recorded silence has been watched here.
 Source: decision 0010, "Damping"."""
 
 from dataclasses import dataclass
@@ -27,7 +27,8 @@ from strandline.model.ids import BrokerId
 
 @dataclass(slots=True)
 class _Watched:
-    """`watched_ms`: for how long it has been so here since `noted_ms` was taken down."""
+    """`watched_ms`: for how long this broker has watched the silence since `noted_ms` was
+    recorded."""
 
     noted_ms: int
     watched_ms: int = 0
@@ -39,7 +40,7 @@ class BrokerLastSeen:
     def __init__(self, *, clock: Clock, controller: ControllerHost) -> None:
         self._clock = clock
         self._controller = controller
-        # The brokers that are taken down as silent.
+        # The brokers that are recorded as silent.
         self._watched: dict[BrokerId, _Watched] = {}
         self._looked_ms = clock.monotonic_ms()
         controller.on_applied.append(self._on_applied)
@@ -54,11 +55,11 @@ class BrokerLastSeen:
 
     @property
     def known_ms(self) -> dict[BrokerId, int]:
-        """{broker that is taken down as silent: for how long at least}"""
+        """{broker that is recorded as silent: for how long at least}"""
         return {broker: one.noted_ms + one.watched_ms for broker, one in self._watched.items()}
 
     def notes(self, condition: Condition, lost_after_ms: int) -> NoteSilences | None:
-        """What the active controller should have taken down now."""
+        """What the active controller should record now."""
         now = self._clock.monotonic_ms()
         noted = self._controller.cluster.silent_ms
         wanted = [

@@ -1,12 +1,12 @@
-"""Keeps copies to new replicas within what the cluster allows all brokers together.
+"""Keeps copies to new replicas within the budgets of the cluster and of single brokers.
 
-Why:    copies are throttled where they are read, by each leader's broker; a budget is for all.
-How:    while a budget is set and this broker copies, it claims a share of the controller each half
-        second (`controller.shares`), and copies at that share of the budget; without one, nothing.
-        A budget that is changed holds at once, at the same share. What one broker may take is a
-        budget of those that copy to it; what one may send it keeps to by itself. On the active
-        controller: grants the shares.
-Owns:   the shares that this broker was granted; those of everybody, where it is the controller.
+Why:    each leader's broker throttles its own copies; a budget of the cluster is shared by all.
+How:    While a budget is set and this broker copies, it claims a share from the controller each
+        half second (`controller.copy_shares`), and copies at that share of the budget. Without a
+        share it copies nothing. A changed budget applies at once, at the same share.
+            The budget of what one broker may receive is shared by the brokers that copy to it. Each
+        broker keeps to its own limit of what it may send. The active controller grants the shares.
+Owns:   the shares granted to this broker; all shares, on the controller.
 Source: decision 0010, "Budget"; KIP-73."""
 
 import logging
@@ -55,8 +55,8 @@ _log = logging.getLogger("strandline.broker")
 
 @dataclass(slots=True)
 class Budget:
-    """What all copies that count for it may take together. `held`: {broker: its parts of it, of
-    `shares.WHOLE`}, as far as they are granted here."""
+    """The rate that all copies under this budget share. `held`: {broker: its parts of
+    `copy_shares.WHOLE`}, on the controller that grants them."""
 
     name: str
     bytes_per_s: int
@@ -78,7 +78,7 @@ class CopyBudget:
         self._clock = clock
         self._replication = replication
         self._controller = controller
-        # {name: bytes/s}, of those that are set; {name: who is copied to}, of what each may take.
+        # {name: bytes/s}, of the budgets that are set; {name: the broker that is copied to}.
         self._budgets: dict[str, int] = {}
         self._takers: dict[str, BrokerId] = {}
         self._sent_rate: int | None = None
@@ -90,9 +90,9 @@ class CopyBudget:
             self._look,
             interval_ms=LOOK_INTERVAL_MS,
             log=_log,
-            failure="cannot keep copies within their budget",
+            failure="cannot update the budgets of copies",
         )
-        # What is granted here, in which epoch of the controller.
+        # The shares granted here, and the epoch of the controller in which.
         self._granted: tuple[int, Shares] | None = None
         self._decoder = msgspec.msgpack.Decoder(Claim)
         self._answers = msgspec.msgpack.Decoder(Granted)
@@ -100,12 +100,12 @@ class CopyBudget:
         controller.on_applied.append(self._on_applied)
 
     def stop(self) -> None:
-        """Claim nothing any more."""
+        """Claim no more shares."""
         self._ticker.stop()
         self._asking.stop()
 
     def budgets(self) -> list[Budget]:
-        """Those that are set; with who holds what, on the active controller."""
+        """The budgets that are set; on the active controller with the shares of each broker."""
         held = {}
         if self._controller.is_active:
             held = self._ledger().held(self._clock.monotonic_ms())
@@ -119,8 +119,11 @@ class CopyBudget:
             return
         cluster = self._controller.cluster
         config = ClusterConfig.from_values(cluster.cluster_configs)
-        told = {ALL: config.moves_bytes_per_s, CROSS_REGION: config.moves_cross_region_bytes_per_s}
-        budgets = {name: rate for name, rate in told.items() if rate >= 0}
+        configured = {
+            ALL: config.moves_bytes_per_s,
+            CROSS_REGION: config.moves_cross_region_bytes_per_s,
+        }
+        budgets = {name: rate for name, rate in configured.items() if rate >= 0}
         self._takers = {}
         for broker in sorted(cluster.brokers):
             rate = self._rate_of(broker, TAKEN_RATE)
@@ -136,7 +139,7 @@ class CopyBudget:
             self._ticker.stop()
 
     def _rate_of(self, broker: BrokerId, name: str) -> int:
-        """What is set for the broker, or for each."""
+        """The rate that is set for the broker, or for all brokers."""
         cluster = self._controller.cluster
         values = {**cluster.cluster_configs, **cluster.broker_configs.get(broker, {})}
         life = BrokerLife.from_values({name: values[name]} if name in values else {})
@@ -145,7 +148,7 @@ class CopyBudget:
         return life.follower_replication_throttled_rate
 
     def _limit(self) -> None:
-        """Copy at this broker's shares of the budgets."""
+        """Limit copies to this broker's shares of the budgets."""
         now = self._clock.monotonic_ms()
         self._shares = {
             name: share
@@ -192,7 +195,7 @@ class CopyBudget:
             else:
                 return
         except (ApiError, CallError, msgspec.MsgspecError) as error:
-            _log.info("no share of what copies may take: %s", error)
+            _log.info("no share of the copy budget, trying again: %s", error)
             return
         for name, parts in granted.parts.items():
             self._shares[name] = _Share(parts, now + VALID_MS)
@@ -204,18 +207,18 @@ class CopyBudget:
         try:
             claim = self._decoder.decode(payload)
         except msgspec.MsgspecError as error:
-            raise ProtocolError(f"broker {sender} claims something unreadable") from error
+            raise ProtocolError(f"broker {sender} sent an unreadable claim") from error
         return msgspec.msgpack.encode(self._grant(sender, claim))
 
     def _grant(self, broker: BrokerId, claim: Claim) -> Granted:
-        """Raises ApiError where this broker is not the controller."""
+        """Raises ApiError if this broker is not the controller."""
         if not self._controller.is_active:
             raise ApiError(Error.NOT_CONTROLLER, "this broker is not the controller")
         now = self._clock.monotonic_ms()
         return Granted(self._ledger().claim(now, broker, claim.budgets))
 
     def _ledger(self) -> Shares:
-        """The shares of this epoch; those of others before it have to end first."""
+        """The shares of this epoch; the shares of earlier epochs have to expire first."""
         epoch = self._controller.epoch
         if self._granted is None or self._granted[0] != epoch:
             self._granted = epoch, Shares(self._clock.monotonic_ms())

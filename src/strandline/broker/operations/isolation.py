@@ -1,10 +1,11 @@
 """Cuts this broker off for a while, as a drill asks, and ends that by itself.
 
-Why:    whether a region's loss is survived should be tried before it happens, without root and
-        without anybody who has to remember to undo it.
+Why:    operators should try whether the cluster survives the loss of a region before it happens,
+        without root, and without having to remember to undo it.
 How:    IDLE --begin--> DUE --the delay is over--> CUT --the duration is over--> IDLE
-        The timer that ends it is set before anything is cut, and depends on nobody: whoever asked
-        may be dead, and could not be heard anyway. A broker that starts anew is not cut off.
+        The timer that ends the cut is set before anything is cut, and depends on no other process:
+        the one that asked may be dead, and could not reach this broker anyway. A broker that
+        restarts is not cut off.
 Owns:   the two timers, and whether the broker is cut off.
 Source: docs/decisions/0019-drills.md."""
 
@@ -16,7 +17,7 @@ from strandline.base.errors import ApiError
 from strandline.protocol.errors import Error
 
 DELAY_MS_MIN = 100
-"""The answer has to leave before the connection does."""
+"""The answer has to leave before the connection is closed."""
 DELAY_MS_MAX = 10_000
 DURATION_MS_MIN = 1_000
 DURATION_MS_MAX = 600_000
@@ -31,8 +32,8 @@ class Cut(Protocol):
 
 
 class Isolation:
-    """See the module. `cut` is called with whether the broker is to be cut off from now on; without
-    it the broker cannot be."""
+    """See the module. `cut` cuts the broker off, or ends that; without it the broker refuses
+    drills."""
 
     def __init__(self, clock: Clock, *, is_enabled: bool) -> None:
         self._clock = clock
@@ -66,10 +67,10 @@ class Isolation:
             self._clock.call_later(delay_ms + duration_ms, self._end),
             self._clock.call_later(delay_ms, self._begin),
         ]
-        _log.warning("a drill: cut off in %d ms, for %d ms", delay_ms, duration_ms)
+        _log.warning("a drill cuts this broker off in %d ms, for %d ms", delay_ms, duration_ms)
 
     def stop(self) -> None:
-        """The broker ends: nothing is begun any more, and nothing needs to be undone."""
+        """The broker stops: no cut begins any more, and none has to be undone."""
         for timer in self._timers:
             timer.cancel()
 

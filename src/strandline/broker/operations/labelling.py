@@ -1,10 +1,10 @@
 """This broker's own labels: what it registers with, and what its data directory keeps of them.
 
-Why:    labels are changed while a broker runs, by the controller's decision; they are still so when
-        it starts again.
-How:    configured now + kept in the data directory --carried_over--> registered; what the
-        controller then says they are is kept, and so is every later change. Everybody who needs a
-        broker's labels, this one too, reads them of the committed state.
+Why:    the controller changes labels while a broker runs, and the broker keeps them when it starts
+        again.
+How:    configured now + kept in the data directory --carried_over--> registered. The data directory
+        then keeps the labels that the controller has, and each later change. Every component, on
+        this broker too, reads labels from the committed state.
 Owns:   what is known to be kept.
 Source: decision 0015."""
 
@@ -18,8 +18,8 @@ _log = logging.getLogger("strandline.broker")
 
 
 class OwnLabels:
-    """See the module. `configured`: what the configuration says; `kept`: what the data directory
-    has; `keep` puts other labels there, and may raise OSError."""
+    """See the module. `configured`: the labels of the configuration; `kept`: those of the data
+    directory; `keep` stores other labels there, and may raise OSError."""
 
     def __init__(
         self,
@@ -33,14 +33,14 @@ class OwnLabels:
         self._seen: Broker | None = None
 
     def present(self) -> Labels:
-        """The labels, as far as this broker knows before it has heard from the controller."""
+        """The labels, as this broker knows them before it has heard from the controller."""
         kept = self._kept
         if kept is None:
             return self.configured
         return carried_over(kept.labels, said=kept.configured, says=self.configured)
 
     def note(self, own: Broker) -> None:
-        """This broker, since its start, is registered so: cheap where that is known."""
+        """This start of this broker is registered with these labels: cheap if that is known."""
         if own is self._seen:
             return
         before, self._seen = self._seen, own
@@ -55,8 +55,8 @@ class OwnLabels:
         try:
             self._keep(kept)
         except OSError as error:
-            # The controller knows them: without a copy here they are as they are there.
-            _log.warning("the labels cannot be kept in the data directory: %s", error)
+            # The controller has them: without a copy here its labels count.
+            _log.warning("cannot store the labels in the data directory: %s", error)
             return
         self._kept = kept
 

@@ -1,11 +1,12 @@
-"""Hands over what this broker leads before it ends.
+"""Hands over what this broker leads before it stops.
 
-Why:    an orderly stop should cost a round trip, not the election time-out that a kill costs.
-How:    every group led here is handed to another replica in sync, on a broker in maintenance only
-        where there is no other. Then waits until they have new leaders, but not for brokers that
-        are ending too: the others find a leader by themselves. One in maintenance may give back
-        what it was given, as long as this broker lives: it is given again. It looks whenever a
-        group here is led no more, and now and then, for who hangs up says nothing.
+Why:    an orderly stop should cost a round trip, not the election time-out of a kill.
+How:    Each group led here goes to another in-sync replica, on a broker in maintenance only if
+        there is no other. The broker then waits until the groups have new leaders, but not for
+        brokers that stop too: their groups elect a leader by themselves. A broker in maintenance
+        may hand a group back while this one lives: it is handed over again. The broker looks
+        whenever a group here loses its leadership, and every 200 ms, because a peer that hangs up
+        sends nothing.
 Source: Raft thesis 3.10; Kafka's controlled shutdown."""
 
 import asyncio
@@ -23,8 +24,8 @@ LOOK_INTERVAL_MS = 200
 async def hand_over(
     replication: Replication, clock: Clock, *, spared: Collection[BrokerId] = ()
 ) -> None:
-    """Returns when nothing that another broker could lead is led here, nor waited for; or after a
-    while. `spared`: the brokers in maintenance."""
+    """Returns when this broker leads no group that another broker could lead, and waits for
+    none; or after 2 s. `spared`: the brokers in maintenance."""
     changed = asyncio.Event()
 
     def on_leadership(_: Replica, *, is_leading: bool) -> None:
@@ -58,13 +59,14 @@ async def hand_over(
 
 
 def _give(replica: Replica, spared: Collection[BrokerId]) -> BrokerId:
-    """Who is to lead; who is spared where nobody else could."""
+    """The next leader; a spared broker only if no other could lead."""
     to = replica.hand_over(spared)
     return replica.hand_over() if to == NO_BROKER and spared else to
 
 
 def _give_again(replica: Replica, to: BrokerId, spared: Collection[BrokerId]) -> BrokerId:
-    """Who is to lead what `to` was given, and has given back."""
+    """The next leader of a group that was handed to `to`: another one if `to` has handed it
+    back."""
     if not replica.is_leader or replica.handing_over.is_under_way:
         return to
     again = _give(replica, spared)

@@ -1,10 +1,10 @@
-"""What a broker does now and then: cleans its logs, forgets silent producers, adjusts its groups.
+"""Periodic work on every log of this broker: retention, silent producers, members of groups.
 
-Why:    retention, rolling and compaction of thousands of logs must not hold up the loop on which
-        produce and fetch run.
-How:    a round goes over all replicas, one at a time, and gives the loop back after each. A round
-        begins at most every `retention_check_interval_ms`, spread over it: with many logs one is
-        cleaned every few milliseconds, never many at once.
+Why:    retention, rolling and compaction of thousands of logs must not hold up the loop that
+        serves produce and fetch.
+How:    A round goes over all replicas, one at a time, and gives the loop back after each. A round
+        begins at most every `retention_check_interval_ms` and is spread over that time: with many
+        logs one is cleaned every few milliseconds, never many at once.
 Owns:   its timer and its place in the round.
 Source: design section 4 (retention, compaction)."""
 
@@ -40,7 +40,11 @@ class MaintenanceLoop:
         self._round: list[GroupId] = []
         self._round_began_ms = 0
         self._ticker = Ticker(
-            clock, self._step, interval_ms=interval_ms, log=_log, failure="upkeep failed"
+            clock,
+            self._step,
+            interval_ms=interval_ms,
+            log=_log,
+            failure="log maintenance failed",
         )
 
     def start(self) -> None:
@@ -61,7 +65,7 @@ class MaintenanceLoop:
                 self._adjust()
             if self._round:
                 self._clean(self._round.pop())
-        finally:  # What fails for one log must not end the upkeep.
+        finally:  # An error in one log must not end the loop.
             self._ticker.interval_ms = self._delay_ms(now)
 
     def _delay_ms(self, now: int) -> int:

@@ -1,17 +1,16 @@
-"""Watches for outages as long as this broker is the controller, and has repair held meanwhile.
+"""Watches for outages while this broker is the controller, and has repair held meanwhile.
 
-Why:    what is judged rests on whom others hear, and on what is in the log; both have to be fetched
-        and kept by somebody.
-How:    with each look of the balancer: brokers' health + whom they hear + what is taken down
-        --`controller.outages`--> who is held, what has begun and what is over. Brokers are asked
-        whom they hear now and then, and more often while somebody is not heard by all. What is down
-        is taken down for the controllers to come.
-            Partitions that go on with fewer voters, or with observers among them, or that nobody
-        leads, are told of here, too (`controller.outages.voting`): from the log, and from what
-        brokers say of them.
-Owns:   the judgement, whom brokers hear, what was told: all of it is forgotten when another broker
-        becomes the controller. On every broker: since when zones are back, by its own clock.
-        Everything else is in the log.
+Why:    a judgement rests on which brokers the others hear, and on the controller's log: one place
+        has to fetch both and keep them.
+How:    Each look of the balancer gives `controller.outages` the health of the brokers, which
+        brokers each one hears, and the recorded outages. It returns which repair is held, and which
+        outages have begun or ended. Brokers report whom they hear every 10 s, and every 2 s while a
+        broker is not heard by all. Outages are recorded in the log for later controllers.
+            It raises alarms for partitions with fewer voters, with observers among the voters, or
+        without a leader, too (`controller.outages.voting`): from the log and from reports.
+Owns:   the judgement, the reports, the alarms raised: forgotten when another broker becomes the
+        controller. On every broker: since when zones are back, by its own clock. Everything else is
+        in the log.
 Source: design section 8; decision 0018."""
 
 import json
@@ -41,26 +40,26 @@ from strandline.model.ids import BrokerId, GroupId
 
 ASK_INTERVAL_MS = 10_000
 ASK_SOON_MS = 2_000
-"""How often brokers are asked whom they hear, and what nobody leads; while somebody is not heard by
-all, or something is named."""
+"""How often brokers report which brokers they hear and which partitions have no leader: usually,
+and while a broker is not heard by all or a partition was reported."""
 VALID_MS = 15_000
-"""For how long an answer counts."""
+"""For how long a report counts."""
 
 _log = logging.getLogger("strandline.controller")
 
 
 class Poster(Protocol):
-    """Posts alarms elsewhere, and neither waits nor raises."""
+    """Posts alarms to another system; never waits and never raises."""
 
     def aim(self, url: str) -> None:
-        """Where to post; empty: nowhere, and what waits is dropped."""
+        """Set where to post; empty: post nowhere and drop what waits."""
 
     def post(self, about: str, body: bytes) -> None:
-        """Have JSON posted, instead of what waits and is about the same."""
+        """Post JSON, in the place of what waits about the same subject."""
 
 
 class OutageWatch:
-    """See the module. `poster`: None where nothing can be posted."""
+    """See the module. `poster`: None if alarms are not posted."""
 
     def __init__(
         self, *, clock: Clock, controller: ControllerHost, topic_configs: TopicConfigs
@@ -70,35 +69,36 @@ class OutageWatch:
         self._controller = controller
         self._topic_configs = topic_configs
         self._asking, self._noting = SingleFlight(), SingleFlight()
-        # By the log, as it was replayed here: who is down, {who was: since when it is not}.
+        # By the log, as replayed here: domains that are down, and {domain: since when it is
+        # back}.
         self._are_down: frozenset[Domain] = frozenset()
         self._back_ms: dict[Domain, int] = {}
         controller.on_applied.append(self._on_applied)
         self.forget()
 
     def forget(self) -> None:
-        """Another broker is the controller: it posts what goes on now."""
+        """Another broker is the controller: that one posts alarms."""
         if self.poster is not None:
             self.poster.aim("")
         self.judgement = Judgement()
         self._outages, self._alarms = Outages(), Alarms()
         self.voting = VotingAlarms()
-        # {who told: (when, whom it hears)}
-        self._told: dict[BrokerId, tuple[int, frozenset[BrokerId]]] = {}
-        # {who told: (when, what it leads and takes no acks=all for)}
+        # {broker that reported: (when, which brokers it hears)}
+        self._hears_of: dict[BrokerId, tuple[int, frozenset[BrokerId]]] = {}
+        # {broker that reported: (when, the groups that it leads and refuses acks=all for)}
         self._refusing: dict[BrokerId, tuple[int, tuple[GroupId, ...]]] = {}
         self._leaderless, self._too_few = Leaderless(VALID_MS), TooFew()
         self._asked_ms: int | None = None
-        # (version of the cluster, who has a replica then, or is given one)
+        # (version of the cluster, the brokers that have or get a replica then)
         self._hosting: tuple[int, frozenset[BrokerId]] | None = None
 
     def stop(self) -> None:
-        """Ask nobody any more."""
+        """Ask no broker any more."""
         self._asking.stop()
         self._noting.stop()
 
     def look(self, condition: Condition) -> Condition:
-        """The brokers' health, with what follows from outages; called each second."""
+        """The health of the brokers, adjusted for outages; called each second."""
         now, cluster = self._clock.monotonic_ms(), self._controller.cluster
         config = ClusterConfig.from_values(cluster.cluster_configs)
         scene = Scene(
@@ -140,7 +140,7 @@ class OutageWatch:
         return replace(condition, lost=lost, held=found.held)
 
     def _on_applied(self, record: Record) -> None:
-        """On every broker: who becomes the controller has to know since when zones are back."""
+        """On every broker: the next controller has to know since when zones are back."""
         if not isinstance(record, ConfigsChanged) or not record.outages:
             return
         outages = self._controller.cluster.outages
@@ -151,7 +151,7 @@ class OutageWatch:
             self._back_ms.pop(domain, None)
 
     def _idle(self, condition: Condition) -> frozenset[BrokerId]:
-        """Who is lost, and neither has a replica nor is given one."""
+        """Lost brokers that have no replica and get none."""
         lost = condition.lost & condition.down_since_ms.keys()
         cluster = self._controller.cluster
         if not lost:
@@ -162,22 +162,23 @@ class OutageWatch:
         return lost - self._hosting[1]
 
     def _hears(self, now: int, condition: Condition) -> dict[BrokerId, frozenset[BrokerId]]:
-        """Whom brokers hear that are heard here, as far as they told lately; and this one. What
-        they told before somebody fell silent says nothing about that."""
+        """{broker that is heard here: which brokers it hears}, by recent reports; and for this
+        broker. A report from before a broker fell silent does not count for that broker."""
         alive = frozenset(self._controller.alive())
         hears = {
             one: heard.difference(
-                other for other, down_ms in condition.down_since_ms.items() if down_ms > told_ms
+                other for other, down_ms in condition.down_since_ms.items() if down_ms > at_ms
             )
-            for one, (told_ms, heard) in self._told.items()
-            if one in alive and now - told_ms < VALID_MS
+            for one, (at_ms, heard) in self._hears_of.items()
+            if one in alive and now - at_ms < VALID_MS
         }
         hears[self._controller.self_id] = alive
         return hears
 
     def _refused(self, now: int, unheard: frozenset[BrokerId]) -> frozenset[GroupId]:
-        """What takes no acks=all: by the word of who leads it, or for who is heard by nobody."""
-        told = self._refusing.values()
+        """Partitions that refuse acks=all: reported by their leader, or because no broker hears
+        enough of their voters."""
+        reports = self._refusing.values()
         cluster = self._controller.cluster
         too_few = self._too_few.found(
             cluster.groups,
@@ -185,7 +186,7 @@ class OutageWatch:
             silent=unheard,
             min_insync_of=self._min_insync_of,
         )
-        return too_few.union(*(some for at_ms, some in told if now - at_ms < VALID_MS))
+        return too_few.union(*(some for at_ms, some in reports if now - at_ms < VALID_MS))
 
     def _min_insync_of(self, partition: Partition) -> int:
         cluster = self._controller.cluster
@@ -197,7 +198,7 @@ class OutageWatch:
             level = logging.INFO if alarm.is_over else logging.WARNING
             _log.log(level, "%s: %s", alarm.kind, alarm.text)
         if self.poster is not None:
-            told = {
+            body = {
                 "cluster": self._controller.cluster.cluster_id,
                 "class": alarm.kind,
                 "subject": alarm.subject,
@@ -206,7 +207,7 @@ class OutageWatch:
                 "at_ms": self._clock.wall_ms(),
                 "controller": self._controller.self_id,
             }
-            self.poster.post(f"{alarm.kind} {alarm.subject}", json.dumps(told).encode())
+            self.poster.post(f"{alarm.kind} {alarm.subject}", json.dumps(body).encode())
 
     # ---- asking and noting -----------------------------------------------------------------------
 
@@ -218,13 +219,13 @@ class OutageWatch:
             self._asking.begin(self._ask_all)
 
     async def _ask_all(self) -> None:
-        told, refusing, leaderless = self._told, self._refusing, self._leaderless
+        hears, refusing, leaderless = self._hears_of, self._refusing, self._leaderless
         question = Question(hears=True, refuses=True)
         answers = await self._controller.reporting.ask(self._controller.alive(), question)
         now = self._clock.monotonic_ms()
         for broker, report in answers.items():
             if report.hears is not None:
-                told[broker] = now, frozenset(report.hears)
+                hears[broker] = now, frozenset(report.hears)
             refusing[broker] = now, report.refusing
             leaderless.note(broker, now, report.leaderless)
 
@@ -241,4 +242,4 @@ class OutageWatch:
     async def _have_noted(self, command: NoteOutages) -> None:
         answer = await self._controller.execute(command)
         if isinstance(answer, Refused):
-            _log.info("what is down cannot be taken down: %s", answer.message)
+            _log.info("cannot record which zones and regions are down: %s", answer.message)

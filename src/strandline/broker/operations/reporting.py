@@ -1,8 +1,8 @@
-"""Asks brokers what the controller has to know of them, and tells it of this one.
+"""Asks brokers for reports that the controller needs, and answers for this broker.
 
-How:    everybody who is alive is asked at the same time, and who does not answer soon is passed
-        over: a decision waits for it.
-Owns:   the room that each broker told of last, until it is forgotten.
+How:    All brokers that are heard are asked at the same time. A broker that does not answer within
+        `CALL_TIMEOUT_MS` is left out: a decision waits for the reports.
+Owns:   the free space that each broker reported last, until it is forgotten.
 Source: `controller.reports`."""
 
 import asyncio
@@ -22,7 +22,8 @@ CALL_TIMEOUT_MS = 1_000
 
 
 def is_led(replica: Replica) -> bool:
-    """Whether it leads and may serve, or a leader is alive, as far as is known here."""
+    """Whether the replica leads and may serve, or its leader is alive, as far as this broker
+    knows."""
     if replica.is_leader:
         return replica.can_serve_reads
     return replica.host.liveness.is_leader_alive(replica)
@@ -33,9 +34,9 @@ class Reporting:
 
     def __init__(self, replication: Replication) -> None:
         self.latest: dict[BrokerId, Report] = {}
-        """{broker: the room on its disk when it was last asked, for whatever}"""
+        """{broker: the space on its disk in its last report}"""
         self.closed: Callable[[], Collection[GroupId]] = tuple
-        """Groups that this broker should have a log of, and cannot open."""
+        """Groups whose log this broker should have and cannot open."""
         self._replication = replication
         self._questions = msgspec.msgpack.Decoder(Question)
         self._reports = msgspec.msgpack.Decoder(Report)
@@ -44,21 +45,23 @@ class Reporting:
     async def ask(
         self, brokers: Iterable[BrokerId], question: Question, *, keeps_room: bool = True
     ) -> Reports:
-        """What each of them tells; without those that do not answer.
+        """{broker: its report}, without the brokers that do not answer.
 
-        `keeps_room`: not where a broker asks that is not the controller: it would not ask again,
-        and go by that when it is."""
+        `keeps_room`: false on a broker that is not the controller: it would not ask again, and use
+        old reports once it is."""
         asked = sorted(brokers)
         answers = await asyncio.gather(*(self._ask(one, question) for one in asked))
-        found = {one: told for one, told in zip(asked, answers, strict=True) if told is not None}
-        for one, told in found.items() if keeps_room else ():
-            self.latest[one] = Report(told.used_bytes, told.free_bytes)
+        found = {
+            one: report for one, report in zip(asked, answers, strict=True) if report is not None
+        }
+        for one, report in found.items() if keeps_room else ():
+            self.latest[one] = Report(report.used_bytes, report.free_bytes)
         return found
 
     async def _ask(self, broker: BrokerId, question: Question) -> Report | None:
         try:
             if broker == self._replication.self_id:
-                return self._tell(question)
+                return self._report(question)
             payload = msgspec.msgpack.encode(question)
             answer = await self._replication.calls.call(
                 broker, METHOD, payload, timeout_ms=CALL_TIMEOUT_MS
@@ -71,10 +74,10 @@ class Reporting:
         try:
             question = self._questions.decode(payload)
         except msgspec.MsgspecError as error:
-            raise ProtocolError(f"broker {sender} asked something unreadable") from error
-        return msgspec.msgpack.encode(self._tell(question))
+            raise ProtocolError(f"broker {sender} sent an unreadable question") from error
+        return msgspec.msgpack.encode(self._report(question))
 
-    def _tell(self, question: Question) -> Report:
+    def _report(self, question: Question) -> Report:
         """Raises OSError."""
         used_bytes, free_bytes = self._replication.space()
         here = [one for one in self._replication.replicas.values() if one.failed is None]

@@ -1,7 +1,7 @@
-"""Work in the background of which there is one piece at a time.
+"""Runs at most one background task at a time.
 
-Why:    who looks each second must not ask again while an answer is under way.
-How:    begun where none is under way; over when its call is, whatever came of that.
+Why:    a poller that fires every second must not start a second request while the first one runs.
+How:    `begin` starts a task if none is under way; it is over when its call returns or raises.
 Owns:   its task."""
 
 import asyncio
@@ -16,16 +16,16 @@ class SingleFlight:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether nothing else may begin yet."""
+        """Whether the task still runs."""
         return self._task is not None
 
     def begin(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do it, in the background; nothing is under way."""
+        """Run `work` in the background; no task may be under way."""
         assert self._task is None
         self._task = asyncio.get_running_loop().create_task(self._run(work))
 
     def stop(self) -> None:
-        """Give it up; harmless when there is none."""
+        """Cancel the task; harmless without one."""
         if self._task is not None:
             self._task.cancel()
 

@@ -1,7 +1,7 @@
-"""Calls something again and again until it is stopped.
+"""Calls a function at an interval until it is stopped.
 
-Why:    what a broker looks at each second must be looked at again, whatever came of the last look.
-How:    the timer is set anew once a call is over; one that raises is logged.
+Why:    a check that runs each second must run again, whatever came of the last one.
+How:    The timer is set again once a call returns. An exception is logged.
 Owns:   its timer."""
 
 import logging
@@ -11,8 +11,8 @@ from strandline.base.clock import Clock, Timer
 
 
 class Ticker:
-    """See the module. `tick` may set `interval_ms`, the time until the next call; `failure` is what
-    is logged, to `log`, where it raises."""
+    """See the module. `tick` may set `interval_ms`, the time until the next call. If it raises,
+    `failure` is logged to `log`."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Ticker:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and not stopped since."""
+        """Whether it was started and is not stopped."""
         return self._timer is not None
 
     def start(self) -> None:
@@ -40,7 +40,7 @@ class Ticker:
         self._timer = self._clock.call_later(self.interval_ms, self._run)
 
     def stop(self) -> None:
-        """Call no more; harmless when it does not run."""
+        """Stop calling; harmless if it does not run."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -50,5 +50,5 @@ class Ticker:
             self._tick()
         except Exception:  # A task boundary: the next call tries again.
             self._log.exception(self._failure)
-        if self.is_running:  # The call may have stopped it.
+        if self.is_running:  # `tick` may have stopped it.
             self.start()

@@ -1,11 +1,12 @@
 """One Kafka client's connection: frames in, answers out in the order of the requests.
 
-Why:    a connection is never a queue of one: its requests are read and appended while earlier ones
-        wait for their quorum. What bounds it is memory, not turns.
+Why:    a connection is never a queue of one: later requests are read and appended while earlier
+        ones wait for their quorum. Memory bounds it, not turns.
 How:    READING --no room--> PAUSED --room again--> READING;  either --error, end of stream, idle-->
-        CLOSED. Paused means that the socket is not read: TCP tells the client. A request that could
-        not even be appended (its partition's followers do not take what was before) pauses it too.
-        Answers that become ready within one pass of the loop leave in one write.
+        CLOSED. A paused connection does not read its socket: TCP slows the client down. A request
+        that could not be appended (the followers of its partition do not take what was before)
+        pauses the connection, too.
+            Answers that become ready within one pass of the loop leave in one write.
 Owns:   the socket, the requests in work in order, the answers not yet written.
 Source: design section 5; python-speed reference 9 (raw sockets on add_reader, a deque of slots)."""
 
@@ -28,7 +29,7 @@ from strandline.protocol.apis import API_KEYS
 PRODUCE_KEY = API_KEYS["Produce"]
 FETCH_KEY = API_KEYS["Fetch"]
 TCP_CLOSED, TCP_CLOSE_WAIT = 7, 8
-"""States of the kernel's connection: it is gone, or the client will send no more."""
+"""States of the kernel's connection: it is closed, or the client sends no more."""
 
 _numbers = itertools.count(1)
 _log = logging.getLogger("strandline.broker")
@@ -78,10 +79,10 @@ class Connection:
         self.number = next(_numbers)
         self.is_closed = False
         self.is_paused = False
-        # Whether it has ever produced: such a connection also stops for replication's memory.
+        # Whether it has ever produced: then it also pauses for replication's memory.
         self.is_producer = False
         self.last_active_ms = owner.now_ms()
-        # Since when the frame under way has been coming in, -1 for none.
+        # Since when a partial frame has been coming in; -1 for none.
         self.partial_since_ms = -1
         self.is_flush_due = False
         self._socket = sock
@@ -90,10 +91,10 @@ class Connection:
         self._inbox = Inbox(owner.scratch, owner.limits.request_bytes_max)
         self._outbox = Outbox(sock)
         self._pending: deque[RequestContext] = deque()
-        # The request that went no further than into memory, until that is known to be over.
+        # The last request that could not be appended, until its partition takes requests again.
         self._held: RequestContext | None = None
         self._inflight_bytes = 0
-        # What of them the owner has been told.
+        # How many of these bytes were reported to the owner.
         self._counted_bytes = 0
         self._partial_bytes = 0
         self._is_taking = False
@@ -103,17 +104,17 @@ class Connection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is in work, or the client does not take its answers."""
+        """Whether no request is in work, or the client takes no answers."""
         return not self._pending or not self._outbox.is_empty
 
     def close_if_left(self) -> None:
-        """For a connection that is not read: see whether the client has gone meanwhile."""
+        """Close the connection if the client has gone; for a connection that is not read."""
         info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
         if info[0] in (TCP_CLOSED, TCP_CLOSE_WAIT):
             self.close()
 
     def close(self, reason: str = "") -> None:
-        """End it, with a line in the log when there is a reason. Requests in work are abandoned."""
+        """Close it, and log the reason if there is one. Requests in work are abandoned."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -167,10 +168,9 @@ class Connection:
             self._take_frames()
 
     def _take_frames(self) -> None:
-        """Start every request that has come in whole, as long as there is room.
+        """Start every complete request, as long as there is room.
 
-        The owner has been asked for room before; what one read brings in is little beside its
-        bounds."""
+        The owner was asked for room before the read, which brings in little beside its bounds."""
         router = self._owner.router
         inbox = self._inbox
         pending = self._pending
@@ -218,7 +218,8 @@ class Connection:
         self._note_inflight()
 
     def _note_inflight(self) -> None:
-        """Tell the owner of requests that came and of answers that left, once for all of them."""
+        """Report to the owner the bytes of requests that came and of answers that left, once for
+        all."""
         change = self._inflight_bytes - self._counted_bytes
         if change:
             self._counted_bytes = self._inflight_bytes
@@ -264,7 +265,7 @@ class Connection:
             self._loop.call_soon(self._flush_answers)
 
     def _flush_answers(self) -> None:
-        """Write the answers whose turn it is, and go on reading if that made room."""
+        """Write the answers whose turn it is, and read on if that made room."""
         self.is_flush_due = False
         if self.is_closed:
             return

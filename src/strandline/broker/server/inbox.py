@@ -1,12 +1,12 @@
-"""The reading half of a connection: from what the socket gives to frames that own their memory.
+"""The reading half of a connection: from socket reads to frames that own their memory.
 
-Why:    record batches are stamped in place and kept until every replica has them, so a frame must
-        own its memory; and nobody may make the broker allocate what has not come in.
-How:    one read goes into a buffer that all connections share. Small frames are copied out of it. A
-        large frame that is not complete gets a buffer that grows with what arrives (at most
-        doubling), is read into directly, and becomes the request's own; after one large frame the
-        next is expected, and only its beginning is read into the shared buffer. What is left over
-        is kept aside until the next read.
+Why:    record batches are stamped in place and kept until every replica has them, so a frame owns
+        its memory. And no client may make the broker allocate memory for bytes that have not come.
+How:    Each read goes into a buffer that all connections share. Small frames are copied out of it.
+            A large frame that is incomplete gets a buffer of its own, which grows with what arrives
+        (at most doubling), is read into directly, and becomes the request's memory. After a large
+        frame the next one is expected to be large: only its beginning is read into the shared
+        buffer. Left-over bytes are kept until the next read.
 
             u32 length | frame ...         length: 8 .. request_bytes_max, or the connection ends
 Owns:   the partial frame of one connection.
@@ -57,10 +57,10 @@ class Inbox:
     def __init__(self, scratch: Scratch, frame_bytes_max: int) -> None:
         self._view = scratch.view
         self._frame_bytes_max = frame_bytes_max
-        # The part of the shared buffer that is ours until `stash`: [position, end).
+        # The part of the shared buffer that this connection uses until `stash`: [position, end).
         self._position = 0
         self._end = 0
-        # What was left over, while the shared buffer is others'.
+        # Left-over bytes, while other connections use the shared buffer.
         self._rest = b""
         # A large frame under way: its buffer (no longer than the frame), bytes come in, its size.
         self._large: bytearray | None = None
@@ -82,8 +82,8 @@ class Inbox:
         return bool(self._rest) or (self._large is not None and self._filled == len(self._large))
 
     def receive(self, sock: socket.socket) -> int:
-        """Read what is there; the count, 0 at the end of the stream. Raises OSError,
-        BlockingIOError too."""
+        """Read once from the socket; the count of bytes, 0 at the end of the stream. Raises
+        OSError, BlockingIOError included."""
         if self._large is not None:
             return self._receive_large(sock, self._large)
         start = self.resume()
@@ -91,7 +91,7 @@ class Inbox:
         try:
             count = sock.recv_into(self._view[start : start + wanted])
         except OSError:
-            self.stash()  # Nothing came after all, and the shared buffer is others' from here on.
+            self.stash()  # Nothing came, and other connections use the shared buffer from here on.
             raise
         self._end = start + count
         if count == PEEK_BYTES and self._expects_large:
@@ -99,7 +99,7 @@ class Inbox:
         return count
 
     def _receive_rest(self, sock: socket.socket) -> int:
-        """Read on, into the large frame that has begun if it is one; the further count."""
+        """Read on, into the large frame that has begun, if any; the count of further bytes."""
         (size,) = _LENGTH.unpack_from(self._view, 0)
         try:
             if LARGE_FRAME_BYTES < size <= self._frame_bytes_max:
@@ -116,7 +116,7 @@ class Inbox:
         return count
 
     def resume(self) -> int:
-        """Bring what was left over back into the shared buffer; its length."""
+        """Bring left-over bytes back into the shared buffer; their count."""
         rest = self._rest
         count = len(rest)
         if count:
@@ -127,9 +127,9 @@ class Inbox:
         return count
 
     def take(self) -> memoryview | None:
-        """The next whole frame, without its length, writable, the caller's own; None for no more.
+        """The next whole frame without its length, writable, the caller's; None if there is none.
 
-        Raises ProtocolError when what comes is no frame."""
+        Raises ProtocolError if the bytes are no frame."""
         if self._large is not None:
             return self._take_large(self._large)
         position = self._position
@@ -149,7 +149,7 @@ class Inbox:
         return memoryview(bytearray(self._view[position : position + size]))
 
     def stash(self) -> None:
-        """Keep what is left aside: others use the shared buffer now."""
+        """Keep left-over bytes: other connections use the shared buffer now."""
         if self._position < self._end:
             self._rest = bytes(self._view[self._position : self._end])
         self._position = self._end = 0

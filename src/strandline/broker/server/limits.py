@@ -1,4 +1,4 @@
-"""What one broker takes on from Kafka clients: every bound of the server, with its unit.
+"""Every bound that the server sets on Kafka clients, with its unit.
 
 Source: STYLE, rule 5; reliability reference 4 (length before memory, always)."""
 
@@ -8,7 +8,7 @@ KIB = 1024
 MIB = 1024 * KIB
 
 FRAME_BYTES_MIN = 8
-"""API key, version and correlation id: the least that a request can be."""
+"""API key, version and correlation id: the smallest request."""
 
 LARGE_FRAME_BYTES = 64 * KIB
 """A larger frame that is not complete gets its own buffer, which becomes the request's."""
@@ -20,10 +20,10 @@ PEEK_BYTES = 4 * KIB
 """How much of an expected large frame is read into the shared buffer, to learn its length."""
 
 TRUSTED_BYTES_MAX = 4 * MIB
-"""A connection that has sent frames this large before gets as much at once for its next."""
+"""A connection that has sent frames this large gets as much at once for its next one."""
 
 SENDFILE_BYTES_MIN = 64 * KIB
-"""From here on the kernel moves a file range itself; below, a read and a write are cheaper."""
+"""From this size on the kernel sends a file range; below, a read and a write are cheaper."""
 
 WRITE_BYTES_PER_PASS = 4 * MIB
 """One connection's share of a pass of the loop."""
@@ -41,7 +41,8 @@ class ServerLimits:
     connection_requests_max:  requests of one connection in work; beyond it its socket is not read.
     connection_bytes_max:     the same in bytes of requests.
     connection_backlog_bytes_max: bytes of answers that a client has not taken; beyond it, the same.
-    inflight_bytes_max:       bytes of requests in work, all connections; beyond it nobody is read.
+    inflight_bytes_max:       bytes of requests in work, all connections; beyond it no socket is
+    read.
     partial_bytes_max:        memory of frames that have not come in whole; beyond it the connection
                               that has been longest at its frame is closed."""
 

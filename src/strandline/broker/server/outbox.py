@@ -1,10 +1,10 @@
 """The writing half of a connection: answers in order, gathered bytes, file ranges by the kernel.
 
 Why:    many small answers cost one system call; a large fetch never enters Python's memory.
-How:    bytes, and file ranges too small to be worth a sendfile, are gathered into one sendmsg;
-        larger ranges go by sendfile, where the file has a descriptor. Each call writes at most one
+How:    Bytes, and file ranges too small for a sendfile, are gathered into one sendmsg. Larger
+        ranges go by sendfile, if the file has a descriptor. Each call writes at most one
         connection's share of a pass of the loop.
-Owns:   what is queued and not yet in the socket.
+Owns:   the answers that are queued and not yet in the socket.
 Source: python-speed reference 1 (fetch) and 9."""
 
 import os
@@ -51,7 +51,7 @@ class Outbox:
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything is in the socket."""
+        """Whether all answers are in the socket."""
         return not self._queue
 
     def add(self, parts: Iterable[Part]) -> None:
@@ -67,7 +67,7 @@ class Outbox:
                     self._queue.append(part)
 
     def write(self) -> bool:
-        """Write what the socket takes; whether anything was taken. Raises OSError, StorageError."""
+        """Write what the socket takes; whether it took anything. Raises OSError, StorageError."""
         budget = WRITE_BYTES_PER_PASS
         queue = self._queue
         while queue and budget > 0:
@@ -83,7 +83,7 @@ class Outbox:
         return budget < WRITE_BYTES_PER_PASS
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all answers."""
         self._queue.clear()
         self.backlog_bytes = 0
 

@@ -1,13 +1,13 @@
 """Requests that wait: fetches for records, produces for their quorum.
 
-Why:    a long poll costs nothing while nothing happens, and a produce is answered in time even when
-        its quorum never comes; neither may need a task, nor a timer for each produce.
-How:    `Parked` waits for any of some replicas to move, or for its time. What moves within one pass
-        of the loop is looked at once, at its end. `Deadlines` is swept while it is not empty: a
-        produce that is answered in time, as nearly all are, costs one insertion and one removal.
-Owns:   the watches and timers of what waits. A parked fetch leaves when its client goes.
-Source: Kafka's purgatory; design section 5; python-speed reference 9 (no task or future a request).
-"""
+Why:    a long poll costs nothing while nothing happens, and a produce is answered in time even if
+        its quorum never answers. Neither may need a task, nor a produce a timer.
+How:    `Parked` waits until one of some replicas moves, or for its time-out. Replicas that move
+        within one pass of the loop are looked at once, at its end.
+            `Deadlines` is swept while it is not empty. A produce that is answered in time, as
+        nearly all are, costs one insertion and one removal.
+Owns:   the watches and timers of waiting requests. A parked fetch leaves when its client goes.
+Source: Kafka's purgatory; design section 5; python-speed reference 9 (no task a request)."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -18,22 +18,22 @@ SWEEP_INTERVAL_MS = 100
 
 
 class WatchHandle(Protocol):
-    """A watch that was not called yet."""
+    """A watch that has not fired."""
 
     def cancel(self) -> None:
-        """Make sure that it is not called."""
+        """Make sure that it does not fire."""
 
 
 class Watched(Protocol):
-    """What a replica offers to who waits."""
+    """What a replica offers to waiting requests."""
 
     def watch(self, callback: Callable[[], None]) -> WatchHandle:
         """Call `callback` once, when the high watermark or the leadership changes."""
 
 
 class Parked:
-    """One fetch that waits. `check(positions)` says whether the changes at these positions of
-    `watched` are enough; `finish` is called once, then or after `delay_ms`, unless dropped."""
+    """One waiting fetch. `check(positions)` returns whether the changes at these positions of
+    `watched` are enough. `finish` is called once: then, or after `delay_ms`; not after `drop`."""
 
     __slots__ = (
         "_changed",
@@ -68,7 +68,7 @@ class Parked:
         self._timer: Timer = clock.call_later(delay_ms, self._end)
 
     def drop(self) -> None:
-        """Stop waiting, and do not finish."""
+        """Stop waiting; `finish` is not called."""
         self._is_over = True
         self._timer.cancel()
         for watch in self._watches:
@@ -106,11 +106,11 @@ class Expirable(Protocol):
     deadline_ms: int
 
     def expire(self) -> None:
-        """The deadline is over; it has left `Deadlines` already."""
+        """The deadline has passed; the request has left `Deadlines` already."""
 
 
 class Deadlines:
-    """Requests to be answered by some moment, to within SWEEP_INTERVAL_MS; one per broker."""
+    """Requests with a deadline, kept to within SWEEP_INTERVAL_MS; one per broker."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -121,14 +121,14 @@ class Deadlines:
         return len(self._waiting)
 
     def add(self, request: Expirable) -> None:
-        """Expire it at `request.deadline_ms`, unless it is discarded before."""
+        """Expire the request at `request.deadline_ms`, unless it is discarded before."""
         self._waiting[request] = None
         if not self._is_sweep_due:
             self._is_sweep_due = True
             self._clock.call_later(SWEEP_INTERVAL_MS, self._sweep)
 
     def discard(self, request: Expirable) -> None:
-        """It was answered; harmless when it is not here."""
+        """The request was answered; harmless if it is not here."""
         self._waiting.pop(request, None)
 
     def _sweep(self) -> None:

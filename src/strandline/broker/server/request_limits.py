@@ -1,9 +1,9 @@
-"""How many things a request names, counted before any of them is looked at.
+"""Limits how many items a request names, before any of them is looked at.
 
-Why:    a few megabytes can name a million partitions; answering would hold up every election on
-        this broker, and the answer could be a thousand times as long as the question.
-How:    beyond `ASKED_COUNT_MAX` the connection is closed; what is named twice is answered once,
-        where it could cost much.
+Why:    a few megabytes can name a million partitions; the answer would hold up every election on
+        this broker, and could be a thousand times as long as the request.
+How:    Beyond `ITEM_COUNT_MAX` the connection is closed. An item that is named twice is answered
+        once, where it could cost much.
 Source: reliability reference, "Python traps" (one long handler stalls every election)."""
 
 from collections.abc import Callable, Hashable, Iterable
@@ -15,20 +15,20 @@ import msgspec
 from strandline.base.errors import ProtocolError
 from strandline.protocol.table import columns
 
-ASKED_COUNT_MAX = 100_000
+ITEM_COUNT_MAX = 100_000
 """Topics, partitions, groups and resources, all together, that one request may name."""
 
 T = TypeVar("T")
 
 
 def require_few(count: int) -> None:
-    """Raises ProtocolError for a request that names too much."""
-    if count > ASKED_COUNT_MAX:
-        raise ProtocolError(f"a request that names {count} things; the limit is {ASKED_COUNT_MAX}")
+    """Raises ProtocolError for a request that names too many items."""
+    if count > ITEM_COUNT_MAX:
+        raise ProtocolError(f"a request that names {count} items; the limit is {ITEM_COUNT_MAX}")
 
 
-def count_asked(message: msgspec.Struct) -> int:
-    """The elements of all arrays in a message, at every depth; exact up to ASKED_COUNT_MAX."""
+def count_items(message: msgspec.Struct) -> int:
+    """The elements of all arrays in a message, at every depth; exact up to ITEM_COUNT_MAX."""
     total = 0
     for name, is_nested in _arrays(type(message)):
         elements = getattr(message, name)
@@ -37,9 +37,9 @@ def count_asked(message: msgspec.Struct) -> int:
         total += len(elements)
         if is_nested:
             for element in elements:
-                if total > ASKED_COUNT_MAX:
+                if total > ITEM_COUNT_MAX:
                     break
-                total += count_asked(element)
+                total += count_items(element)
     return total
 
 

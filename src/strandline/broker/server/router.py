@@ -1,12 +1,13 @@
-"""From a frame to its handler and back: header, version checks, and what becomes of errors.
+"""Takes a frame to its handler: header, version checks, errors.
 
-Why:    every way in (sockets, the simulator, tests) shares one place where a request is judged, and
-        nothing a client sends can end the broker.
-How:    unknown API or version, undecodable or endless body -> ProtocolError, the connection closed;
-        ApiVersions in an unknown version -> answered in version 0 with error 35 and the one row a
-        client needs to try again; an exception in a handler -> logged under a cause id, answered
-        UNKNOWN_SERVER_ERROR where the response has a place for it, otherwise the connection is
-        closed.
+Why:    every way in (sockets, the simulator, tests) shares one place that judges requests, and no
+        request can end the broker.
+How:    an unknown API or version, an undecodable or endless body  --> ProtocolError: the connection
+                  is closed
+        ApiVersions in an unknown version  --> answered in version 0 with error 35, and the one row
+                  that a client needs to try again
+        an exception in a handler  --> logged under a cause id, and answered UNKNOWN_SERVER_ERROR;
+                  if the response has no place for an error, the connection is closed
 Owns:   the tasks of cold handlers.
 Source: kafka-protocol reference 8.4 and 8.6; reliability reference 4."""
 
@@ -27,7 +28,7 @@ from strandline.broker.context import (
     RequestContext,
     Services,
 )
-from strandline.broker.server.request_limits import count_asked, require_few
+from strandline.broker.server.request_limits import count_items, require_few
 from strandline.protocol.apis import APIS, Api
 from strandline.protocol.codec import decode, encode
 from strandline.protocol.errors import Error
@@ -46,7 +47,7 @@ class _Served(NamedTuple):
 
 
 class Router:
-    """See the module. `handlers`: API key -> handler; what is not in it is not spoken here."""
+    """See the module. `handlers`: {API key: handler}; other APIs are refused."""
 
     def __init__(self, services: Services, handlers: Mapping[int, Handler]) -> None:
         self._services = services
@@ -116,7 +117,7 @@ class Router:
         assert context.frame is not None
         api = context.api
         request, _ = decode(api.request, context.frame, context.position, context.api_version)
-        require_few(count_asked(request))
+        require_few(count_items(request))
         task = asyncio.get_running_loop().create_task(self._run_cold(handler, request, context))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -135,7 +136,7 @@ class Router:
         context.respond((body,))
 
     def _on_failure(self, context: RequestContext) -> None:
-        """Log what happened, under an id that the client sees too."""
+        """Log the failure under an id that the client sees, too."""
         self._failure_count += 1
         cause = f"{self._services.broker_id}-{self._failure_count}"
         _log.exception(

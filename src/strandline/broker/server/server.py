@@ -1,11 +1,10 @@
 """Listens for Kafka clients and keeps their connections within the broker's bounds.
 
 Why:    one client, or a thousand, may use up neither the memory nor the time of the broker.
-How:    accepts until there is nobody left to accept; beyond a bound on bytes connections pause
-        until there is room; a sweep closes idle and stalled ones. Uses sockets and the running
-        loop, so it exists in the real world only: the simulator hands frames to the router by
-        itself.
-Owns:   the listening socket, the connections and the counts of bytes in hand.
+How:    It accepts clients until none waits. Above a bound on bytes, connections pause until there
+        is room. A sweep closes idle and stalled ones. It uses sockets and the running loop, so it
+        exists in the real world only: the simulator hands frames to the router itself.
+Owns:   the listening socket, the connections, the counts of bytes in hand.
 Source: design section 5; reliability reference 4; python-speed reference 2."""
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ KAFKA_PORT_KEY = "[listener] kafka_port"
 SWEEP_INTERVAL_MS = 1_000
 ACCEPT_PAUSE_MS = 500
 RESUME_RATIO_PERCENT = 75
-"""Paused connections go on once this share of the bound, at most, is in use."""
+"""Paused connections are read again once at most this share of the bound is in use."""
 
 _log = logging.getLogger("strandline.broker")
 
@@ -47,10 +46,10 @@ class Memory(Protocol):
 
 
 async def claim_port(host: str, port: int, *, key: str = KAFKA_PORT_KEY) -> socket.socket:
-    """A socket that has the address and does not listen yet. Raises OperatorError, with the `key`
-    of the configuration that names the port.
+    """A socket that has the address and does not listen yet. Raises OperatorError with `key`, the
+    configuration key of the port.
 
-    For who has much to do before it serves, and would rather know at once that it cannot."""
+    A process that has much to do before it serves learns at once that the port is taken."""
     try:
         info = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         family, kind, protocol, _, address = info[0]
@@ -99,7 +98,7 @@ class Server:
             self._sweep,
             interval_ms=SWEEP_INTERVAL_MS,
             log=_log,
-            failure="cannot look for connections to close",
+            failure="cannot sweep idle connections",
         )
 
     @property
@@ -132,7 +131,7 @@ class Server:
             connection.close()
 
     def refuse(self, *, is_refusing: bool) -> None:
-        """Close every connection, and all that come from now on; or take them again."""
+        """Close every connection and refuse new ones; or accept them again."""
         self._is_refusing = is_refusing
         if is_refusing:
             for connection in list(self._connections):
@@ -163,7 +162,8 @@ class Server:
             self._clock.call_soon(self._resume_paused)
 
     def count_partial(self, change_bytes: int) -> None:
-        """Memory of partial frames has changed; over the bound the slowest connection goes."""
+        """Memory of partial frames has changed; above the bound the slowest connection is
+        closed."""
         self.partial_bytes += change_bytes
         if change_bytes > 0 and self.partial_bytes > self.limits.partial_bytes_max:
             slowest = min(
@@ -239,7 +239,7 @@ class Server:
             self._connections.add(Connection(sock, self, address[0]))
 
     def _on_accept_failed(self, listener: socket.socket, error: OSError) -> None:
-        """Out of descriptors or memory: leave the callers in the backlog for a moment."""
+        """Out of descriptors or memory: leave clients in the backlog for a moment."""
         level = logging.WARNING if error.errno in (errno.EMFILE, errno.ENFILE) else logging.ERROR
         _log.log(level, "cannot accept a client: %s", error.strerror)
         loop = asyncio.get_running_loop()
@@ -252,7 +252,7 @@ class Server:
         self._clock.call_later(ACCEPT_PAUSE_MS, accept_again)
 
     def _sweep(self) -> None:
-        """Close connections that are idle, do not take their answers, or were left."""
+        """Close connections that are idle, take no answers, or whose client is gone."""
         before_ms = self._clock.monotonic_ms() - self.limits.connection_idle_ms
         for connection in list(self._connections):
             if connection.last_active_ms <= before_ms and connection.is_idle:
