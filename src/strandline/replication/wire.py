@@ -60,7 +60,7 @@ class Ability(IntFlag):
     LENDING: send entries to others on a leader's order, and take such from others.
     LENDING_COMPACTED: also of compacted logs (`Lend.may_differ`).
     RELAYING: hand on appends to those whom they name, and take such.
-    FLOORS: keep to the floor of a group's write quorum (`raft.configuration`)."""
+    FLOORS: keep to the floor of a group's write quorum (`raft.group.configuration`)."""
 
     LENDING = 1
     LENDING_COMPACTED = 2

@@ -1,10 +1,10 @@
-"""All Raft groups of one broker: opens and closes them, ticks them, sends what they have to say.
+"""All Raft groups of one broker: opens and closes them, ticks them, sends their messages.
 
 Why:    groups share what a broker has once: connections, heartbeats, the state journal, memory, the
         clock.
-How:    what groups want to send on the control lane within one pass goes out at its end
-        (control_outbox.py); what comes in goes to them by inbound.py. One tick serves all timers.
-        Record batches go out at once, on the bulk lane.
+How:    control messages of one pass leave together at its end (control_outbox.py); record batches
+        leave at once, on the bulk lane. Incoming messages are dispatched by inbound.py. One tick
+        serves all timers.
 Owns:   the replicas; one per broker.
 Source: design section 5."""
 
@@ -57,7 +57,7 @@ from strandline.storage.state_journal import UNKNOWN, GroupState, StateJournal
 JOURNAL = "state.journal"
 LATE_TICK_FACTOR = 3
 FULL_INTERVAL_MS = 10_000
-"""How often at most a broker says that its disk is full."""
+"""The shortest time between two log lines about a full disk."""
 TELL_DELAY_MS = 5
 
 _log = logging.getLogger("strandline.replication")
@@ -65,14 +65,14 @@ _configurations = msgspec.json.Decoder(Configuration)
 
 
 class OnLeadership(Protocol):
-    """Called when a replica here begins or ceases to answer for its partition."""
+    """Called when a replica here starts or stops answering for its partition."""
 
     def __call__(self, replica: Replica, /, *, is_leading: bool) -> None: ...
 
 
 class Replication:
-    """See the module. `on_forgotten` is called before a log is removed, `on_outdated` where one is
-    to be begun anew."""
+    """See the module. Callbacks: `on_forgotten` before a replica is removed, `on_outdated` when a
+    log must be copied anew."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Replication:
         self.replicas: dict[GroupId, Replica] = {}
         self.led = LedGroups()
         self.candidacy_count = 0
-        """Elections in which a replica here stood."""
+        """Elections in which a replica here was a candidate."""
         self.memory = MemoryBudget(settings.memory_bytes_max)
         self.queues = BulkQueues(clock, limit_bytes=settings.queue_bytes_max)
         self.throttle = RecoveryThrottle(
@@ -110,9 +110,9 @@ class Replication:
         self.on_leader_known: list[Callable[[GroupId], None]] = []
         self.on_failed: list[Callable[[Replica], None]] = []
         self.on_configuration: list[Callable[[Replica, Index, Configuration], None]] = []
-        """A configuration is committed, with its index."""
+        """Called when a configuration is committed, with its index."""
         self.on_rejoin_asked: list[Callable[[Replica], None]] = []
-        """Where it is empty, replicas that lost their disk ask nobody."""
+        """Called for replicas that lost their disk. While it is empty, they ask no controller."""
         self.on_forgotten: list[Callable[[GroupId], None]] = []
         self.on_outdated: list[Callable[[Replica], None]] = []
         self.leaders = Leaders(self._on_leader_known)
@@ -148,7 +148,7 @@ class Replication:
     # ---- life ------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Open the journal and begin to tick; groups are opened one by one."""
+        """Open the journal and start to tick; groups are opened one by one."""
         self.disk.make_directories(f"{self._data_directory}/logs")
         self.reserve.start()
         self._journal = StateJournal.open(
@@ -163,7 +163,7 @@ class Replication:
         self._tick_later()
 
     def stop(self) -> None:
-        """Close the groups; nothing is sent any more."""
+        """Close the groups; nothing is sent from now on."""
         self._stopped = True
         self.inbound.stop()
         self._mail.stop()
@@ -185,13 +185,13 @@ class Replication:
             self._journal.close()
 
     def set_peer(self, peer: BrokerId, host: str, port: int) -> None:
-        """Learn where a broker listens."""
+        """Set a broker's address."""
         if peer != self.self_id:
             self._peers[peer] = None
             self.network.set_peer(peer, host, port)
 
     def remove_peer(self, peer: BrokerId) -> None:
-        """Have nothing to do with a broker any more."""
+        """Drop all connections and state of a broker that has left."""
         self._peers.pop(peer, None)
         self.network.remove_peer(peer)
         self.liveness.forget(peer)
@@ -207,27 +207,27 @@ class Replication:
 
     @property
     def opening(self) -> Opening:
-        """For groups that are opened together."""
+        """Opens several groups together."""
         assert self._opening is not None
         return self._opening
 
     @property
     def forgetting(self) -> ReplicaRemoval:
-        """For groups that this broker no longer holds."""
+        """Removes groups that this broker no longer holds."""
         assert self._forgetting is not None
         return self._forgetting
 
     def distrust(
         self, group: GroupId, base: Configuration, done: Callable[[OSError | None], None]
     ) -> None:
-        """Make it durable that the log of a closed group has lost what it acknowledged: opened
-        again, its replica takes no part until it has rejoined."""
+        """Note durably that the log of a closed group has lost acknowledged entries: opened again,
+        its replica takes no part until it has rejoined."""
         assert self._journal is not None and group not in self.replicas
         state = self._journal.get(group) or GroupState(Epoch(0), NO_BROKER, base)
         self._journal.put(group, msgspec.structs.replace(state, lost_state=True), done)
 
     def begin_fresh(self, replica: Replica) -> None:
-        """The group of a replica that asked turned out to be new: elect somebody at once."""
+        """The group of a replica that asked the other voters is new: elect a leader at once."""
         self.liveness.moved_on(replica)
         if replica.epoch > 0:
             return
@@ -239,16 +239,16 @@ class Replication:
 
     @staticmethod
     def stand_first(replica: Replica) -> None:
-        """Stand for election without waiting, where nobody else can lead: in a new group, or as the
-        only voter that it ever had. Of others one may still lead that has a promise from before
-        this broker started anew."""
+        """Stand for election without waiting if no other leader can exist: in a new group, or as
+        the only voter that it ever had. Another leader may hold promises from before this broker's
+        restart."""
         may_be_first = replica.is_fresh or replica.was_always_alone
         if may_be_first and not replica.is_leader and replica.failed is None:
             replica.on_election_timeout()
 
     def rebuild(self, replica: Replica) -> Raft:
-        """A fresh core for a replica that could not do what its core had decided: as after a
-        restart, but for the marks that were reached before that."""
+        """A new core for a replica that could not perform its core's effects: as after a restart,
+        except that the marks stay."""
         assert self._journal is not None
         state = self._journal.get(replica.group)
         if state is None:
@@ -279,8 +279,8 @@ class Replication:
         may_rejoin: bool = False,
         is_old: bool = False,
     ) -> Raft:
-        """A core that stands on this log and this state. `may_rejoin`: it is noted already.
-        `is_old`: the log is of an earlier data directory, and of no use."""
+        """A core for this log and this state. `may_rejoin`: that is noted already. `is_old`: the
+        log is of an earlier data directory, and of no use."""
         shape = LogShape(
             first_index=log.start_index,
             last_index=log.last_index,
@@ -314,7 +314,7 @@ class Replication:
         return raft
 
     def close_group(self, group: GroupId, *, remove: bool = False) -> None:
-        """Stop a replica; with `remove`, of a group that is no more, its log and state go too."""
+        """Stop a replica; with `remove`, of a deleted group, remove its log and state, too."""
         replica = self.replicas.pop(group, None)
         if replica is None:
             return
@@ -324,27 +324,27 @@ class Replication:
             assert self._journal is not None
             try:
                 self.disk.remove_tree(replica.log.directory)
-            except OSError as error:  # It is tried again when the broker starts anew.
+            except OSError as error:  # The next start tries again.
                 _log.error("%s cannot be removed: %s", replica.log.directory, error)
             self._journal.remove(group)
             self.leaders.forget(group)
 
     def is_peer_alive(self, peer: BrokerId) -> bool:
-        """Whether a broker was heard lately; oneself always."""
+        """Whether a broker has sent anything lately; True for this one."""
         return peer == self.self_id or self.liveness.is_alive(peer)
 
     def has_hung_up(self, peer: BrokerId) -> bool:
-        """Whether a broker has broken the connection and was not heard since: it may be alive, but
-        is not the one to send clients to."""
+        """Whether a broker has broken its connection and sent nothing since: it may be alive, but
+        clients are not sent to it."""
         return self.liveness.has_hung_up(peer)
 
     def round_trip_ms(self, peer: BrokerId) -> int | None:
-        """The round trip to a broker by its heartbeats, smoothed; None where none was answered."""
+        """The smoothed round trip of heartbeats to a broker; None if it has answered none."""
         return self.liveness.measured_round_trip_ms(peer)
 
     @property
     def peers(self) -> list[BrokerId]:
-        """The other brokers known."""
+        """All other known brokers."""
         return list(self._peers)
 
     # ---- what replicas ask -----------------------------------------------------------------------
@@ -354,10 +354,11 @@ class Replication:
         self._mail.send(peer, group, message)  # type: ignore[arg-type]
 
     def tell_soon(self, replica: Replica) -> None:
-        """Tell the followers the marks, in a little while, unless an append brings them before.
+        """Send the marks to the followers after `TELL_DELAY_MS`, unless an append carries them
+        before.
 
-        Only who reads from a follower waits for this; a message for each commit would cost more
-        than all appends."""
+        Only clients that read from a follower wait for them. A message for each commit would cost
+        more than all appends."""
         if not self._to_tell:
             self.clock.call_later(TELL_DELAY_MS, self._tell)
         self._to_tell[replica.group] = replica
@@ -368,8 +369,8 @@ class Replication:
         effect: PersistState | ResetLog,
         done: Callable[[OSError | None], None],
     ) -> None:
-        """Make a group's epoch and vote durable, or the configuration in force where its log is to
-        begin anew: nobody would tell it again."""
+        """Make a group's epoch and vote durable, or, for a log that is reset, the configuration in
+        force: no entry would bring it again."""
         assert self._journal is not None
         if isinstance(effect, ResetLog):
             replica.base = effect.configuration
@@ -384,14 +385,14 @@ class Replication:
     def persist_base(
         self, replica: Replica, done: Callable[[OSError | None], None] | None = None
     ) -> None:
-        """Make the configuration at the log's start durable; `replica.base` has changed."""
+        """Make the configuration at the log's start durable, after a change of `replica.base`."""
         assert self._journal is not None
         raft = replica.raft
         state = _state_of(replica, raft.epoch, raft.vote, raft.promised)
         self._journal.put(replica.group, state, done or replica.cleaning.on_base_persisted)
 
     def persist_new(self, replica: Replica, done: Callable[[OSError | None], None]) -> None:
-        """Make a note that the replica has forgotten nothing; before it takes part."""
+        """Note durably that the replica has lost nothing, before it takes part."""
         assert self._journal is not None
         state = GroupState(replica.raft.epoch, replica.raft.vote, replica.base)
         self._journal.put(replica.group, state, done)
@@ -402,14 +403,14 @@ class Replication:
         return Epoch(0) if state is None else state.epoch
 
     def voters_of(self, spec: GroupSpec) -> tuple[BrokerId, ...]:
-        """Who has a vote in a group that is closed, as far as is remembered here."""
+        """The voters of a closed group, as far as known here."""
         assert self._journal is not None
         state = self._journal.get(spec.group)
         base = None if state is None else state.configuration
         return (base or spec.configuration).all_voters
 
     def has_history(self, group: GroupId) -> bool:
-        """Whether an epoch of the group was ever heard of here."""
+        """Whether this broker knows an epoch of the group."""
         assert self._journal is not None
         state = self._journal.get(group)
         replica = self.replicas.get(group)
@@ -432,7 +433,7 @@ class Replication:
         return replica is not None and replica.is_leader and replica.epoch == epoch
 
     def _renounce(self, replica: Replica) -> None:
-        """Tell every broker that this one leads `replica` no more, if nobody else does yet."""
+        """Announce that this broker no longer leads `replica`, if no other leader is known."""
         known = self.leaders.get(replica.group)
         if not replica.is_leader and known is not None and known.leader == self.self_id:
             self._mail.announce(self.leaders.end(known.group, known.epoch))
@@ -442,13 +443,14 @@ class Replication:
         self.leaders.learn(LeaderEntry(group, epoch, leader))
 
     def on_serving(self, replica: Replica, is_serving: bool) -> None:
-        """A replica here begins or ceases to answer for its partition."""
+        """A replica here starts or stops answering for its partition."""
         _log.info("%s: %s epoch %d", replica.name, "leads" if is_serving else "led", replica.epoch)
         for callback in self.on_leadership:
             callback(replica, is_leading=is_serving)
 
     def on_full(self, replica: Replica, error: Exception) -> None:
-        """A replica here found no space for something; it will try again. All say it as one."""
+        """A replica here found no space for a write, and will try again. One log line stands for
+        all."""
         if replica.group == CONTROLLER_GROUP:
             self.reserve.lend(replica.name)
         now = self.clock.monotonic_ms()
@@ -457,7 +459,7 @@ class Replication:
             _log.warning("%s: %s; what found no space is tried again", replica.name, error)
 
     def on_replica_failed(self, replica: Replica) -> None:
-        """A replica is out of the group until this broker starts anew."""
+        """A replica takes no part until this broker restarts."""
         self.liveness.remove(replica)
         self._renounce(replica)
         for callback in self.on_failed:
@@ -479,7 +481,7 @@ class Replication:
         return self.network.send(peer, Lane.CONTROL, [bytes((Kind.CALL,)), message])
 
     def send_heartbeat(self, peer: BrokerId) -> None:
-        """Send a heartbeat at once, whenever the next one is due."""
+        """Send a heartbeat at once, besides the regular ones."""
         heartbeat = self.liveness.lead_session(peer).heartbeat(self.clock.monotonic_ms())
         self.network.send(peer, Lane.CONTROL, [encode_control(Kind.HEARTBEAT, heartbeat)])
 
@@ -500,14 +502,14 @@ class Replication:
         if not late:
             self._judge()
         elif not self.liveness.forgive():
-            # Always late: what has come meanwhile is read first, and then silence is silence.
+            # Ticks are always late: first read what has arrived, then act on silence.
             self.clock.call_later(1, self._judge)
         self.group_bootstrap.tick()
         self.led.ask_silent(now)
         self._tick_later()
 
     def _judge(self) -> None:
-        """Act on who has not been heard."""
+        """Act on peers that are silent."""
         if self._stopped:
             return
         for replica in self.liveness.without_quorum(self.led):
@@ -528,7 +530,7 @@ class Replication:
 
 
 def _state_of(replica: Replica, epoch: Epoch, vote: BrokerId, promised: Epoch) -> GroupState:
-    """What a replica must not forget."""
+    """The durable state of a replica."""
     joined = replica.raft.joined
     return GroupState(
         epoch,
@@ -542,7 +544,7 @@ def _state_of(replica: Replica, epoch: Epoch, vote: BrokerId, promised: Epoch) -
 
 
 def _joined(group: GroupId, log: Log, state: GroupState, *, is_old: bool) -> Index | None:
-    """See `raft.outdated`. Every broker follows the controller's group, come and go as it may."""
+    """See `raft.follower.stale_log_reset`. Every broker always follows the controller's group."""
     if group == CONTROLLER_GROUP:
         return None
     if is_old:

@@ -7,7 +7,7 @@ How:    a sample (first index, time) now and then while entries are appended; wh
         at most by the distance of two samples too long. Samples that every member is past go. When
         too many are left, so do those whose neighbours are near each other for their age: a lag is
         told by an eighth too long at most, or, of days, by a quarter or a half.
-Owns:   the samples; one per leading replica, of its reign.
+Owns:   the samples of this epoch; one per leading replica.
 Source: exponential histograms (Datar et al., 2002), of which this is the simplest kind."""
 
 from bisect import bisect_right

@@ -3,11 +3,10 @@
 Why:    see `relays`; this is the other end of it.
 How:    an append that names others is sent on as it is as soon as its checksums are looked at: to
         each of them that has room, before it is written here. Its leader is told of the others.
-            Who gets what was handed on takes it as its leader's own append that took a longer way
-        (as `raft.peer_catchup`): only of the epoch in which it follows a leader, and it
-        acknowledges to
-        that one. Where what comes before is not there yet, it may be on its way by another one:
-        for `HOLD_MS` it is kept, so that nothing has to be sent again.
+            The receiver takes it as its leader's own append by a longer way (see
+        `raft.follower.peer_catchup`): only in the epoch in which it follows a leader, to which it
+        acknowledges. If earlier entries are missing, they may be on another way: it keeps the
+        append for `HOLD_MS`, so that nothing has to be sent again.
             Leaders whose appends are under way by relays are looked at again and again, sooner than
         others: to go round a relay should take no longer than a round trip.
 Owns:   what is kept, and which leaders are looked at; one per broker.

@@ -5,9 +5,9 @@ Why:    who is told at once that this replica leads no more can ask nobody yet: 
         that the order to stand takes.
 How:    handed over --> requests are held, and told who leads as soon as that is heard
                     --> appended after all, where this replica leads again
-            What waits for a commit goes on waiting, until its entry is committed: by the core's
-        farewell, or by the next leader's marks. It fails where the log is cut, where a third leader
-        comes, or with time. Nobody who leads next is heard for too long: this replica stands.
+            Requests that wait for a commit go on waiting, until the core's hand-over or the next
+        leader's marks commit their entries. They fail if the log is cut, a third leader comes, or
+        time runs out. Nobody who leads next is heard for too long: this replica stands.
             This broker's heartbeats go on speaking for the epoch that is over until then: its
         followers shall not stand beside the one that was chosen.
 Owns:   whether the next leader is awaited; one per replica.
@@ -59,7 +59,7 @@ class HandOver:
     def to(self, to: BrokerId) -> None:
         """Hand over to `to`, a voter."""
         replica = self._replica
-        # Of the reign that ends: where all is there already, the step ends it.
+        # The epoch that ends: if the target has everything already, the step ends it.
         epoch = replica.epoch
         self._asked_count += 1
         count = self._asked_count
@@ -98,7 +98,7 @@ class HandOver:
         self.is_under_way = False
 
     def _hand_over_anyhow(self, count: int) -> None:
-        """Some voters do not promise: they are away, or of an earlier release."""
+        """Hand over without the votes of voters that are away, or of an earlier release."""
         if count == self._asked_count and self._replica.is_leader:
             self._replica.step(PromisesTimedOut())
 

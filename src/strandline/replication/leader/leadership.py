@@ -276,7 +276,7 @@ class Leading:
         fetch_source: BrokerId | None = LEADER
         if self._fetch_sources.may_lend(stream, plan.first_index, is_in_memory=bool(chunks)):
             if plan.is_probe and self._fetch_sources.are_there(peer):
-                # Who lends is known once it has said how far it is.
+                # Its fetch source is chosen once it has answered the probe.
                 return self._dispatch(peer, stream, plan, NOTHING)
             fetch_source = self._fetch_sources.choose(peer, plan.first_index)
         if fetch_source is None:
@@ -557,8 +557,8 @@ class Leading:
         return is_lent_nothing or self.relays.is_going_round(peer, now)
 
     def lacks_ms(self, peer: BrokerId) -> int:
-        """For how long a member lacks something that was appended here, as far as it has told in
-        this reign; 0 where it lacks nothing."""
+        """For how long a member lacks an entry of this leader, by what it has acknowledged in this
+        epoch; 0: it lacks nothing."""
         replica = self._replica
         progress = replica.raft.progress.get(peer)
         flushed = Index(-1) if progress is None else progress.match_flushed

@@ -179,9 +179,9 @@ class Relays:
         return now_ms < self._detours.get(peer, _NO_DETOUR)[0]
 
     def back_off(self, peer: BrokerId) -> None:
-        """Serve `peer` directly for some time: through its relay something has not come. Nor may
-        others lend to it what that is, where the relay has it, as the way between the two is to be
-        distrusted, or is stuck, as that would take longer."""
+        """Serve `peer` directly for some time: an append through its relay has not arrived. Peers
+        do not send it the missing entries either, if the relay has them (the link between the two
+        is suspect) or is stuck (that would take longer)."""
         stream = self._streams[peer]
         if stream.relay != NO_BROKER:
             replica = self._replica

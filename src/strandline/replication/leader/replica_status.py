@@ -2,7 +2,7 @@
 
 Why:    Metadata names who is in sync; whoever looks after a cluster asks how far the others are,
         and for how long already.
-How:    told by what was acknowledged as flushed in this leader's reign. A replica was last caught
+How:    told by what was acknowledged as flushed in this leader's epoch. A replica was last caught
         up when the first entry that it lacks was appended; one whose broker is silent, no later
         than it was last heard. An entry of an earlier leader was appended nobody knows
         when: whoever lacks one has not been caught up since this leader leads, and for how long is
@@ -171,7 +171,7 @@ def leading_ms(replica: "Replica") -> int:
 
 
 def _flushed(replica: "Replica", broker: BrokerId) -> Index:
-    """Up to where a follower has acknowledged the log in this reign; -1 for not at all."""
+    """Up to where a follower has acknowledged the log in this epoch; -1: nothing yet."""
     progress = replica.raft.progress.get(broker)
     return Index(-1) if progress is None else progress.match_flushed
 

@@ -15,10 +15,10 @@ from strandline.replication.settings import ReplicationSettings
 
 PATIENCE_DOUBLINGS_MAX = 5
 TRANSFER_MS_MAX = 30_000
-"""For so long at most it is believed that what is in flight is still on its way."""
+"""The longest time for which the leader takes appends in flight to be still on their way."""
 LOAN_TRANSFER_MS_MAX = 5_000
-"""What a replica nearby was to send may never come, and what was measured of the way may be of a
-time in which it was cut."""
+"""The same for peer catch-up: a peer's appends may never come, and the measured speed may be of a
+time when the link was cut."""
 
 
 class FollowerStream:

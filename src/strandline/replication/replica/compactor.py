@@ -8,7 +8,7 @@ How:    `Replica.clean` puts its replica in; slices of the first one's log follo
         equals every other one for ever. Offsets, Raft indexes, epochs and markers stay as they
         are, and of each batch at least its place, so that logs which were compacted at different
         times still match, entry by entry. They only differ in where empty batches end; who needs a
-        part of one cuts it (`storage.reads`, `Entries.from_index`).
+        part of one cuts it (`storage.log.reads`, `Entries.from_index`).
             A tombstone goes only when every member has it, and no member has anything that it
         deletes, whatever the time. Who was away would never hear of it; and a log that is put
         together from two others (copied, lent, mended) could have the key of the one, and lack the

@@ -247,7 +247,7 @@ class Replica:
 
     def may_count(self, broker: BrokerId) -> bool:
         """For a leader: whether commits would go on if they needed `broker`: it is alive, has
-        flushed something of this reign, lost nothing since, and keeps up."""
+        flushed something of this epoch, lost nothing since, and keeps up."""
         if broker == self.self_id or self.leading is None:
             return self.leading is not None
         progress = self.raft.progress.get(broker)
@@ -262,8 +262,8 @@ class Replica:
     def is_ready_to_vote(self, broker: BrokerId) -> bool:
         """As `may_count`; who is no voter yet has flushed the present configuration, too.
 
-        Before that nobody knows whether its log is of an earlier membership: then it begins anew
-        (`raft.outdated`), and a change that needs it would wait for it, and it for the change."""
+        Before that its log may be of an earlier membership, and is reset: a change of voters that
+        needs it would wait for it, and it for the change (`raft.follower.stale_log_reset`)."""
         if not self.may_count(broker):
             return False
         if broker == self.self_id or broker in self.configuration.all_voters:

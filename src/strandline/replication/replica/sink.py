@@ -1,9 +1,9 @@
 """A replica as the batcher sees it: where a chunk is appended, and what is waited for.
 
-Why:    the batcher knows requests and acks levels, and no log, core or reign; this is what it asks
-        of them.
-How:    a chunk goes to the reign (`leading`), in which log, tail, core and streams take it. A disk
-        that is full is said once, and again when producers are served.
+Why:    the batcher knows requests and acks levels, but no log, core or leader state; this is what
+        it asks of them.
+How:    a chunk goes to the leader state (`leading`), which gives it to log, tail, core and streams.
+        A full disk is logged once, and again when producers are served.
 Owns:   whether the last chunk found the disk full.
 Source: `appender.Sink`; design section 5."""
 
