@@ -225,14 +225,14 @@ def test_a_log_that_rots_is_told_until_it_is_mended() -> None:
         for broker in (leader, other):
             world.hosts[broker].kill()
         rot(world, one, world.replicas_of("t")[one], at=IN_RECORDS)
-        world.until(lambda: world.replicas_of("t")[one].damage.is_known)
+        world.until(lambda: world.replicas_of("t")[one].is_damaged)
         world.advance(FRESH_MS)
         told = monitor.scrape(one)
         assert told.value("strandline_damaged_logs") == 1
         assert told.value("strandline_mended_gaps_total") == 0
         for broker in (leader, other):
             world.hosts[broker].start()
-        world.until(lambda: not world.replicas_of("t")[one].damage.is_known)
+        world.until(lambda: not world.replicas_of("t")[one].is_damaged)
         world.advance(FRESH_MS)
         told = monitor.scrape(one)
         assert told.value("strandline_damaged_logs") == 0

@@ -305,7 +305,8 @@ def moving_world(
         lost_in: int = 0,
     ) -> None:
         if not lost_in:
-            world.check_removal(self._host.self_id, group)
+            host = self._close_group.__self__  # type: ignore[attr-defined]
+            world.check_removal(host.self_id, group)
         forget(self, group, directory, done, lost_in=lost_in)
 
     monkeypatch.setattr(ReplicaRemoval, "forget", watched)

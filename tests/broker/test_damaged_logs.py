@@ -298,7 +298,7 @@ def is_whole(replica: Replica) -> bool:
     scrub = replica.log.mending.scrub(replica.log.start_index)
     while scrub.step(1 << 20):
         pass
-    return not scrub.gaps and not replica.damage.is_known
+    return not scrub.gaps and not replica.is_damaged
 
 
 def test_what_a_leader_cannot_read_is_mended_and_it_may_lead_again(cluster: ClusterWorld) -> None:
@@ -433,7 +433,7 @@ def test_what_nobody_else_has_stays_damaged_and_nothing_else_does(scrubbed: Clus
         assert produce(scrubbed, "t", value * 5_000).error_code == 0
     leader = scrubbed.leader_of("t")
     rot(scrubbed, leader, scrubbed.replicas_of("t")[leader], at=IN_RECORDS)
-    scrubbed.until(lambda: scrubbed.replicas_of("t")[leader].damage.is_known)
+    scrubbed.until(lambda: scrubbed.replicas_of("t")[leader].is_damaged)
     scrubbed.advance(30_000)
     assert scrubbed.leader_of("t") == leader
     assert fetch_error(scrubbed, leader, "t") == Error.KAFKA_STORAGE_ERROR

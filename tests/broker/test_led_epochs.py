@@ -10,7 +10,7 @@ from tests.broker.cluster_world import ClusterWorld, joined
 from strandline.model.ids import BrokerId, Epoch, Index
 from strandline.raft.events import ConfigurationChanged, Received
 from strandline.raft.messages import NO_HINT, AppendResponse
-from strandline.replication.replica.effects import PERFORM
+from strandline.replication.replica.driver import PERFORM
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def test_what_a_reader_meets_beside_a_gap_that_nobody_can_mend_is_mended(
     one = a_follower(cluster, "t")
     with pytest.raises(StorageError):
         one.read_proved(Offset(0), 10_000)
-    cluster.until(lambda: one.damage.is_known)
+    cluster.until(lambda: one.is_damaged)
     path = one.log._row.segments[1].path(LOG)
     begins = data_batches(cluster, one.self_id, path)[1]
     cluster.hosts[one.self_id].disk.rot(path, (begins + IN_RECORDS) * 8)
@@ -187,10 +187,10 @@ def test_a_log_whose_helpers_do_not_answer_does_not_hold_up_the_scrub(
             scrubbed.broker(broker).replication.calls._handlers[METHOD] = hang
     for number in range(gaps):
         rot(scrubbed, one.self_id, one, at=IN_RECORDS, batch=1 + 2 * number)
-    scrubbed.until(lambda: one.damage.is_known)
+    scrubbed.until(lambda: one.is_damaged)
     rot(scrubbed, one.self_id, other, at=IN_RECORDS, batch=1)
     scrubbed.advance(100_000)
-    assert other.damage.is_known
+    assert other.is_damaged
 
 
 def end_with_another_tail(world: ClusterWorld, *, times: int = 1) -> tuple[int, list[int]]:
@@ -362,7 +362,7 @@ def test_the_rest_of_a_gap_whose_beginning_was_mended_stays_known(cluster: Clust
     with pytest.raises(StorageError):
         one.read_proved(Offset(3), 10_000)
     cluster.until(lambda: answered > 1 and one.host.repairs.mended_count > 0)
-    assert lost_offsets(one) and one.damage.is_known
+    assert lost_offsets(one) and one.is_damaged
     handlers[METHOD] = sound
-    cluster.until(lambda: not one.damage.is_known)
+    cluster.until(lambda: not one.is_damaged)
     assert not lost_offsets(one)

@@ -193,7 +193,7 @@ def test_one_that_is_removed_while_it_is_away_clears_its_log_when_it_returns(
     world.hosts[1].start()
     world.until_started(1)
     world.finish(*NEW)
-    journal = world.broker(1).replication._journal
+    journal = world.broker(1).replication.durable.journal
     assert journal is not None and journal.get(world.known.group) is None
 
 

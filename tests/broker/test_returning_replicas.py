@@ -128,7 +128,7 @@ def test_the_loss_is_noted_before_the_first_file_goes(
 
     def watched(self: SimDisk, path: str) -> None:
         if TOPIC in path:
-            journal = world.broker(X).replication._journal
+            journal = world.broker(X).replication.durable.journal
             assert journal is not None
             state = journal.get(world.known.group)
             noted.append(state is not None and state.lost_state)
@@ -143,7 +143,7 @@ def test_the_loss_is_noted_before_the_first_file_goes(
 def test_a_log_that_was_removed_does_not_come_back_without_its_state(world: MovingWorld) -> None:
     """It would be taken for damaged, and copied only after a while."""
     directory = f"{DATA_DIRECTORY}/logs/{TOPIC}-0.{world.known.group}"
-    journal = world.broker(X).replication._journal
+    journal = world.broker(X).replication.durable.journal
     assert journal is not None
     world.move(A, B, D)
     world.until(lambda: journal.get(world.known.group) is None)

@@ -4,7 +4,7 @@ from tests.broker.broker_world import batch_of
 from tests.broker.moving_world import TOPIC, MovingWorld
 
 from strandline.records.batch import read_header
-from strandline.replication.leader.appender import AppendResult
+from strandline.replication.leader.requests import AppendResult
 
 CONFIGS = (("voters.shrink.enable", "true"), ("min.insync.replicas", "1"))
 HOME = (3, 4, 5)

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import Mock
 
 from tests.storage.test_log_compaction import DIRECTORY, World
@@ -206,9 +207,6 @@ def _make_copy(
         flush=lambda: None,
         tell_compacted=lambda: None,
     )
-    host = SimpleNamespace(
-        calls=SimpleNamespace(register=register, call=call),
-        replicas={GROUP: replica},
-        clock=world.clock,
-    )
-    return Copy(broker, world, GapRepairClient(host), replica)  # type: ignore[arg-type]
+    calls: Any = SimpleNamespace(register=register, call=call)
+    replicas: Any = {GROUP: replica}
+    return Copy(broker, world, GapRepairClient(replicas, calls, world.clock), replica)

@@ -15,7 +15,7 @@ from strandline.records.record import Record, build_batch
 from strandline.replication.host.election_priority import ElectionPriority
 from strandline.replication.host.group_spec import GroupSpec
 from strandline.replication.host.replication import Replication
-from strandline.replication.leader.appender import AppendResult
+from strandline.replication.leader.requests import AppendResult
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.storage.config import LogConfig

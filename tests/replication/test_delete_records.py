@@ -4,16 +4,21 @@ Source: docs/decisions/0006-deleting-records.md."""
 
 from types import SimpleNamespace
 from typing import cast
+from unittest.mock import Mock
 
 from strandline.model.ids import Index, Offset
 from strandline.replication.replica.delete_records import Deletions
 from strandline.replication.replica.replica import Replica
+from strandline.replication.settings import ReplicationSettings
+from strandline.replication.waiters import MarkWaiters
 
 
 def deletions(*entries: tuple[int, int]) -> Deletions:
     """Of a log with these deletion markers: (index, before)."""
     found = [(Index(index), Offset(before)) for index, before in entries]
-    return Deletions(cast(Replica, SimpleNamespace(log=SimpleNamespace(deletions=found))))
+    replica = cast(Replica, SimpleNamespace(log=SimpleNamespace(deletions=found)))
+    shared = Mock(settings=ReplicationSettings())
+    return Deletions(replica, replica, MarkWaiters(), shared)
 
 
 def test_what_is_not_committed_deletes_nothing() -> None:

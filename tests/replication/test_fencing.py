@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -39,16 +40,18 @@ def silent_of(peers: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
 
 
 def made(replica: Replica) -> Fencing:
-    host = SimpleNamespace(
-        self_id=BrokerId(1),
-        replicas={GROUP: replica},
-        calls=SimpleNamespace(register=lambda name, handler: None),
-        clock=SimpleNamespace(monotonic_ms=lambda: 5),
-        liveness=SimpleNamespace(promised_ms=lambda replica: 0, silent=silent_of),
-        led=SimpleNamespace(all=[]),
-        peers=[BrokerId(2), BrokerId(3), BrokerId(4)],
+    made: Any = Fencing
+    replica.fencing = made(
+        {GROUP: replica},
+        SimpleNamespace(all=[]),
+        [BrokerId(2), BrokerId(3), BrokerId(4)],
+        SimpleNamespace(register=lambda name, handler: None),
+        SimpleNamespace(
+            self_id=BrokerId(1),
+            clock=SimpleNamespace(monotonic_ms=lambda: 5),
+            liveness=SimpleNamespace(promised_ms=lambda replica: 0, silent=silent_of),
+        ),
     )
-    replica.fencing = Fencing(host)  # type: ignore[arg-type]
     return replica.fencing
 
 
@@ -77,7 +80,7 @@ def test_what_a_leader_was_answered_until_the_fence_was_durable_is_promised() ->
     async def scenario() -> None:
         room = made(Replica())
         promised = [0, 700]
-        room._host.liveness.promised_ms = lambda replica: promised.pop(0)  # type: ignore[method-assign]
+        room._liveness.promised_ms = lambda replica: promised.pop(0)  # type: ignore[method-assign]
         fenced = asyncio.ensure_future(room.fence(BrokerId(1), [(GROUP, 1)]))
         await until(lambda: GROUP in room._waiting, "the fence is taken up")
         room.on_fenced(GROUP, Fenced(first_epoch(1), Epoch(3), Index(9), lost_state=False))
@@ -91,7 +94,7 @@ def test_with_each_answer_goes_who_is_not_heard() -> None:
 
     async def scenario() -> None:
         room = made(Replica())
-        room._host.liveness.is_leader_alive = lambda replica: True  # type: ignore[method-assign]
+        room._liveness.is_leader_alive = lambda replica: True  # type: ignore[method-assign]
         silent = BrokerId(2), BrokerId(4)
         told = await room.led(BrokerId(1), [GROUP, GroupId(8)])
         assert told == LedGroups((GROUP,), silent)

@@ -47,21 +47,21 @@ class Region:
         for progress in self.progress.values():
             progress.is_probing = False
             progress.match_written = Index(FIRST - 1)
-        host = SimpleNamespace(
+        shared = SimpleNamespace(
             clock=SimpleNamespace(monotonic_ms=lambda: self.now_ms),
             settings=SETTINGS,
             nearness=nearness,
             liveness=SimpleNamespace(
                 can_do=lambda one, needed: self._is_known(one) and not needed & self.lacked,
                 cannot_do=lambda one, needed: self._is_known(one) and bool(needed & self.lacked),
+                is_peer_alive=lambda one: not (one == FOUR and self.is_silent),
+                has_hung_up=lambda one: one == FOUR and self.has_hung_up,
             ),
             network=SimpleNamespace(is_connected=lambda *way: way not in self.down),
-            is_peer_alive=lambda one: not (one == FOUR and self.is_silent),
-            has_hung_up=lambda one: one == FOUR and self.has_hung_up,
+            throttle=SimpleNamespace(),
         )
         replica = SimpleNamespace(
             self_id=LEADS,
-            host=host,
             log=SimpleNamespace(config=SimpleNamespace(has_been_compacted=self.has_been_compacted)),
             raft=SimpleNamespace(
                 commit=COMMIT,
@@ -70,13 +70,18 @@ class Region:
                 lendable_end=lambda one: self.flushed.get(one, Index(-1)),
                 member_since=lambda _: Index(0),
             ),
-            leading=SimpleNamespace(
-                is_urgent=lambda _: False,
-                is_copied_to=lambda _: False,
-                relays=SimpleNamespace(is_stuck=lambda one: one == FOUR and self.is_stuck),
+        )
+        self.fetch_sources = FetchSources(
+            cast("Any", replica),
+            cast("Any", shared),
+            self.streams,
+            lambda _: None,
+            cast("Any", SimpleNamespace(is_stuck=lambda one: one == FOUR and self.is_stuck)),
+            cast(
+                "Any",
+                SimpleNamespace(is_urgent=lambda _: False, is_copied_to=lambda _: False),
             ),
         )
-        self.fetch_sources = FetchSources(cast("Any", replica), self.streams, lambda _: None)
 
     def _is_known(self, one: BrokerId) -> bool:
         return self.is_heard or one != FOUR

@@ -25,7 +25,7 @@ from strandline.storage.recovery.scrubbing import Gap
 
 def test_what_is_found_damaged_while_a_segment_is_written_anew_is_looked_for() -> None:
     """It is in none of the known gaps: the same would be refused again and again."""
-    repairs = GapRepairClient(Mock())
+    repairs = GapRepairClient({}, Mock(), Mock())
     replica = Mock(group=GroupId(1), failed=None)
     repairs._gaps[replica.group] = [Mock()]
     damage = StorageError("/logs/t-0/00000000000000000000-0-0.log", 9, expected="a", found="b")
@@ -56,9 +56,9 @@ def test_a_gap_that_has_grown_over_another_one_is_mended_once(
         world.disk.flip_bit(segment.path(LOG), headers[number].position + 40)
         known += [gap for gap in scrubbed(log) if gap not in known]
     assert len(known) == 3 and log.mending.find_again(known[0]) == log.mending.find_again(known[1])
-    host = Mock()
-    host.clock.monotonic_ms.return_value = 0
-    repairs = GapRepairClient(host)
+    clock = Mock()
+    clock.monotonic_ms.return_value = 0
+    repairs = GapRepairClient({}, Mock(), clock)
     replica = Mock(log=log, failed=None, is_busy=False)
 
     def fetch(_replica: object, gap: Gap, _lost_at: object) -> list[Patch]:

@@ -48,7 +48,7 @@ class Follower:
     is_fresh: bool = False
     has_restarted: bool = False
     is_spared: bool = False
-    damage: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(is_known=False))
+    is_damaged: bool = False
     raft: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(has_lost_state=False))
     heard_ms: int = 0
     timeout_ms: int = 0
@@ -74,6 +74,7 @@ class World:
         self.clock = StandingClock()
         replicas = cast("dict[GroupId, Replica]", {one.group: one for one in followers})
         self.liveness = Liveness(
+            self_id=SELF,
             clock=cast("Clock", self.clock),
             rng=random.Random(1),
             settings=SETTINGS,

@@ -11,7 +11,7 @@ from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
-from strandline.replication.leader.appender import AppendResult
+from strandline.replication.leader.requests import AppendResult
 from strandline.storage.disk.real_disk import RealFile
 
 

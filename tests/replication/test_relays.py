@@ -5,8 +5,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from tests.replication.hosts import BROKERS, DEADLINE_S, GROUP, Host, contents, led, until, write
@@ -99,14 +98,11 @@ def test_what_leaves_first_on_a_new_connection_is_not_judged_by_the_rate_of_befo
     """It begins slowly, and who has just come back was gone round, and got all of it twice."""
     now_ms = 20
     stream = FollowerStream(ReplicationSettings())
-    host = SimpleNamespace(
-        clock=SimpleNamespace(monotonic_ms=lambda: now_ms),
-        liveness=SimpleNamespace(rtt_ms=lambda _: 10),
-    )
+    shared = Mock()
+    shared.clock.monotonic_ms = lambda: now_ms
+    shared.liveness.rtt_ms = lambda _: 10
     relay = BROKERS[1]
-    ways = relays.Relays(
-        cast("Any", SimpleNamespace(host=host)), {relay: stream}, lambda _: None, lambda _: None
-    )
+    ways = relays.Relays(Mock(), shared, {relay: stream}, lambda _: None, lambda _: None)
 
     def is_stuck_after(wait_ms: int) -> bool:
         nonlocal now_ms

@@ -30,6 +30,7 @@ def following(nonces: Iterator[int] | None = None) -> FollowSession:
 def liveness_at(clock: ManualClock) -> Liveness:
     """What both sides of a broker know of its peers, without a replica."""
     return Liveness(
+        self_id=BrokerId(1),
         clock=clock,
         rng=random.Random(1),
         settings=SETTINGS,

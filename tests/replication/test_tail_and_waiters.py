@@ -127,7 +127,7 @@ def test_every_waiter_is_called_once_and_never_before_its_commit(
     for number, index in enumerate(indexes):
         waiters.insert(
             Index(index),
-            lambda ok, i=index, n=number: called.append((i, ok, n)),  # type: ignore[misc]
+            lambda error, i=index, n=number: called.append((i, not error, n)),  # type: ignore[misc]
         )
     for value in sorted(commits):
         commit[0] = value

@@ -9,7 +9,7 @@ from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
-from strandline.replication.leader.appender import AppendResult
+from strandline.replication.leader.requests import AppendResult
 from strandline.replication.replica.replica import Replica
 from strandline.replication.wire import decode_append
 from strandline.simulation.network.link import Pipe

@@ -30,13 +30,14 @@ from strandline.raft.messages import AppendRequest, Run, VoteResponse
 from strandline.raft.state import ReplicaState
 from strandline.records.batch import BatchHeader
 from strandline.replication.host.replication import Replication
-from strandline.replication.leader.appender import Appended, Appender, AppendResult, Request
+from strandline.replication.leader.appender import Appender
 from strandline.replication.leader.relays import Relays
+from strandline.replication.leader.requests import Appended, AppendResult, Request
 from strandline.replication.liveness.liveness import Liveness
 from strandline.replication.liveness.sessions import NEVER_MS, FollowSession
+from strandline.replication.replica.durable_state import DurableState
 from strandline.replication.replica.flushes import Flushes
 from strandline.replication.replica.replica import Replica
-from strandline.replication.replica.sink import ReplicaSink
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.disk.disk import SimDisk
 from strandline.simulation.scenarios.scenario import PlannedFault, Scenario
@@ -67,14 +68,14 @@ def acknowledge_before_the_quorum(patch: pytest.MonkeyPatch) -> None:
 
 def mix_up_the_answers(patch: pytest.MonkeyPatch) -> None:
     """With acks=1 each of some producers is told where the record of another one is."""
-    honest = ReplicaSink.append_chunk
+    honest = Appender._write
 
-    def append_chunk(self: ReplicaSink, requests: Sequence[Request], *, relaxed: bool) -> Appended:
-        appended = honest(self, requests, relaxed=relaxed)
+    def write(self: Appender, chunk: list[Request], *, relaxed: bool) -> Appended:
+        appended = honest(self, chunk, relaxed=relaxed)
         offsets = appended.base_offsets
         return Appended(appended.last_index, offsets[::-1]) if relaxed else appended
 
-    patch.setattr(ReplicaSink, "append_chunk", append_chunk)
+    patch.setattr(Appender, "_write", write)
 
 
 def commit_what_is_only_written(patch: pytest.MonkeyPatch) -> None:
@@ -93,18 +94,18 @@ def report_a_flush_that_was_not_made(patch: pytest.MonkeyPatch) -> None:
 
 def answer_before_the_state_is_durable(patch: pytest.MonkeyPatch) -> None:
     """A vote is given, and forgotten in a crash."""
-    honest = Replication.persist
+    honest = DurableState.persist
 
     def persist(
-        self: Replication,
+        self: DurableState,
         replica: Replica,
         effect: PersistState,
         done: Callable[[OSError | None], None],
     ) -> None:
         honest(self, replica, effect, lambda error: None)
-        self.clock.call_soon(lambda: done(None))
+        replica.shared.clock.call_soon(lambda: done(None))
 
-    patch.setattr(Replication, "persist", persist)
+    patch.setattr(DurableState, "persist", persist)
 
 
 def follow_leaders_of_the_past(patch: pytest.MonkeyPatch) -> None:
@@ -181,15 +182,15 @@ def vote_for_oneself_whoever_leads(patch: pytest.MonkeyPatch) -> None:
 def forget_what_producers_wrote(patch: pytest.MonkeyPatch) -> None:
     """Sequences of idempotent producers are not checked."""
 
-    def check_producer(self: ReplicaSink, header: BatchHeader) -> None:
+    def check_producer(self: Appender, header: BatchHeader) -> None:
         return None
 
-    patch.setattr(ReplicaSink, "check_producer", check_producer)
+    patch.setattr(Appender, "_check_producer", check_producer)
 
 
 def forget_what_was_answered(patch: pytest.MonkeyPatch) -> None:
     """A batch is known again until it has been acknowledged: then nobody would ask again."""
-    honest_replicate, honest_check = Replica.replicate, ReplicaSink.check_producer
+    honest_replicate, honest_check = Replica.replicate, Appender._check_producer
     answered: WeakKeyDictionary[Replica, set[tuple[int, int, int]]] = WeakKeyDictionary()
 
     def key_of(header: BatchHeader) -> tuple[int, int, int]:
@@ -210,26 +211,26 @@ def forget_what_was_answered(patch: pytest.MonkeyPatch) -> None:
 
         honest_replicate(self, batches, headers, acks=acks, done=on_done)
 
-    def check_producer(self: ReplicaSink, header: BatchHeader) -> Duplicate | None:
+    def check_producer(self: Appender, header: BatchHeader) -> Duplicate | None:
         found = honest_check(self, header)
         return None if key_of(header) in answered.get(self._replica, ()) else found
 
     patch.setattr(Replica, "replicate", replicate)
-    patch.setattr(ReplicaSink, "check_producer", check_producer)
+    patch.setattr(Appender, "_check_producer", check_producer)
 
 
 def tell_the_latest_offset_to_who_asks_again(patch: pytest.MonkeyPatch) -> None:
     """A batch that is there already is said to be where the producer's latest one is."""
-    honest = ReplicaSink.check_producer
+    honest = Appender._check_producer
 
-    def check_producer(self: ReplicaSink, header: BatchHeader) -> Duplicate | None:
+    def check_producer(self: Appender, header: BatchHeader) -> Duplicate | None:
         found = honest(self, header)
         entry = self._replica.log.producers.get(header.producer_id)
         if found is None or entry is None:
             return found
         return Duplicate(entry.window[-1].base_offset, entry.window[-1].last_offset)
 
-    patch.setattr(ReplicaSink, "check_producer", check_producer)
+    patch.setattr(Appender, "_check_producer", check_producer)
 
 
 def know_the_latest_batch_alone(patch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from tests.simulation.plain import plain_scenario, run_until_led, started
 from strandline.model.ids import GroupId, Offset
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch, decode_records
-from strandline.replication.leader.appender import AppendResult
+from strandline.replication.leader.requests import AppendResult
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.invariants.superseding import Superseding
 from strandline.simulation.scenarios.scenario import ProducerPlan, Scenario

@@ -10,7 +10,7 @@ from tests.simulation.test_replication_path import followers
 from strandline.model.ids import Index
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
-from strandline.replication.leader.appender import AppendResult
+from strandline.replication.leader.requests import AppendResult
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.world.member import visible_end
@@ -167,5 +167,5 @@ def test_what_may_be_seen_is_what_was_said_before_while_the_core_is_ahead_of_its
     assert visible_end(replica) == replica.high_watermark
     replica.raft._state.visible = Index(0)
     assert visible_end(replica) < replica.high_watermark
-    monkeypatch.setattr(Replica, "is_busy", True)
+    monkeypatch.setattr(replica, "is_busy", True)
     assert visible_end(replica) == replica.high_watermark

@@ -154,7 +154,7 @@ def test_who_hears_of_an_epoch_while_it_notes_that_the_group_is_new_remembers_bo
     assert max(epochs) > 0  # Somebody had heard of one.
     for host in world.hosts.values():
         assert host.program is not None
-        journal = host.program.replication._journal
+        journal = host.program.replication.durable.journal
         assert journal is not None
         noted = journal.get(GroupId(1))
         assert noted is not None and not noted.lost_state

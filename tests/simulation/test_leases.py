@@ -196,7 +196,7 @@ def test_voters_that_forget_their_promise_are_found(monkeypatch: pytest.MonkeyPa
 
 def _is_voting(replica: Replica) -> bool:
     """For another one, and that is not durable yet."""
-    return replica._busy and replica.raft.vote not in (-1, replica.self_id)
+    return replica.is_busy and replica.raft.vote not in (-1, replica.self_id)
 
 
 def deposed(seed: int) -> tuple[World, Replica, SimHost]:
@@ -409,13 +409,13 @@ def forgotten(seed: int) -> None:
     candidate, voter = (one, other) if one.raft.role == Role.CANDIDATE else (other, one)
     for broker in (voter.self_id, old.self_id):
         world.fabric.cut(candidate.self_id, broker)
-    refused = candidate.host.candidacy_count
+    refused = candidate.host.durable.candidacy_count
     assert world.scheduler.run_until_true(
         lambda: voter.raft.role == Role.PRECANDIDATE,
         limit_us=world.scheduler.now_us + 3_000 * MS,
     )
     world.scheduler.run_until(world.scheduler.now_us + 5 * MS)
-    assert (voter.epoch, candidate.host.candidacy_count) == (epoch, refused)
+    assert (voter.epoch, candidate.host.durable.candidacy_count) == (epoch, refused)
     world.hosts[old.self_id].resume()
     assert world.scheduler.run_until_true(
         lambda: old.can_serve_reads and voter.leader_id == old.self_id,

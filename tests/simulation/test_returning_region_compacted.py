@@ -15,7 +15,7 @@ from tests.simulation.test_returning_region import AWAY, Outage
 from strandline.model.ids import BrokerId, Index
 from strandline.replication.catchup.fetch_sources import FetchSources
 from strandline.replication.liveness import sessions
-from strandline.replication.replica import compactor
+from strandline.replication.replica import tombstones
 from strandline.replication.replica.compactor import Compactor
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
@@ -121,7 +121,7 @@ def copied_from_two(monkeypatch: pytest.MonkeyPatch) -> World:
     that has let go both the value and its tombstone, before there was a new replica, is back.
 
     As logs may be that were compacted when nobody asked what the others still have."""
-    monkeypatch.setattr(compactor, "outlived_index", lambda replica: replica.leading.held_index)
+    monkeypatch.setattr(tombstones, "outlived_index", lambda leader, held_index: held_index)
     compact_only_at(monkeypatch, [LENDER])
     settings = ReplicationSettings(recovery_bytes_per_s=32 * KIB, append_bytes_max=4 * KIB)
     scenario = plain_scenario(

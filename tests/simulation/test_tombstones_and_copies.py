@@ -19,7 +19,7 @@ from strandline.protocol.errors import Error
 from strandline.records.batch import HEADER_BYTES, iterate_headers
 from strandline.records.record import Record, build_batch
 from strandline.replication.repair.gap_repair_server import METHOD
-from strandline.replication.replica import compactor
+from strandline.replication.replica import tombstones
 from strandline.replication.replica.compactor import Compactor
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
@@ -46,7 +46,7 @@ def compacting(monkeypatch: pytest.MonkeyPatch) -> set[BrokerId]:
 
 def let_go_what_everybody_has(patch: pytest.MonkeyPatch) -> None:
     """The planted mistake: whether the others still have what a tombstone deletes is not asked."""
-    patch.setattr(compactor, "outlived_index", lambda replica: replica.leading.held_index)
+    patch.setattr(tombstones, "outlived_index", lambda leader, held_index: held_index)
 
 
 def at(world: World, broker: int) -> Replica:

@@ -12,7 +12,7 @@ from strandline.protocol.errors import Error
 from strandline.raft.follower import appends
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
-from strandline.replication.leader.appender import AppendResult
+from strandline.replication.leader.requests import AppendResult
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.scenarios.scenario import ProducerPlan

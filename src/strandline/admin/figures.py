@@ -62,7 +62,7 @@ async def walk(services: Services, pace: Pace, *, is_controller: bool) -> Walk:
             if replica is None or replica.failed is not None:
                 found.closed += 1
             else:
-                found.damaged += replica.damage.is_known
+                found.damaged += replica.is_damaged
                 is_led = _knows_leader(services, replica)
                 found.leaderless += not is_led
         if is_controller:
@@ -111,7 +111,7 @@ def broker_figures(
         "strandline_not_caught_up_partitions": led.not_caught_up,
         "strandline_reassigning_partitions": led.reassigning,
         "strandline_partitions_without_series": led.without_series,
-        "strandline_elections_total": replication.candidacy_count,
+        "strandline_elections_total": replication.durable.candidacy_count,
         "strandline_relayed_bytes_total": replication.relaying.relayed_bytes,
         "strandline_lent_bytes_total": replication.peer_catchup.lent_bytes,
         "strandline_leader_changes_total": _by_label(happenings.leader_changes),

@@ -11,6 +11,7 @@ Map:    host/             The groups of one broker: opening, closing, ticking th
         liveness/         Who is alive: heartbeats per pair of brokers, leases, fencing.
         repair/           Damaged logs: reported, led by others, mended with the bytes of other
                           replicas.
+        shared.py         what a broker has once, and all its replicas use
         settings.py       limits and intervals of replication, each with a name and a unit
         wire.py           what brokers send each other, as bytes
         memory_budget.py  memory units for waiting requests: the back-pressure of every acks level

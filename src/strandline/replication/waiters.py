@@ -11,33 +11,41 @@ from collections import deque
 from collections.abc import Callable
 
 from strandline.model.ids import Index
+from strandline.protocol.errors import Error
 
 
 class MarkWaiters:
     """Callbacks by the index that a mark (commit, or visible) must reach, in ascending order.
-    Called with True once it has, False if it may never."""
+    Called with NONE once it has, with NOT_LEADER_OR_FOLLOWER if it may never."""
 
     def __init__(self) -> None:
-        self._queue: deque[tuple[Index, Callable[[bool], None]]] = deque()
+        self._queue: deque[tuple[Index, Callable[[Error], None]]] = deque()
 
-    def insert(self, index: Index, callback: Callable[[bool], None]) -> None:
+    def insert(self, index: Index, callback: Callable[[Error], None]) -> None:
         """Wait for any index: a repeated request asks for one that others wait for already."""
         position = len(self._queue)
         while position > 0 and self._queue[position - 1][0] > index:
             position -= 1
         self._queue.insert(position, (index, callback))
 
+    def wait(self, index: Index, mark: Index, callback: Callable[[Error], None]) -> None:
+        """The same; at once where `mark`, as it stands, has reached `index`."""
+        if index <= mark:
+            callback(Error.NONE)
+        else:
+            self.insert(index, callback)
+
     def on_mark(self, mark: Index) -> None:
         """Release everyone up to `mark`."""
         queue = self._queue
         while queue and queue[0][0] <= mark:
-            queue.popleft()[1](True)
+            queue.popleft()[1](Error.NONE)
 
     def fail(self) -> None:
         """The entries may be lost: tell everyone."""
         queue, self._queue = self._queue, deque()
         for _, callback in queue:
-            callback(False)
+            callback(Error.NOT_LEADER_OR_FOLLOWER)
 
     def __len__(self) -> int:
         return len(self._queue)

@@ -46,7 +46,8 @@ from strandline.protocol.errors import Error
 from strandline.records import record as records
 from strandline.records.batch import iterate_headers
 from strandline.replication.host.replication import Replication
-from strandline.replication.leader.appender import QUORUM_ACK, AppendResult
+from strandline.replication.leader.appender import QUORUM_ACK
+from strandline.replication.leader.requests import AppendResult
 from strandline.replication.replica.replica import Replica
 
 METHOD = "controller.command"

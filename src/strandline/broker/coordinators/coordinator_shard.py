@@ -29,7 +29,8 @@ from strandline.model.ids import Offset
 from strandline.protocol.errors import Error
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch, decode_records
-from strandline.replication.leader.appender import QUORUM_ACK, AppendResult
+from strandline.replication.leader.appender import QUORUM_ACK
+from strandline.replication.leader.requests import AppendResult
 from strandline.replication.replica.replica import Replica
 
 LOAD_BYTES = 256 * 1024

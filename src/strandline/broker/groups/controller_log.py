@@ -46,9 +46,10 @@ class ControllerLog:
         try:
             replica = self._replication.open_group(spec)
         except StorageError as error:
-            if not self._replication.has_history(spec.group):
+            if not self._replication.group_bootstrap.has_history(spec.group):
                 raise
-            voters = self._replication.voters_of(spec)
+            known = self._replication.durable.configuration_of(spec.group)
+            voters = (known or spec.configuration).all_voters
             if voters == (self._replication.self_id,):
                 raise OperatorError(
                     f"the controller's log is damaged, and no other broker has a vote in it: "

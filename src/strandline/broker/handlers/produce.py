@@ -43,7 +43,7 @@ from strandline.records.batch import TRANSACTIONAL_BIT, BatchHeader, set_append_
 from strandline.records.validate import validate_produced
 
 if TYPE_CHECKING:
-    from strandline.replication.leader.appender import AppendResult
+    from strandline.replication.leader.requests import AppendResult
     from strandline.replication.replica.replica import Replica
 
 TOPIC_IDS_SINCE_VERSION = 13

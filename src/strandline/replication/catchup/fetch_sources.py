@@ -24,17 +24,18 @@ from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
 from strandline.model.ids import NO_BROKER, BrokerId, Index
+from strandline.replication.leader.relays import Relays
 from strandline.replication.leader.sender import FollowerStream
+from strandline.replication.leader.urgency import Urgency
+from strandline.replication.replica.state import ReplicaState
+from strandline.replication.shared import Shared
 from strandline.replication.wire import Ability
 
 if TYPE_CHECKING:
     from strandline.base.clock import Timer
-    from strandline.replication.replica.replica import Replica
 
 LEADER = NO_BROKER
 """The fetch source of a follower that the leader itself serves."""
-BACK_OFF_MS = 10_000
-"""After peer catch-up has failed to reach a follower, the leader serves it for this long."""
 LANE_WAIT_EVERY_MS = 10_000
 """The leader waits for a peer's control lane at most once in this time."""
 
@@ -44,13 +45,24 @@ class FetchSources:
 
     def __init__(
         self,
-        replica: "Replica",
+        replica: ReplicaState,
+        shared: Shared,
         streams: Mapping[BrokerId, FollowerStream],
         pump: Callable[[BrokerId], None],
+        relays: Relays,
+        urgency: Urgency,
     ) -> None:
         self._replica = replica
+        self._clock = shared.clock
+        self._settings = shared.settings
+        self._network = shared.network
+        self._nearness = shared.nearness
+        self._liveness = shared.liveness
+        self._throttle = shared.throttle
         self._streams = streams
         self._pump = pump
+        self._relays = relays
+        self._urgency = urgency
         self._waiting: dict[BrokerId, None] = {}
         # {peer whose control lane the leader waits for, or waited lately: since when}
         self._lane_waits: dict[BrokerId, int] = {}
@@ -116,8 +128,7 @@ class FetchSources:
         time-out."""
         self._waiting[peer] = None
         if self._timer is None:
-            host = self._replica.host
-            self._timer = host.clock.call_later(host.settings.resend_timeout_ms, self._look)
+            self._timer = self._clock.call_later(self._settings.resend_timeout_ms, self._look)
 
     def wake(self) -> None:
         """Pump all followers that wait."""
@@ -142,13 +153,12 @@ class FetchSources:
 
     def _may_borrow(self, peer: BrokerId) -> bool:
         replica = self._replica
-        host = replica.host
         stream = self._streams[peer]
         return (
-            host.nearness.are_apart(replica.self_id, peer)
+            self._nearness.are_apart(replica.self_id, peer)
             and peer != replica.raft.transferring_to
-            and host.clock.monotonic_ms() >= stream.backs_off_until_ms
-            and host.liveness.can_do(peer, Ability.LENDING)
+            and self._clock.monotonic_ms() >= stream.backs_off_until_ms
+            and self._liveness.can_do(peer, Ability.LENDING)
         )
 
     def may_mix(self, peer: BrokerId, first_index: Index) -> bool:
@@ -160,7 +170,7 @@ class FetchSources:
 
     def _neighbours(self, peer: BrokerId) -> list[BrokerId]:
         """The other members in the region of `peer`."""
-        levels = self._replica.host.nearness.levels
+        levels = self._nearness.levels
         return [one for one in self._replica.raft.progress if one != peer and levels(one, peer)]
 
     def _needed(self) -> Ability:
@@ -171,69 +181,64 @@ class FetchSources:
 
     def _is_well(self, fetch_source: BrokerId) -> bool:
         """Whether the leader serves it, its broker is alive, and it has not lost its log."""
-        host = self._replica.host
         return (
             fetch_source in self._streams
             and not self._replica.raft.progress[fetch_source].is_recovering
-            and host.is_peer_alive(fetch_source)
-            and not host.has_hung_up(fetch_source)
+            and self._liveness.is_peer_alive(fetch_source)
+            and not self._liveness.has_hung_up(fetch_source)
         )
 
     def _is_reliable(self, fetch_source: BrokerId) -> bool:
         """Whether the leader can order it to send entries, and it acknowledges what it is sent."""
-        host = self._replica.host
-        if not self._is_well(fetch_source) or not host.liveness.can_do(
+        if not self._is_well(fetch_source) or not self._liveness.can_do(
             fetch_source, self._needed()
         ):
             return False
-        if not all(host.network.is_connected(fetch_source, lane) for lane in Lane):
+        if not all(self._network.is_connected(fetch_source, lane) for lane in Lane):
             return False
         stream = self._streams[fetch_source]
-        silent_ms = host.clock.monotonic_ms() - stream.progress_ms if stream.inflight else 0
-        return silent_ms < host.settings.resend_timeout_ms
+        silent_ms = self._clock.monotonic_ms() - stream.progress_ms if stream.inflight else 0
+        return silent_ms < self._settings.resend_timeout_ms
 
     def _is_awaited(self, fetch_source: BrokerId) -> bool:
         """Whether the leader serves it again, cannot order it yet, and still waits for its control
         lane. All lanes to a broker break together and come up one by one; the leader waits for one
         resend time-out per `LANE_WAIT_EVERY_MS`."""
-        host = self._replica.host
         if (
             not self._is_well(fetch_source)
-            or host.liveness.cannot_do(fetch_source, self._needed())
-            or not host.network.is_connected(fetch_source, Lane.BULK)
-            or host.network.is_connected(fetch_source, Lane.CONTROL)
+            or self._liveness.cannot_do(fetch_source, self._needed())
+            or not self._network.is_connected(fetch_source, Lane.BULK)
+            or self._network.is_connected(fetch_source, Lane.CONTROL)
         ):
             return False
-        now_ms = host.clock.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         since_ms = self._lane_waits.get(fetch_source)
         if since_ms is None or now_ms - since_ms >= LANE_WAIT_EVERY_MS:
             since_ms = self._lane_waits[fetch_source] = now_ms
-        return now_ms - since_ms < host.settings.resend_timeout_ms
+        return now_ms - since_ms < self._settings.resend_timeout_ms
 
     def _nearest(self, peer: BrokerId, able: list[BrokerId]) -> BrokerId:
-        levels = self._replica.host.nearness.levels
+        levels = self._nearness.levels
         end = self._replica.raft.lendable_end
         return max(able, key=lambda one: (levels(one, peer), end(one), -one))
 
     def _is_ahead(self, one: BrokerId, peer: BrokerId) -> bool:
         """Whether `one` will have what `peer` lacks before the leader could send it to `peer`."""
-        replica = self._replica
-        leading = replica.leading
-        assert leading is not None
+        urgency = self._urgency
         # A follower does not wait for one that the leader serves more slowly than itself.
-        if leading.is_urgent(peer) and not leading.is_urgent(one):
+        if urgency.is_urgent(peer) and not urgency.is_urgent(one):
             return False
-        if leading.is_copied_to(one):
-            is_halted = replica.host.throttle.is_halted(one)
-            if is_halted or not leading.is_copied_to(peer):
+        if urgency.is_copied_to(one):
+            is_halted = self._throttle.is_halted(one)
+            if is_halted or not urgency.is_copied_to(peer):
                 return False
-        progress = replica.raft.progress
+        progress = self._replica.raft.progress
         theirs = progress[one]
         # another cause.
         is_sent_more = 0 <= theirs.match_written < theirs.last_sent
         if theirs.is_probing and (not is_sent_more or self._streams[one].is_asked_again):
             return False
-        return not leading.relays.is_stuck(one) and self._place(one) > self._place(peer)
+        return not self._relays.is_stuck(one) and self._place(one) > self._place(peer)
 
     def _place(self, member: BrokerId) -> tuple[Index, bool, int]:
         """The sort key of "ahead": the higher, the further ahead."""

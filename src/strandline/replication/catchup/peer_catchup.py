@@ -15,8 +15,8 @@ Source: design section 5; decision 0022."""
 
 import logging
 from collections import deque
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,15 +25,12 @@ from strandline.base.errors import StorageError
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, GroupId, Index
 from strandline.raft.messages import AppendRequest, Lend, LentAppend, Run
+from strandline.replication.leader.sender import LEND_MS_MAX
 from strandline.replication.replica.entries import Entries, cut_before
+from strandline.replication.replica.replica import Replica
+from strandline.replication.shared import Shared
 from strandline.replication.wire import AppendHead, Kind, LendOrder, encode_append_head
 
-if TYPE_CHECKING:
-    from strandline.replication.host.replication import Replication
-    from strandline.replication.replica.replica import Replica
-
-LEND_MS_MAX = 2_000
-"""An order that has waited for longer is dropped."""
 ORDERS_MAX = 256
 """Orders that may wait for one follower of one group; a leader's window holds no more."""
 
@@ -45,31 +42,36 @@ _log = logging.getLogger("strandline.replication")
 class PeerCatchup:
     """See the module."""
 
-    def __init__(self, host: "Replication") -> None:
-        self._host = host
+    def __init__(self, replicas: Mapping[GroupId, Replica], shared: Shared) -> None:
+        self._replicas = replicas
+        self._clock = shared.clock
+        self._network = shared.network
+        self._queues = shared.queues
+        self._throttle = shared.throttle
+        self._append_bytes_max = shared.settings.append_bytes_max
         # {(group, follower): [(order, when it came)]}
         self._orders: dict[_Reader, deque[tuple[Lend, int]]] = {}
         self.lent_bytes = 0
 
     def on_order(self, leader: BrokerId, order: LendOrder) -> None:
         """The leader of a group orders this broker's replica to send entries to another one."""
-        replica = self._host.replicas.get(order.group)
+        replica = self._replicas.get(order.group)
         if replica is not None:
             replica.on_message(leader, order.lend)
 
     def on_lent(self, fetch_source: BrokerId, head: AppendHead, payload: memoryview) -> None:
         """Another follower has sent entries. Raises ProtocolError if they do not match the leader's
         description: entries of no log of the group never enter this one."""
-        replica = self._host.replicas.get(head.group)
+        replica = self._replicas.get(head.group)
         if replica is not None:
             entries = Entries.checked(payload, head.request)
             replica.on_message(fetch_source, LentAppend(head.request), entries)
 
-    def add(self, replica: "Replica", order: Lend) -> None:
+    def add(self, replica: Replica, order: Lend) -> None:
         """Queue an order, and obeys it now if it is the only one."""
         reader = replica.group, order.to
         orders = self._orders.setdefault(reader, deque())
-        now = self._host.clock.monotonic_ms()
+        now = self._clock.monotonic_ms()
         if orders and now - orders[0][1] > LEND_MS_MAX:
             orders.clear()  # Nothing resumed them: this broker has led the group meanwhile.
         if orders and orders[-1][0].request.runs[-1].last_index != order.request.prev_index:
@@ -95,39 +97,37 @@ class PeerCatchup:
 
     def _go_on(self, reader: _Reader) -> None:
         group, peer = reader
-        host = self._host
         orders = self._orders.get(reader)
         go_on = partial(self._go_on, reader)
         while orders:
-            replica = host.replicas.get(group)
+            replica = self._replicas.get(group)
             order, came_ms = orders[0]
-            is_late = host.clock.monotonic_ms() - came_ms > LEND_MS_MAX
+            is_late = self._clock.monotonic_ms() - came_ms > LEND_MS_MAX
             if replica is None or is_late or not _may_lend(replica, order):
                 break
-            if not host.network.is_connected(peer, Lane.BULK):
+            if not self._network.is_connected(peer, Lane.BULK):
                 return
-            if not host.queues.has_room(peer):
-                host.queues.wait(peer, group, go_on)
+            if not self._queues.has_room(peer):
+                self._queues.wait(peer, group, go_on)
                 return
-            if order.is_throttled and not host.throttle.admits(reader, go_on):
+            if order.is_throttled and not self._throttle.admits(reader, go_on):
                 return
             sent = self._send(replica, order)
             if sent is None:
                 break
             if order.is_throttled:
-                host.throttle.spend(peer, sent.size_bytes)
+                self._throttle.spend(peer, sent.size_bytes)
             orders.popleft()
             if sent.rest is not None:
-                orders.appendleft((sent.rest, host.clock.monotonic_ms()))
+                orders.appendleft((sent.rest, self._clock.monotonic_ms()))
         if orders:
             _log.info("group %d: dropped %d orders to serve broker %d", group, len(orders), peer)
         self._orders.pop(reader, None)
 
-    def _send(self, replica: "Replica", order: Lend) -> "_Loan | None":
-        host = self._host
+    def _send(self, replica: Replica, order: Lend) -> "_Loan | None":
         try:
             if order.may_differ:
-                loan = _read_compacted(replica, order, host.settings.append_bytes_max)
+                loan = _read_compacted(replica, order, self._append_bytes_max)
             else:
                 loan = _read(replica, order)
         except (OSError, StorageError) as error:
@@ -137,10 +137,10 @@ class PeerCatchup:
             return None
         head = encode_append_head(AppendHead(replica.group, loan.request), Kind.LENT)
         size = len(head) + loan.size_bytes
-        on_handed = partial(host.queues.on_handed, order.to, size)
-        if not host.network.send(order.to, Lane.BULK, (head, *loan.parts), on_handed):
+        on_handed = partial(self._queues.on_handed, order.to, size)
+        if not self._network.send(order.to, Lane.BULK, (head, *loan.parts), on_handed):
             return None
-        host.queues.add(order.to, size)
+        self._queues.add(order.to, size)
         self.lent_bytes += size
         return loan
 
@@ -155,12 +155,12 @@ class _Loan(msgspec.Struct, frozen=True, gc=False):
     rest: Lend | None = None
 
 
-def _may_lend(replica: "Replica", order: Lend) -> bool:
+def _may_lend(replica: Replica, order: Lend) -> bool:
     is_able = replica.failed is None and not replica.is_leader
     return is_able and replica.raft.may_lend(order.request)
 
 
-def _read(replica: "Replica", order: Lend) -> _Loan | None:
+def _read(replica: Replica, order: Lend) -> _Loan | None:
     """The ordered entries, from as many segments as hold them; None if their size differs here."""
     request = order.request
     index = Index(request.prev_index + 1)
@@ -177,7 +177,7 @@ def _read(replica: "Replica", order: Lend) -> _Loan | None:
     return _Loan(request, parts, order.size_bytes) if not left_bytes else None
 
 
-def _read_compacted(replica: "Replica", order: Lend, bytes_max: int) -> _Loan | None:
+def _read_compacted(replica: Replica, order: Lend, bytes_max: int) -> _Loan | None:
     """As many of the ordered entries as fit one append; None if no batch begins at the first
     one."""
     request = order.request

@@ -131,7 +131,7 @@ class RecoveryThrottle:
         if self._admitted == reader:
             self._admitted = None
             return True
-        token_buckets = self._token_buckets(reader[1], is_copy, is_lent)
+        token_buckets = self._token_buckets(reader[1], is_copy=is_copy, is_lent=is_lent)
         if (
             self._admitted is None
             and self._are_left(token_buckets)
@@ -149,17 +149,17 @@ class RecoveryThrottle:
         self, peer: BrokerId, count: int, *, is_copy: bool = False, is_lent: bool = False
     ) -> None:
         """Take `count` bytes that were read for `peer`."""
-        for credit in self._token_buckets(peer, is_copy, is_lent):
+        for credit in self._token_buckets(peer, is_copy=is_copy, is_lent=is_lent):
             credit.spend(count)
 
     def append_bytes_max(self, peer: BrokerId, *, is_lent: bool = False) -> int | None:
         """The largest append that a copy to `peer` should read at once; None: no limit."""
-        limits = self._limits_of(peer, is_lent)
+        limits = self._limits_of(peer, is_lent=is_lent)
         return min(one.burst_bytes for one in limits) if limits else None
 
     def is_halted(self, peer: BrokerId, *, is_lent: bool = False) -> bool:
         """Whether a limit of 0 stops all copies to `peer`."""
-        return any(not one.bytes_per_s for one in self._limits_of(peer, is_lent))
+        return any(not one.bytes_per_s for one in self._limits_of(peer, is_lent=is_lent))
 
     def stop(self) -> None:
         """Drop all waiters; calls none of them."""
@@ -167,11 +167,11 @@ class RecoveryThrottle:
         self._alike.clear()
         self._cancel()
 
-    def _token_buckets(self, peer: BrokerId, is_copy: bool, is_lent: bool) -> TokenBuckets:
+    def _token_buckets(self, peer: BrokerId, *, is_copy: bool, is_lent: bool) -> TokenBuckets:
         own = self._far if peer in self._far_peers and not is_lent else self._near
-        return (own, *self._limits_of(peer, is_lent)) if is_copy else (own,)
+        return (own, *self._limits_of(peer, is_lent=is_lent)) if is_copy else (own,)
 
-    def _limits_of(self, peer: BrokerId, is_lent: bool) -> TokenBuckets:
+    def _limits_of(self, peer: BrokerId, *, is_lent: bool) -> TokenBuckets:
         if not self._limits:
             return ()
         is_far = peer in self._far_peers and not is_lent
@@ -200,7 +200,10 @@ class RecoveryThrottle:
         """Recompute the buckets of every waiter: limits or regions have changed."""
         self._waiting = {
             reader: replace(
-                turn, token_buckets=self._token_buckets(reader[1], turn.is_copy, turn.is_lent)
+                turn,
+                token_buckets=self._token_buckets(
+                    reader[1], is_copy=turn.is_copy, is_lent=turn.is_lent
+                ),
             )
             for reader, turn in self._waiting.items()
         }

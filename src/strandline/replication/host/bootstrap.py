@@ -17,17 +17,15 @@ Owns:   the open questions; one per broker.
 Source: Viewstamped Replication Revisited 4.3; Redpanda's bootstrap of a cluster by its seeds."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
-from strandline.model.ids import BrokerId, GroupId
+from strandline.model.ids import BrokerId, Epoch, GroupId
 from strandline.raft.events import DeclaredNew
+from strandline.replication.replica.replica import Replica
+from strandline.replication.shared import Shared
 from strandline.replication.wire import HistoryAnswer, HistoryQuestion, Kind
-
-if TYPE_CHECKING:
-    from strandline.replication.host.replication import Replication
-    from strandline.replication.replica.replica import Replica
 
 REMINDER_MS = 10_000
 
@@ -39,7 +37,7 @@ class _Question:
     """`waiting`: voters that have not answered. `is_settled`: all have, and the note is being made
     durable."""
 
-    replica: "Replica"
+    replica: Replica
     waiting: set[BrokerId]
     reminded_ms: int
     is_settled: bool = False
@@ -48,21 +46,25 @@ class _Question:
 class GroupBootstrap:
     """See the module. `session` tells answers to this process from those to an earlier one."""
 
-    def __init__(self, host: "Replication", session: int) -> None:
-        self._host = host
+    def __init__(self, replicas: Mapping[GroupId, Replica], shared: Shared, session: int) -> None:
+        self._replicas = replicas
+        self._durable = shared.durable
+        self._outbox = shared.outbox
+        self._clock = shared.clock
+        self._liveness = shared.liveness
         self._session = session
         self._questions: dict[GroupId, _Question] = {}
 
-    def ask(self, replica: "Replica") -> None:
+    def ask(self, replica: Replica) -> None:
         """Ask about a replica that was opened as if its disk were lost."""
         others = set(replica.configuration.voters) - {replica.self_id}
-        now = self._host.clock.monotonic_ms()
+        now = self._clock.monotonic_ms()
         self._questions[replica.group] = _Question(replica, others, now)
         self._settle(replica.group)
 
     def tick(self) -> None:
         """Ask again the voters that have not answered."""
-        now = self._host.clock.monotonic_ms()
+        now = self._clock.monotonic_ms()
         for group, question in list(self._questions.items()):
             replica = question.replica
             if replica.failed is not None or not replica.raft.has_lost_state:
@@ -80,6 +82,12 @@ class GroupBootstrap:
                     sorted(question.waiting),
                 )
 
+    def has_history(self, group: GroupId) -> bool:
+        """Whether this broker knows of any epoch of the group."""
+        replica = self._replicas.get(group)
+        known = Epoch(0) if replica is None else replica.epoch
+        return max(known, self._durable.epoch_of(group)) > 0
+
     def on_peer_connected(self, peer: BrokerId) -> None:
         """Ask it at once."""
         for group, question in self._questions.items():
@@ -88,9 +96,9 @@ class GroupBootstrap:
 
     def on_question(self, peer: BrokerId, question: HistoryQuestion) -> None:
         """Answer whether this broker has any history of a group."""
-        has_history = self._host.has_history(question.group)
+        has_history = self.has_history(question.group)
         answer = HistoryAnswer(question.session, question.group, has_history)
-        self._host.send_control(peer, Kind.HISTORY_ANSWER, answer)
+        self._outbox.send_now(peer, Kind.HISTORY_ANSWER, answer)
 
     def on_answer(self, peer: BrokerId, answer: HistoryAnswer) -> None:
         """Another voter has answered."""
@@ -113,7 +121,7 @@ class GroupBootstrap:
         question = self._questions[group]
         if not question.waiting and not question.is_settled:
             question.is_settled = True
-            self._host.persist_new(question.replica, partial(self._on_persisted, question))
+            self._durable.persist_new(question.replica, partial(self._on_persisted, question))
 
     def _on_persisted(self, question: _Question, error: OSError | None) -> None:
         question.is_settled = error is None  # If the disk is full, the next tick tries again.
@@ -121,8 +129,19 @@ class GroupBootstrap:
         if error is None and replica.failed is None:
             self._questions.pop(replica.group, None)
             replica.step(DeclaredNew())
-            self._host.begin_fresh(replica)
+            self._begin(replica)
+
+    def _begin(self, replica: Replica) -> None:
+        """The group is new: elect a leader at once."""
+        self._liveness.moved_on(replica)
+        if replica.epoch > 0:
+            return
+        replica.is_fresh = True
+        replica.has_restarted = False
+        self._liveness.add(replica)
+        if replica.is_preferred:
+            replica.stand_first()
 
     def _send_question(self, peer: BrokerId, group: GroupId) -> None:
         question = HistoryQuestion(self._session, group)
-        self._host.send_control(peer, Kind.HISTORY_QUESTION, question)
+        self._outbox.send_now(peer, Kind.HISTORY_QUESTION, question)

@@ -15,7 +15,7 @@ from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.wire import ControlMessage, Kind, LeaderEntry, encode_control
 
 
-class ControlMail:
+class ControlOutbox:
     """See the module. `peers`: all other brokers, kept up to date by its owner."""
 
     def __init__(self, clock: Clock, network: Network, peers: Collection[BrokerId]) -> None:
@@ -36,6 +36,10 @@ class ControlMail:
         """Send to all peers at the end of this pass."""
         self._announcements.append(entry)
         self._flush_later()
+
+    def send_now(self, peer: BrokerId, kind: Kind, body: object) -> None:
+        """At once, to one peer; it may be lost."""
+        self._network.send(peer, Lane.CONTROL, [encode_control(kind, body)])
 
     def stop(self) -> None:
         """Send nothing from now on."""

@@ -8,14 +8,13 @@ How:    this broker notes the sender of an append or vote request for a group th
 Owns:   {group that is not open: the last sender}; one per broker.
 Source: design section 5."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from strandline.base.network import Lane
+from strandline.base.clock import Clock
 from strandline.model.ids import BrokerId, GroupId
-from strandline.replication.wire import Kind, encode_control
-
-if TYPE_CHECKING:
-    from strandline.replication.host.replication import Replication
+from strandline.replication.host.control_outbox import ControlOutbox
+from strandline.replication.replica.replica import Replica
+from strandline.replication.wire import Kind
 
 MISSED_COUNT_MAX = 50_000
 
@@ -23,8 +22,12 @@ MISSED_COUNT_MAX = 50_000
 class EarlyAppends:
     """See the module."""
 
-    def __init__(self, host: "Replication") -> None:
-        self._host = host
+    def __init__(
+        self, replicas: Mapping[GroupId, Replica], clock: Clock, outbox: ControlOutbox
+    ) -> None:
+        self._replicas = replicas
+        self._clock = clock
+        self._outbox = outbox
         self._missed: dict[GroupId, BrokerId] = {}
         self._to_tell: dict[BrokerId, list[GroupId]] = {}
 
@@ -39,17 +42,17 @@ class EarlyAppends:
         if peer is None:
             return
         if not self._to_tell:
-            self._host.clock.call_soon(self._tell)
+            self._clock.call_soon(self._tell)
         self._to_tell.setdefault(peer, []).append(group)
 
     def on_told(self, peer: BrokerId, groups: list[GroupId]) -> None:
         """These groups are open on `peer` now."""
         for group in groups:
-            replica = self._host.replicas.get(group)
+            replica = self._replicas.get(group)
             if replica is not None and replica.leading is not None:
                 replica.leading.ask(peer)
 
     def _tell(self) -> None:
         to_tell, self._to_tell = self._to_tell, {}
         for peer, groups in to_tell.items():
-            self._host.network.send(peer, Lane.CONTROL, [encode_control(Kind.OPENED, groups)])
+            self._outbox.send_now(peer, Kind.OPENED, groups)

@@ -7,12 +7,8 @@ How:    a replica is here while it leads. Only those with appends in flight are 
 Owns:   both sets; one per broker.
 Source: design section 5 ("an idle group costs nothing")."""
 
-from typing import TYPE_CHECKING
-
-from strandline.model.ids import BrokerId, GroupId
-
-if TYPE_CHECKING:
-    from strandline.replication.replica.replica import Replica
+from strandline.model.ids import BrokerId, Epoch, GroupId
+from strandline.replication.replica.replica import Replica
 
 
 class LedGroups:
@@ -23,23 +19,28 @@ class LedGroups:
         # Leaders with unacknowledged appends.
         self._sending: dict[GroupId, Replica] = {}
 
-    def add(self, replica: "Replica") -> None:
+    def add(self, replica: Replica) -> None:
         """The replica leads."""
         self._led[replica.group] = replica
 
-    def remove(self, replica: "Replica") -> None:
+    def remove(self, replica: Replica) -> None:
         """It no longer leads."""
         self._led.pop(replica.group, None)
         self._sending.pop(replica.group, None)
 
-    def has_sent(self, replica: "Replica") -> None:
+    def has_sent(self, replica: Replica) -> None:
         """An append has left, and waits for its acknowledgement."""
         self._sending[replica.group] = replica
 
     @property
-    def all(self) -> "list[Replica]":
+    def all(self) -> list[Replica]:
         """The leaders here, by group."""
         return [self._led[group] for group in sorted(self._led)]
+
+    def leads(self, group: GroupId, epoch: Epoch) -> bool:
+        """Whether this broker leads the group in that epoch."""
+        replica = self._led.get(group)
+        return replica is not None and replica.epoch == epoch
 
     def reset(self, peer: BrokerId) -> None:
         """Appends in flight to `peer` are lost, or its connection is new."""

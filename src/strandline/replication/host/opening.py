@@ -9,22 +9,23 @@ Owns:   the logs between `add` and `finish`.
 Source: design sections 4 (many dirty logs: one `syncfs`) and 5."""
 
 import logging
+from collections.abc import MutableMapping
 from errno import ECANCELED
-from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from strandline.base.disk import Disk
 from strandline.base.errors import StorageError
-from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, Epoch, first_epoch
+from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, Epoch, GroupId, first_epoch
+from strandline.replication.host.bootstrap import GroupBootstrap
+from strandline.replication.host.early_appends import EarlyAppends
 from strandline.replication.host.group_spec import GroupSpec
 from strandline.replication.replica.replica import Replica
+from strandline.replication.replica.replica_host import ReplicaHost
+from strandline.replication.shared import Shared
 from strandline.storage.log.log import Log
 from strandline.storage.log.space import Room
 from strandline.storage.state_journal import GroupState, StateJournal
-
-if TYPE_CHECKING:
-    from strandline.replication.host.replication import Replication
 
 FLUSHED_EACH_MAX = 8
 """The most logs that are flushed one by one; for more, the file system is flushed once."""
@@ -38,12 +39,29 @@ def _on_put(error: OSError | None) -> None:
 
 
 class Opening:
-    """See the module. `directory`: the parent of the logs."""
+    """See the module. `directory`: the parent of the logs; `host`: what replicas report to."""
 
-    def __init__(self, host: "Replication", journal: StateJournal, directory: str) -> None:
+    def __init__(
+        self,
+        replicas: MutableMapping[GroupId, Replica],
+        shared: Shared,
+        host: ReplicaHost[Replica],
+        *,
+        disk: Disk,
+        journal: StateJournal,
+        directory: str,
+        group_bootstrap: GroupBootstrap,
+        early_appends: EarlyAppends,
+    ) -> None:
+        self._replicas = replicas
+        self._shared = shared
         self._host = host
+        self._self_id = shared.self_id
+        self._disk = disk
         self._journal = journal
         self._directory = directory
+        self._group_bootstrap = group_bootstrap
+        self._early_appends = early_appends
         # (spec, its log, whether the group has neither state nor log here)
         self._found: list[tuple[GroupSpec, Log, bool]] = []
 
@@ -59,7 +77,8 @@ class Opening:
 
     def open_one(self, spec: GroupSpec) -> Replica:
         """Open one group at once. Raises OSError, StorageError."""
-        return self._take_part(*self._find(spec, defer_flush=False))
+        _, log, is_new = self._find(spec, defer_flush=False)
+        return self._take_part(spec, log, is_new=is_new)
 
     def add(self, spec: GroupSpec) -> None:
         """Find the log of a group, whose replica starts with `finish`. Raises OSError,
@@ -74,14 +93,14 @@ class Opening:
         if not found:
             return
         try:
-            self._host.disk.flush_file_system(self._directory)
+            self._disk.flush_file_system(self._directory)
         except OSError as error:
             for _, log, _ in found:
                 log.give_up(error)
             raise
         for spec, log, is_new in found:
             log.found_durable()
-            self._take_part(spec, log, is_new)
+            self._take_part(spec, log, is_new=is_new)
 
     def abandon(self) -> None:
         """Close the added logs without starting their replicas; they can be added again."""
@@ -90,24 +109,25 @@ class Opening:
             log.give_up(OSError(ECANCELED, "stopped while it was opened"))
 
     def _find(self, spec: GroupSpec, *, defer_flush: bool) -> tuple[GroupSpec, Log, bool]:
-        host = self._host
-        assert spec.group not in host.replicas
+        assert spec.group not in self._replicas
         directory = f"{self._directory}/{spec.directory}"
         state = self._remembered(spec)
-        is_there = host.disk.exists(directory)
+        is_there = self._disk.exists(directory)
         is_new = state is None and not is_there
         if state is not None and not state.lost_state and not is_there:
             # A log is durable before any state is put: what was acknowledged with it is gone.
             raise StorageError(directory, 0, expected="the log of this group", found="nothing")
         log = Log.open(
-            host.disk,
+            self._disk,
             directory,
             config=spec.log,
-            clock=host.clock,
+            clock=self._shared.clock,
             # A replica that has lost acknowledged entries anyway need not stop at damage.
             cut_corruption=state is not None and state.lost_state,
             defer_flush=defer_flush,
-            room=Room(host.reserve, name=spec.name, is_vital=spec.group == CONTROLLER_GROUP),
+            room=Room(
+                self._shared.reserve, name=spec.name, is_vital=spec.group == CONTROLLER_GROUP
+            ),
         )
         if log.last_epoch > (0 if state is None else state.epoch):
             log.give_up(OSError(ECANCELED, "its epoch was lost"))
@@ -141,11 +161,10 @@ class Opening:
         is_earlier = state is not None and state.rejoined < spec.rejoined
         return is_earlier and spec.log.has_been_compacted and log.last_index >= log.start_index
 
-    def _take_part(self, spec: GroupSpec, log: Log, is_new: bool) -> Replica:
-        host = self._host
+    def _take_part(self, spec: GroupSpec, log: Log, *, is_new: bool) -> Replica:
         state = self._remembered(spec)
         voters = spec.configuration.voters
-        is_asking = spec.asks_voters and state is None and {host.self_id} < set(voters)
+        is_asking = spec.asks_voters and state is None and {self._self_id} < set(voters)
         if state is None:
             lost_state = spec.is_lost or is_asking
             state = GroupState(Epoch(0), NO_BROKER, spec.configuration, lost_state)
@@ -159,23 +178,25 @@ class Opening:
             # Written before any entry of that epoch's leader.
             self._journal.put(spec.group, state, _on_put)
         base = state.configuration if state.configuration is not None else spec.configuration
+        raft = self._shared.cores.new(spec.group, log, state, base, is_old=self._is_old(spec, log))
         replica = Replica(
-            host=host,
+            self._shared,
+            self._host,
             group=spec.group,
             name=spec.name,
             log=log,
-            raft=host.new_raft(spec.group, log, state, base, is_old=self._is_old(spec, log)),
+            raft=raft,
             election_priority=spec.election_priority,
             base=base,
             is_fresh=is_new and not state.lost_state,
         )
         replica.appender.voter_count_min = spec.voter_count_min
         replica.lag_ms_max = spec.lag_ms_max
-        host.replicas[spec.group] = replica
-        host.liveness.add(replica)
+        self._replicas[spec.group] = replica
+        self._shared.liveness.add(replica)
         if (is_new and replica.is_preferred) or replica.was_always_alone:
-            host.clock.call_soon(partial(host.stand_first, replica))
+            self._shared.clock.call_soon(replica.stand_first)
         if is_asking:
-            host.group_bootstrap.ask(replica)
-        host.early_appends.on_opened(spec.group)
+            self._group_bootstrap.ask(replica)
+        self._early_appends.on_opened(spec.group)
         return replica

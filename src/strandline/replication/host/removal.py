@@ -14,19 +14,16 @@ Owns:   the groups under removal; they must not be opened meanwhile.
 Source: docs/decisions/0009-moving-replicas.md; `raft.follower.rejoin`."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from strandline.base.disk import is_full
+from strandline.base.clock import Clock
+from strandline.base.disk import Disk, is_full
 from strandline.model.ids import NO_BROKER, GroupId, first_epoch
+from strandline.replication.replica.state import ReplicaState
 from strandline.storage.state_journal import GroupState, StateJournal
-
-if TYPE_CHECKING:
-    from strandline.replication.host.replication import Replication
-    from strandline.replication.replica.replica import Replica
 
 RETRY_MS = 10_000
 
@@ -34,11 +31,23 @@ _log = logging.getLogger("strandline.replication")
 
 
 class ReplicaRemoval:
-    """See the module."""
+    """See the module. `on_removed` is called before a log is removed; `close_group` closes the
+    replica of a group."""
 
-    def __init__(self, host: "Replication", journal: StateJournal) -> None:
-        self._host = host
+    def __init__(
+        self,
+        journal: StateJournal,
+        *,
+        clock: Clock,
+        disk: Disk,
+        on_removed: Iterable[Callable[[GroupId], None]],
+        close_group: Callable[[GroupId], None],
+    ) -> None:
         self._journal = journal
+        self._clock = clock
+        self._disk = disk
+        self._on_removed = on_removed
+        self._close_group = close_group
         # {group under removal: called when it is removed}
         self._leaving: dict[GroupId, Callable[[], None]] = {}
         # {group under removal: the state that replaces its own; None: it has no successor}
@@ -69,7 +78,7 @@ class ReplicaRemoval:
             successor = GroupState(epoch, NO_BROKER, None, lost_state=True, forgotten=lost_in)
         self._let_go(group, directory, done, successor)
 
-    def begin_anew(self, replica: "Replica", done: Callable[[], None], *, rejoined: int) -> None:
+    def begin_anew(self, replica: ReplicaState, done: Callable[[], None], *, rejoined: int) -> None:
         """Close a replica and remove its log; its votes and promises stay, marked as lost.
         `rejoined`: see `GroupSpec`."""
         state = self._journal.get(replica.group)
@@ -90,9 +99,9 @@ class ReplicaRemoval:
             return
         self._leaving[group] = done
         self._successors[group] = successor
-        for callback in self._host.on_forgotten:
+        for callback in self._on_removed:
             callback(group)
-        self._host.close_group(group)
+        self._close_group(group)
         self._note(group, directory)
 
     def _note(self, group: GroupId, directory: str) -> None:
@@ -110,7 +119,7 @@ class ReplicaRemoval:
             self._remove_noted(group, directory)
         elif is_full(error):
             again = partial(self._note, group, directory)
-            self._host.clock.call_later(RETRY_MS, again)
+            self._clock.call_later(RETRY_MS, again)
         else:
             # The journal has failed: the log stays with its state.
             _log.error("%s cannot be removed: %s", directory, error)
@@ -119,9 +128,9 @@ class ReplicaRemoval:
 
     def _remove_noted(self, group: GroupId, directory: str) -> None:
         try:
-            self._host.disk.remove_tree(directory)
+            self._disk.remove_tree(directory)
             # Otherwise the log might return without the state that marks it as lost.
-            self._host.disk.flush_directory(directory.rpartition("/")[0])
+            self._disk.flush_directory(directory.rpartition("/")[0])
         except OSError as error:
             # The next start removes it; anything that is opened is opened as lost.
             _log.error("%s cannot be removed: %s", directory, error)
@@ -129,7 +138,7 @@ class ReplicaRemoval:
                 self._end(group)
             else:
                 again = partial(self._remove_noted, group, directory)
-                self._host.clock.call_later(RETRY_MS, again)
+                self._clock.call_later(RETRY_MS, again)
             return
         if self._successors[group] is None:
             self._journal.remove(group)
@@ -149,7 +158,7 @@ class ReplicaRemoval:
             return
         _log.error("group %d: the note of its removal cannot be written: %s", group, error)
         if is_full(error):
-            self._host.clock.call_later(RETRY_MS, partial(self._succeed, group))
+            self._clock.call_later(RETRY_MS, partial(self._succeed, group))
 
     def _end(self, group: GroupId) -> None:
         del self._successors[group]

@@ -5,7 +5,7 @@ Why:    they come out of memory or out of the log, this one or another replica's
 Owns:   nothing.
 Source: design section 5."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -34,6 +34,18 @@ class AppendChunk(msgspec.Struct, frozen=True, gc=False):
 
 NOTHING = AppendChunk((), Index(-1), (), ())
 
+_configurations = msgspec.json.Decoder(Configuration)
+
+
+def encode_configuration(configuration: Configuration) -> bytes:
+    """What a configuration marker carries."""
+    return msgspec.json.encode(configuration)
+
+
+def decode_configuration(payload: bytes) -> Configuration:
+    """The configuration that a marker carries."""
+    return _configurations.decode(payload)
+
 
 def describe(chunks: Sequence[Chunk]) -> AppendChunk:
     """Chunks of the tail that follow each other; at least one."""
@@ -52,9 +64,7 @@ def describe(chunks: Sequence[Chunk]) -> AppendChunk:
     return AppendChunk(parts, chunks[-1].last_index, runs, configurations, is_relaxed, True)
 
 
-def describe_read(
-    entries: "reads.Entries", decode_configuration: Callable[[bytes], Configuration]
-) -> AppendChunk:
+def describe_read(entries: "reads.Entries") -> AppendChunk:
     """Entries that were read from the log."""
     return AppendChunk(
         [entries.data],

@@ -21,18 +21,25 @@ How:    accepted requests wait until the end of the pass. Then, in order: produc
 Owns:   requests accepted and not yet appended; one per replica.
 Source: Redpanda RFC 20220119; design section 5."""
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence, Set
 from typing import Protocol
 
-import msgspec
+from msgspec import UNSET
 
+from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
 from strandline.model.ids import Index, Offset
 from strandline.protocol.errors import Error
-from strandline.raft.group.configuration import Configuration
 from strandline.records.batch import BatchHeader
+from strandline.replication.leader.leadership import Leading
+from strandline.replication.leader.requests import Appended, AppendResult, Request
+from strandline.replication.liveness.lease import Lease
 from strandline.replication.memory_budget import MemoryBudget
+from strandline.replication.replica.delete_records import Deletions
+from strandline.replication.replica.state import ReplicaState
+from strandline.replication.waiters import MarkWaiters
 from strandline.storage.producers.producers import Duplicate
 
 UNCOMMITTED_BYTES_MAX = 64 * 1024 * 1024
@@ -47,99 +54,47 @@ QUORUM_ACK = -1
 _NOBODY: Set[int] = frozenset()
 _SEQUENCE_COUNT = 1 << 31
 
-
-class AppendResult(msgspec.Struct, frozen=True, gc=False):
-    """How a produce request to one partition ended. `base_offset` is -1 when it failed."""
-
-    error_code: int
-    base_offset: int
-    log_start_offset: int
-    message: str = ""
+_log = logging.getLogger("strandline.replication")
 
 
-class Request(msgspec.Struct, frozen=True):
-    """One `replicate` call."""
+class AppendingReplica(Protocol):
+    """What the batcher asks of its replica."""
 
-    buffers: Sequence[memoryview | bytearray]
-    headers: Sequence[BatchHeader]
-    acks: int
-    done: Callable[[AppendResult], None]
-    size_bytes: int
-
-
-class Appended(msgspec.Struct, frozen=True):
-    """What a chunk became: its last index, and the base offset of each request in it."""
-
-    last_index: Index
-    base_offsets: list[Offset]
-
-
-class Sink(Protocol):
-    """What the batcher needs of its replica."""
-
-    def append_chunk(self, requests: Sequence[Request], *, relaxed: bool) -> "Appended":
-        """Stamp, write, replicate; the units of the requests go with them. Raises OSError, and then
-        nothing was appended."""
-
-    def can_append(self) -> bool:
-        """Whether the replica leads, and is not handing over: the next leader must have the whole
-        log."""
-
-    @property
-    def has_room(self) -> bool:
-        """Whether the followers have taken enough of what was appended."""
+    leading: Leading | None
 
     @property
     def can_serve_reads(self) -> bool:
         """Whether the replica certainly leads, and knows everything committed."""
 
-    @property
-    def may_be_superseded(self) -> bool:
-        """Whether somebody else may lead, though a majority answers: what is appended here may come
-        to nothing."""
-
-    @property
-    def has_floor(self) -> bool:
-        """Whether one voter may be all that is left of those that have what was acknowledged or
-        seen, though it has lost its power: all of it has to be flushed."""
-
-    @property
-    def caches_writes(self) -> bool:
-        """Whether acks=all asks for a write on the quorum, and not for a flush."""
-
-    @property
-    def configuration(self) -> Configuration:
-        """Who votes."""
-
-    def wait_commit(self, index: Index, callback: Callable[[bool], None]) -> None:
-        """Call back with True once `index` is committed, with False if it may never be."""
-
-    def wait_written(self, index: Index, callback: Callable[[bool], None]) -> None:
-        """Call back with True once a quorum has written `index`, with False if it may never be."""
-
-    def check_producer(self, header: BatchHeader) -> Duplicate | None:
-        """Raises ApiError when the sequence is wrong."""
-
-    def index_for_all(self, offset: Offset) -> Index:
-        """Once this is committed, as many have the record as are asked for now: it may have been
-        committed by fewer, before voters came or the write quorum was raised."""
-
-    def log_start(self) -> Offset:
-        """The log's first offset."""
+    def fail(self, error: Exception) -> None:
+        """The log cannot be trusted any more."""
 
 
 class Appender:
-    """See the module. `schedule` runs a callback at the end of the pass."""
+    """See the module. `commit_waiters` and `visible_waiters` wait for commit and for visible."""
 
     def __init__(
         self,
-        sink: Sink,
-        schedule: Callable[[Callable[[], None]], None],
+        replica: ReplicaState,
+        owner: AppendingReplica,
+        *,
+        lease: Lease,
+        deletions: Deletions,
+        commit_waiters: MarkWaiters,
+        visible_waiters: MarkWaiters,
+        clock: Clock,
         memory: MemoryBudget,
     ) -> None:
-        self._sink = sink
+        self._replica = replica
+        self._owner = owner
+        self._lease = lease
+        self._deletions = deletions
+        self._commit_waiters = commit_waiters
+        self._visible_waiters = visible_waiters
+        self._clock = clock
         self._memory = memory
-        self._schedule = schedule
+        # Whether the last chunk found the disk full: that is logged once.
+        self._is_full = False
         self._requests: deque[Request] = deque()
         self._scheduled = False
         # (last index, bytes, relaxed) of what was appended and is not yet as safe as was asked for.
@@ -161,7 +116,7 @@ class Appender:
         """Accept a request; False when too much waits already, or nobody may promise what it asks
         for."""
         lacks_voters = request.acks == QUORUM_ACK and self.lacks_voters
-        lacks_voters |= self._sink.may_be_superseded
+        lacks_voters |= self._replica.is_leader and self._lease.is_long_gone
         is_full = self.held_bytes + request.size_bytes > HELD_BYTES_MAX and bool(self._requests)
         if lacks_voters or is_full:
             self._note_refused(request, Error.NOT_ENOUGH_REPLICAS)
@@ -203,21 +158,23 @@ class Appender:
     @property
     def lacks_voters(self) -> bool:
         """Whether so few vote, or count, while others are lost, that acks=all is refused."""
-        present = self._sink.configuration
+        present = self._replica.configuration
         return present.write_quorum(present.voters) < self.voter_count_min
 
     @property
     def _has_room(self) -> bool:
-        return self.uncommitted_bytes < UNCOMMITTED_BYTES_MAX and self._sink.has_room
+        leading = self._owner.leading
+        is_taken = leading is None or leading.has_room
+        return self.uncommitted_bytes < UNCOMMITTED_BYTES_MAX and is_taken
 
     def _append_soon(self) -> None:
         if not self._scheduled and self._has_room:
             self._scheduled = True
-            self._schedule(self._append)
+            self._clock.call_soon(self._append)
 
     def _append(self) -> None:
         self._scheduled = False
-        while self._requests and self._has_room and self._sink.can_append():
+        while self._requests and self._has_room and self._replica.can_append:
             chunk = self._next_chunk()
             if chunk:
                 self._append_chunk(chunk)
@@ -253,14 +210,14 @@ class Appender:
         header = request.headers[0]
         try:
             for header in request.headers:
-                duplicate = self._sink.check_producer(header)
+                duplicate = self._check_producer(header)
                 if duplicate is not None:
                     self._answer_duplicate(request, duplicate)
                     return False
         except ApiError as error:
             # Only a leader that cannot have been deposed may say so: a client that is told that
             # its sequence is wrong begins anew, and would write again what another leader has.
-            known = self._sink.can_serve_reads
+            known = self._owner.can_serve_reads
             code = error.code if known else Error.NOT_LEADER_OR_FOLLOWER
             if code == Error.OUT_OF_ORDER_SEQUENCE_NUMBER:
                 code = self._reason_of_gap(header) or code
@@ -269,17 +226,68 @@ class Appender:
         return True
 
     def _answer_duplicate(self, request: Request, duplicate: Duplicate) -> None:
-        result = AppendResult(Error.NONE, duplicate.base_offset, self._sink.log_start())
+        result = AppendResult(Error.NONE, duplicate.base_offset, self._log_start())
         if request.acks != QUORUM_ACK:
             request.done(result)
             return
-        self._wait(request.done, self._sink.index_for_all(Offset(duplicate.last_offset)), result)
+        # Once this is committed, as many have the record as are asked for now: it may have been
+        # committed by fewer, before voters came or the write quorum was raised.
+        replica = self._replica
+        index = replica.log.index_of(Offset(duplicate.last_offset))
+        self._wait(request.done, max(index, replica.raft.configuration_index), result)
+
+    def _check_producer(self, header: BatchHeader) -> Duplicate | None:
+        """The place of a batch that is in the log already. Raises ApiError when the sequence is
+        wrong.
+
+        A producer that was never heard of begins at sequence 0: a batch that comes first with
+        another one overtook its predecessors (an election came between), and would lie before them
+        for ever."""
+        log = self._replica.log
+        producers = log.producers
+        if (
+            header.base_sequence > 0
+            and log.start_offset == 0
+            and not producers.has_forgotten
+            and producers.get(header.producer_id) is None
+        ):
+            raise ApiError(
+                Error.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id} is new here, and sent {header.base_sequence} first",
+            )
+        return producers.check(header)
+
+    def _log_start(self) -> Offset:
+        """Where the partition begins for clients; -1 while that is not known."""
+        deletions = self._deletions
+        if not deletions.are_settled:
+            return Offset(-1)
+        return max(self._replica.log.start_offset, deletions.before, deletions.told)
+
+    def _write(self, chunk: list[Request], *, relaxed: bool) -> Appended:
+        """Stamp, write, replicate; the units of the requests go with them. Raises OSError, and
+        then nothing was appended."""
+        leading = self._owner.leading
+        assert leading is not None
+        try:
+            appended = leading.append(chunk, relaxed=relaxed)
+        except OSError as error:
+            if self._replica.log.failed:
+                self._owner.fail(error)
+            elif not self._is_full:
+                self._is_full = True
+                _log.error("%s: producers are refused for now: %s", self._replica.name, error)
+            raise
+        if self._is_full:
+            self._is_full = False
+            _log.info("%s: producers are served again", self._replica.name)
+        return appended
 
     def _append_chunk(self, chunk: list[Request]) -> None:
         relaxed = self._is_relaxed(chunk[0])
         size = sum([request.size_bytes for request in chunk])
         try:
-            appended = self._sink.append_chunk(chunk, relaxed=relaxed)
+            appended = self._write(chunk, relaxed=relaxed)
         except OSError as error:
             self._memory.give_back(size)
             for request in chunk:
@@ -292,7 +300,7 @@ class Appender:
                     self._refused.pop(header.producer_id, None)
         self._uncommitted.append((appended.last_index, size, relaxed))
         self.uncommitted_bytes += size
-        start = self._sink.log_start()
+        start = self._log_start()
         for request, base_offset in zip(chunk, appended.base_offsets, strict=True):
             result = AppendResult(Error.NONE, base_offset, start)
             if request.acks != QUORUM_ACK:
@@ -306,22 +314,35 @@ class Appender:
         """Tell `done` once it is as safe as was asked for. Nothing here keeps the batches: their
         units return when the followers' sockets have them, and so must the memory."""
 
-        def on_commit(committed: bool) -> None:
-            if not committed:
-                done(self._failed(Error.NOT_LEADER_OR_FOLLOWER))
+        def on_mark(error: Error) -> None:
+            if error:
+                done(self._failed(error))
             elif self.lacks_voters:
                 done(self._failed(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
             else:
                 done(result)
 
-        is_cached = self._sink.caches_writes and not self._sink.has_floor
-        wait = self._sink.wait_written if is_cached else self._sink.wait_commit
-        wait(index, on_commit)
+        raft = self._replica.raft
+        if self._caches_writes and not self._has_promised_quorum:
+            self._visible_waiters.wait(index, raft.visible, on_mark)
+        else:
+            self._commit_waiters.wait(index, raft.commit, on_mark)
 
     def _is_relaxed(self, request: Request) -> bool:
         """Whether nobody waits for the flush of these entries."""
-        is_relaxed = request.acks != QUORUM_ACK or self._sink.caches_writes
-        return is_relaxed and not self._sink.has_floor
+        is_relaxed = request.acks != QUORUM_ACK or self._caches_writes
+        return is_relaxed and not self._has_promised_quorum
+
+    @property
+    def _caches_writes(self) -> bool:
+        """Whether acks=all asks for a write on the quorum, and not for a flush."""
+        return self._replica.log.config.write_caching
+
+    @property
+    def _has_promised_quorum(self) -> bool:
+        """Whether one voter may be all that is left of those that have what was acknowledged or
+        seen, though it has lost its power: all of it has to be flushed."""
+        return self._replica.configuration.floor is not UNSET
 
     def _note_refused(self, request: Request, code: int) -> None:
         """What comes behind this request is not in sequence, by no fault of its producer."""

@@ -14,27 +14,58 @@ Owns:   whether the next leader is awaited; one per replica.
 Source: KIP-951 (the new leader in the refusal); decision 0013."""
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch
 from strandline.protocol.errors import Error
-from strandline.raft.events import AbandonTransfer, PromisesTimedOut, TransferLeadership
-
-if TYPE_CHECKING:
-    from strandline.replication.replica.replica import Replica
+from strandline.raft.events import AbandonTransfer, Event, PromisesTimedOut, TransferLeadership
+from strandline.replication.leader.appender import Appender
+from strandline.replication.replica.state import ReplicaState
+from strandline.replication.shared import Shared
 
 TRANSFER_TIMEOUT_MS = 3_000
 WAIT_MS_MAX = 3_000
 """How long anything waits for another leader, or for its commits."""
 
 
+class LedReplica(Protocol):
+    """What a hand-over asks of its replica."""
+
+    def step(self, event: Event) -> None:
+        """Step the core and perform its effects."""
+
+    def in_sync(self) -> list[BrokerId]:
+        """The voters that are alive and not behind."""
+
+    def end_leadership(self) -> None:
+        """Lead no more; requests go on waiting."""
+
+    def stop_leading(self) -> None:
+        """Lead no more; requests that wait fail."""
+
+
 class HandOver:
     """See the module."""
 
-    __slots__ = ("_asked_count", "_count", "_replica", "is_under_way")
+    __slots__ = (
+        "_appender",
+        "_asked_count",
+        "_clock",
+        "_count",
+        "_liveness",
+        "_owner",
+        "_replica",
+        "is_under_way",
+    )
 
-    def __init__(self, replica: "Replica") -> None:
+    def __init__(
+        self, replica: ReplicaState, owner: LedReplica, appender: Appender, shared: Shared
+    ) -> None:
         self._replica = replica
+        self._owner = owner
+        self._appender = appender
+        self._clock = shared.clock
+        self._liveness = shared.liveness
         self.is_under_way = False
         """Whether the next leader is not known yet."""
         # How often this replica has handed over: timers are of one time.
@@ -48,7 +79,7 @@ class HandOver:
         if not replica.is_leader or replica.raft.transferring_to is not None:
             return NO_BROKER
         others = replica.election_priority.best(
-            one for one in replica.in_sync() if one not in (replica.self_id, *avoid)
+            one for one in self._owner.in_sync() if one not in (replica.self_id, *avoid)
         )
         if not others:
             return NO_BROKER
@@ -63,35 +94,32 @@ class HandOver:
         epoch = replica.epoch
         self._asked_count += 1
         count = self._asked_count
-        clock = replica.host.clock
-        replica.step(TransferLeadership(to))
+        self._owner.step(TransferLeadership(to))
         if replica.is_leader:
-            patience_ms = replica.host.liveness.promise_patience_ms
-            clock.call_later(patience_ms, lambda: self._hand_over_anyhow(count))
-        clock.call_later(TRANSFER_TIMEOUT_MS, lambda: self._lead_on(epoch))
+            patience_ms = self._liveness.promise_patience_ms
+            self._clock.call_later(patience_ms, lambda: self._hand_over_anyhow(count))
+        self._clock.call_later(TRANSFER_TIMEOUT_MS, lambda: self._lead_on(epoch))
 
     def begin(self) -> None:
         """The replica has handed over: it leads no more, and nobody else does yet."""
-        replica = self._replica
-        replica.end_leadership()
+        self._owner.end_leadership()
         self.is_under_way = True
         self._count += 1
-        clock = replica.host.clock
-        count, epoch = self._count, replica.epoch
-        patience_ms = replica.host.liveness.on_handed_over(replica)
-        clock.call_later(patience_ms, lambda: self._stand_again(epoch))
-        clock.call_later(WAIT_MS_MAX + patience_ms, lambda: self._give_up(count))
+        count, epoch = self._count, self._replica.epoch
+        patience_ms = self._liveness.on_handed_over(self._replica)
+        self._clock.call_later(patience_ms, lambda: self._stand_again(epoch))
+        self._clock.call_later(WAIT_MS_MAX + patience_ms, lambda: self._give_up(count))
 
     def on_follower(self, leader: BrokerId) -> None:
         """The replica follows `leader`, or nobody: as long as it stands for election itself."""
         if leader != NO_BROKER:
             self.is_under_way = False
-            self._replica.appender.fail(Error.NOT_LEADER_OR_FOLLOWER)
+            self._appender.fail(Error.NOT_LEADER_OR_FOLLOWER)
 
     def on_leader(self) -> None:
         """The replica leads again."""
         self.is_under_way = False
-        self._replica.appender.on_room()
+        self._appender.on_room()
 
     def end(self) -> None:
         """Nothing is waited for any more."""
@@ -100,23 +128,23 @@ class HandOver:
     def _hand_over_anyhow(self, count: int) -> None:
         """Hand over without the votes of voters that are away, or of an earlier release."""
         if count == self._asked_count and self._replica.is_leader:
-            self._replica.step(PromisesTimedOut())
+            self._owner.step(PromisesTimedOut())
 
     def _lead_on(self, epoch: Epoch) -> None:
         """The other one does not keep up."""
         replica = self._replica
         if replica.is_leader and replica.epoch == epoch:
-            replica.step(AbandonTransfer())
-            replica.appender.on_room()
+            self._owner.step(AbandonTransfer())
+            self._appender.on_room()
 
     def _stand_again(self, epoch: Epoch) -> None:
         replica = self._replica
         if self.is_under_way and replica.epoch == epoch:
-            replica.step(AbandonTransfer())
+            self._owner.step(AbandonTransfer())
             if self.is_under_way and replica.epoch == epoch:
                 # It was removed, and may not stand: its heartbeats shall not keep others from it.
-                replica.host.liveness.on_following(replica)
+                self._liveness.on_following(replica)
 
     def _give_up(self, count: int) -> None:
         if count == self._count and not self._replica.is_leader:
-            self._replica.stop_leading()
+            self._owner.stop_leading()

@@ -14,27 +14,29 @@ Source: Redpanda RFC 20220119 (one dispatch for all acks levels); design section
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from strandline.base.disk import Buffer
 from strandline.base.errors import StorageError
 from strandline.base.network import Lane
-from strandline.model.ids import CONTROLLER_GROUP, BrokerId, Epoch, Index, Offset
-from strandline.raft.events import AppendSent, PeerSilent, PeerUntold, Propose
+from strandline.model.ids import BrokerId, Epoch, Index, Offset
+from strandline.raft.events import AppendSent, Event, PeerSilent, PeerUntold, Propose
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import NO_HINT, AppendResponse, LeaderContact, Lend, ResetRequest
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_deletion_marker
-from strandline.replication.catchup.fetch_sources import BACK_OFF_MS, LEADER, FetchSources, turn_to
-from strandline.replication.catchup.peer_catchup import LEND_MS_MAX
+from strandline.replication.catchup.fetch_sources import LEADER, FetchSources, turn_to
 from strandline.replication.leader.append_chunk import NOTHING, AppendChunk, describe, describe_read
 from strandline.replication.leader.append_times import AppendTimes
-from strandline.replication.leader.appender import Appended, Request
 from strandline.replication.leader.relays import Relays
-from strandline.replication.leader.sender import FollowerStream
+from strandline.replication.leader.requests import Appended, Request
+from strandline.replication.leader.sender import BACK_OFF_MS, LEND_MS_MAX, FollowerStream
 from strandline.replication.leader.tail import BEYOND, Chunk, Tail
-from strandline.replication.replica.compactor import outlived_to_tell
+from strandline.replication.leader.urgency import Urgency
+from strandline.replication.replica import tombstones
 from strandline.replication.replica.entries import cut_before
+from strandline.replication.replica.state import ReplicaState
+from strandline.replication.shared import Shared
 from strandline.replication.wire import (
     AppendHead,
     Kind,
@@ -45,7 +47,6 @@ from strandline.replication.wire import (
 
 if TYPE_CHECKING:
     from strandline.raft.leader.progress import AppendPlan
-    from strandline.replication.replica.replica import Replica
     from strandline.storage.log import reads
 
 RTT_FACTOR = 4
@@ -53,17 +54,57 @@ RTT_FACTOR = 4
 _log = logging.getLogger("strandline.replication")
 
 
+class LeadingReplica(Protocol):
+    """What a leader state asks of its replica."""
+
+    def step(self, event: Event) -> None:
+        """Step the core and perform its effects."""
+
+    def flush(self, *, may_wait: bool = False) -> None:
+        """Make what is written durable and tell the core."""
+
+    def on_unreadable(self, error: OSError | StorageError) -> None:
+        """Something in the log cannot be read."""
+
+    def on_room(self) -> None:
+        """The followers have taken enough for more to be appended."""
+
+    def on_sent(self) -> None:
+        """An append has left, and waits for its acknowledgement."""
+
+    def report_marks_soon(self) -> None:
+        """Send the followers the marks in a little while, unless an append brings them before."""
+
+
 class Leading:
     """See the module."""
 
-    def __init__(self, replica: "Replica") -> None:
+    def __init__(self, replica: ReplicaState, shared: Shared, owner: LeadingReplica) -> None:
         self._replica = replica
-        self._settings = replica.host.settings
-        self._queues = replica.host.queues
-        self._tail = Tail(self._settings.tail_bytes_max, replica.host.memory)
+        self._owner = owner
+        self._clock = shared.clock
+        self._settings = shared.settings
+        self._network = shared.network
+        self._outbox = shared.outbox
+        self._liveness = shared.liveness
+        self._memory = shared.memory
+        self._queues = shared.queues
+        self._throttle = shared.throttle
+        self._relay_watch = shared.relay_watch
+        self._tail = Tail(self._settings.tail_bytes_max, shared.memory)
         self._streams: dict[BrokerId, FollowerStream] = {}
-        self._fetch_sources = FetchSources(replica, self._streams, self.pump)
-        self.relays = Relays(replica, self._streams, self.pump, self.ask)
+        self.relays = Relays(replica, shared, self._streams, self.pump, self.ask)
+        self.urgency = Urgency(
+            replica,
+            self._streams,
+            self._tail,
+            clock=shared.clock,
+            liveness=shared.liveness,
+            resend_timeout_ms=shared.settings.resend_timeout_ms,
+        )
+        self._fetch_sources = FetchSources(
+            replica, shared, self._streams, self.pump, self.relays, self.urgency
+        )
         self._is_closed = False
         self.append_times = AppendTimes()
 
@@ -76,7 +117,7 @@ class Leading:
         """Leadership ended: memory units return."""
         self._is_closed = True
         self._fetch_sources.close()
-        self._replica.host.relaying.forget(self.relays)
+        self._relay_watch.discard(self.relays)
         self._tail.clear()
 
     # ---- appending -------------------------------------------------------------------------------
@@ -103,8 +144,8 @@ class Leading:
             headers += request.headers
         log.append(buffers, headers)
         self._take_in(first_index, buffers, epoch=epoch, relaxed=relaxed)
-        replica.flush(may_wait=relaxed)
-        replica.step(Propose(log.last_index - first_index + 1, relaxed))
+        self._owner.flush(may_wait=relaxed)
+        self._owner.step(Propose(log.last_index - first_index + 1, relaxed))
         return Appended(log.last_index, base_offsets)
 
     def append_marker(
@@ -116,20 +157,20 @@ class Leading:
         header = read_header(marker)
         assert header is not None
         log.append([marker], [header])
-        self._replica.host.memory.take(len(marker))
+        self._memory.take(len(marker))
         self._take_in(first_index, [marker], epoch=epoch, configuration=configuration)
-        self._replica.flush()
+        self._owner.flush()
 
     def append_deletion(self, before: Offset) -> Index:
         """Write and propose the deletion of the records below `before`; its index. Raises
         OSError."""
         replica = self._replica
         log = replica.log
-        now = replica.host.clock.wall_ms()
+        now = self._clock.wall_ms()
         marker = build_deletion_marker(log.end_offset, replica.epoch, before, now)
         self.append_marker(marker, epoch=replica.epoch, configuration=None)
         index = log.last_index
-        replica.step(Propose(1, relaxed=False))
+        self._owner.step(Propose(1, relaxed=False))
         return index
 
     @property
@@ -156,9 +197,9 @@ class Leading:
         size = sum(map(len, buffers))
         if not replica.raft.progress:  # Nobody follows: nothing is handed on, or kept for that.
             self._tail.clear()
-            replica.host.memory.give_back(size)
+            self._memory.give_back(size)
             return
-        now = replica.host.clock.monotonic_ms()
+        now = self._clock.monotonic_ms()
         if self.append_times.is_due(now):
             self.append_times.note(first_index, now, self.held_index)
         chunk = Chunk(
@@ -188,7 +229,7 @@ class Leading:
         had_room = tail.has_room
         tail.hand_through(self._replica.configuration.quorum_index(handed))
         if tail.has_room and not had_room:
-            self._replica.appender.on_room()
+            self._owner.on_room()
 
     def _on_handed(
         self, peer: BrokerId, served: Sequence[FollowerStream], index: Index, size: int
@@ -211,12 +252,11 @@ class Leading:
 
         Marks travel with entries; marks alone are sent only when it `tells`, and soon otherwise."""
         replica = self._replica
-        host = replica.host
         stream = self._streams.get(peer)
         if stream is None:
             stream = self._streams[peer] = FollowerStream(self._settings)
         has_sent = False
-        while not self._is_closed and host.network.is_connected(peer, Lane.BULK):
+        while not self._is_closed and self._network.is_connected(peer, Lane.BULK):
             progress = replica.raft.progress.get(peer)
             if progress is None:
                 break
@@ -227,20 +267,20 @@ class Leading:
             if plan is None:
                 break
             if isinstance(plan, ResetRequest):
-                host.send_soon(peer, replica.group, plan)
+                self._outbox.send(peer, replica.group, plan)
                 replica.raft.step(AppendSent(peer, Index(plan.start_index - 1)))
-                stream.on_sent(Index(plan.start_index - 1), 0, host.clock.monotonic_ms())
-                host.led.has_sent(replica)
+                stream.on_sent(Index(plan.start_index - 1), 0, self._clock.monotonic_ms())
+                self._owner.on_sent()
                 break
             has_entries = plan.first_index <= plan.last_index
             # Only an append tells a replica that lost its disk when it may take part again.
             is_contact = not has_entries and not plan.is_probe and plan.rejoin_at < 0
             if is_contact:
                 if not tells:
-                    host.tell_soon(replica)
+                    self._owner.report_marks_soon()
                     break
                 contact = LeaderContact(plan.epoch, plan.commit, plan.visible)
-                host.send_soon(peer, replica.group, contact)
+                self._outbox.send(peer, replica.group, contact)
                 replica.raft.step(AppendSent(peer, plan.prev_index))
             elif not has_entries and not plan.is_probe and stream.has_loan:
                 stream.is_blocked = True  # It would overtake what others send.
@@ -302,12 +342,12 @@ class Leading:
                 return False
             stream.on_served_from_memory()
             append_chunk = describe(chunks)
-            is_throttled = fetch_source != LEADER and not self.is_urgent(peer)
+            is_throttled = fetch_source != LEADER and not self.urgency.is_urgent(peer)
         else:
             found = self._read(peer, stream, plan.first_index, is_lent=fetch_source != LEADER)
             if found is None:
                 return False
-            append_chunk = describe_read(found[0], self._replica.host.decode_configuration)
+            append_chunk = describe_read(found[0])
             is_throttled = found[1]
         if fetch_source == LEADER:
             return self._dispatch(peer, stream, plan, append_chunk)
@@ -325,7 +365,9 @@ class Leading:
         request = plan.request(
             append_chunk.runs, append_chunk.configurations, report_written=may_wait
         )
-        outlived = outlived_to_tell(replica)
+        outlived = Index(-1)
+        if replica.log.config.has_been_compacted:
+            outlived = tombstones.reported_outlived(replica, self.held_index)
         may_carry = append_chunk.is_in_memory and not plan.is_probe
         to = tuple(self.relays.carried_by(peer)) if may_carry else ()
         head = encode_append_head(AppendHead(replica.group, request, may_wait, outlived, to))
@@ -334,7 +376,7 @@ class Leading:
         handed_index = last_index if parts else Index(-1)
         served = (stream, *(self._streams[one] for one in to))
         on_handed = partial(self._on_handed, peer, served, handed_index, size)
-        if not replica.host.network.send(peer, Lane.BULK, (head, *parts), on_handed):
+        if not self._network.send(peer, Lane.BULK, (head, *parts), on_handed):
             return False
         self._queues.add(peer, size)
         for one, its_stream in zip((peer, *to), served, strict=True):
@@ -363,7 +405,7 @@ class Leading:
         may_differ = replica.log.config.has_been_compacted
         order = LendOrder(replica.group, Lend(peer, request, size, is_throttled, may_differ))
         message = encode_control(Kind.LEND, order)
-        if not replica.host.network.send(stream.fetch_source, Lane.CONTROL, [message]):
+        if not self._network.send(stream.fetch_source, Lane.CONTROL, [message]):
             self._fetch_sources.wait(peer)
             return False
         self._mark_sent(peer, stream, append_chunk.last_index, size)
@@ -374,8 +416,8 @@ class Leading:
     ) -> None:
         replica = self._replica
         replica.raft.step(AppendSent(peer, last_index))
-        stream.on_sent(last_index, size, replica.host.clock.monotonic_ms())
-        replica.host.led.has_sent(replica)
+        stream.on_sent(last_index, size, self._clock.monotonic_ms())
+        self._owner.on_sent()
 
     def _read(
         self, peer: BrokerId, stream: FollowerStream, first_index: Index, *, is_lent: bool
@@ -385,9 +427,9 @@ class Leading:
 
         `is_lent`: only what they are is needed, and how long they are."""
         replica = self._replica
-        throttle = replica.host.throttle
-        is_copy = self.is_copied_to(peer)
-        can_spare = not self.is_urgent(peer)
+        throttle = self._throttle
+        is_copy = self.urgency.is_copied_to(peer)
+        can_spare = not self.urgency.is_urgent(peer)
         if is_copy and throttle.is_halted(peer, is_lent=is_lent):
             stream.allowance_bytes = 0
         is_throttled = can_spare and stream.allowance_bytes <= 0
@@ -407,7 +449,7 @@ class Leading:
             # Up to where the tail begins, or a chunk of it: from there on the tail serves.
             entries = cut_before(replica.log.read_entries(first_index, bytes_max), end)
         except (OSError, StorageError) as error:
-            replica.on_unreadable(error)
+            self._owner.on_unreadable(error)
             return None
         stream.is_recovering = True
         if is_throttled:
@@ -416,48 +458,13 @@ class Leading:
             stream.allowance_bytes -= len(entries.data)
         return entries, is_throttled
 
-    def is_copied_to(self, peer: BrokerId) -> bool:
-        """Whether `peer` is to become a replica, and is none yet; all follow the controller."""
-        replica = self._replica
-        is_lasting = peer in replica.placed.all or replica.group == CONTROLLER_GROUP
-        return self._is_observer(peer) and not is_lasting
-
-    def _is_observer(self, peer: BrokerId) -> bool:
-        """Whether nothing is ever waited for on account of `peer`."""
-        present = self._replica.configuration
-        return peer in present.observers and peer not in present.all_voters
-
-    def is_urgent(self, peer: BrokerId) -> bool:
-        """Whether somebody waits for `peer` to have what it lacks."""
-        return not (self._is_observer(peer) or self._can_spare(peer))
-
-    def _can_spare(self, peer: BrokerId) -> bool:
-        """Whether a write quorum keeps up without `peer`, and nobody waits for it to lead."""
-        replica = self._replica
-        if peer == replica.raft.transferring_to:
-            return False
-        others = [other for other in self._streams if other != peer and self._keeps_up(other)]
-        return replica.configuration.can_commit([replica.self_id, *others])
-
-    def _keeps_up(self, peer: BrokerId) -> bool:
-        """Whether `peer` takes its appends from the tail, and acknowledges them."""
-        replica = self._replica
-        progress = replica.raft.progress.get(peer)
-        if progress is None or progress.is_probing or not replica.host.is_peer_alive(peer):
-            return False
-        end = Index(replica.log.last_index + 1)
-        now = replica.host.clock.monotonic_ms()
-        stream = self._streams[peer]
-        is_silent = stream.inflight and now - stream.progress_ms >= self._settings.resend_timeout_ms
-        return progress.next_index >= min(self._tail.first_index, end) and not is_silent
-
     def _forget_sent(self) -> None:
         """Drop chunks that every connected follower has been sent."""
         replica = self._replica
         sent = [
             progress.next_index - 1
             for peer, progress in replica.raft.progress.items()
-            if peer != replica.self_id and replica.host.network.is_connected(peer, Lane.BULK)
+            if peer != replica.self_id and self._network.is_connected(peer, Lane.BULK)
         ]
         self._tail.drop_through(Index(min(sent, default=replica.log.last_index)))
 
@@ -470,7 +477,7 @@ class Leading:
             return
         if response.accepted:
             match = max(response.written, response.flushed)
-            stream.on_acknowledged(match, self._replica.host.clock.monotonic_ms())
+            stream.on_acknowledged(match, self._clock.monotonic_ms())
 
     def on_refused(self, peer: BrokerId) -> None:
         """What is under way to `peer` will not be acknowledged: it lacks what comes before it."""
@@ -495,7 +502,7 @@ class Leading:
         that may be, too, where a question would not overtake what others send it."""
         stream = self._streams.get(peer)
         if stream is not None and stream.is_sent_by_others:
-            self._replica.step(PeerUntold(peer))
+            self._owner.step(PeerUntold(peer))
         else:
             self.ask(peer)
 
@@ -503,7 +510,7 @@ class Leading:
         """`peer` was silent, and is heard again."""
         stream = self._streams.get(peer)
         if stream is not None and stream.inflight:
-            stream.on_returned(self._replica.host.clock.monotonic_ms())
+            stream.on_returned(self._clock.monotonic_ms())
             self.ask(peer)
 
     def ask(self, peer: BrokerId) -> None:
@@ -511,9 +518,9 @@ class Leading:
         stays there until it does."""
         stream = self._streams.get(peer)
         if stream is not None:
-            stream.on_asked(self._replica.host.clock.monotonic_ms())
+            stream.on_asked(self._clock.monotonic_ms())
             self.relays.on_upset(peer)
-        self._replica.step(PeerSilent(peer))
+        self._owner.step(PeerSilent(peer))
 
     def on_stalled(self, peer: BrokerId) -> None:
         """`peer` acknowledges nothing: ask it, and send the rest from here, if others did so."""
@@ -524,7 +531,7 @@ class Leading:
         """Where others were to send something: it has not come, and may never come from there."""
         if stream.has_loan:
             replica = self._replica
-            stream.backs_off_until_ms = replica.host.clock.monotonic_ms() + BACK_OFF_MS
+            stream.backs_off_until_ms = self._clock.monotonic_ms() + BACK_OFF_MS
             text = "%s: broker %d does not get what it lacks from broker %d"
             _log.info(text, replica.name, peer, stream.fetch_source)
 
@@ -533,7 +540,7 @@ class Leading:
         stalled: list[BrokerId] = []
         for peer, stream in self._streams.items():
             if self._is_awaited(peer) and not stream.queued_count:
-                limit = RTT_FACTOR * int(self._replica.host.liveness.rtt_ms(peer))
+                limit = RTT_FACTOR * int(self._liveness.rtt_ms(peer))
                 limit += self._settings.resend_timeout_ms
                 limit += LEND_MS_MAX if stream.has_loan else 0
                 if now_ms - stream.progress_ms >= stream.patience_ms(limit):
@@ -552,7 +559,7 @@ class Leading:
     def is_backing_off(self, peer: BrokerId) -> bool:
         """Whether nobody else serves `peer` for some time, as something has not come that way."""
         stream = self._streams.get(peer)
-        now = self._replica.host.clock.monotonic_ms()
+        now = self._clock.monotonic_ms()
         is_lent_nothing = stream is not None and now < stream.backs_off_until_ms
         return is_lent_nothing or self.relays.is_going_round(peer, now)
 
@@ -570,7 +577,7 @@ class Leading:
         """For how long the entry at `index` has been here: no longer than this replica leads."""
         replica = self._replica
         since_ms = max(self.append_times.of(index) or 0, replica.leading_since_ms)
-        return replica.host.clock.monotonic_ms() - since_ms
+        return self._clock.monotonic_ms() - since_ms
 
     def is_in_step(self, peer: BrokerId) -> bool:
         """Whether `peer` has everything committed, or keeps acknowledging what it is sent, and
@@ -581,7 +588,7 @@ class Leading:
         if progress.match_flushed >= self._replica.raft.commit:
             return True
         stream = self._streams.get(peer)
-        now = self._replica.host.clock.monotonic_ms()
+        now = self._clock.monotonic_ms()
         limit = self._settings.resend_timeout_ms
         if stream is None or stream.is_recovering:
             return False

@@ -22,17 +22,14 @@ Source: design section 5 ("Relay"); decision 0034."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
 from strandline.model.ids import NO_BROKER, BrokerId, Index
 from strandline.raft.group.configuration import Configuration
-from strandline.replication.catchup.fetch_sources import BACK_OFF_MS
-from strandline.replication.leader.sender import FollowerStream
+from strandline.replication.leader.sender import BACK_OFF_MS, FollowerStream
+from strandline.replication.replica.state import ReplicaState
+from strandline.replication.shared import Shared
 from strandline.replication.wire import Ability
-
-if TYPE_CHECKING:
-    from strandline.replication.replica.replica import Replica
 
 ROUND_TRIPS = 2
 SLACK_MS = 50
@@ -59,12 +56,19 @@ class Relays:
 
     def __init__(
         self,
-        replica: "Replica",
+        replica: ReplicaState,
+        shared: Shared,
         streams: Mapping[BrokerId, FollowerStream],
         pump: Callable[[BrokerId], None],
         ask: Callable[[BrokerId], None],
     ) -> None:
         self._replica = replica
+        self._clock = shared.clock
+        self._settings = shared.settings
+        self._network = shared.network
+        self._nearness = shared.nearness
+        self._liveness = shared.liveness
+        self._relay_watch = shared.relay_watch
         self._streams = streams
         self._pump = pump
         self._ask = ask
@@ -116,7 +120,7 @@ class Relays:
         stream = self._streams[peer]
         stream.relay = relay
         stream.is_blocked = True
-        self._replica.host.relaying.watch(self)
+        self._relay_watch.add(self)
         self._pump(relay)
         return True
 
@@ -126,14 +130,14 @@ class Relays:
         stream.relay = relay
         stream.is_blocked = False
         stream.on_served_from_memory()
-        self._replica.host.relaying.watch(self)
+        self._relay_watch.add(self)
 
     def is_stuck(self, relay: BrokerId) -> bool:
         """Whether what is under way to `relay` should have been acknowledged a round trip ago."""
         stream = self._streams.get(relay)
         if stream is None or not stream.inflight:
             return False
-        silent_ms = self._replica.host.clock.monotonic_ms() - stream.progress_ms
+        silent_ms = self._clock.monotonic_ms() - stream.progress_ms
         return silent_ms >= self._patience_ms(relay)
 
     # ---- leaving ---------------------------------------------------------------------------------
@@ -146,7 +150,7 @@ class Relays:
         if not stream.inflight:
             stream.relay = NO_BROKER
             return True
-        self._replica.host.clock.call_soon(lambda: self._part(peer))
+        self._clock.call_soon(lambda: self._part(peer))
         return False
 
     def _part(self, peer: BrokerId) -> None:
@@ -166,7 +170,7 @@ class Relays:
     def on_upset(self, relay: BrokerId) -> None:
         """`relay` itself is asked how far it is, or refused: what it has now it may have been sent
         since, and not have handed on."""
-        self._upset_ms[relay] = self._replica.host.clock.monotonic_ms()
+        self._upset_ms[relay] = self._clock.monotonic_ms()
 
     def on_gone(self, relay: BrokerId) -> None:
         """The connection to `relay` is another one, or none: what it was to hand on may be lost."""
@@ -185,7 +189,7 @@ class Relays:
         stream = self._streams[peer]
         if stream.relay != NO_BROKER:
             replica = self._replica
-            now_ms = replica.host.clock.monotonic_ms()
+            now_ms = self._clock.monotonic_ms()
             until_ms, length_ms = self._detours.get(peer, _NO_DETOUR)
             is_calm = now_ms - until_ms >= CALM_MS
             length_ms = DETOUR_FIRST_MS if is_calm else min(2 * length_ms, DETOUR_MAX_MS)
@@ -225,7 +229,7 @@ class Relays:
         stream = self._streams.get(peer)
         replica = self._replica
         progress = replica.raft.progress.get(peer)
-        if stream is None or replica.leading is None or progress is None:
+        if stream is None or not replica.is_leader or progress is None:
             return
         if stream.inflight:
             # Once: a relay says so of each append.
@@ -233,13 +237,13 @@ class Relays:
                 self._ask(peer)
         else:
             stream.relay = NO_BROKER
-            replica.host.clock.call_soon(lambda: self._pump(peer))
+            self._clock.call_soon(lambda: self._pump(peer))
 
     def _way_to(self, peer: BrokerId) -> tuple[BrokerId, ...]:
         replica = self._replica
-        nearness = replica.host.nearness
+        nearness = self._nearness
         members = replica.configuration
-        now_ms = replica.host.clock.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         if (
             members is not self._members
             or nearness.version != self._labels_version
@@ -252,7 +256,7 @@ class Relays:
 
     def _find_ways(self) -> dict[BrokerId, tuple[BrokerId, ...]]:
         replica = self._replica
-        nearness = replica.host.nearness
+        nearness = self._nearness
         voters = replica.configuration.all_voters
         far = sorted(
             one
@@ -260,7 +264,7 @@ class Relays:
             if one != replica.self_id and nearness.are_apart(replica.self_id, one)
         )
         ways: dict[BrokerId, tuple[BrokerId, ...]] = {}
-        for peer in far if replica.host.settings.relays else ():
+        for peer in far if self._settings.relays else ():
             region = [one for one in far if one == peer or nearness.levels(one, peer)]
             if peer not in ways and len(region) > 1:
                 voting = [one for one in region if one in voters]
@@ -275,14 +279,13 @@ class Relays:
     ) -> tuple[BrokerId, ...]:
         """The same, but for those to whom the way is much longer than to others in the region: they
         come last, of those that vote and of those that do not."""
-        rtt_ms = self._replica.host.liveness.rtt_ms
+        rtt_ms = self._liveness.rtt_ms
         known = [rtt for one in order if (rtt := rtt_ms(one)) > 0]
         limit_ms = DISTANT_RATIO * min(known, default=0) + DISTANT_MS
         return tuple(sorted(order, key=lambda one: (one not in voting, rtt_ms(one) > limit_ms)))
 
     def _may_be_behind(self, peer: BrokerId, next_index: Index) -> bool:
         """Whether `peer` is sent the same next, and may get it through another one."""
-        host = self._replica.host
         progress = self._replica.raft.progress.get(peer)
         stream = self._streams.get(peer)
         return (
@@ -292,14 +295,13 @@ class Relays:
             and not progress.is_probing
             and not progress.is_recovering
             and not stream.is_behind
-            and host.clock.monotonic_ms() >= self._detours.get(peer, _NO_DETOUR)[0]
-            and host.liveness.can_do(peer, Ability.RELAYING)
+            and self._clock.monotonic_ms() >= self._detours.get(peer, _NO_DETOUR)[0]
+            and self._liveness.can_do(peer, Ability.RELAYING)
         )
 
     def _can_relay(self, one: BrokerId, next_index: Index) -> bool:
         """Whether `one` is sent the same next, and can be trusted to hand it on."""
         replica = self._replica
-        host = replica.host
         progress = replica.raft.progress.get(one)
         stream = self._streams.get(one)
         return (
@@ -309,17 +311,16 @@ class Relays:
             and not progress.is_probing
             and not progress.is_recovering
             and not stream.is_behind
-            and host.liveness.can_do(one, Ability.RELAYING)
+            and self._liveness.can_do(one, Ability.RELAYING)
             and self._is_there(one)
         )
 
     def _is_there(self, relay: BrokerId) -> bool:
         """Whether `relay` is alive, connected, and acknowledges what it is sent."""
-        host = self._replica.host
         return (
-            host.is_peer_alive(relay)
-            and not host.has_hung_up(relay)
-            and host.network.is_connected(relay, Lane.BULK)
+            self._liveness.is_peer_alive(relay)
+            and not self._liveness.has_hung_up(relay)
+            and self._network.is_connected(relay, Lane.BULK)
             and not self.is_stuck(relay)
         )
 
@@ -327,7 +328,7 @@ class Relays:
         """How long what is under way may take, and a round trip more."""
         stream = self._streams[peer]
         window = stream.window
-        rtt_ms = self._replica.host.liveness.rtt_ms(peer)
+        rtt_ms = self._liveness.rtt_ms(peer)
         patience_ms = ROUND_TRIPS * int(max(rtt_ms, window.round_trip_ms)) + SLACK_MS
         transfer_ms = 0
         if window.bytes_per_s:

@@ -11,12 +11,9 @@ How:    told by what was acknowledged as flushed in this leader's epoch. A repli
 Source: reference observers 4.4 (the fields of kafka-replica-status)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from strandline.model.ids import BrokerId, Index, Offset
-
-if TYPE_CHECKING:
-    from strandline.replication.replica.replica import Replica
+from strandline.replication.replica.replica import Replica
 
 UNKNOWN = -1
 STALLED_MS_MIN = 5_000
@@ -57,7 +54,7 @@ class Standing:
     log_end_offset: int
 
 
-def standings(replica: "Replica") -> list[Standing]:
+def standings(replica: Replica) -> list[Standing]:
     """Every member of a leader's group: the voters as they are ordered, then the observers."""
     leading = replica.leading
     assert leading is not None
@@ -84,7 +81,7 @@ def standings(replica: "Replica") -> list[Standing]:
     ]
 
 
-def counts(replica: "Replica") -> Counts:
+def counts(replica: Replica) -> Counts:
     """What `standings` says, counted; for who asks of thousands of partitions."""
     configuration = replica.configuration
     voters, members = configuration.all_voters, configuration.members
@@ -100,12 +97,12 @@ def counts(replica: "Replica") -> Counts:
     )
 
 
-def _is_observer(replica: "Replica", broker: BrokerId, voters: tuple[BrokerId, ...]) -> bool:
+def _is_observer(replica: Replica, broker: BrokerId, voters: tuple[BrokerId, ...]) -> bool:
     placed = replica.placed
     return broker in placed.observers or (broker not in voters and broker not in placed.voters)
 
 
-def lag_of(replica: "Replica", broker: BrokerId) -> tuple[int, int]:
+def lag_of(replica: Replica, broker: BrokerId) -> tuple[int, int]:
     """(how many records of the leader's `broker` has not acknowledged as flushed, since when it
     lacks something); -1 where the leader does not know."""
     end = _log_end(replica, broker)
@@ -113,7 +110,7 @@ def lag_of(replica: "Replica", broker: BrokerId) -> tuple[int, int]:
     return count, _caught_up_lag_ms(replica, broker)
 
 
-def stalled_by(replica: "Replica") -> tuple[BrokerId, ...]:
+def stalled_by(replica: Replica) -> tuple[BrokerId, ...]:
     """For a leader that commits nothing for `lag_limit_ms`, though its voters are heard: those that
     lack something for so long, where those that keep up are no majority; it may be one of them,
     for its own disk. Nobody else."""
@@ -130,12 +127,12 @@ def stalled_by(replica: "Replica") -> tuple[BrokerId, ...]:
         if one not in ready
         and (
             one == replica.self_id
-            or (replica.host.is_peer_alive(one) and leading.lacks_ms(one) >= limit_ms)
+            or (replica.shared.liveness.is_peer_alive(one) and leading.lacks_ms(one) >= limit_ms)
         )
     )
 
 
-def should_give_way(replica: "Replica") -> bool:
+def should_give_way(replica: Replica) -> bool:
     """Whether a leader commits nothing for so long because its own disk takes nothing, and those
     that keep up could elect another one, which can have it leave."""
     if not _stalled_ms(replica):
@@ -144,17 +141,17 @@ def should_give_way(replica: "Replica") -> bool:
     return replica.self_id not in ready and replica.configuration.wins_election(ready)
 
 
-def _stalled_ms(replica: "Replica") -> float:
+def _stalled_ms(replica: Replica) -> float:
     """For how long at least a leader has committed nothing, though it has something to commit; 0
     where that is no matter yet."""
     leading, raft = replica.leading, replica.raft
     if leading is None or raft.commit >= replica.log.last_index:
         return 0
-    limit_ms = max(replica.lag_limit_ms, STALLED_MS_MIN * replica.host.settings.patience_ratio)
+    limit_ms = max(replica.lag_limit_ms, STALLED_MS_MIN * replica.shared.settings.patience_ratio)
     return limit_ms if leading.age_ms(Index(raft.commit + 1)) >= limit_ms else 0
 
 
-def _ready(replica: "Replica") -> list[BrokerId]:
+def _ready(replica: Replica) -> list[BrokerId]:
     """The voters that keep up, of a leader that has committed nothing for long. It is one itself
     but where what waits for a commit waits for its own disk, too."""
     hangs = replica.log.flushed_index <= replica.raft.commit
@@ -165,29 +162,29 @@ def _ready(replica: "Replica") -> list[BrokerId]:
     ]
 
 
-def leading_ms(replica: "Replica") -> int:
+def leading_ms(replica: Replica) -> int:
     """For how long a leader leads."""
-    return replica.host.clock.monotonic_ms() - replica.leading_since_ms
+    return replica.shared.clock.monotonic_ms() - replica.leading_since_ms
 
 
-def _flushed(replica: "Replica", broker: BrokerId) -> Index:
+def _flushed(replica: Replica, broker: BrokerId) -> Index:
     """Up to where a follower has acknowledged the log in this epoch; -1: nothing yet."""
     progress = replica.raft.progress.get(broker)
     return Index(-1) if progress is None else progress.match_flushed
 
 
-def _heard_lag_ms(replica: "Replica", broker: BrokerId) -> int:
+def _heard_lag_ms(replica: Replica, broker: BrokerId) -> int:
     if broker == replica.self_id:
         return 0
-    lag = replica.host.liveness.silence_ms(broker)
+    lag = replica.shared.liveness.silence_ms(broker)
     return UNKNOWN if lag is None else lag
 
 
-def _caught_up_lag_ms(replica: "Replica", broker: BrokerId) -> int:
+def _caught_up_lag_ms(replica: Replica, broker: BrokerId) -> int:
     if broker == replica.self_id:
         return 0
     flushed = _flushed(replica, broker)
-    silence = 0 if replica.host.is_peer_alive(broker) else _heard_lag_ms(replica, broker)
+    silence = 0 if replica.shared.liveness.is_peer_alive(broker) else _heard_lag_ms(replica, broker)
     if flushed < 0 or silence < 0:
         return UNKNOWN
     if flushed >= replica.log.last_index:
@@ -196,10 +193,10 @@ def _caught_up_lag_ms(replica: "Replica", broker: BrokerId) -> int:
     since = replica.leading.append_times.of(Index(flushed + 1))
     if since is None:
         return UNKNOWN
-    return max(replica.host.clock.monotonic_ms() - since, silence)
+    return max(replica.shared.clock.monotonic_ms() - since, silence)
 
 
-def _log_end(replica: "Replica", broker: BrokerId) -> Offset:
+def _log_end(replica: Replica, broker: BrokerId) -> Offset:
     log = replica.log
     if broker == replica.self_id:
         return log.end_offset

@@ -19,6 +19,10 @@ TRANSFER_MS_MAX = 30_000
 LOAN_TRANSFER_MS_MAX = 5_000
 """The same for peer catch-up: a peer's appends may never come, and the measured speed may be of a
 time when the link was cut."""
+LEND_MS_MAX = 2_000
+"""A peer drops an order to send entries that has waited for longer."""
+BACK_OFF_MS = 10_000
+"""After peer catch-up has failed to reach a follower, the leader serves it for this long."""
 
 
 class FollowerStream:

@@ -22,20 +22,19 @@ Source: design section 6, 2; decisions 0016 and 0020."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from strandline.base.errors import ProtocolError
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, first_epoch
-from strandline.network.calls import CallError
+from strandline.network.calls import CallError, Calls
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import Fence, Fenced, Seat
+from strandline.replication.host.led_groups import LedGroups as LedReplicas
 from strandline.replication.leader.replica_status import stalled_by
-
-if TYPE_CHECKING:
-    from strandline.replication.host.replication import Replication
-    from strandline.replication.replica.replica import Replica
+from strandline.replication.replica.replica import Replica
+from strandline.replication.shared import Shared
 
 T = TypeVar("T")
 LED, UNABLE, FENCE, SEAT = "led", "unable", "fence", "seat"
@@ -102,36 +101,49 @@ _answers = msgspec.msgpack.Decoder(tuple[FencedGroup, ...])
 class Fencing:
     """See the module."""
 
-    def __init__(self, host: "Replication") -> None:
-        self._host = host
+    def __init__(
+        self,
+        replicas: Mapping[GroupId, Replica],
+        led: LedReplicas,
+        peers: Collection[BrokerId],
+        calls: Calls,
+        shared: Shared,
+    ) -> None:
+        self._self_id = shared.self_id
+        self._replicas = replicas
+        self._led = led
+        self._peers = peers
+        self._calls = calls
+        self._clock = shared.clock
+        self._liveness = shared.liveness
         self.closed: Callable[[], Collection[GroupId]] = tuple
         """The groups whose replica here could not be opened."""
         self._waiting: dict[GroupId, list[asyncio.Future[Fenced]]] = {}
         # {group: until when an earlier leader's lease may count on the replica here}
         self._promised_ms: dict[GroupId, int] = {}
-        host.calls.register(LED, self._on_led)
-        host.calls.register(UNABLE, self._on_unable)
-        host.calls.register(FENCE, self._on_fence)
-        host.calls.register(SEAT, self._on_seat)
+        calls.register(LED, self._on_led)
+        calls.register(UNABLE, self._on_unable)
+        calls.register(FENCE, self._on_fence)
+        calls.register(SEAT, self._on_seat)
 
     # ---- for the controller's leader -------------------------------------------------------------
 
     async def led(self, broker: BrokerId, groups: list[GroupId]) -> LedGroups:
         """Those of these groups of which a broker knows a living leader. Raises CallError."""
         question = _encoder.encode(LedGroups(tuple(groups)))
-        if broker == self._host.self_id:
+        if broker == self._self_id:
             answer = await self._on_led(broker, question)
         else:
-            answer = await self._host.calls.call(broker, LED, question, timeout_ms=CALL_TIMEOUT_MS)
+            answer = await self._calls.call(broker, LED, question, timeout_ms=CALL_TIMEOUT_MS)
         return _told(_led, answer)
 
     async def unable(self, broker: BrokerId) -> UnableGroups:
         """The groups in which a broker's replica cannot vote and knows no leader, and those that it
         leads without being able to commit. Raises CallError."""
-        if broker == self._host.self_id:
+        if broker == self._self_id:
             answer = await self._on_unable(broker, b"")
         else:
-            answer = await self._host.calls.call(broker, UNABLE, b"", timeout_ms=CALL_TIMEOUT_MS)
+            answer = await self._calls.call(broker, UNABLE, b"", timeout_ms=CALL_TIMEOUT_MS)
         return _told(_unable, answer)
 
     async def fence(
@@ -139,12 +151,10 @@ class Fencing:
     ) -> tuple[FencedGroup, ...]:
         """Fence groups at a broker; returns those that it has fenced. Raises CallError."""
         question = _encoder.encode(FenceGroups(tuple(groups)))
-        if broker == self._host.self_id:
+        if broker == self._self_id:
             answer = await self._on_fence(broker, question)
         else:
-            answer = await self._host.calls.call(
-                broker, FENCE, question, timeout_ms=CALL_TIMEOUT_MS
-            )
+            answer = await self._calls.call(broker, FENCE, question, timeout_ms=CALL_TIMEOUT_MS)
         try:
             return _answers.decode(answer)
         except msgspec.DecodeError as error:
@@ -153,10 +163,10 @@ class Fencing:
     async def seat(self, broker: BrokerId, seat: SeatGroup) -> None:
         """Make a broker lead a group. Raises CallError."""
         question = _encoder.encode(seat)
-        if broker == self._host.self_id:
+        if broker == self._self_id:
             await self._on_seat(broker, question)
         else:
-            await self._host.calls.call(broker, SEAT, question, timeout_ms=CALL_TIMEOUT_MS)
+            await self._calls.call(broker, SEAT, question, timeout_ms=CALL_TIMEOUT_MS)
 
     # ---- for the replicas here -------------------------------------------------------------------
 
@@ -177,13 +187,13 @@ class Fencing:
         return _encoder.encode(LedGroups(led, self._silent()))
 
     def _is_led(self, group: GroupId) -> bool:
-        replica = self._host.replicas.get(group)
+        replica = self._replicas.get(group)
         if replica is None or replica.failed is not None:
             return False
-        return replica.is_leader or self._host.liveness.is_leader_alive(replica)
+        return replica.is_leader or self._liveness.is_leader_alive(replica)
 
     async def _on_unable(self, sender: BrokerId, payload: bytes) -> bytes:
-        open_ones = self._host.replicas
+        open_ones = self._replicas
         unable = tuple(one for one in self.closed() if one not in open_ones) + tuple(
             replica.group
             for replica in open_ones.values()
@@ -191,12 +201,12 @@ class Fencing:
             and not self._is_led(replica.group)
         )
         stalled = tuple(
-            (replica.group, some) for replica in self._host.led.all if (some := stalled_by(replica))
+            (replica.group, some) for replica in self._led.all if (some := stalled_by(replica))
         )
         return _encoder.encode(UnableGroups(unable, self._silent(), stalled))
 
     def _silent(self) -> tuple[BrokerId, ...]:
-        return self._host.liveness.silent(self._host.peers)
+        return self._liveness.silent(self._peers)
 
     async def _on_fence(self, sender: BrokerId, payload: bytes) -> bytes:
         try:
@@ -205,7 +215,7 @@ class Fencing:
             raise ProtocolError(f"bad fence request: {error}") from error
         waiting: dict[GroupId, tuple[int, asyncio.Future[Fenced]]] = {}
         for group, grant in asked.groups[:GROUPS_PER_CALL_MAX]:
-            replica = self._host.replicas.get(group)
+            replica = self._replicas.get(group)
             if replica is None or replica.failed is not None:
                 continue
             promised_ms = self._promise_left_ms(replica)
@@ -223,7 +233,7 @@ class Fencing:
         for group, (promised_ms, future) in waiting.items():
             if future.done():
                 # The replica may have been busy, and have promised a leader more meanwhile.
-                replica = self._host.replicas.get(group)
+                replica = self._replicas.get(group)
                 if replica is not None:
                     promised_ms = max(promised_ms, self._promise_left_ms(replica))
                 answers.append(
@@ -231,10 +241,10 @@ class Fencing:
                 )
         return _encoder.encode(answers)
 
-    def _silent_of(self, replica: "Replica | None") -> tuple[BrokerId, ...]:
+    def _silent_of(self, replica: Replica | None) -> tuple[BrokerId, ...]:
         members = () if replica is None else replica.configuration.members
-        others = (one for one in members if one != self._host.self_id)
-        return self._host.liveness.silent(others)
+        others = (one for one in members if one != self._self_id)
+        return self._liveness.silent(others)
 
     def _give_up(self, asked: Mapping[GroupId, asyncio.Future[Fenced]]) -> None:
         """Stop waiting for fences that are not durable: a full disk may last for days."""
@@ -245,11 +255,11 @@ class Fencing:
             if left:
                 self._waiting[group] = left
 
-    def _promise_left_ms(self, replica: "Replica") -> int:
+    def _promise_left_ms(self, replica: Replica) -> int:
         """For how long a promise may still bind the replica. A fenced replica has forgotten its
         leader, but not its promise."""
-        now = self._host.clock.monotonic_ms()
-        until_ms = now + self._host.liveness.promised_ms(replica)
+        now = self._clock.monotonic_ms()
+        until_ms = now + self._liveness.promised_ms(replica)
         until_ms = max(until_ms, self._promised_ms.get(replica.group, now))
         self._promised_ms[replica.group] = until_ms
         return until_ms - now
@@ -259,7 +269,7 @@ class Fencing:
             asked = _seats.decode(payload)
         except msgspec.DecodeError as error:
             raise ProtocolError(f"bad seat request: {error}") from error
-        replica = self._host.replicas.get(asked.group)
+        replica = self._replicas.get(asked.group)
         if replica is not None and replica.failed is None:
             epoch = first_epoch(asked.grant)
             seat = Seat(epoch, asked.last_epoch, asked.last_index, asked.configuration)

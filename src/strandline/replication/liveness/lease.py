@@ -8,27 +8,28 @@ How:    a voter that answers a heartbeat votes for no other replica, itself incl
 Owns:   the time at which the lease ends.
 Source: Raft thesis 6.4.1; design section 5; decision 0035."""
 
-from typing import TYPE_CHECKING
-
 from msgspec import UNSET
 
-if TYPE_CHECKING:
-    from strandline.replication.replica.replica import Replica
+from strandline.replication.replica.state import ReplicaState
+from strandline.replication.shared import Shared
 
 
 class Lease:
     """See the module; one per replica."""
 
-    def __init__(self, replica: "Replica") -> None:
+    def __init__(self, replica: ReplicaState, shared: Shared) -> None:
         self._replica = replica
+        self._clock = shared.clock
+        self._liveness = shared.liveness
+        self._gone_ms = 2 * shared.settings.election_timeout_ms
         self._end_ms = 0
 
     @property
     def is_held(self) -> bool:
         """Whether a replica that leads holds its lease now."""
-        liveness, now = self._replica.host.liveness, self._replica.host.clock.monotonic_ms()
+        now = self._clock.monotonic_ms()
         if now >= self._end_ms:
-            self._end_ms = max(self._end_ms, liveness.lease_end_ms(self._replica))
+            self._end_ms = max(self._end_ms, self._liveness.lease_end_ms(self._replica))
         return now < self._end_ms
 
     @property
@@ -42,9 +43,8 @@ class Lease:
         if replica.configuration.floor is UNSET or self.is_held:
             return False
         since_ms = max(self._end_ms, replica.leading_since_ms)
-        limit_ms = 2 * replica.host.settings.election_timeout_ms
-        return replica.host.clock.monotonic_ms() - since_ms >= limit_ms
+        return self._clock.monotonic_ms() - since_ms >= self._gone_ms
 
     def end(self) -> None:
         """End the lease: the replica no longer leads, or other voters may now elect a leader."""
-        self._end_ms = min(self._end_ms, self._replica.host.clock.monotonic_ms())
+        self._end_ms = min(self._end_ms, self._clock.monotonic_ms())

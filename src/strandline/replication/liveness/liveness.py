@@ -11,29 +11,24 @@ Owns:   the sessions and the timers; one per broker.
 Source: Raft thesis 3.4 and 6.2; design sections 5 and 8."""
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from strandline.base.clock import Clock
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId
 from strandline.raft.group.configuration import Configuration
-from strandline.replication.host.led_groups import LedGroups
+from strandline.replication.liveness import election_timeouts
+from strandline.replication.liveness.election_timeouts import ELECTION_MS, ELECTION_ROUND_TRIPS
 from strandline.replication.liveness.sessions import NEVER_MS, FollowSession, LeadSession
+from strandline.replication.replica.state import ReplicaState
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import Ability, Heartbeat, HeartbeatAnswer
 
-if TYPE_CHECKING:
-    from strandline.replication.replica.replica import Replica
-
 RTT_FACTOR = 4
-ELECTION_MS = 50
-"""The time of an election beside its round trips: it writes state twice."""
-ELECTION_ROUND_TRIPS = 2
 PROMISE_MS = 100
 """The time of a vote delegation beside its round trip: both sides write state."""
 PROMISE_ROUND_TRIPS = 2
-FRESH_RETRY_MS = 60
 FRESH_PATIENCE_MS = 10_000
 """How long the other voters of a new group leave its lead to the preferred broker while it is
 alive: a broker that creates thousands of groups opens its own late."""
@@ -43,12 +38,17 @@ STANDING_COUNT_MAX = 128
 """The most elections under way from here; other replicas wait. When a broker with thousands of
 leaders dies, unlimited elections would keep all brokers so busy that living leaders fell silent,
 too."""
-NOT_PREFERRED_SHARE = 0.4
-DAMAGED_TURNS = 3
-"""A replica with a damaged log stands this many election time-outs later."""
 TELLING_LOSSES = 2
 """The loss of a connection and of the first attempt to restore it say something about the peer;
 later failures repeat it."""
+
+
+class LedReplicas(Protocol):
+    """The replicas that this broker leads."""
+
+    @property
+    def all(self) -> Sequence[ReplicaState]:
+        """All of them, by group."""
 
 
 class Liveness:
@@ -57,15 +57,17 @@ class Liveness:
     def __init__(
         self,
         *,
+        self_id: BrokerId,
         clock: Clock,
         rng: random.Random,
         settings: ReplicationSettings,
         session: int,
-        replicas: dict[GroupId, "Replica"],
+        replicas: Mapping[GroupId, ReplicaState],
         remembered: Callable[[GroupId], Epoch],
     ) -> None:
         """`remembered`: the epoch of a group that is not open here, 0 for none. A later epoch may
         have been lost with the disk: the data directory may be an earlier one."""
+        self._self_id = self_id
         self._clock = clock
         self._rng = rng
         self._settings = settings
@@ -84,11 +86,11 @@ class Liveness:
         self._replicas = replicas
         self._remembered = remembered
         # {group: replica} with a timer of its own; a living leader's session covers all others.
-        self._uncovered: dict[GroupId, Replica] = {}
+        self._uncovered: dict[GroupId, ReplicaState] = {}
         # {group: replica} that may know no leader.
-        self._leaderless: dict[GroupId, Replica] = {}
+        self._leaderless: dict[GroupId, ReplicaState] = {}
         # {group: replica} whose candidacy is undecided.
-        self._standing: dict[GroupId, Replica] = {}
+        self._standing: dict[GroupId, ReplicaState] = {}
         # Silent peers whose groups are already in `_uncovered`.
         self._swept: set[BrokerId] = set()
         self._started_ms = clock.monotonic_ms()
@@ -96,7 +98,7 @@ class Liveness:
         # Peers that had not answered for too long at the last check.
         self._silent: frozenset[BrokerId] = frozenset()
         # Leaders here that may have no quorum while these peers are silent.
-        self._unproved: dict[GroupId, Replica] = {}
+        self._unproved: dict[GroupId, ReplicaState] = {}
 
     # ---- peers -----------------------------------------------------------------------------------
 
@@ -153,7 +155,8 @@ class Liveness:
         for group in session.followed if session is not None else ():
             replica = self._replicas.get(group)
             if replica is not None and replica.leader_id == peer:
-                replica.timeout_ms = min(replica.timeout_ms, self._turn_ms(replica, step_ms))
+                turn_ms = election_timeouts.turn_ms(replica, self._settings, step_ms)
+                replica.timeout_ms = min(replica.timeout_ms, turn_ms)
                 replica.look_ms = NEVER_MS
 
     def has_hung_up(self, peer: BrokerId) -> bool:
@@ -164,6 +167,10 @@ class Liveness:
         """Whether `peer` has sent anything within two election time-outs."""
         heard = self._heard_ms.get(peer, NEVER_MS)
         return self._clock.monotonic_ms() - heard < 2 * self._settings.election_timeout_ms
+
+    def is_peer_alive(self, peer: BrokerId) -> bool:
+        """The same; this broker itself always is."""
+        return peer == self._self_id or self.is_alive(peer)
 
     def silent(self, peers: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
         """Those of `peers` that are not alive; none if this process cannot tell after a pause."""
@@ -213,7 +220,9 @@ class Liveness:
         self._slowest_rtt_ms = int(max(session.rtt_ms for session in self._leads.values()))
         return refused
 
-    def on_heartbeat(self, peer: BrokerId, heartbeat: Heartbeat) -> list[tuple["Replica", Epoch]]:
+    def on_heartbeat(
+        self, peer: BrokerId, heartbeat: Heartbeat
+    ) -> list[tuple[ReplicaState, Epoch]]:
         """Returns the replicas to which a newly announced leadership of `peer` matters."""
         session = self.follow_session(peer)
         now = self._clock.monotonic_ms()
@@ -224,7 +233,7 @@ class Liveness:
             replica = self._replicas.get(group)
             if replica is not None:
                 self._leader_is_gone(replica)
-        announced: list[tuple[Replica, Epoch]] = []
+        announced: list[tuple[ReplicaState, Epoch]] = []
         for group, epoch in changes:
             replica = self._replicas.get(group)
             if replica is None:
@@ -240,7 +249,7 @@ class Liveness:
 
     # ---- replicas --------------------------------------------------------------------------------
 
-    def add(self, replica: "Replica") -> None:
+    def add(self, replica: ReplicaState) -> None:
         """A replica opens; the preferred broker of a new group stands for election at once."""
         replica.heard_ms = self._clock.monotonic_ms()
         replica.timeout_ms = self._draw_timeout(replica)
@@ -249,14 +258,14 @@ class Liveness:
         self.moved_on(replica)
         self._watch(replica)
 
-    def remove(self, replica: "Replica") -> None:
+    def remove(self, replica: ReplicaState) -> None:
         """A replica closes."""
         self._uncovered.pop(replica.group, None)
         self._leaderless.pop(replica.group, None)
         for session in self._leads.values():
             session.unlead(replica.group)
 
-    def on_leading(self, replica: "Replica", members: Iterable[BrokerId]) -> None:
+    def on_leading(self, replica: ReplicaState, members: Iterable[BrokerId]) -> None:
         """The replica leads its epoch, with these members."""
         if self._silent:
             self._unproved[replica.group] = replica
@@ -269,11 +278,11 @@ class Liveness:
             if peer not in wanted:
                 session.unlead(replica.group)
 
-    def on_recovering(self, replica: "Replica") -> None:
+    def on_recovering(self, replica: ReplicaState) -> None:
         """A follower of this leader has reported that it lost its log."""
         self._unproved[replica.group] = replica
 
-    def on_following(self, replica: "Replica") -> None:
+    def on_following(self, replica: ReplicaState) -> None:
         """The replica's epoch, role or leader has changed, and it does not lead."""
         for session in self._leads.values():
             session.unlead(replica.group)
@@ -281,7 +290,7 @@ class Liveness:
         replica.timeout_ms = self._draw_timeout(replica)
         self.refresh(replica)
 
-    def on_handed_over(self, replica: "Replica") -> int:
+    def on_handed_over(self, replica: ReplicaState) -> int:
         """The replica has handed leadership over. Returns how many ms the next election may take.
 
         Its peers learn nothing before the next leader is known: they would stand, too."""
@@ -298,13 +307,13 @@ class Liveness:
         round_trips_ms = int(PROMISE_ROUND_TRIPS * self._slowest_rtt_ms)
         return min(PROMISE_MS + round_trips_ms, self._settings.election_timeout_ms)
 
-    def on_election_priority(self, replica: "Replica") -> None:
+    def on_election_priority(self, replica: ReplicaState) -> None:
         """The election priority of the replica's group has changed."""
         if not replica.is_leader:
             replica.timeout_ms = self._draw_timeout(replica)
             replica.look_ms = NEVER_MS
 
-    def moved_on(self, replica: "Replica") -> None:
+    def moved_on(self, replica: ReplicaState) -> None:
         """The replica's core is in a later epoch, durable or not: heartbeat answers no longer
         confirm an earlier leader. Or its log has recovered: the answers count again."""
         vouches = not replica.raft.has_lost_state
@@ -312,30 +321,27 @@ class Liveness:
             follow.moved_on(replica.group, replica.epoch, vouches=vouches)
         replica.look_ms = NEVER_MS
 
-    def await_election(self, replica: "Replica") -> None:
+    def await_election(self, replica: ReplicaState) -> None:
         """Delay the replica's own candidacy: an election of it, or of a candidate that it voted
         for, is under way. Otherwise all would stand at once, and none would win.
 
         Its leader's last contact stays as it is: it decides which votes are refused."""
-        if replica.is_fresh and replica.is_preferred:
-            delay_ms = FRESH_RETRY_MS + self._rng.randrange(FRESH_RETRY_MS)
-        else:
-            delay_ms = ELECTION_MS + self._rng.randrange(self._settings.election_spread_ms + 1)
-        round_trips = ELECTION_ROUND_TRIPS * (1 + self._rng.random())
-        delay_ms += int(round_trips * self._slowest_rtt_ms)
+        delay_ms = election_timeouts.draw_pause_ms(
+            replica, self._settings, self._rng, slowest_rtt_ms=self._slowest_rtt_ms
+        )
         replica.stand_after_ms = self._clock.monotonic_ms() + delay_ms
 
-    def refresh(self, replica: "Replica") -> None:
+    def refresh(self, replica: ReplicaState) -> None:
         """Check the replica's own timer from now on, unless its leader's heartbeats cover it."""
         if not replica.is_leader:
             self._watch(replica)
 
-    def _watch(self, replica: "Replica") -> None:
+    def _watch(self, replica: ReplicaState) -> None:
         replica.look_ms = NEVER_MS
         self._uncovered[replica.group] = replica
         self._leaderless[replica.group] = replica
 
-    def is_leader_alive(self, replica: "Replica", candidate: BrokerId = NO_BROKER) -> bool:
+    def is_leader_alive(self, replica: ReplicaState, candidate: BrokerId = NO_BROKER) -> bool:
         """Whether a leader other than `candidate` lives, as far as known here. A leader that stands
         is not protected from itself: it no longer leads."""
         now = self._clock.monotonic_ms()
@@ -354,7 +360,7 @@ class Liveness:
             for peer, session in self._follows.items()
         )
 
-    def is_bound(self, replica: "Replica", candidate: BrokerId) -> bool:
+    def is_bound(self, replica: ReplicaState, candidate: BrokerId) -> bool:
         """Whether the replica must refuse `candidate`, itself included (stickiness; leases rest on
         it): a leader lives, or one whose epoch it left because of another replica's message may not
         know that yet."""
@@ -363,7 +369,7 @@ class Liveness:
         timeout = self._settings.election_timeout_ms
         return self._clock.monotonic_ms() - self._left_ms(replica, candidate) < timeout
 
-    def promised_ms(self, replica: "Replica") -> int:
+    def promised_ms(self, replica: ReplicaState) -> int:
         """For how long at most a leader's lease may count on the replica: of its present epoch, or
         of an earlier one that it left because of another replica's message."""
         if replica.is_leader:
@@ -373,7 +379,7 @@ class Liveness:
             return timeout
         return max(0, self._left_ms(replica) + timeout - self._clock.monotonic_ms())
 
-    def _left_ms(self, replica: "Replica", candidate: BrokerId = NO_BROKER) -> int:
+    def _left_ms(self, replica: ReplicaState, candidate: BrokerId = NO_BROKER) -> int:
         """When the replica last answered a leader, other than `candidate`, whose epoch it has
         left."""
         return max(
@@ -390,7 +396,9 @@ class Liveness:
         """How long the answer to a heartbeat extends a lease."""
         return int(self._settings.election_timeout_ms * self._settings.lease_ratio)
 
-    def lease_end_ms(self, replica: "Replica", configuration: Configuration | None = None) -> int:
+    def lease_end_ms(
+        self, replica: ReplicaState, configuration: Configuration | None = None
+    ) -> int:
         """Until when no other leader can have been elected, or seated by a controller that counts
         on the promised write quorum; in the past without a lease. `configuration`: as if it were in
         force."""
@@ -426,7 +434,7 @@ class Liveness:
                 session.contact += 1
         return True
 
-    def found_leaders(self) -> list[tuple["Replica", BrokerId, Epoch]]:
+    def found_leaders(self) -> list[tuple[ReplicaState, BrokerId, Epoch]]:
         """Replicas that know no leader, although a living peer's session says that it leads.
 
         A candidate forgets its leader. Without new entries or changes in the session, nothing else
@@ -434,7 +442,7 @@ class Liveness:
         now = self._clock.monotonic_ms()
         fresh = [item for item in self._follows.items() if item[1].is_fresh(now)]
         met: list[GroupId] = []
-        found: list[tuple[Replica, BrokerId, Epoch]] = []
+        found: list[tuple[ReplicaState, BrokerId, Epoch]] = []
         for group, replica in self._leaderless.items():
             if replica.is_leader or replica.leader_id != NO_BROKER:
                 met.append(group)
@@ -447,14 +455,14 @@ class Liveness:
             del self._leaderless[group]
         return found
 
-    def timed_out(self) -> list["Replica"]:
+    def timed_out(self) -> list[ReplicaState]:
         """Replicas whose election time-out has passed; their timers start again.
 
         Observers are included: they learn so that there is no leader, and take no voter's place."""
         now = self._clock.monotonic_ms()
         self._watch_groups_of_silent_peers(now)
-        due: list[Replica] = []
-        watching: list[Replica] = []
+        due: list[ReplicaState] = []
+        watching: list[ReplicaState] = []
         covered: list[GroupId] = []
         self._forget_decided(now)
         room = STANDING_COUNT_MAX - len(self._standing)
@@ -489,7 +497,7 @@ class Liveness:
             self._uncovered[replica.group] = self._uncovered.pop(replica.group)
         return due
 
-    def _leaves_first_turn(self, replica: "Replica", now: int) -> bool:
+    def _leaves_first_turn(self, replica: ReplicaState, now: int) -> bool:
         """Whether a new group's preferred broker lives and has yet to stand."""
         preferred = replica.election_priority.preferred
         return (
@@ -507,7 +515,7 @@ class Liveness:
             if replica.leader_id == NO_BROKER and now < replica.stand_after_ms
         }
 
-    def without_quorum(self, led: LedGroups) -> list["Replica"]:
+    def without_quorum(self, led: LedReplicas) -> list[ReplicaState]:
         """Leaders here without answers from a quorum for two election time-outs, or with answers
         only from one in which too many have lost their logs to let any of these take part again.
 
@@ -522,7 +530,7 @@ class Liveness:
                 self._unproved = {replica.group: replica for replica in led.all}
         if not self._unproved:
             return []
-        lost: list[Replica] = []
+        lost: list[ReplicaState] = []
         since_ms = now - limit - RTT_FACTOR * self._slowest_rtt_ms
         for group, replica in list(self._unproved.items()):
             if not replica.is_leader:
@@ -538,7 +546,7 @@ class Liveness:
         lost.sort(key=lambda replica: replica.group)
         return lost
 
-    def _leader_is_gone(self, replica: "Replica") -> None:
+    def _leader_is_gone(self, replica: ReplicaState) -> None:
         """Its leader has restarted, or no longer leads: the replica need not wait for silence.
         Random time-outs keep followers from standing all at once."""
         gone_ms = self._clock.monotonic_ms() - self._settings.election_timeout_ms
@@ -557,7 +565,7 @@ class Liveness:
         for replica in filter(None, map(self._replicas.get, session.followed)):
             self.refresh(replica)
 
-    def _is_covered(self, replica: "Replica", now: int) -> bool:
+    def _is_covered(self, replica: ReplicaState, now: int) -> bool:
         session = self._follows.get(replica.leader_id)
         return (
             session is not None
@@ -565,36 +573,19 @@ class Liveness:
             and session.is_fresh(now)
         )
 
-    def _last_sign_ms(self, replica: "Replica") -> int:
+    def _last_sign_ms(self, replica: ReplicaState) -> int:
         session = self._follows.get(replica.leader_id)
         if session is not None and session.covers(replica.group, replica.epoch):
             return max(replica.heard_ms, session.heard_ms)
         return replica.heard_ms
 
-    def _draw_timeout(self, replica: "Replica") -> int:
-        settings = self._settings
-        spread = max(settings.election_spread_ms, int(2 * self._slowest_rtt_ms))
-        part = int(spread * NOT_PREFERRED_SHARE)
-        if replica.is_preferred:
-            extra = self._rng.randrange(part + 1)
-        else:
-            others = (one for one in replica.configuration.voters if one != replica.leader_id)
-            turn, turns = replica.election_priority.turn(replica.self_id, others)
-            share = (spread - part) // turns
-            extra = part + turn * share + self._rng.randrange(share + 1)
-        # The other voters stand first: they have what is missing here, or stay when this broker
-        # leaves.
-        if replica.damage.is_known or replica.is_spared:
-            extra += DAMAGED_TURNS * settings.election_timeout_ms
-        rtt = self.rtt_ms(replica.leader_id) if replica.leader_id != NO_BROKER else 0.0
-        return settings.election_timeout_ms + extra + int(rtt)
-
-    def _turn_ms(self, replica: "Replica", step_ms: int) -> int:
-        """The election time-out of a replica whose leader has hung up: voters stand `step_ms`
-        apart, by election priority, spared ones last."""
-        others = [one for one in replica.configuration.voters if one != replica.leader_id]
-        others.sort(key=replica.election_priority.order)
-        turn = others.index(replica.self_id) if replica.self_id in others else len(others)
-        if replica.is_spared:
-            turn += len(others)
-        return self._settings.election_timeout_ms + turn * step_ms
+    def _draw_timeout(self, replica: ReplicaState) -> int:
+        leader = replica.leader_id
+        rtt_ms = self.rtt_ms(leader) if leader != NO_BROKER else 0.0
+        return election_timeouts.draw_ms(
+            replica,
+            self._settings,
+            self._rng,
+            slowest_rtt_ms=self._slowest_rtt_ms,
+            leader_rtt_ms=int(rtt_ms),
+        )

@@ -10,14 +10,15 @@ Owns:   whether the log is known to be damaged, and when that was last logged.
 Source: reliability reference 1b (disk corruption); decision 0007."""
 
 import logging
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
+from typing import Protocol
 
+from strandline.base.clock import Clock
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Epoch, Index
-
-if TYPE_CHECKING:
-    from strandline.replication.replica.replica import Replica
+from strandline.replication.leader.leadership import Leading
+from strandline.replication.liveness.liveness import Liveness
+from strandline.replication.replica.state import ReplicaState
 
 COMPLAINT_INTERVAL_MS = 10_000
 """The shortest time between two complaints, and two hand-overs, about damage."""
@@ -27,23 +28,51 @@ NO_EPOCH = Epoch(-1)
 _log = logging.getLogger("strandline.replication")
 
 
-class Damage:
-    """See the module; one per replica."""
+class DamagedReplica(Protocol):
+    """What a damaged replica can do about it."""
 
-    def __init__(self, replica: "Replica") -> None:
+    leading: Leading | None
+
+    def in_sync(self) -> list[BrokerId]:
+        """The voters that are alive and not behind."""
+
+    def transfer_leadership(self, to: BrokerId) -> None:
+        """Hand over to `to`."""
+
+    def on_quorum_lost(self) -> None:
+        """Give up leadership."""
+
+    def report_marks_soon(self) -> None:
+        """Send the followers the marks, and what they lack."""
+
+
+class Damage:
+    """See the module; one per replica. `suspect`: has the log looked at for what is wrong."""
+
+    def __init__(
+        self,
+        replica: ReplicaState,
+        owner: DamagedReplica,
+        *,
+        clock: Clock,
+        liveness: Liveness,
+        suspect: Callable[[OSError | StorageError], None],
+    ) -> None:
         self._replica = replica
+        self._owner = owner
+        self._clock = clock
+        self._liveness = liveness
+        self._suspect = suspect
         self._silence_ms = 0
         # The epoch of the last attempt to hand over.
         self._tried_epoch = NO_EPOCH
-        self.is_known = False
-        """Whether a part of the log is damaged here and not repaired yet."""
         # Brokers that have lost some of the same entries, and cannot serve them either.
         self._lost_at: frozenset[BrokerId] = frozenset()
 
     def met(self, error: OSError | StorageError) -> None:
         """A reader could not read a part of the log."""
         replica = self._replica
-        replica.host.repairs.suspect(replica, error)
+        self._suspect(error)
         if self._may_complain():
             _log.error("%s: the log on this broker cannot be read: %s", replica.name, error)
             self._hand_over_soon()
@@ -54,21 +83,21 @@ class Damage:
 
         `lost_at`: the brokers that have just reported that they lost some of it, too; None:
         unchanged."""
-        self.is_known = True
+        self._replica.is_damaged = True
         if lost_at is not None:
             self._lost_at = frozenset(lost_at)
-        if self._replica.leading is not None and self._may_complain():
+        if self._owner.leading is not None and self._may_complain():
             self._hand_over_soon()
 
     def mended(self) -> None:
         """All damage is repaired: serve the followers that may wait for it."""
-        self.is_known = False
+        self._replica.is_damaged = False
         self._lost_at = frozenset()
-        if self._replica.leading is not None:
-            self._replica.host.tell_soon(self._replica)
+        if self._owner.leading is not None:
+            self._owner.report_marks_soon()
 
     def _may_complain(self) -> bool:
-        now = self._replica.host.clock.monotonic_ms()
+        now = self._clock.monotonic_ms()
         if now < self._silence_ms:
             return False
         self._silence_ms = now + COMPLAINT_INTERVAL_MS
@@ -76,26 +105,26 @@ class Damage:
 
     def _hand_over_soon(self) -> None:
         """Hand over in a later pass, outside of the read that failed."""
-        self._replica.host.clock.call_soon(self._hand_over)
+        self._clock.call_soon(self._hand_over)
 
     def _hand_over(self) -> None:
         """Hand over to the next replica in sync, in turn: that one may be damaged, too.
 
         Replicas known to be damaged are skipped: otherwise leadership would go round for ever."""
         replica = self._replica
-        if replica.leading is None or replica.raft.transferring_to is not None:
+        if self._owner.leading is None or replica.raft.transferring_to is not None:
             return
         has_tried = self._tried_epoch == replica.epoch
         self._tried_epoch = replica.epoch
         spared = self._spared()
-        others = [one for one in replica.in_sync() if one not in spared]
-        if has_tried and self.is_known and self._may_be_replaced(spared):
+        others = [one for one in self._owner.in_sync() if one not in spared]
+        if has_tried and self._replica.is_damaged and self._may_be_replaced(spared):
             _log.warning("%s: damaged, and no replica takes over; stepping down", replica.name)
-            replica.heard_ms = replica.host.clock.monotonic_ms()  # The others stand first.
-            replica.on_quorum_lost()
+            replica.heard_ms = self._clock.monotonic_ms()  # The others stand first.
+            self._owner.on_quorum_lost()
         elif others:
             following = [broker for broker in others if broker > replica.self_id]
-            replica.transfer_leadership(min(following or others))
+            self._owner.transfer_leadership(min(following or others))
 
     def _spared(self) -> frozenset[BrokerId]:
         """The brokers that should not lead instead: this one, and those that have lost the same
@@ -104,18 +133,18 @@ class Damage:
         If nothing was committed here for long, only this one: the followers may lack other entries,
         which are unreadable here."""
         replica = self._replica
-        assert replica.leading is not None
+        leading = self._owner.leading
+        assert leading is not None
         commit = replica.raft.commit
         stalls = commit < replica.log.last_index and (
-            replica.leading.age_ms(Index(commit + 1)) >= COMPLAINT_INTERVAL_MS
+            leading.age_ms(Index(commit + 1)) >= COMPLAINT_INTERVAL_MS
         )
         return frozenset((replica.self_id,)) | (frozenset() if stalls else self._lost_at)
 
     def _may_be_replaced(self, spared: frozenset[BrokerId]) -> bool:
         """Whether the other living voters can elect a leader without `spared`."""
         replica = self._replica
-        liveness = replica.host.liveness
         others = set(replica.configuration.all_voters) - spared
         return replica.configuration.wins_election(
-            [one for one in others if liveness.is_alive(one)]
+            [one for one in others if self._liveness.is_alive(one)]
         )

@@ -23,21 +23,20 @@ Source: Protocol-Aware Recovery for Consensus-Based Storage, FAST'18 (repair fro
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from strandline.base.clock import Clock
 from strandline.base.errors import StorageError, StrandlineError
 from strandline.model.ids import GroupId, Index
+from strandline.network.calls import Calls
 from strandline.replication.repair.gap_repair_server import GapRepairServer, Patch, Try
+from strandline.replication.replica.replica import Replica
 from strandline.storage.layout import parse_name
 from strandline.storage.log.log import Log
 from strandline.storage.recovery.mending import fits_in_place
 from strandline.storage.recovery.rewriting import Rewrite
 from strandline.storage.recovery.scrubbing import Gap, Scrub
-
-if TYPE_CHECKING:
-    from strandline.replication.host.replication import Replication
-    from strandline.replication.replica.replica import Replica
 
 SLICE_BYTES = 32 << 10
 """Bytes that one step reads before other work runs: a few ms for small batches."""
@@ -69,8 +68,9 @@ class _Look:
 class GapRepairClient:
     """See the module. Without `start` it neither scrubs nor repairs."""
 
-    def __init__(self, host: "Replication") -> None:
-        self._host = host
+    def __init__(self, replicas: Mapping[GroupId, Replica], calls: Calls, clock: Clock) -> None:
+        self._replicas = replicas
+        self._clock = clock
         self._rate_bytes = 0
         self._interval_ms = 0
         self._suspects: dict[GroupId, str] = {}
@@ -82,7 +82,7 @@ class GapRepairClient:
         self._pause_until_ms = 0
         # {group: when a reader last caused a scrub of it}
         self._looked_ms: dict[GroupId, int] = {}
-        self.helping = GapRepairServer(host)
+        self.helping = GapRepairServer(replicas, calls)
         self._round: deque[GroupId] = deque()
         self._round_due_ms = 0
         # The log of the round's first group, and the pass over it.
@@ -98,7 +98,7 @@ class GapRepairClient:
             return
         self._rate_bytes = rate_bytes
         self._interval_ms = interval_ms
-        now_ms = self._host.clock.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         self._round_due_ms = now_ms + min(interval_ms, FIRST_ROUND_MS)
         self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -107,7 +107,7 @@ class GapRepairClient:
         if self._task is not None:
             self._task.cancel()
 
-    def suspect(self, replica: "Replica", error: OSError | StorageError) -> None:
+    def suspect(self, replica: Replica, error: OSError | StorageError) -> None:
         """A reader could not read a log: scrub it soon.
 
         Known gaps are skipped: readers may retry for ever, and some gaps no replica can fill."""
@@ -123,7 +123,7 @@ class GapRepairClient:
         because the scrub may not find it."""
         if not isinstance(error, StorageError) or parse_name(error.path.rpartition("/")[2]) is None:
             return False
-        if self._host.clock.monotonic_ms() < self._looked_ms.get(group, 0) + LOOK_AGAIN_MS:
+        if self._clock.monotonic_ms() < self._looked_ms.get(group, 0) + LOOK_AGAIN_MS:
             return False
         return not any(
             gap.path == error.path and gap.start.position <= error.position < gap.end.position
@@ -154,18 +154,18 @@ class GapRepairClient:
     async def _step(self) -> float:
         """Do the most urgent work; returns the seconds until the next step."""
         self._look()
-        now_ms = self._host.clock.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         due = min(self._due_ms, key=self._due_ms.__getitem__, default=None)
         if due is not None and max(self._due_ms[due], self._pause_until_ms) <= now_ms:
             self._due_ms[due] = now_ms + RETRY_MS
             await self._mend(due)
-            ended_ms = self._host.clock.monotonic_ms()
+            ended_ms = self._clock.monotonic_ms()
             self._pause_until_ms = ended_ms + ended_ms - now_ms
         if self._suspects or self._looks:
             return PAUSE_S
         wait_s = self._scrub_slice() if self._rate_bytes else RETRY_MS / 1000
         next_ms = max(min(self._due_ms.values(), default=0), self._pause_until_ms)
-        left_ms = next_ms - self._host.clock.monotonic_ms() if self._due_ms else RETRY_MS
+        left_ms = next_ms - self._clock.monotonic_ms() if self._due_ms else RETRY_MS
         return max(PAUSE_S, min(wait_s, left_ms / 1000))
 
     # ---- finding ---------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ class GapRepairClient:
                 first = parsed[0].base_index if parsed else Index(0)
                 scrub = replica.log.mending.scrub(first)
                 self._looks[group] = _Look(replica.log, scrub, first if parsed else None)
-                self._looked_ms[group] = self._host.clock.monotonic_ms()
+                self._looked_ms[group] = self._clock.monotonic_ms()
         self._suspects.clear()
         if not self._looks:
             return
@@ -197,7 +197,7 @@ class GapRepairClient:
             replica.damage.mended()
 
     def _scrub_slice(self) -> float:
-        now_ms = self._host.clock.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         if self._scrub is None and not self._begin_next(now_ms):
             return max(1, self._round_due_ms - now_ms) / 1000
         replica = self._replica(self._round[0])
@@ -213,7 +213,7 @@ class GapRepairClient:
                 self._scrub = log, scrub
             else:
                 self._round.popleft()
-        spent_ms = self._host.clock.monotonic_ms() - now_ms
+        spent_ms = self._clock.monotonic_ms() - now_ms
         return max(count / self._rate_bytes, spent_ms / 1000 / SHARE)
 
     def _begin_next(self, now_ms: int) -> bool:
@@ -222,7 +222,7 @@ class GapRepairClient:
             if now_ms < self._round_due_ms:
                 return False
             self._round_due_ms = now_ms + self._interval_ms
-            self._round.extend(self._host.replicas)
+            self._round.extend(self._replicas)
         while self._round:
             replica = self._replica(self._round[0])
             if replica is not None:
@@ -232,7 +232,7 @@ class GapRepairClient:
             self._round.popleft()
         return False
 
-    def _take_gaps(self, replica: "Replica", scrub: Scrub) -> None:
+    def _take_gaps(self, replica: Replica, scrub: Scrub) -> None:
         known = self._gaps.get(replica.group, [])
         found = [gap for gap in scrub.gaps if gap not in known]
         scrub.gaps.clear()
@@ -272,7 +272,7 @@ class GapRepairClient:
                     replica.fail(error)
         if left and self._replica(group) is not None:
             self._gaps[group] = left
-            self._due_ms[group] = self._host.clock.monotonic_ms() + RETRY_MS
+            self._due_ms[group] = self._clock.monotonic_ms() + RETRY_MS
             if replica is not None:
                 replica.damage.found(lost_at=asking.lost_at)
             return
@@ -282,7 +282,7 @@ class GapRepairClient:
         if replica is not None and not (group in self._suspects or group in self._looks):
             replica.damage.mended()
 
-    async def _mend_segment(self, replica: "Replica", gaps: list[Gap], asking: Try) -> list[Gap]:
+    async def _mend_segment(self, replica: Replica, gaps: list[Gap], asking: Try) -> list[Gap]:
         """Repair these gaps of one segment; returns those that remain. Raises OSError,
         StorageError."""
         mending = replica.log.mending
@@ -321,7 +321,7 @@ class GapRepairClient:
             )
         return mending.find_each_again(present)
 
-    async def _rewrite(self, replica: "Replica", rewrite: Rewrite) -> bool:
+    async def _rewrite(self, replica: Replica, rewrite: Rewrite) -> bool:
         try:
             while rewrite.step(SLICE_BYTES):
                 cleaned = rewrite.take()
@@ -342,12 +342,12 @@ class GapRepairClient:
         rewrite.abandon()
         return False
 
-    def _replica(self, group: GroupId) -> "Replica | None":
-        replica = self._host.replicas.get(group)
+    def _replica(self, group: GroupId) -> Replica | None:
+        replica = self._replicas.get(group)
         return None if replica is None or replica.failed is not None else replica
 
 
-async def _unclaim(replica: "Replica", gaps: list[Gap]) -> bool:
+async def _unclaim(replica: Replica, gaps: list[Gap]) -> bool:
     """Tell the leader that the log is no longer clean from these gaps on; False while that waits
     for the journal.
 

@@ -11,22 +11,18 @@ Owns:   only the handler of the request; one per broker.
 Source: Protocol-Aware Recovery for Consensus-Based Storage, FAST'18; decision 0007."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from strandline.base.errors import ApiError, ProtocolError, StorageError
 from strandline.model.ids import BrokerId, GroupId, Index
-from strandline.network.calls import CallError
+from strandline.network.calls import CallError, Calls
 from strandline.protocol.errors import Error
 from strandline.records.batch import crc_matches, iterate_headers
+from strandline.replication.replica.replica import Replica
 from strandline.storage.recovery.scrubbing import Gap
-
-if TYPE_CHECKING:
-    from strandline.replication.host.replication import Replication
-    from strandline.replication.replica.replica import Replica
 
 METHOD = "entries-of"
 ANSWER_BYTES_MAX = 256 << 10
@@ -96,13 +92,14 @@ class _Answer:
 class GapRepairServer:
     """See the module."""
 
-    def __init__(self, host: "Replication") -> None:
-        self._host = host
-        host.calls.register(METHOD, self._on_question)
+    def __init__(self, replicas: Mapping[GroupId, Replica], calls: Calls) -> None:
+        self._replicas = replicas
+        self._calls = calls
+        calls.register(METHOD, self._on_question)
 
     # ---- asking ----------------------------------------------------------------------------------
 
-    async def fetch(self, replica: "Replica", gap: Gap, asking: Try) -> list[Patch]:
+    async def fetch(self, replica: Replica, gap: Gap, asking: Try) -> list[Patch]:
         """The bytes that other replicas have for a gap, or for parts of it, ascending."""
         found: list[Patch] = []
         for piece in _pieces(gap):
@@ -115,7 +112,7 @@ class GapRepairServer:
                 return []  # The log has changed meanwhile.
         return found
 
-    async def _fetch(self, replica: "Replica", gap: Gap, asking: Try) -> Patch | None:
+    async def _fetch(self, replica: Replica, gap: Gap, asking: Try) -> Patch | None:
         """The bytes that other replicas have from the beginning of a gap on."""
         mending = replica.log.mending
         data, rest, helper = b"", gap, None
@@ -149,9 +146,7 @@ class GapRepairServer:
         target = mending.part(gap, data, rest.start, is_same=not replica.raft.is_compacted)
         return None if target is None or helper is None else Patch(target, data, helper)
 
-    async def _fetch_from(
-        self, peer: BrokerId, replica: "Replica", gap: Gap, asking: Try
-    ) -> _Answer:
+    async def _fetch_from(self, peer: BrokerId, replica: Replica, gap: Gap, asking: Try) -> _Answer:
         """The bytes that one other replica has from the beginning of a gap on."""
         parts: list[bytes] = []
         index = gap.start.raft_index
@@ -161,7 +156,7 @@ class GapRepairServer:
             question = _encoder.encode(EntriesOf(replica.group, index, gap.last_index))
             try:
                 answer = _answers.decode(
-                    await self._host.calls.call(peer, METHOD, question, timeout_ms=CALL_TIMEOUT_MS)
+                    await self._calls.call(peer, METHOD, question, timeout_ms=CALL_TIMEOUT_MS)
                 )
             except msgspec.DecodeError as error:
                 was_answered, hindrance = True, str(error)
@@ -191,7 +186,7 @@ class GapRepairServer:
             question = _questions.decode(payload)
         except msgspec.DecodeError as error:
             raise ProtocolError(f"bad question for entries: {error}") from error
-        replica = self._host.replicas.get(question.group)
+        replica = self._replicas.get(question.group)
         if (
             replica is None
             or replica.failed is not None
@@ -217,7 +212,7 @@ class GapRepairServer:
         return _encoder.encode(nothing)
 
 
-def _peers(replica: "Replica") -> list[BrokerId]:
+def _peers(replica: Replica) -> list[BrokerId]:
     """The other members, the leader first."""
     peers = [peer for peer in replica.configuration.members if peer != replica.self_id]
     return sorted(peers, key=lambda peer: peer != replica.leader_id)
@@ -245,7 +240,7 @@ def _is_whole(rest: Gap) -> bool:
     return rest.start.raft_index >= rest.end.raft_index
 
 
-def _prove(replica: "Replica", data: bytes) -> None:
+def _prove(replica: Replica, data: bytes) -> None:
     """Verify the checksums: bytes read before may have been damaged since."""
     for header in iterate_headers(data):
         if not crc_matches(data, header):

@@ -18,15 +18,12 @@ Owns:   the replicas that wait; one per broker.
 Source: design section 4; Kafka's log cleaner."""
 
 import logging
-from typing import TYPE_CHECKING
 
 from strandline.base.clock import Clock, Timer
 from strandline.base.errors import StorageError
 from strandline.model.ids import GroupId, Index, Offset
-from strandline.replication.wire import NOTHING_OUTLIVED
-
-if TYPE_CHECKING:
-    from strandline.replication.replica.replica import Replica
+from strandline.replication.replica import tombstones
+from strandline.replication.replica.replica import Replica
 
 PAUSE_MS_MIN = 5
 PAUSE_FACTOR = 4
@@ -43,7 +40,7 @@ class Compactor:
         self._waiting: dict[GroupId, Replica] = {}
         self._timer: Timer | None = None
 
-    def add(self, replica: "Replica") -> None:
+    def add(self, replica: Replica) -> None:
         """Compact the replica's log where its topic asks for that and there is enough to gain."""
         if replica.log.config.compacted:
             self._waiting[replica.group] = replica
@@ -77,7 +74,7 @@ class Compactor:
             spent_ms = self._clock.monotonic_ms() - started_ms
             self._continue_after(max(PAUSE_MS_MIN, PAUSE_FACTOR * spent_ms))
 
-    def _compact(self, replica: "Replica") -> bool:
+    def _compact(self, replica: Replica) -> bool:
         """Do one slice; whether there is more to do."""
         log = replica.log
         if replica.failed is not None or log.failed:
@@ -100,34 +97,13 @@ class Compactor:
         return False
 
 
-def outlived_index(leader: "Replica") -> Index:
-    """Tombstones up to here may go, as far as the members of a compacted log have told its leader:
-    every one has them, and nothing that they delete. -1 where one has not said so, the
-    configuration is not committed, or the controller has not noted who votes by it."""
-    assert leader.leading is not None
-    raft = leader.raft
-    if raft.configuration_index > raft.commit:
-        return Index(-1)  # It may be lost: who is no member by it would be one again.
-    if leader.configuration.version != leader.settled_version:
-        return Index(-1)  # Who has left may be seated, and counted on.
-    progress = raft.progress
-    others = [member for member in leader.configuration.members if member != leader.self_id]
-    told = [progress[one].compacted_index if one in progress else Index(-1) for one in others]
-    return min(leader.leading.held_index, leader.log.compacted_index, *told)
-
-
-def outlived_to_tell(leader: "Replica") -> Index:
-    """For `AppendHead.outlived`."""
-    if not leader.log.config.has_been_compacted:
-        return Index(-1)
-    index = outlived_index(leader)
-    return index if index >= 0 else NOTHING_OUTLIVED
-
-
-def _outlived_offset(replica: "Replica") -> Offset:
+def _outlived_offset(replica: Replica) -> Offset:
     """Tombstones below this offset may go, as far as this replica knows."""
-    log = replica.log
-    outlived = replica.told_outlived if replica.leading is None else outlived_index(replica)
+    log, leading = replica.log, replica.leading
+    if leading is None:
+        outlived = replica.told_outlived
+    else:
+        outlived = tombstones.outlived_index(replica, leading.held_index)
     if outlived >= log.last_index:
         return log.end_offset
     return log.offset_of(Index(outlived + 1)) if outlived >= log.start_index else Offset(0)

@@ -14,17 +14,18 @@ Owns:   `before`, `told` and who has asked, per replica.
 Source: docs/decisions/0006-deleting-records.md; KIP-107."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.protocol.errors import Error
-
-if TYPE_CHECKING:
-    from strandline.replication.replica.replica import Replica
+from strandline.replication.leader.leadership import Leading
+from strandline.replication.replica.state import ReplicaState
+from strandline.replication.shared import Shared
+from strandline.replication.waiters import MarkWaiters
 
 HIGH_WATERMARK = -1
 """What clients ask for to delete everything that can be read."""
-_LOOKS = 4
+LOOKS = 4
 """Times that followers are looked at within a heartbeat's interval."""
 
 DeletionDone = Callable[[Error], None]
@@ -38,14 +39,37 @@ class Contact(NamedTuple):
     number: int
 
 
+class DeletingReplica(Protocol):
+    """What a deletion asks of its replica."""
+
+    leading: Leading | None
+
+    @property
+    def can_serve_reads(self) -> bool:
+        """Whether the replica certainly leads, and knows everything committed."""
+
+    def fail(self, error: Exception) -> None:
+        """The log cannot be trusted any more."""
+
+
 class Deletions:
     """See the module. `before`: the records below this offset are deleted, for good. `told`: the
-    partition begins there or later, said a leader; `told_in`: when the last one did."""
+    partition begins there or later, as a leader has reported; `told_in`: when the last one did."""
 
-    __slots__ = ("_asked", "_commit", "_replica", "before", "told", "told_in")
-
-    def __init__(self, replica: "Replica") -> None:
+    def __init__(
+        self,
+        replica: ReplicaState,
+        owner: DeletingReplica,
+        waiters: MarkWaiters,
+        shared: Shared,
+    ) -> None:
         self._replica = replica
+        self._owner = owner
+        self._waiters = waiters
+        self._clock = shared.clock
+        self._liveness = shared.liveness
+        # How often the followers of a deletion are looked at.
+        self._look_ms = max(1, shared.settings.heartbeat_interval_ms // LOOKS)
         self._commit = Index(-1)
         self.before = Offset(0)
         self.told = Offset(0)
@@ -93,7 +117,7 @@ class Deletions:
         NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE above the high watermark, KAFKA_STORAGE_ERROR;
         REQUEST_TIMED_OUT where not all that live have it in time: it may be done, or not."""
         replica = self._replica
-        if not replica.sink.can_append() or not replica.can_serve_reads:
+        if not replica.can_append or not self._owner.can_serve_reads:
             done(Error.NOT_LEADER_OR_FOLLOWER)
             return
         if before == HIGH_WATERMARK:
@@ -108,17 +132,16 @@ class Deletions:
             except OSError:
                 done(Error.KAFKA_STORAGE_ERROR)
                 return
-        _Waiting(replica, index, timeout_ms=timeout_ms, done=done)
+        _Waiting(self, index, deadline_ms=self._clock.monotonic_ms() + timeout_ms, done=done)
 
     def _append(self, before: Offset) -> Index:
         """Write the marker; its index. Raises OSError, and then nothing was appended."""
-        replica = self._replica
-        assert replica.leading is not None
+        assert self._owner.leading is not None
         try:
-            return replica.leading.append_deletion(before)
+            return self._owner.leading.append_deletion(before)
         except OSError as error:
-            if replica.log.failed:
-                replica.fail(error)
+            if self._replica.log.failed:
+                self._owner.fail(error)
             raise
 
     def _find(self, before: Offset) -> Index | None:
@@ -133,28 +156,55 @@ class Deletions:
                 return index
         return None
 
+    # ---- for a deletion on its way ---------------------------------------------------------------
+
+    def wait_commit(self, index: Index, callback: Callable[[Error], None]) -> None:
+        """Call back once `index` is committed, or with an error if it may never be."""
+        self._waiters.wait(index, self._replica.raft.commit, callback)
+
+    def look_later(self, look: Callable[[], None], *, deadline_ms: int) -> bool:
+        """Call `look` in a while; False where the deadline has come."""
+        left_ms = deadline_ms - self._clock.monotonic_ms()
+        if left_ms <= 0:
+            return False
+        self._clock.call_later(min(left_ms, self._look_ms), look)
+        return True
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether the replica still leads."""
+        return self._owner.leading is not None and self._replica.failed is None
+
+    def all_have(self, index: Index) -> bool:
+        """Whether every living member that clients may read has flushed the entry at `index`."""
+        return all(
+            progress.match_flushed >= index
+            for peer, progress in self._replica.raft.progress.items()
+            if self._liveness.is_peer_alive(peer) and self.is_awaited(peer)
+        )
+
 
 class _Waiting:
     """One deletion on its way, until all living members have it flushed."""
 
-    __slots__ = ("_deadline_ms", "_done", "_index", "_is_committed", "_is_over", "_replica")
+    __slots__ = ("_deadline_ms", "_deletions", "_done", "_index", "_is_committed", "_is_over")
 
     def __init__(
-        self, replica: "Replica", index: Index, *, timeout_ms: int, done: DeletionDone
+        self, deletions: Deletions, index: Index, *, deadline_ms: int, done: DeletionDone
     ) -> None:
-        self._replica = replica
+        self._deletions = deletions
         self._index = index
         self._done = done
         self._is_committed = False
         self._is_over = False
-        self._deadline_ms = replica.host.clock.monotonic_ms() + timeout_ms
-        replica.sink.wait_commit(index, self._on_commit)
+        self._deadline_ms = deadline_ms
+        deletions.wait_commit(index, self._on_commit)
         self._look()
 
-    def _on_commit(self, committed: bool) -> None:
-        self._is_committed = committed
-        if not committed:
-            self._finish(Error.NOT_LEADER_OR_FOLLOWER)
+    def _on_commit(self, error: Error) -> None:
+        self._is_committed = not error
+        if error:
+            self._finish(error)
         else:
             self._look_again()
 
@@ -163,28 +213,14 @@ class _Waiting:
         self._look_again()
         if self._is_over:
             return
-        replica = self._replica
-        clock = replica.host.clock
-        left_ms = self._deadline_ms - clock.monotonic_ms()
-        if left_ms <= 0:
+        if not self._deletions.look_later(self._look, deadline_ms=self._deadline_ms):
             self._finish(Error.REQUEST_TIMED_OUT)
-            return
-        pause_ms = max(1, replica.host.settings.heartbeat_interval_ms // _LOOKS)
-        clock.call_later(min(left_ms, pause_ms), self._look)
 
     def _look_again(self) -> None:
-        if self._replica.leading is None or self._replica.failed is not None:
+        if not self._deletions.can_go_on:
             self._finish(Error.NOT_LEADER_OR_FOLLOWER)
-        elif self._is_committed and self._all_have_it():
+        elif self._is_committed and self._deletions.all_have(self._index):
             self._finish(Error.NONE)
-
-    def _all_have_it(self) -> bool:
-        replica = self._replica
-        return all(
-            progress.match_flushed >= self._index
-            for peer, progress in replica.raft.progress.items()
-            if replica.host.is_peer_alive(peer) and replica.deletions.is_awaited(peer)
-        )
 
     def _finish(self, error: Error) -> None:
         if not self._is_over:

@@ -9,21 +9,31 @@ Owns:   whether a flush is under way, is wanted again, or has a timer.
 Source: Redpanda RFC 20220119; design section 5."""
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from strandline.base.clock import Timer
+from strandline.base.clock import Clock, Timer
 from strandline.model.ids import Index
 from strandline.raft.events import LogFlushed
+from strandline.replication.replica.state import ReplicaState
 
-if TYPE_CHECKING:
-    from strandline.replication.replica.replica import Replica
+
+class FlushListener(Protocol):
+    """The replica whose log is flushed."""
+
+    def step(self, event: LogFlushed) -> None:
+        """The log is durable up to an index."""
+
+    def fail(self, error: Exception) -> None:
+        """The log could not be made durable."""
 
 
 class Flushes:
     """See the module."""
 
-    def __init__(self, replica: "Replica") -> None:
+    def __init__(self, replica: ReplicaState, clock: Clock, listener: FlushListener) -> None:
         self._replica = replica
+        self._clock = clock
+        self._listener = listener
         self.is_under_way = False
         """Whether the log is being flushed."""
         self._is_wanted_again = False
@@ -38,8 +48,7 @@ class Flushes:
         if not may_wait or log.last_index - log.flushed_index >= log.config.flush_messages:
             self._flush_now()
         elif self._timer is None and not self._is_wanted_again:
-            clock = self._replica.host.clock
-            self._timer = clock.call_later(log.config.flush_ms, self._flush_now)
+            self._timer = self._clock.call_later(log.config.flush_ms, self._flush_now)
 
     def close(self) -> None:
         """No flush begins by itself any more."""
@@ -64,10 +73,10 @@ class Flushes:
         self.is_under_way = False
         replica = self._replica
         if isinstance(result, OSError):
-            replica.fail(result)
+            self._listener.fail(result)
             return
         if replica.failed is not None:
             return
-        replica.step(LogFlushed(result, generation))
+        self._listener.step(LogFlushed(result, generation))
         if self._is_wanted_again:
             self._flush_now()

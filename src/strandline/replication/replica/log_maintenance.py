@@ -8,28 +8,58 @@ Owns:   nothing; the log and the base are the replica's.
 Source: design section 4 (retention, compaction); Raft thesis 5.1 (what a prefix leaves behind);
         decision 0024."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from strandline.base.clock import Clock
 from strandline.base.disk import is_full
 from strandline.base.errors import StorageError
 from strandline.model.ids import Index
 from strandline.raft.events import PrefixDropped
-
-if TYPE_CHECKING:
-    from strandline.replication.replica.replica import Replica
+from strandline.replication.replica.delete_records import Deletions
+from strandline.replication.replica.durable_state import DurableState
+from strandline.replication.replica.state import ReplicaState
+from strandline.storage.reserve import Reserve
 
 FULL_RETRY_MS = 10_000
 """How long what is not urgent waits for space on a full disk."""
 
 
-class Cleaning:
-    """See the module."""
+class MaintenanceListener(Protocol):
+    """The replica whose log is maintained."""
 
-    __slots__ = ("_replica",)
+    def step(self, event: PrefixDropped) -> None:
+        """The log will begin later."""
 
-    def __init__(self, replica: "Replica") -> None:
+    def fail(self, error: Exception) -> None:
+        """The log or the journal cannot be trusted any more."""
+
+    def on_full(self, error: OSError | StorageError) -> None:
+        """Something found no space on the disk, and is tried again."""
+
+
+class LogMaintenance:
+    """See the module. `compact`: puts the log in the queue of those that are compacted."""
+
+    def __init__(
+        self,
+        replica: ReplicaState,
+        deletions: Deletions,
+        durable: DurableState,
+        listener: MaintenanceListener,
+        *,
+        clock: Clock,
+        reserve: Reserve,
+        compact: Callable[[], None],
+    ) -> None:
         self._replica = replica
+        self._deletions = deletions
+        self._durable = durable
+        self._listener = listener
+        self._clock = clock
+        self._reserve = reserve
+        self._compact = compact
 
     def run(self) -> None:
         """Do whatever the topic's configuration asks.
@@ -41,51 +71,55 @@ class Cleaning:
         try:
             replica.log.roll_if_due()
             self._drop_prefix()
-            replica.host.compactor.add(replica)
+            self._compact()
         except (OSError, StorageError) as error:
             self._on_unclean(error)
 
-    def on_base_persisted(self, error: OSError | None) -> None:
+    def _on_base_persisted(self, error: OSError | None) -> None:
         """The configuration at the log's start is durable, or will have to be put again."""
         replica = self._replica
         if error is None or replica.failed is not None:
             return
         if is_full(error):
-            replica.host.on_full(replica, error)
+            self._listener.on_full(error)
             self._persist_base_later()
         else:
-            replica.fail(error)
+            self._listener.fail(error)
 
     def _on_unclean(self, error: OSError | StorageError) -> None:
         """The log could not be rolled or shortened; with more space that is tried again."""
         if self._replica.log.failed or not is_full(error):
-            self._replica.fail(error)
+            self._listener.fail(error)
             return
-        self._replica.host.on_full(self._replica, error)
-        if self._replica.host.reserve.lend(self._replica.name):  # What goes makes room.
+        self._listener.on_full(error)
+        if self._reserve.lend(self._replica.name):  # What goes makes room.
             self.run()
 
     def _drop_prefix(self) -> None:
         replica = self._replica
         log = replica.log
-        start = log.retention_start(replica.committed_end, deleted_before=replica.deletions.before)
+        start = log.retention_start(replica.committed_end, deleted_before=self._deletions.before)
         if start.base_index <= log.start_index or start.base_index - 1 > replica.raft.commit:
             return
-        replica.step(PrefixDropped(start.base_index, start.base_offset))
+        self._listener.step(PrefixDropped(start.base_index, start.base_offset))
         replica.base = replica.raft.start_configuration
-        replica.host.persist_base(replica, partial(self._remove_segments, start.base_index))
+        self._durable.persist_base(replica, partial(self._remove_segments, start.base_index))
+
+    def persist_base(self) -> None:
+        """Make the configuration at the log's start durable; `base` has changed."""
+        self._durable.persist_base(self._replica, self._on_base_persisted)
 
     def _persist_base_later(self) -> None:
-        self._replica.host.clock.call_later(FULL_RETRY_MS, self._persist_base)
+        self._clock.call_later(FULL_RETRY_MS, self._persist_base_again)
 
-    def _persist_base(self) -> None:
+    def _persist_base_again(self) -> None:
         replica = self._replica
         if replica.failed is not None:
             return
         if replica.is_busy:  # The core is ahead of the journal: its own state goes first.
             self._persist_base_later()
         else:
-            replica.host.persist_base(replica)
+            self.persist_base()
 
     def _remove_segments(self, start: Index, error: OSError | None) -> None:
         """The configuration at the new start is durable: the segments may go."""

@@ -13,20 +13,17 @@ Source: docs/decisions/0006-deleting-records.md."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
 from strandline.base.errors import ApiError, ProtocolError
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Offset
-from strandline.network.calls import CallError
+from strandline.network.calls import CallError, Calls
 from strandline.protocol.errors import Error
 from strandline.replication.replica.delete_records import Contact
-
-if TYPE_CHECKING:
-    from strandline.replication.host.replication import Replication
-    from strandline.replication.replica.replica import Replica
+from strandline.replication.replica.replica import Replica
+from strandline.replication.shared import Shared
 
 METHOD = "start-of"
 CALL_TIMEOUT_MS = 1_000
@@ -56,17 +53,20 @@ _answers = msgspec.msgpack.Decoder(StartFound)
 class Starts:
     """See the module; one per broker."""
 
-    def __init__(self, host: "Replication") -> None:
-        self._host = host
+    def __init__(self, replicas: Mapping[GroupId, Replica], calls: Calls, shared: Shared) -> None:
+        self._replicas = replicas
+        self._calls = calls
+        self._liveness = shared.liveness
+        self._heartbeat_interval_ms = shared.settings.heartbeat_interval_ms
         self._tasks: set[asyncio.Task[None]] = set()
-        host.calls.register(METHOD, self._on_question)
+        calls.register(METHOD, self._on_question)
 
-    def is_known(self, replica: "Replica") -> bool:
+    def is_known(self, replica: Replica) -> bool:
         """Whether this follower knows of everything that was answered as deleted."""
         contact = self._contact(replica)
         return contact is not None and replica.deletions.told_in == contact
 
-    def ask(self, replicas: "Collection[Replica]", done: Callable[[], None]) -> None:
+    def ask(self, replicas: Collection[Replica], done: Callable[[], None]) -> None:
         """Ask the leaders of these followers, and call `done` once, when all have answered or it
         has taken too long: then it is still not known."""
         task = asyncio.get_running_loop().create_task(self._ask_all(replicas, done))
@@ -78,37 +78,35 @@ class Starts:
         for task in list(self._tasks):
             task.cancel()
 
-    def _contact(self, replica: "Replica") -> Contact | None:
+    def _contact(self, replica: Replica) -> Contact | None:
         leader = replica.leader_id
         if leader == NO_BROKER:
             return None
-        number = self._host.liveness.contact_with(leader)
+        number = self._liveness.contact_with(leader)
         return None if number is None else Contact(leader, replica.epoch, number)
 
-    async def _ask_all(self, replicas: "Collection[Replica]", done: Callable[[], None]) -> None:
+    async def _ask_all(self, replicas: Collection[Replica], done: Callable[[], None]) -> None:
         await asyncio.gather(*(self._ask(replica) for replica in replicas))
         done()
 
-    async def _wait_contact(self, replica: "Replica") -> Contact | None:
+    async def _wait_contact(self, replica: Replica) -> Contact | None:
         """Who has just begun to follow may have heard its leader, and no heartbeat yet."""
-        pause_s = self._host.settings.heartbeat_interval_ms / 1000
+        pause_s = self._heartbeat_interval_ms / 1000
         for _ in range(HEARTBEATS_AWAITED):
             contact = self._contact(replica)
-            if contact is not None or not self._host.is_peer_alive(replica.leader_id):
+            if contact is not None or not self._liveness.is_peer_alive(replica.leader_id):
                 return contact
             await asyncio.sleep(pause_s)
         return self._contact(replica)
 
-    async def _ask(self, replica: "Replica") -> None:
+    async def _ask(self, replica: Replica) -> None:
         contact = await self._wait_contact(replica)
         if contact is None:
             return
         question = _encoder.encode(StartOf(replica.group))
         try:
             answer = _answers.decode(
-                await self._host.calls.call(
-                    contact.leader, METHOD, question, timeout_ms=CALL_TIMEOUT_MS
-                )
+                await self._calls.call(contact.leader, METHOD, question, timeout_ms=CALL_TIMEOUT_MS)
             )
         except (CallError, msgspec.DecodeError) as error:
             _log.info("%s: not known where it begins: %s", replica.name, error)
@@ -122,7 +120,7 @@ class Starts:
             question = _questions.decode(payload)
         except msgspec.DecodeError as error:
             raise ProtocolError(f"bad question for a start: {error}") from error
-        replica = self._host.replicas.get(question.group)
+        replica = self._replicas.get(question.group)
         if replica is None or not replica.can_serve_reads:
             raise ApiError(Error.NOT_LEADER_OR_FOLLOWER, "not led here, or not for certain")
         replica.deletions.note_asked(sender)

@@ -17,7 +17,8 @@ from itertools import islice
 
 from strandline.model.ids import NO_BROKER, BrokerId, Offset
 from strandline.protocol.errors import Error
-from strandline.replication.leader.appender import NO_ACKS, AppendResult
+from strandline.replication.leader.appender import NO_ACKS
+from strandline.replication.leader.requests import AppendResult
 from strandline.simulation.clients.clients import Client
 from strandline.simulation.clients.connections import Exchange
 from strandline.simulation.clients.lookups import NO_PRODUCER_ID, ask_producer_id

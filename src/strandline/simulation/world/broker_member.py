@@ -71,7 +71,8 @@ from strandline.protocol.messages.produce import (
 )
 from strandline.protocol.table import Message
 from strandline.raft.group.configuration import Configuration
-from strandline.replication.leader.appender import NO_ACKS, AppendResult
+from strandline.replication.leader.appender import NO_ACKS
+from strandline.replication.leader.requests import AppendResult
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.invariants.checker import Checker
 from strandline.simulation.invariants.facts import (

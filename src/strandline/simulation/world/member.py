@@ -20,7 +20,7 @@ from strandline.records.batch import iterate_headers
 from strandline.replication.host.election_priority import ElectionPriority
 from strandline.replication.host.group_spec import GroupSpec
 from strandline.replication.host.replication import Replication
-from strandline.replication.leader.appender import AppendResult
+from strandline.replication.leader.requests import AppendResult
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.invariants.checker import Checker
 from strandline.simulation.invariants.facts import (
