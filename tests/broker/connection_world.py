@@ -51,9 +51,9 @@ class Desk:
 
     def __init__(self) -> None:
         self.seen: list[bytes] = []
-        self.held: list[RequestContext] = []
+        self.blocked: list[RequestContext] = []
         # Who holds the requests that come now.
-        self.holder: FullPartition | None = None
+        self.blocker: FullPartition | None = None
         self.answers: dict[bytes, list[object]] = {}
         self.arrived = asyncio.Event()
 
@@ -86,8 +86,8 @@ class Desk:
         self.seen.append(body)
         self.arrived.set()
         if context.api.key in (HELD, FETCH_HELD, PRODUCE):
-            self.held.append(context)
-            context.held_by = self.holder
+            self.blocked.append(context)
+            context.blocked_by = self.blocker
         elif context.api.key == FILE:
             context.respond(self.answers[body])  # type: ignore[arg-type]
         elif context.api.key == SILENT:

@@ -165,7 +165,7 @@ def test_who_is_elected_and_can_commit_nothing_does_not_wait_for_the_controller(
     with moving_world(monkeypatch, HOME, configs=configs) as world:
         monkeypatch.setattr(Hosting, "adjust_led_groups", lambda self: None)
         for one in world.hosts:
-            monkeypatch.setattr(world.broker(one)._upkeep, "_adjust", lambda: None)
+            monkeypatch.setattr(world.broker(one)._maintenance, "_adjust", lambda: None)
         world.hosts[world.leader_of(TOPIC)].kill()
         world.until(lambda: world.any_replica(lambda one: one.is_leader))
         world.advance(SILENT_MS + 2 * WATCH_INTERVAL_MS)

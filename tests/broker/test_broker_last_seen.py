@@ -140,7 +140,7 @@ def test_only_what_was_watched_while_there_was_a_controller_counts(world: Moving
     world.advance(12_000)
     (noted,) = world.broker(4).controller.cluster.silent_ms.values()
     assert 9_000 <= noted <= 12_000
-    watched = world.broker(4).services.balancing.silences
+    watched = world.broker(4).services.balancing.last_seen
     before = watched.known_ms[BrokerId(5)]
     for one in (1, 2, 3):
         world.hosts[one].kill()

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from strandline.broker.operations.broker_registration import (
-    Acquaintance,
     BrokerRegistration,
+    RegistrationStatus,
     answer_introductions,
 )
 from strandline.model.ids import BrokerId
@@ -35,6 +35,6 @@ def test_an_address_is_learnt_of_who_is_not_known_or_not_reached(
     cluster = SimpleNamespace(version=7, brokers={SENDER: object()})
     answer_introductions(replication, SimpleNamespace(cluster=cluster))  # type: ignore[arg-type]
     told = msgspec.msgpack.encode(BrokerRegistration("new", 9))
-    answer = msgspec.msgpack.decode(asyncio.run(handlers[0](SENDER, told)), type=Acquaintance)
+    answer = msgspec.msgpack.decode(asyncio.run(handlers[0](SENDER, told)), type=RegistrationStatus)
     assert learnt == ([(SENDER, "new", 9)] if is_learnt else [])
     assert (answer.version, answer.is_registered) == (7, True)

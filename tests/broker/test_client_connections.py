@@ -38,7 +38,7 @@ def test_answers_leave_in_the_order_of_the_requests_whenever_they_become_ready(
         for number in range(6):
             client.send(HELD if number % 2 == 0 else ECHO, number, b"%d" % number)
         await world.desk.wait_seen(6)
-        for context in reversed(world.desk.held):
+        for context in reversed(world.desk.blocked):
             context.respond((b"late",))
         got = [await client.receive() for _ in range(6)]
         assert [number for number, _ in got] == list(range(6))
@@ -53,7 +53,7 @@ def test_later_requests_are_taken_in_while_the_first_waits() -> None:
         for number in range(100):
             client.send(HELD, number)
         await world.desk.wait_seen(100)
-        for context in world.desk.held:
+        for context in world.desk.blocked:
             context.respond(())
         assert [(await client.receive())[0] for _ in range(100)] == list(range(100))
 
@@ -126,7 +126,7 @@ def test_large_requests_arrive_whole_and_are_the_requests_own_memory() -> None:
         for number, body in enumerate(bodies):
             client.send(HELD, number, body)
         await world.desk.wait_seen(len(bodies))
-        for context, body in zip(world.desk.held, bodies, strict=True):
+        for context, body in zip(world.desk.blocked, bodies, strict=True):
             assert context.frame is not None and not context.frame.readonly
             assert bytes(context.frame[8:]) == body
             context.respond(())

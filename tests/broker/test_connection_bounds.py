@@ -31,7 +31,7 @@ def test_a_connection_with_too_many_requests_in_work_is_not_read() -> None:
         assert sum(body == b"" for body in world.desk.seen) - 3 == 4
         for number in range(20):
             await world.desk.wait_seen(min(20, number + 4) + 3)
-            world.desk.held[number].respond(())
+            world.desk.blocked[number].respond(())
             assert (await client.receive())[0] == number
 
     run(scenario, limits=ServerLimits(connection_requests_max=4))
@@ -57,7 +57,7 @@ def test_the_broker_bounds_the_bytes_in_work_over_all_connections() -> None:
         answered = 0
         while answered < 20:
             await world.desk.wait_seen(answered + 1)
-            world.desk.held[answered].respond(())
+            world.desk.blocked[answered].respond(())
             answered += 1
         for client in clients:
             assert (await client.receive())[0] == 1
@@ -81,7 +81,7 @@ def test_producers_are_not_read_while_replication_has_no_memory() -> None:
         world.memory.give_back(MIB)
         await world.desk.wait_seen(6)
         assert b"second" in world.desk.seen
-        for context in world.desk.held:
+        for context in world.desk.blocked:
             context.respond(())
         assert [(await producer.receive())[0] for _ in range(2)] == [1, 2]
 
@@ -95,11 +95,11 @@ def test_a_client_whose_request_could_not_be_appended_is_not_read(*, is_answered
 
     async def scenario(world: World) -> None:
         producer, other = await world.connect(), await world.connect()
-        holder = FullPartition()
-        world.desk.holder = holder
+        blocker = FullPartition()
+        world.desk.blocker = blocker
         producer.send(PRODUCE, 1)
         await world.desk.wait_seen(1)
-        world.desk.holder = None
+        world.desk.blocker = None
         producer.send(PRODUCE, 2, b"second")
         await world.settle()
         other.send(PRODUCE, 3, b"other")
@@ -107,10 +107,10 @@ def test_a_client_whose_request_could_not_be_appended_is_not_read(*, is_answered
         assert b"other" in world.desk.seen
         assert b"second" not in world.desk.seen
         # It is appended, and answered; or never, and the client is told that it took too long.
-        holder.is_holding = not is_answered
-        world.desk.held[0].respond(())
+        blocker.is_holding = not is_answered
+        world.desk.blocked[0].respond(())
         await world.desk.wait_seen(6)
-        for context in world.desk.held[1:]:
+        for context in world.desk.blocked[1:]:
             context.respond(())
         assert [(await producer.receive())[0] for _ in range(2)] == [1, 2]
         assert (await other.receive())[0] == 3
@@ -126,14 +126,14 @@ def test_memory_is_waited_for_even_when_another_bound_was_hit_first() -> None:
         await world.desk.wait_seen(1)
         await world.settle()
         world.memory.take(MIB)
-        world.desk.held[0].respond(())
+        world.desk.blocked[0].respond(())
         assert (await producer.receive())[0] == 0
         await world.settle()
-        assert len(world.desk.held) == 1
+        assert len(world.desk.blocked) == 1
         world.memory.give_back(MIB)
         for number in (1, 2):
             await world.desk.wait_seen(6 + number + 1)
-            world.desk.held[number].respond(())
+            world.desk.blocked[number].respond(())
             assert (await producer.receive())[0] == number
 
     run(scenario, limits=ServerLimits(connection_requests_max=1))
@@ -168,12 +168,12 @@ def test_requests_of_a_client_that_went_away_are_abandoned() -> None:
         client.send(HELD, 2)
         await world.desk.wait_seen(2)
         dropped: list[int] = []
-        for context in world.desk.held:
+        for context in world.desk.blocked:
             context.on_abandoned = lambda number=context.correlation_id: dropped.append(number)
         await client.close()
         await world.settle()
         assert dropped == [1, 2]
-        for context in world.desk.held:
+        for context in world.desk.blocked:
             context.respond((b"nobody reads this",))
 
     run(scenario)
@@ -187,9 +187,9 @@ def test_a_client_that_left_is_noticed_even_while_its_connection_is_not_read() -
         await world.desk.wait_seen(2)
         await client.close()
         async with asyncio.timeout(DEADLINE_S):
-            while not all(context.is_abandoned for context in world.desk.held):
+            while not all(context.is_abandoned for context in world.desk.blocked):
                 await world.settle()
-        assert len(world.desk.held) == 2
+        assert len(world.desk.blocked) == 2
 
     run(scenario, limits=ServerLimits(connection_requests_max=2))
 
@@ -203,7 +203,7 @@ def test_a_parked_fetch_holds_up_nobody() -> None:
         other = await world.connect()
         other.send(ECHO, 1, bytes(900))
         assert await other.receive() == (1, bytes(900))
-        for context in world.desk.held:
+        for context in world.desk.blocked:
             context.respond((b"at last",))
         for consumer in consumers:
             assert await consumer.receive() == (1, b"at last")
@@ -230,7 +230,7 @@ def test_over_the_bound_on_unfinished_requests_the_slowest_goes() -> None:
         second.send(HELD, 1, bytes(3 * MIB))
         assert await first.is_closed()
         await world.desk.wait_seen(4)
-        world.desk.held[0].respond(())
+        world.desk.blocked[0].respond(())
         assert (await second.receive())[0] == 1
 
     run(scenario, limits=ServerLimits(partial_bytes_max=4 * MIB))
@@ -256,7 +256,7 @@ def test_an_idle_connection_is_closed_and_one_with_work_is_not() -> None:
         busy.send(HELD, 1)
         await world.desk.wait_seen(1)
         assert await idle.is_closed()
-        world.desk.held[0].respond((b"still here",))
+        world.desk.blocked[0].respond((b"still here",))
         assert await busy.receive() == (1, b"still here")
 
     run(scenario, limits=ServerLimits(connection_idle_ms=100))

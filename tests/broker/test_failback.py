@@ -121,7 +121,7 @@ def test_who_is_behind_and_what_failed_is_told(
     world.advance(2 * DELAY_MS)
     ((_, code, text),) = why(world, interim)
     assert code == "failed"
-    assert text.startswith(f"leadership was given to broker {first} once in vain, and is again in ")
+    assert text.startswith(f"handing over to broker {first} failed once; the next try is in ")
     assert 0 < int(text.split()[-2]) <= 60
 
 

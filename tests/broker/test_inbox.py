@@ -66,7 +66,7 @@ def test_frames_come_out_as_they_went_in_whatever_the_pieces(
     sent = [body(size, seed) for seed, size in enumerate(sizes)]
     inbox = Inbox(Scratch(), MIB)
     assert list(frames_of(inbox, Pipe(framed(*sent), pieces))) == sent
-    assert inbox.held_bytes == 0
+    assert inbox.partial_bytes == 0
 
 
 @pytest.mark.parametrize("size", [LARGE_FRAME_BYTES, LARGE_FRAME_BYTES + 1, RECEIVE_BYTES, 3 * MIB])
@@ -157,17 +157,17 @@ def test_memory_grows_only_with_what_has_come() -> None:
     inbox = Inbox(Scratch(), 100 * MIB)
     pipe = Pipe(struct.pack(">i", 90 * MIB) + bytes(1024), [])
     assert list(frames_of(inbox, pipe)) == []
-    assert inbox.held_bytes <= RECEIVE_BYTES
+    assert inbox.partial_bytes <= RECEIVE_BYTES
     more = Pipe(bytes(2 * MIB), [65_536] * 32)
     assert list(frames_of(inbox, more)) == []
-    assert inbox.held_bytes <= 2 * (2 * MIB + 1024)
+    assert inbox.partial_bytes <= 2 * (2 * MIB + 1024)
 
 
 def test_a_connection_that_sent_large_frames_gets_their_size_at_once() -> None:
     inbox = Inbox(Scratch(), 100 * MIB)
     assert len(list(frames_of(inbox, Pipe(framed(body(MIB)), [])))) == 1
     assert list(frames_of(inbox, Pipe(framed(body(MIB))[:100], []))) == []
-    assert inbox.held_bytes == MIB
+    assert inbox.partial_bytes == MIB
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_what_is_no_frame_is_refused_before_memory_is_taken(start: bytes, reason
     inbox = Inbox(Scratch(), MIB)
     with pytest.raises(ProtocolError, match=reason):
         list(frames_of(inbox, Pipe(start, [])))
-    assert inbox.held_bytes <= len(start)
+    assert inbox.partial_bytes <= len(start)
 
 
 def test_what_was_set_aside_is_found_again_without_a_read() -> None:

@@ -332,6 +332,6 @@ def test_a_request_that_its_partition_holds_says_so_to_its_connection(
     (replica,) = world.add_topic("t")
     replica.commits_at_once = False
     request = produce(batch_of(b"a"), acks=acks)
-    assert world.send(request, VERSION).context.held_by is None
+    assert world.send(request, VERSION).context.blocked_by is None
     replica.is_holding = True
-    assert world.send(request, VERSION).context.held_by is replica
+    assert world.send(request, VERSION).context.blocked_by is replica

@@ -13,7 +13,7 @@ from strandline.broker.groups.voter_reconciliation import (
     RETURN_MS,
     Health,
     Lag,
-    StandIns,
+    PromotionInputs,
     VoterReconciliation,
 )
 from strandline.controller.arbitration.promotion import HANDOVER_RETRY_MS, Bounds, Code
@@ -33,7 +33,7 @@ def test_an_observer_that_leads_hands_over_until_it_has() -> None:
     group, own = GroupId(7), (BrokerId(1), BrokerId(2))
     observer = BrokerId(4)
     partition = Partition("t", 0, group, own, observers=(observer,), acting=(*own, observer))
-    stand_ins = StandIns(
+    promotion = PromotionInputs(
         policy="under-replicated",
         min_insync=1,
         bounds=Bounds(demote_ms=0),
@@ -51,7 +51,7 @@ def test_an_observer_that_leads_hands_over_until_it_has() -> None:
             health(lambda broker: True),
             min_insync=1,
             is_ready=lambda broker: True,
-            stand_ins=stand_ins,
+            promotion=promotion,
         )
         return None if found.verdict is None else found.verdict.code
 
@@ -70,7 +70,7 @@ class Short:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.acting = VoterReconciliation(self.clock)
-        self.is_there, self.is_ready, self.grant = False, True, 0
+        self.is_present, self.is_ready, self.grant = False, True, 0
 
     def returns(self, min_insync: int) -> bool:
         """Whether it should vote."""
@@ -78,7 +78,7 @@ class Short:
         choice = self.acting.choose(
             partition,
             self.own[0],
-            health(lambda broker: broker != self.own[2] or self.is_there),
+            health(lambda broker: broker != self.own[2] or self.is_present),
             min_insync=min_insync,
             is_ready=lambda broker: self.is_ready,
         )
@@ -86,10 +86,10 @@ class Short:
 
     def come_after(self, ms: int) -> None:
         """It is away for so long, and then keeps up."""
-        self.is_there = False
+        self.is_present = False
         assert not self.returns(3)
         self.clock.advance(ms)
-        self.is_there = True
+        self.is_present = True
 
 
 @pytest.mark.parametrize(("min_insync", "is_short"), [(2, False), (3, True), (9, True)])

@@ -86,7 +86,7 @@ def test_one_that_was_only_cut_off_ends_when_it_is_back(cluster: ClusterWorld) -
         cluster.fabric.heal(FOUR, BrokerId(one))
         cluster.fabric.heal(BrokerId(one), FOUR)
     cluster.until(lambda: 4 in cluster.failures)
-    assert cluster.failures[4] == "broker 4 was unregistered: started again, it joins anew"
+    assert cluster.failures[4] == "broker 4 was unregistered: start it again to join anew"
     cluster.hosts[4].kill()
     cluster.hosts[4].start()
     cluster.until_started(4)

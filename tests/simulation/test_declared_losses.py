@@ -224,4 +224,4 @@ def test_a_scenario_can_say_that_a_loss_has_to_be_declared() -> None:
     """Before the name is typed nobody can write, and what is shown then is what is gone."""
     outcome = kept("lost-for-good-and-declared")
     assert outcome.tally.declared_count == 1 and outcome.tally.given_up_count > 0
-    assert sum("letting go of what it has" in line for line in outcome.trace) == 3
+    assert sum("was declared lost by grant" in line for line in outcome.trace) == 3

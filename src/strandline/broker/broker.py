@@ -117,7 +117,7 @@ class Broker:
             incarnation=self._incarnation,
             reconcile_soon=self._reconcile_soon,
         )
-        self._upkeep = MaintenanceLoop(
+        self._maintenance = MaintenanceLoop(
             clock=clock,
             replication=replication,
             interval_ms=config.storage.retention_check_interval_ms,
@@ -125,7 +125,7 @@ class Broker:
         )
         self._arbitrating = Arbitrating(services)
         self._loops: tuple[_Loop, ...] = (
-            self._upkeep,
+            self._maintenance,
             services.failback,
             Following(services),
             self._arbitrating,
@@ -244,7 +244,7 @@ class Broker:
                 )
             except ApiError:
                 _log.warning(
-                    "no controller answers yet; asking the brokers %s again",
+                    "no controller answers yet; trying the brokers %s again",
                     ", ".join(str(seed.id) for seed in config.seeds),
                 )
                 continue
@@ -253,7 +253,7 @@ class Broker:
             reason = answer.message if isinstance(answer, Refused) else "an unexpected answer"
             if isinstance(answer, Refused) and is_retriable(answer.error_code):
                 _log.warning(
-                    "the controller cannot admit this broker now: %s; asking again", reason
+                    "the controller cannot admit this broker now: %s; trying again", reason
                 )
                 await asyncio.sleep(REMINDER_MS / 1000)
                 continue
@@ -266,7 +266,7 @@ class Broker:
         await wait_unregistered(self.replication, self.config, self.controller)
         if self._on_failed is not None:
             self._on_failed(
-                f"broker {self.config.broker_id} was unregistered: started again, it joins anew"
+                f"broker {self.config.broker_id} was unregistered: start it again to join anew"
             )
 
     async def _wait_replayed(self) -> None:
@@ -280,8 +280,8 @@ class Broker:
             except TimeoutError:
                 replica = self.replication.replicas[CONTROLLER_GROUP]
                 _log.warning(
-                    "joined, but not there yet: this broker knows the controller's log up to %d "
-                    "of %d, from broker %d",
+                    "registered, but still catching up: this broker has the controller's log up to "
+                    "%d of %d, from broker %d",
                     replica.high_watermark,
                     replica.log_end_offset,
                     replica.leader_id,
@@ -323,7 +323,7 @@ class Broker:
                 self._reconcile_soon()
                 return
         except Exception:  # A task boundary: the next change of the state tries again.
-            _log.exception("cannot make this broker's groups what the controller asks for")
+            _log.exception("cannot open and close groups as the controller's state asks")
         self._reconciled.set()
 
     def _on_applied(self, record: Record) -> None:
@@ -335,16 +335,16 @@ class Broker:
             is_this = record.incarnation == self._incarnation
             if self._was_registered and not is_this and self._on_failed is not None:
                 self._on_failed(
-                    f"another start of broker {own} was registered after this one: where no other "
-                    "process has this id, start it again"
+                    f"another start of broker {own} was registered after this one: if no other "
+                    "process uses this id, start it again"
                 )
             self._was_registered = is_this
         elif isinstance(record, ReplicasDeclaredLost) and self._on_failed is not None:
             lost = ((one.broker, one.incarnation) for one in record.loss.lost)
             if (own, self._incarnation) in lost:
                 self._on_failed(
-                    f"broker {own} was declared lost by {record.loss.by}: started again, it is "
-                    "brought up to date"
+                    f"broker {own} was declared lost by {record.loss.by}: start it again, and it "
+                    "catches up"
                 )
 
     def _on_replica_failed(self, replica: Replica) -> None:

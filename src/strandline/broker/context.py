@@ -120,7 +120,7 @@ class AnswerSink(Protocol):
         """End the connection; `reason` is one line for the log."""
 
 
-class Holder(Protocol):
+class Blocker(Protocol):
     """A component that has accepted a request and cannot process it yet."""
 
     @property
@@ -150,7 +150,7 @@ class RequestContext(msgspec.Struct, eq=False):
     is_answered: bool = False
     is_abandoned: bool = False
     # While this holds the request, and it is not answered, its connection reads nothing more.
-    held_by: Holder | None = None
+    blocked_by: Blocker | None = None
     # Called once if the client goes before the answer: stop waiting.
     on_abandoned: Callable[[], None] | None = None
 

@@ -209,8 +209,8 @@ class ControllerHost:
         if replica is None or not replica.is_serving:
             return [self._not_controller()] * len(commands)
         epoch = replica.epoch
-        asked = question_of(commands[0]) if len(commands) == 1 else None
-        reports = await self.reporting.ask(self.alive(), asked) if asked else {}
+        question = question_of(commands[0]) if len(commands) == 1 else None
+        reports = await self.reporting.ask(self.alive(), question) if question else {}
         await self._wait_applied(replica.log_end_offset, replica)
         alive = self.alive()
         for command in commands:

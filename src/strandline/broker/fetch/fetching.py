@@ -70,10 +70,10 @@ WAIT_MS_MAX = 24 * 3_600_000
 class PartitionFetch:
     """One partition of a fetch: the request, and the result of reading."""
 
-    __slots__ = ("answer", "asked", "partition", "replica", "size_bytes")
+    __slots__ = ("answer", "partition", "replica", "requested", "size_bytes")
 
-    def __init__(self, asked: FetchPartition, answer: PartitionData) -> None:
-        self.asked = asked
+    def __init__(self, requested: FetchPartition, answer: PartitionData) -> None:
+        self.requested = requested
         self.answer = answer
         self.partition: Partition | None = None
         self.replica: Replica | None = None
@@ -116,8 +116,8 @@ class FetchCall:
 
     def start(self) -> None:
         """Answer now or later."""
-        for asked in self._request.topics:
-            self._add_topic(asked)
+        for requested in self._request.topics:
+            self._add_topic(requested)
         if self._followers:
             self._context.on_abandoned = self._abandon
             self._services.replication.starts.ask(self._followers, self._begin_again)
@@ -159,17 +159,17 @@ class FetchCall:
 
     # ---- finding -------------------------------------------------------------------------------
 
-    def _add_topic(self, asked: FetchTopic) -> None:
+    def _add_topic(self, requested: FetchTopic) -> None:
         services = self._services
         if self._context.api_version >= TOPIC_IDS_SINCE_VERSION:
-            topic = topic_by_id(services, asked.topic_id)
+            topic = topic_by_id(services, requested.topic_id)
             missing = Error.UNKNOWN_TOPIC_ID
         else:
-            topic = services.cluster.topics.get(asked.topic)
+            topic = services.cluster.topics.get(requested.topic)
             missing = Error.UNKNOWN_TOPIC_OR_PARTITION
-        response = FetchableTopicResponse(topic=asked.topic, topic_id=asked.topic_id)
+        response = FetchableTopicResponse(topic=requested.topic, topic_id=requested.topic_id)
         self._topics.append(response)
-        for one in asked.partitions:
+        for one in requested.partitions:
             answer = PartitionData(partition_index=one.partition, aborted_transactions=None)
             response.partitions.append(answer)
             fetch = PartitionFetch(one, answer)
@@ -180,7 +180,7 @@ class FetchCall:
                 self._find_replica(topic, fetch)
 
     def _find_replica(self, topic: Topic, fetch: PartitionFetch) -> None:
-        fetch.partition = find_partition(topic, fetch.asked.partition)
+        fetch.partition = find_partition(topic, fetch.requested.partition)
         if fetch.partition is None:
             self._fail(fetch, Error.UNKNOWN_TOPIC_OR_PARTITION)
             return
@@ -198,7 +198,7 @@ class FetchCall:
             return Error.NOT_LEADER_OR_FOLLOWER
         if replica.failed is not None:
             return Error.KAFKA_STORAGE_ERROR
-        error = check_epoch(replica, fetch.asked.current_leader_epoch)
+        error = check_epoch(replica, fetch.requested.current_leader_epoch)
         if error is not Error.NONE:
             return error
         if replica.is_leader:
@@ -239,29 +239,29 @@ class FetchCall:
         if error is not Error.NONE:
             self._fail(fetch, error)
             return
-        asked = fetch.asked
+        requested = fetch.requested
         answer = fetch.answer
         answer.high_watermark = answer.last_stable_offset = replica.high_watermark
         answer.log_start_offset = replica.log_start_offset
         answer.records = b""
         if self._request.isolation_level == READ_COMMITTED:
             answer.aborted_transactions = []
-        if asked.last_fetched_epoch != NO_EPOCH and self._has_diverged(fetch, replica):
+        if requested.last_fetched_epoch != NO_EPOCH and self._has_diverged(fetch, replica):
             return
-        end = replica.log_end_offset if replica.is_leader else asked.fetch_offset
-        if not replica.log_start_offset <= asked.fetch_offset <= end:
+        end = replica.log_end_offset if replica.is_leader else requested.fetch_offset
+        if not replica.log_start_offset <= requested.fetch_offset <= end:
             self._fail(fetch, Error.OFFSET_OUT_OF_RANGE)
             return
         if self._request.rack_id and replica.is_leader and self._send_on(fetch, replica):
             return
-        if asked.fetch_offset >= replica.high_watermark:
+        if requested.fetch_offset >= replica.high_watermark:
             return
-        limit_bytes = min(asked.partition_max_bytes, left_bytes)
+        limit_bytes = min(requested.partition_max_bytes, left_bytes)
         if limit_bytes <= 0 and not is_first:
             self._is_full = True
             return
         try:
-            slices = replica.read(Offset(asked.fetch_offset), max(1, limit_bytes))
+            slices = replica.read(Offset(requested.fetch_offset), max(1, limit_bytes))
         except ApiError as refusal:
             self._fail(fetch, refusal.code)
             return
@@ -324,9 +324,9 @@ class FetchCall:
     def _has_diverged(self, fetch: PartitionFetch, replica: Replica) -> bool:
         """Whether the client's last record is not in this log; then the answer says where to
         truncate."""
-        asked = fetch.asked
-        epoch, end_offset = replica.log.epoch_end_offset(Epoch(asked.last_fetched_epoch))
-        is_ahead = not replica.is_leader and asked.fetch_offset > replica.high_watermark
+        requested = fetch.requested
+        epoch, end_offset = replica.log.epoch_end_offset(Epoch(requested.last_fetched_epoch))
+        is_ahead = not replica.is_leader and requested.fetch_offset > replica.high_watermark
         if is_ahead and (epoch == NO_EPOCH or end_offset >= replica.high_watermark):
             # The client has read on elsewhere, and this replica is only late. But if a later epoch
             # is committed here, the client's records were discarded.
@@ -334,7 +334,7 @@ class FetchCall:
         if epoch == NO_EPOCH:
             self._fail(fetch, Error.OFFSET_OUT_OF_RANGE)
             return True
-        if epoch == asked.last_fetched_epoch and end_offset >= asked.fetch_offset:
+        if epoch == requested.last_fetched_epoch and end_offset >= requested.fetch_offset:
             return False
         fetch.answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
         self._is_settled = True

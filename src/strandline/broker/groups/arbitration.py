@@ -116,7 +116,7 @@ class Arbitrating:
             self._look,
             interval_ms=LOOK_INTERVAL_MS,
             log=_log,
-            failure="cannot decide who leads groups without a quorum",
+            failure="cannot grant leaders to groups without a quorum",
         )
 
     def start(self) -> None:
@@ -266,13 +266,13 @@ class Arbitrating:
         """Ask all members that are heard: a leader that is cut off from here may serve, or have
         been granted voters that it continues without."""
         cases = [case for case, _ in found.take(AskWhoLeads)]
-        asked: dict[BrokerId, list[GroupId]] = {}
+        questions: dict[BrokerId, list[GroupId]] = {}
         for case in cases:
             for broker in self._members_alive(case.partition):
-                asked.setdefault(broker, []).append(case.partition.group)
+                questions.setdefault(broker, []).append(case.partition.group)
 
         async def ask(broker: BrokerId) -> frozenset[GroupId]:
-            groups = asked[broker]
+            groups = questions[broker]
             try:
                 answer = await self._replication.fencing.led(broker, groups)
             except CallError as error:
@@ -282,7 +282,7 @@ class Arbitrating:
             self.reports.note_answer(broker, answer.silent, self._clock.monotonic_ms())
             return frozenset(answer.groups)
 
-        led = frozenset().union(*await asyncio.gather(*map(ask, sorted(asked))))
+        led = frozenset().union(*await asyncio.gather(*map(ask, sorted(questions))))
         led -= self.reports.stalled.keys()
         self._step(
             found,
@@ -304,14 +304,14 @@ class Arbitrating:
     async def _fence(self, found: _Round) -> None:
         """Fence the members that are heard."""
         cases = [case for case, _ in found.take(FenceMembers) if case.partition.is_fenced]
-        asked: dict[BrokerId, list[tuple[GroupId, int]]] = {}
+        questions: dict[BrokerId, list[tuple[GroupId, int]]] = {}
         for case in cases:
             for broker in self._members_alive(case.partition):
                 question = case.partition.group, case.partition.grant
-                asked.setdefault(broker, []).append(question)
+                questions.setdefault(broker, []).append(question)
         answers: dict[GroupId, dict[BrokerId, FencedGroup]] = {}
         for broker, some in await asyncio.gather(
-            *(self._fence_at(broker, asked[broker]) for broker in sorted(asked))
+            *(self._fence_at(broker, questions[broker]) for broker in sorted(questions))
         ):
             for one in some:
                 answers.setdefault(one.group, {})[broker] = one

@@ -6,7 +6,7 @@ How:    opened, or damaged --another broker leads the group--> cut before the da
             Epoch and vote stay as the state journal has them. If the journal has none, or no other
         broker votes, the start fails: no other copy can help.
 Owns:   whether that log is open; one per broker.
-Source: decision 0007; `raft.rejoin`."""
+Source: decision 0007; `raft.follower.rejoin`."""
 
 import asyncio
 import logging

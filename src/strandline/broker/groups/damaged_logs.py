@@ -6,7 +6,7 @@ How:    closed --another broker leads the partition--> recorded durably that the
         rejoined
             If the log cannot be opened even then, all of it is removed and copied.
 Owns:   which groups are closed for damage; one per broker.
-Source: decision 0007; `raft.rejoin`."""
+Source: decision 0007; `raft.follower.rejoin`."""
 
 import logging
 from collections.abc import Callable, Collection, Iterator

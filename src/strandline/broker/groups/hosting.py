@@ -105,12 +105,13 @@ class Hosting:
         self.rejoining = Rejoining(
             clock=clock, replication=replication, controller=controller, incarnation=incarnation
         )
-        # Whether all is to be looked at; what is left of that; and the groups that changed since.
+        # Whether all groups are due for a look; the rest of that work; groups that changed
+        # since.
         self._is_all_due = True
         self._is_retry_due = False
         self._work: Iterator[None] = iter(())
         self._changed: dict[GroupId, None] = {}
-        # Those of the latter that are not open, and should be.
+        # Changed groups that should be open and are not.
         self._absent: dict[GroupId, None] = {}
         self._logs_directory = directory = f"{config.broker.data_directory}/logs"
         self._opener = LogOpener(
@@ -140,7 +141,7 @@ class Hosting:
         return own is not None and own.incarnation == self._incarnation
 
     def reconcile(self) -> bool:
-        """Go on making what is here what the state asks for, for a share of a pass of the loop.
+        """Continue to make the groups here as the state asks, for a share of a pass of the loop.
 
         False while there is more to do: call again in a later pass. Opening a log takes
         milliseconds, and heartbeats must not wait for thousands of them."""
@@ -162,15 +163,16 @@ class Hosting:
             raise
 
     def _on_applied(self, record: Record) -> None:
-        """Only what a record can change is looked at: where thousands of partitions lose a voter,
-        there are thousands of records, and as many partitions."""
+        """Look only at what a record can change: if thousands of partitions lose a voter, there
+        are thousands of records, and as many partitions."""
         if isinstance(record, OF_ONE_PARTITION):
             self._changed[record.group] = None
         elif not isinstance(record, ProducerIdsAllocated):
             self._is_all_due = True
 
     def _steps(self) -> Iterator[None]:
-        """The work for the whole state, in steps; begun anew when more than partitions change."""
+        """The work for the whole state, in steps; started again when more than partitions
+        change."""
         cluster = self._controller.cluster
         self._peers.refresh()
         self._topic_configs.forget_absent(cluster)
@@ -191,8 +193,8 @@ class Hosting:
         self.adjust_led_groups()
 
     def _steps_of_changed(self) -> Iterator[None]:
-        """The same for what has changed of single partitions. Between two steps it may be begun
-        anew, so what is left is in no variable here."""
+        """The same for changed partitions. Between two steps it may be started again, so no
+        variable here holds remaining work."""
         opening = self._replication.opening
         while self._changed or self._absent or opening.specs:
             are_enough = opening.specs or len(self._absent) >= OPENED_AT_ONCE_MAX
@@ -205,7 +207,7 @@ class Hosting:
             yield
 
     def _look_at_one(self, group: GroupId) -> None:
-        """What has changed of one partition; where it is to be opened, it waits for others."""
+        """Apply the changes of one partition; a group to open waits for others."""
         self._opener.finish()
         cluster = self._controller.cluster
         replica = self._replication.replicas.get(group)
@@ -224,7 +226,7 @@ class Hosting:
             self.adjust(replica)
 
     def _open_absent(self) -> None:
-        """Open the next one of those that wait for it, by what is known by now; or finish."""
+        """Open the next waiting group, by the present state; or finish."""
         opening = self._replication.opening
         if not self._absent or opening.is_full:
             self._opener.finish()
@@ -239,7 +241,7 @@ class Hosting:
             self._opener.open(spec, is_one_of_many=are_many)
 
     def _take_up(self, partition: Partition, terms: Terms) -> list[GroupSpec]:
-        """Let the replica here be as the state asks; how to open it, where it is not open."""
+        """Make the replica here as the state asks; if it is not open, how to open it."""
         if self._forget_declared(terms.topic, partition):
             return []
         replica = self._replication.replicas.get(partition.group)
@@ -256,14 +258,14 @@ class Hosting:
         return []
 
     def _forget_declared(self, topic: Topic, partition: Partition) -> bool:
-        """Let go of what is here where it was declared lost; whether that is so."""
+        """Remove the replica here if it was declared lost; whether it was."""
         lost_in = partition.lost_in(self._self_id)
         forgetting = self._replication.forgetting
         if not forgetting.owes(partition.group, lost_in):
             return False
         if partition.group not in forgetting:
             _log.warning(
-                "%s: its replica here was declared lost by grant %d: letting go of what it has",
+                "%s: its replica here was declared lost by grant %d: removing its log",
                 partition.name,
                 lost_in,
             )
@@ -279,7 +281,7 @@ class Hosting:
             self.adjust(replica)
 
     def adjust(self, replica: Replica) -> None:
-        """The same for one group; nothing where another broker leads it."""
+        """The same for one group; nothing if another broker leads it."""
         if not replica.is_leader:
             return
         if replica.group == CONTROLLER_GROUP:
@@ -305,13 +307,13 @@ class Hosting:
             group = GroupId(int(number))
             partition = cluster.groups.get(group)
             if partition is None:
-                _log.info("removing %s: its partition is no more", name)
+                _log.info("removing %s: its partition was deleted", name)
                 try:
                     self._disk.remove_tree(f"{root}/{name}")
                 except OSError as error:
                     _log.error("%s cannot be removed: %s", name, error)
             elif self._self_id not in partition.hosts:
-                _log.info("removing %s: its partition is not here any more", name)
+                _log.info("removing %s: its partition has moved to other brokers", name)
                 look_again = partial(self._look_at, group)
                 self._replication.forgetting.forget(group, f"{root}/{name}", look_again)
 
@@ -333,7 +335,7 @@ class Hosting:
         self._reconcile_soon()
 
     def _close_absent(self, replica: Replica) -> bool:
-        """Let go of a replica that is wanted here no more; whether that is so."""
+        """Remove a replica that does not belong here; whether it was removed."""
         group = replica.group
         partition = self._controller.cluster.groups.get(group)
         if group == CONTROLLER_GROUP:
@@ -350,7 +352,7 @@ class Hosting:
         return True
 
     def _begin_anew(self, replica: Replica) -> None:
-        """A replica's log is of no use (`raft.outdated`)."""
+        """Start a replica with a stale log from nothing (`raft.follower.stale_log_reset`)."""
         group = replica.group
         if self._replication.replicas.get(group) is replica:
             self._replication.forgetting.begin_anew(
@@ -361,8 +363,8 @@ class Hosting:
 
 
 def _is_behind(partition: Partition, replica: Replica) -> bool:
-    """Whether the state known here is older than the replica's log, or than its fence: who hears
-    of the controller late may have been removed, and given back what it holds, and be needed again
-    by now. A fence that is removed with it would be forgotten."""
+    """Whether the state known here is older than the replica's log, or than its fence. A broker
+    that replays late may have been removed and added again since, and be needed by now; and its
+    fence would be lost with the replica."""
     grant = grant_of(replica.epoch)
     return grant > partition.grant or replica.configuration.version > partition.last_version

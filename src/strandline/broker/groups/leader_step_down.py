@@ -67,10 +67,10 @@ class LeaderStepDown:
     async def _hearing(self, groups: Iterable[GroupId]) -> set[BrokerId] | None:
         """Which voters of these groups hear a controller; None if this broker reaches it."""
         voters = {one for led in self._led(groups) for one in led.configuration.all_voters}
-        asked = voters | {self._controller.leader_id}
-        asked -= {self._replication.self_id, NO_BROKER}
+        brokers = voters | {self._controller.leader_id}
+        brokers -= {self._replication.self_id, NO_BROKER}
         question = Question(logs=(CONTROLLER_GROUP,))
-        reports = await self._controller.reporting.ask(asked, question, keeps_room=False)
+        reports = await self._controller.reporting.ask(brokers, question, keeps_room=False)
         hearing = hears_controller(reports)
         is_reached = self._controller.is_active or self._controller.leader_id in hearing
         return None if is_reached else hearing

@@ -46,7 +46,7 @@ class LogOpener:
         self._damaged = DamagedLogs(
             clock=clock, disk=disk, replication=replication, directory=directory, reopen=retry
         )
-        # Groups whose log the disk could not open: they stay closed until the broker starts anew.
+        # Groups whose log the disk could not open: they stay closed until the broker restarts.
         self._broken: set[GroupId] = set()
         # Groups whose log found no space to begin in: they are tried again.
         self._waiting: set[GroupId] = set()

@@ -211,25 +211,25 @@ class Moving:
     def _ask_for_wanted(self, replica: Replica, partition: Partition, config: TopicConfig) -> bool:
         """Ask for the wanted members, or for the voters that should vote meanwhile; whether the
         group has these already."""
-        asked = partition.wanted
+        roles = partition.wanted
         given_up = self._controller.cluster.given_up(partition)
-        may_ask = partition.is_moving and given_up.isdisjoint(asked.voters)
-        if not (may_ask and self._are_in_step(replica, partition, asked)):
+        may_ask = partition.is_moving and given_up.isdisjoint(roles.voters)
+        if not (may_ask and self._are_in_step(replica, partition, roles)):
             choice = self._voters.choose(replica, partition, config)
-            asked = partition.roles.acted_by(choice.voters)
+            roles = partition.roles.acted_by(choice.voters)
             self._log_verdict(replica, choice.verdict)
             if choice.verdict is not None and choice.verdict.code is Code.HAND_OVER:
                 if replica.hand_over(avoid=partition.observers) != NO_BROKER:
                     self._voters.reconciliation.note_handed_over(replica.group)
                 return False
-            if set(asked.voters) == set(partition.voters):
+            if set(roles.voters) == set(partition.voters):
                 is_settled = choice.is_settled and not partition.is_moving
                 return is_settled and not self._ask_for_write_quorum(replica, partition, config)
-            if not self._are_in_step(replica, partition, asked):
+            if not self._are_in_step(replica, partition, roles):
                 return False
         version, epoch = partition.version, replica.epoch
         self._ask(
-            RequestVoters(partition.group, version, asked.voters, asked.observers, epoch),
+            RequestVoters(partition.group, version, roles.voters, roles.observers, epoch),
         )
         return False
 
@@ -264,20 +264,20 @@ class Moving:
         now, or else the present ones. If the blocked grant is still wanted, it is asked for again
         once it can begin: until then an outage would count on it."""
         wanted, granted = partition.wanted, partition.granted
-        asked = wanted
+        roles = wanted
         if not partition.is_moving or not self._are_in_step(replica, partition, wanted):
-            asked = partition.roles.acted_by(self._voters.choose(replica, partition, config).voters)
-        if asked.is_alike(granted) or not self._are_in_step(replica, partition, asked):
+            roles = partition.roles.acted_by(self._voters.choose(replica, partition, config).voters)
+        if roles.is_alike(granted) or not self._are_in_step(replica, partition, roles):
             return
-        is_kept = set(asked.voters) == set(partition.voters)
+        is_kept = set(roles.voters) == set(partition.voters)
         is_still_wanted = is_kept and granted.is_alike(wanted)
         if not self._blocked_grants.is_due(partition, is_still_wanted=is_still_wanted):
             return
         command = RequestVoters(
             partition.group,
             partition.version,
-            asked.voters,
-            asked.observers,
+            roles.voters,
+            roles.observers,
             replica.epoch,
             partition.last_version,
         )
@@ -388,12 +388,12 @@ class Moving:
 def _same_voters(replica: Replica, partition: Partition, floor: int) -> RequestVoters:
     """The command that asks for the present voters with another promised write quorum."""
     present = replica.configuration.voters
-    asked = partition.roles.acted_by(present)
+    roles = partition.roles.acted_by(present)
     return RequestVoters(
         partition.group,
         partition.version,
-        asked.voters,
-        asked.observers,
+        roles.voters,
+        roles.observers,
         replica.epoch,
         partition.last_version if partition.pending else 0,
         floor,

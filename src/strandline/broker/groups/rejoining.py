@@ -5,7 +5,7 @@ Why:    an operator may give this broker an earlier data directory back. That di
 How:    A leader asks a replica to rejoin. The replica waits until the controller's log says so and
         this broker has replayed that. Then it rejoins, and its state says from which time on.
         Replicas that ask at about the same time are recorded together. A replica with the state of
-        an earlier time starts as one that has lost its disk (`replication.opening`).
+        an earlier time starts as one that has lost its disk (`replication.host.opening`).
 Owns:   which replicas have asked since this broker started.
 Source: decision 0030."""
 

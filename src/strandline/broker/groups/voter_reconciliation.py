@@ -9,7 +9,7 @@ How:    removed    a voter that acknowledges nothing: at once if its broker is s
                    that leaves again may take the rest with it, and each seat costs a grant. A
                    replica that keeps leaving waits longer each time
         dropped    a voter that does not belong to the topic any more, once the others suffice
-        promoted, demoted   an observer, if none of the above is due (`controller.promotion`)
+        promoted, demoted   an observer, if none of the above is due (`arbitration.promotion`)
         blocked    if commits need more than a majority and the lost voters are among them, a
                    majority has to suffice first (`is_stuck`)
         never removed       the leader, and a voter without which too few are left to commit the
@@ -55,10 +55,10 @@ use up all grants of a partition."""
 
 
 @dataclass(frozen=True, slots=True)
-class Attendance:
+class Presence:
     """Whether a member keeps up, and since when."""
 
-    is_there: bool
+    is_present: bool
     since_ms: int
 
 
@@ -99,7 +99,7 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
-class StandIns:
+class PromotionInputs:
     """What the promotion of observers depends on."""
 
     policy: Promotion
@@ -134,16 +134,16 @@ class _Return:
 class _Known:
     """What this broker remembers of a group that it leads."""
 
-    attendance: dict[BrokerId, Attendance] = field(default_factory=dict)
+    presence: dict[BrokerId, Presence] = field(default_factory=dict)
     healed_since_ms: int | None = None
     """Since when the topic's own voters have sufficed, while observers vote beside them."""
     handed_over_ms: int | None = None
 
-    def see(self, broker: BrokerId, now: int, *, is_there: bool) -> Attendance:
+    def see(self, broker: BrokerId, now: int, *, is_present: bool) -> Presence:
         """Note whether a member keeps up now; since when that has been so."""
-        last = self.attendance.get(broker)
-        if last is None or last.is_there != is_there:
-            last = self.attendance[broker] = Attendance(is_there, now)
+        last = self.presence.get(broker)
+        if last is None or last.is_present != is_present:
+            last = self.presence[broker] = Presence(is_present, now)
         return last
 
 
@@ -174,46 +174,46 @@ class VoterReconciliation:
         *,
         min_insync: int,
         is_ready: Callable[[BrokerId], bool],
-        stand_ins: StandIns | None = None,
+        promotion: PromotionInputs | None = None,
     ) -> Choice:
         """Which brokers should vote in a group that `leader`, this broker, leads. `is_ready`:
         whether a broker keeps up and has what was written while it did not vote."""
         now = self._clock.monotonic_ms()
         known = self._known.setdefault(partition.group, _Known())
-        attendance = known.attendance
-        observers = partition.observers if stand_ins is not None else ()
+        presence = known.presence
+        observers = partition.observers if promotion is not None else ()
         is_short = len(partition.voters) < min(min_insync, len(partition.replicas))
         voters: list[BrokerId] = []
         is_settled = True
         for broker in dict.fromkeys((*partition.replicas, *partition.voters, *observers)):
-            is_there = broker == leader or health.keeps_up(broker)
-            last = known.see(broker, now, is_there=is_there)
+            is_present = broker == leader or health.keeps_up(broker)
+            last = known.see(broker, now, is_present=is_present)
             votes = broker in partition.voters
             if not votes and broker in observers:
                 continue
             patience_ms = 0.0
-            if is_there and not votes:
+            if is_present and not votes:
                 returning = self._note_return(partition, broker, last.since_ms)
                 if not (is_short and returning.is_calm and is_ready(broker)):
                     patience_ms = returning.return_ms * self._ratio
-            if not is_there:
+            if not is_present:
                 patience_ms = health.patience_ms(broker, SILENT_MS * self._ratio)
             is_due = now - last.since_ms >= patience_ms or broker == leader
-            if votes != is_there and not is_due:
+            if votes != is_present and not is_due:
                 is_settled = False
-            if is_there if is_due else votes:
+            if is_present if is_due else votes:
                 voters.append(broker)
         wanted = tuple(one for one in voters if one in (*partition.replicas, *observers))
         verdict = None
         is_usual = not partition.acting  # Then no observer votes, nor is one needed.
-        if stand_ins is not None and not is_usual and set(wanted) == set(partition.voters):
-            verdict = self._decide(partition, leader, known, stand_ins, health.is_heard)
-            is_settled = is_settled and _is_settled(verdict, partition, attendance)
+        if promotion is not None and not is_usual and set(wanted) == set(partition.voters):
+            verdict = self._decide(partition, leader, known, promotion, health.is_heard)
+            is_settled = is_settled and _is_settled(verdict, partition, presence)
             if verdict.code is Code.PROMOTE and verdict.broker is not None:
                 wanted = (*wanted, verdict.broker)
             elif verdict.code is Code.DEMOTE:
                 wanted = tuple(one for one in wanted if one != verdict.broker)
-        if not _can_go_on(wanted, partition.voters, attendance):
+        if not _can_continue(wanted, partition.voters, presence):
             return Choice(partition.voters, is_settled)
         return Choice(wanted, is_settled, verdict)
 
@@ -248,27 +248,27 @@ class VoterReconciliation:
         ready: list[BrokerId] = []
         left: list[BrokerId] = []
         for broker in present.all_voters:
-            is_there = broker == leader or health.keeps_up(broker)
-            since_ms = known.see(broker, now, is_there=is_there).since_ms
-            if is_there:
+            is_present = broker == leader or health.keeps_up(broker)
+            since_ms = known.see(broker, now, is_present=is_present).since_ms
+            if is_present:
                 ready.append(broker)
             patience_ms = health.patience_ms(broker, SILENT_MS * self._ratio)
-            if is_there or now - since_ms < patience_ms:
+            if is_present or now - since_ms < patience_ms:
                 left.append(broker)
         return not present.can_commit(left) and present.wins_election(ready)
 
     def is_calm(self, group: GroupId, leader: BrokerId, present: Configuration) -> bool:
         """Whether a write quorum has kept up for as long as a returning voter has to."""
         now = self._clock.monotonic_ms()
-        attendance = self._known.setdefault(group, _Known()).attendance
-        absent = Attendance(is_there=False, since_ms=now)
-        seen = {one: attendance.get(one, absent) for one in present.voters}
+        presence = self._known.setdefault(group, _Known()).presence
+        absent = Presence(is_present=False, since_ms=now)
+        seen = {one: presence.get(one, absent) for one in present.voters}
         calm_ms = now - RETURN_MS * self._ratio
         return present.can_commit(
             [
                 one
                 for one, last in seen.items()
-                if one == leader or (last.is_there and last.since_ms <= calm_ms)
+                if one == leader or (last.is_present and last.since_ms <= calm_ms)
             ]
         )
 
@@ -277,41 +277,41 @@ class VoterReconciliation:
         partition: Partition,
         leader: BrokerId,
         known: _Known,
-        stand_ins: StandIns,
+        promotion: PromotionInputs,
         is_heard: Callable[[BrokerId], bool],
     ) -> Verdict:
         """What to do about observers, while no voter leaves or returns."""
         now = self._clock.monotonic_ms()
-        attendance = known.attendance
+        presence = known.presence
         own = partition.replicas
         voting = tuple(one for one in own if one in partition.voters)
 
         def seen(broker: BrokerId) -> Observer:
-            lag, last = stand_ins.lag(broker), attendance[broker]
+            lag, last = promotion.lag(broker), presence[broker]
             return Observer(
                 broker=broker,
                 is_heard=is_heard(broker),
-                kept_up_ms=now - last.since_ms if last.is_there else -1,
+                kept_up_ms=now - last.since_ms if last.is_present else -1,
                 lag_count=lag.count,
                 lag_ms=lag.ms,
-                levels={one: stand_ins.levels(broker, one) for one in {*own, leader}},
+                levels={one: promotion.levels(broker, one) for one in {*own, leader}},
             )
 
         case = Situation(
-            policy=stand_ins.policy,
+            policy=promotion.policy,
             own=own,
             voting=voting,
             promoted=tuple(one for one in partition.voters if one in partition.observers),
             observers=(),
             leader=leader,
-            min_insync=stand_ins.min_insync,
-            regions=stand_ins.regions,
-            regions_down=stand_ins.regions_down,
-            bounds=stand_ins.bounds,
+            min_insync=promotion.min_insync,
+            regions=promotion.regions,
+            regions_down=promotion.regions_down,
+            bounds=promotion.bounds,
         )
         # An observer that was seated when no own voter was left stays until one of them votes
         # again.
-        are_there = bool(voting) and all(attendance[one].is_there for one in voting)
+        are_there = bool(voting) and all(presence[one].is_present for one in voting)
         if not are_there or wanted_count(case) >= len(case.promoted):
             known.healed_since_ms = None
         elif known.healed_since_ms is None:
@@ -330,21 +330,22 @@ class VoterReconciliation:
 
 
 def _is_settled(
-    verdict: Verdict, partition: Partition, attendance: Mapping[BrokerId, Attendance]
+    verdict: Verdict, partition: Partition, presence: Mapping[BrokerId, Presence]
 ) -> bool:
     """Whether time alone changes nothing: replicas that lag are looked at periodically anyway."""
     if verdict.code is Code.BEHIND:
         others = (one for one in partition.observers if one not in partition.voters)
-        return not any(attendance[one].is_there for one in others)
+        return not any(presence[one].is_present for one in others)
     return verdict.code in (Code.ENOUGH, Code.NOBODY)
 
 
-def _can_go_on(
+def _can_continue(
     after: Collection[BrokerId],
     before: Collection[BrokerId],
-    known: dict[BrokerId, Attendance],
+    known: dict[BrokerId, Presence],
 ) -> bool:
     """Whether a majority of both, as the change needs it, keeps up."""
     return all(
-        sum(known[one].is_there for one in voters) > len(voters) // 2 for voters in (after, before)
+        sum(known[one].is_present for one in voters) > len(voters) // 2
+        for voters in (after, before)
     )

@@ -15,7 +15,7 @@ from strandline.broker.groups.voter_reconciliation import (
     Choice,
     Health,
     Lag,
-    StandIns,
+    PromotionInputs,
     VoterReconciliation,
 )
 from strandline.broker.leadership.leader_ranks import LeaderRanks
@@ -56,7 +56,7 @@ class WantedVoters:
             self._health(replica),
             min_insync=config.min_insync_replicas,
             is_ready=replica.is_ready_to_vote,
-            stand_ins=self._stand_ins(replica, partition, config),
+            promotion=self._promotion(replica, partition, config),
         )
 
     def is_stuck(self, replica: Replica) -> bool:
@@ -83,9 +83,9 @@ class WantedVoters:
             left += tuple(one for one in partition.voters if one in partition.observers)
         return Choice(left or partition.voters, is_settled=not given_up)
 
-    def _stand_ins(
+    def _promotion(
         self, replica: Replica, partition: Partition, config: TopicConfig
-    ) -> StandIns | None:
+    ) -> PromotionInputs | None:
         """What the promotion of observers goes by; None where the policy promotes none, and no
         observer votes."""
         cluster = self._controller.cluster
@@ -94,7 +94,7 @@ class WantedVoters:
         if not observers or not (policy or any(one in observers for one in partition.voters)):
             return None
         brokers = cluster.brokers
-        return StandIns(
+        return PromotionInputs(
             policy=policy,
             min_insync=config.min_insync_replicas,
             bounds=bounds_of(config),

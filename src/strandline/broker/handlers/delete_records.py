@@ -37,10 +37,10 @@ async def handle(request: DeleteRecordsRequest, context: RequestContext) -> Dele
 
 
 async def _delete(
-    context: RequestContext, name: str, asked: DeleteRecordsPartition, timeout_ms: int
+    context: RequestContext, name: str, requested: DeleteRecordsPartition, timeout_ms: int
 ) -> DeleteRecordsPartitionResult:
     services = context.services
-    index = asked.partition_index
+    index = requested.partition_index
     topic = services.cluster.topics.get(name)
     partition = find_partition(topic, index)
     if topic is None or partition is None:
@@ -63,7 +63,7 @@ async def _delete(
         if not done.done():  # The client may have gone.
             done.set_result(result)
 
-    replica.deletions.delete(asked.offset, timeout_ms=timeout_ms, done=answer)
+    replica.deletions.delete(requested.offset, timeout_ms=timeout_ms, done=answer)
     error = await done
     if error is not Error.NONE:
         return _refuse(index, error)

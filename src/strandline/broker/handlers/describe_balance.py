@@ -78,7 +78,7 @@ async def handle(_: DescribeBalanceRequest, context: RequestContext) -> Describe
 
 def _brokers(findings: Findings, cluster: Cluster, now_ms: int) -> list[BalanceBroker]:
     known, leaving = findings.condition, leaving_of(cluster)
-    held = Counter(broker for one in cluster.groups.values() for broker in one.hosts)
+    replica_counts = Counter(broker for one in cluster.groups.values() for broker in one.hosts)
     moving = Counter(broker for one in cluster.moving for broker in cluster.groups[one].removing)
     described = []
     for broker in sorted(cluster.brokers):
@@ -89,7 +89,7 @@ def _brokers(findings: Findings, cluster: Cluster, now_ms: int) -> list[BalanceB
                 condition=known.of(broker),
                 down_ms=down_ms,
                 is_leaving=broker in leaving,
-                replica_count=held[broker],
+                replica_count=replica_counts[broker],
                 moving_count=moving[broker],
                 maintenance_until_ms=BrokerLife.from_values(
                     cluster.broker_configs.get(broker, {})

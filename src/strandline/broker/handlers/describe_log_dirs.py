@@ -40,7 +40,7 @@ def _directory(request: DescribeLogDirsRequest, services: Services) -> DescribeL
         result.error_code = Error.KAFKA_STORAGE_ERROR
         return result
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for partition in _asked(request, services):
+    for partition in _requested(request, services):
         found = _describe(services, partition)
         if found is not None:
             topics.setdefault(partition.topic, []).append(found)
@@ -48,14 +48,14 @@ def _directory(request: DescribeLogDirsRequest, services: Services) -> DescribeL
     return result
 
 
-def _asked(request: DescribeLogDirsRequest, services: Services) -> Iterable[Partition]:
+def _requested(request: DescribeLogDirsRequest, services: Services) -> Iterable[Partition]:
     topics = services.cluster.topics
     if request.topics is None:
         return [one for topic in topics.values() for one in topic.partitions]
     found = (
-        find_partition(topics.get(asked.topic), index)
-        for asked in request.topics
-        for index in asked.partitions
+        find_partition(topics.get(requested.topic), index)
+        for requested in request.topics
+        for index in requested.partitions
     )
     return distinct((one for one in found if one is not None), lambda one: one.group)
 

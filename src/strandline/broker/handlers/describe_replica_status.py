@@ -36,8 +36,8 @@ def describe(services: Services, topic: str, index: int) -> PartitionReplicaStat
     partition = find_partition(services.cluster.topics.get(topic), index)
     if partition is None:
         return PartitionReplicaStatus(index, Error.UNKNOWN_TOPIC_OR_PARTITION)
-    held, _ = find_replica(services, partition)
-    start = -1 if held is None else held.log_start_offset
+    found, _ = find_replica(services, partition)
+    start = -1 if found is None else found.log_start_offset
     replica, error = find_leader(services, partition)
     if replica is None:
         return PartitionReplicaStatus(index, error, log_start_offset=start)

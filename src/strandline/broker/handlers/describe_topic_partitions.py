@@ -40,8 +40,8 @@ async def handle(
                 for one in request.topics
             ]
         )
-    asked = {one.name for one in request.topics} or set(services.cluster.topics)
-    names = sorted(one for one in asked if cursor is None or one >= cursor.topic_name)
+    requested = {one.name for one in request.topics} or set(services.cluster.topics)
+    names = sorted(one for one in requested if cursor is None or one >= cursor.topic_name)
     response = DescribeTopicPartitionsResponse()
     for name in names:
         first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0

@@ -29,11 +29,11 @@ async def handle(
     )
 
 
-def _describe(index: int, told: LeaderVerdict) -> WrittenPartition:
-    order = sorted(told.bytes.items(), key=lambda one: (-one[1], one[0]))
+def _describe(index: int, outcome: LeaderVerdict) -> WrittenPartition:
+    order = sorted(outcome.bytes.items(), key=lambda one: (-one[1], one[0]))
     return WrittenPartition(
         partition=index,
-        code=told.verdict.code,
-        text=told.verdict.text,
+        code=outcome.verdict.code,
+        text=outcome.verdict.text,
         regions=[WriterRegion(region, int(size)) for region, size in order],
     )

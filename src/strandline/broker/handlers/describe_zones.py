@@ -52,7 +52,7 @@ def _zone(
     domain: Domain, view: DomainView, found: Judgement, cluster: Cluster, now_ms: int
 ) -> DescribedZone:
     waiting = 0
-    if view.silent:  # All groups are looked at: not for each zone in which nobody is missed.
+    if view.silent:  # This looks at all groups, so not for zones without silent brokers.
         waiting = sum(not view.silent.isdisjoint(one.hosts) for one in cluster.groups.values())
     # A ruling holds from when it is in the log, not from the next look.
     outage = cluster.outages.get(domain, Outage())

@@ -23,8 +23,8 @@ from strandline.protocol.messages.elect_leaders import (
 
 PREFERRED, UNCLEAN = 0, 1
 REFUSED = (
-    "nobody leads yet, and an unclean election could lose acknowledged records: where nobody does "
-    "in some seconds, `strandline partition survivors {topic} {index}` says what to do"
+    "no leader yet, and an unclean election could lose acknowledged records: if there is none in "
+    "some seconds, run `strandline partition survivors {topic} {index}`"
 )
 
 
@@ -33,14 +33,14 @@ async def handle(request: ElectLeadersRequest, context: RequestContext) -> Elect
     services = context.services
     if request.election_type not in (PREFERRED, UNCLEAN):
         return ElectLeadersResponse(error_code=Error.INVALID_REQUEST)
-    asked = list(_asked(request, services))
-    partitions = [one for _, _, one in asked if one is not None]
+    requested = list(_requested(request, services))
+    partitions = [one for _, _, one in requested if one is not None]
     if request.election_type == UNCLEAN:
         found = {one.group: _unclean(services, one) for one in partitions}
     else:
         found = dict(await elect_preferred(services, partitions, timeout_ms=request.timeout_ms))
     results: dict[str, list[PartitionResult]] = {}
-    for topic, index, partition in asked:
+    for topic, index, partition in requested:
         error = Error.UNKNOWN_TOPIC_OR_PARTITION
         if partition is not None:
             error = found[partition.group]
@@ -49,7 +49,7 @@ async def handle(request: ElectLeadersRequest, context: RequestContext) -> Elect
     return _response(results)
 
 
-def _asked(
+def _requested(
     request: ElectLeadersRequest, services: Services
 ) -> Iterable[tuple[str, int, Partition | None]]:
     topics = services.cluster.topics
@@ -58,9 +58,9 @@ def _asked(
             for partition in topic.partitions:
                 yield topic.name, partition.index, partition
         return
-    for asked in distinct(request.topic_partitions, lambda one: one.topic):
-        for index in dict.fromkeys(asked.partitions):
-            yield asked.topic, index, find_partition(topics.get(asked.topic), index)
+    for requested in distinct(request.topic_partitions, lambda one: one.topic):
+        for index in dict.fromkeys(requested.partitions):
+            yield requested.topic, index, find_partition(topics.get(requested.topic), index)
 
 
 def _unclean(services: Services, partition: Partition) -> Error:

@@ -26,9 +26,9 @@ def start(context: RequestContext) -> None:
     assert context.frame is not None
     request, _ = decode_request(context.frame, context.position, context.api_version)
     context.frame = None  # A parked fetch needs no memory.
-    asked_count = sum([len(topic.partitions) for topic in request.topics])
-    require_few(asked_count + len(request.topics))
-    if asked_count > len(context.services.cluster.groups):
+    requested_count = sum([len(topic.partitions) for topic in request.topics])
+    require_few(requested_count + len(request.topics))
+    if requested_count > len(context.services.cluster.groups):
         _drop_repeated(request)
     if request.session_id != NO_SESSION and request.session_epoch not in (
         NEW_SESSION_EPOCH,

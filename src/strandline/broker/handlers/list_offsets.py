@@ -63,17 +63,17 @@ def _respond(context: RequestContext, request: ListOffsetsRequest, *, may_wait: 
     topics = []
     answered: set[tuple[str, int]] = set()
     leaseless: list[Replica] = []
-    for asked in request.topics:
-        topic = services.cluster.topics.get(asked.name)
+    for requested in request.topics:
+        topic = services.cluster.topics.get(requested.name)
         partitions = []
-        for one in asked.partitions:
-            place = (asked.name, one.partition_index)
+        for one in requested.partitions:
+            place = (requested.name, one.partition_index)
             if place in answered:
                 partitions.append(_refuse(one.partition_index, Error.INVALID_REQUEST))
                 continue
             answered.add(place)
             partitions.append(_answer(services, topic, one, version, leaseless))
-        topics.append(ListOffsetsTopicResponse(name=asked.name, partitions=partitions))
+        topics.append(ListOffsetsTopicResponse(name=requested.name, partitions=partitions))
     if leaseless and may_wait:
         when_leases_hold(context, leaseless, lambda: _respond(context, request, may_wait=False))
         return
@@ -84,16 +84,16 @@ def _respond(context: RequestContext, request: ListOffsetsRequest, *, may_wait: 
 def _answer(
     services: Services,
     topic: Topic | None,
-    asked: ListOffsetsPartition,
+    requested: ListOffsetsPartition,
     version: int,
     leaseless: list[Replica],
 ) -> ListOffsetsPartitionResponse:
     """The answer for one partition. A leader without a lease joins `leaseless`."""
-    index = asked.partition_index
+    index = requested.partition_index
     partition = find_partition(topic, index)
     if partition is None:
         return _refuse(index, Error.UNKNOWN_TOPIC_OR_PARTITION)
-    replica, error = find_leader(services, partition, asked.current_leader_epoch)
+    replica, error = find_leader(services, partition, requested.current_leader_epoch)
     if replica is None:
         return _refuse(index, error)
     if not replica.can_serve_reads:
@@ -101,7 +101,7 @@ def _answer(
         late = version >= OFFSET_NOT_AVAILABLE_SINCE_VERSION
         return _refuse(index, Error.OFFSET_NOT_AVAILABLE if late else Error.LEADER_NOT_AVAILABLE)
     try:
-        timestamp, offset, epoch = _find(replica, asked.timestamp)
+        timestamp, offset, epoch = _find(replica, requested.timestamp)
     except ApiError as refusal:
         return _refuse(index, refusal.code)
     except (OSError, StorageError) as failure:
@@ -121,7 +121,7 @@ def _find(replica: Replica, timestamp: int) -> _Found:
     if timestamp == GREATEST_TIMESTAMP:
         found = replica.log.max_timestamp(start_offset=replica.log_start_offset)
         if found is not None and found[1] >= replica.high_watermark:
-            found = None  # Nobody may see that record yet.
+            found = None  # No consumer may see that record yet.
     elif timestamp >= 0:
         found = replica.log.offset_for_time(
             timestamp, replica.high_watermark, start_offset=replica.log_start_offset

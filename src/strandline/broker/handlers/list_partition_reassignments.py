@@ -22,7 +22,7 @@ async def handle(
 ) -> ListPartitionReassignmentsResponse:
     """Describe what moves, of the partitions asked for or of all."""
     topics: dict[str, dict[int, OngoingPartitionReassignment]] = {}
-    for one in _asked(request, context.services):
+    for one in _requested(request, context.services):
         if one.is_moving:
             topics.setdefault(one.topic, {})[one.index] = OngoingPartitionReassignment(
                 partition_index=one.index,
@@ -39,7 +39,9 @@ async def handle(
     )
 
 
-def _asked(request: ListPartitionReassignmentsRequest, services: Services) -> Iterable[Partition]:
+def _requested(
+    request: ListPartitionReassignmentsRequest, services: Services
+) -> Iterable[Partition]:
     cluster = services.cluster
     if request.topics is None:
         moving = (cluster.groups[group] for group in cluster.moving)

@@ -41,15 +41,15 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
     """Answer for the topics asked about, or for all."""
     services = context.services
     version = context.api_version
-    asked = request.topics
-    if asked is None or (not asked and version <= ALL_TOPICS_IF_EMPTY_UNTIL_VERSION):
+    requested = request.topics
+    if requested is None or (not requested and version <= ALL_TOPICS_IF_EMPTY_UNTIL_VERSION):
         living = Living(services)
         topics = [_describe(services, one, living) for one in services.cluster.topics.values()]
     else:
         if request.allow_auto_topic_creation:
-            await _create_missing(services, asked)
+            await _create_missing(services, requested)
         living = Living(services)
-        topics = [_answer(services, one, version, living) for one in distinct(asked, _name_of)]
+        topics = [_answer(services, one, version, living) for one in distinct(requested, _name_of)]
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(
@@ -99,14 +99,14 @@ def offline_replicas(services: Services, partition: Partition) -> list[int]:
     return [one for one in partition.hosts if not is_alive(services, one)]
 
 
-async def _create_missing(services: Services, asked: list[MetadataRequestTopic]) -> None:
+async def _create_missing(services: Services, requested: list[MetadataRequestTopic]) -> None:
     """Create missing topics that may be created; a topic that fails stays missing."""
     config = ClusterConfig.from_values(services.cluster.cluster_configs)
     if not config.auto_create_topics_enable:
         return
     missing = {
         one.name: None
-        for one in asked
+        for one in requested
         if one.name is not None
         and one.name not in services.cluster.topics
         and not is_internal(one.name)
@@ -121,26 +121,26 @@ async def _create_missing(services: Services, asked: list[MetadataRequestTopic])
         _log.warning("could not create %s: %s", ", ".join(missing), error)
 
 
-def _name_of(asked: MetadataRequestTopic) -> str | UUID:
-    return asked.topic_id if asked.name is None else asked.name
+def _name_of(requested: MetadataRequestTopic) -> str | UUID:
+    return requested.topic_id if requested.name is None else requested.name
 
 
 def _answer(
-    services: Services, asked: MetadataRequestTopic, version: int, living: Living
+    services: Services, requested: MetadataRequestTopic, version: int, living: Living
 ) -> MetadataResponseTopic:
-    if asked.name is not None:
-        topic = services.cluster.topics.get(asked.name)
+    if requested.name is not None:
+        topic = services.cluster.topics.get(requested.name)
         if topic is not None:
             return _describe(services, topic, living)
-        error = _name_error(asked.name) or Error.UNKNOWN_TOPIC_OR_PARTITION
-        return MetadataResponseTopic(error_code=error, name=asked.name)
-    name = services.cluster.topic_names.get(asked.topic_id)
+        error = _name_error(requested.name) or Error.UNKNOWN_TOPIC_OR_PARTITION
+        return MetadataResponseTopic(error_code=error, name=requested.name)
+    name = services.cluster.topic_names.get(requested.topic_id)
     if name is not None:
         return _describe(services, services.cluster.topics[name], living)
     return MetadataResponseTopic(
         error_code=Error.UNKNOWN_TOPIC_ID,
         name=None if version >= NAME_MAY_BE_NULL_SINCE_VERSION else "",
-        topic_id=asked.topic_id,
+        topic_id=requested.topic_id,
     )
 
 

@@ -31,14 +31,14 @@ async def handle(request: OffsetCommitRequest, context: RequestContext) -> Offse
     response = OffsetCommitResponse()
     taken: list[OffsetToCommit] = []
     rows: list[OffsetCommitResponsePartition] = []
-    for asked in request.topics:
-        topic = _find_topic(services, asked, context.api_version)
-        answered = OffsetCommitResponseTopic(name=asked.name, topic_id=asked.topic_id)
+    for requested in request.topics:
+        topic = _find_topic(services, requested, context.api_version)
+        answered = OffsetCommitResponseTopic(name=requested.name, topic_id=requested.topic_id)
         response.topics.append(answered)
-        for partition in asked.partitions:
+        for partition in requested.partitions:
             row = OffsetCommitResponsePartition(partition_index=partition.partition_index)
             answered.partitions.append(row)
-            if topic is None and asked.topic_id != NO_ID:
+            if topic is None and requested.topic_id != NO_ID:
                 row.error_code = Error.UNKNOWN_TOPIC_ID
             elif topic is None or find_partition(topic, partition.partition_index) is None:
                 row.error_code = Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -59,11 +59,13 @@ async def handle(request: OffsetCommitRequest, context: RequestContext) -> Offse
     return response
 
 
-def _find_topic(services: Services, asked: OffsetCommitRequestTopic, version: int) -> Topic | None:
+def _find_topic(
+    services: Services, requested: OffsetCommitRequestTopic, version: int
+) -> Topic | None:
     if version >= TOPIC_IDS_SINCE_VERSION:
-        topic_id: UUID = asked.topic_id
+        topic_id: UUID = requested.topic_id
         return topic_by_id(services, topic_id)
-    return services.cluster.topics.get(asked.name)
+    return services.cluster.topics.get(requested.name)
 
 
 async def _commit(

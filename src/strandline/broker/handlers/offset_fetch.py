@@ -46,10 +46,10 @@ async def handle(request: OffsetFetchRequest, context: RequestContext) -> Offset
                 _fetch_group(services, one, version) for one in distinct(request.groups, _question)
             ]
         )
-    asked = _as_group(request)
-    group = _fetch_group(services, asked, version)
+    requested = _as_group(request)
+    group = _fetch_group(services, requested, version)
     if group.error_code != Error.NONE:
-        group.topics = [_failed(one, group.error_code) for one in asked.topics or ()]
+        group.topics = [_failed(one, group.error_code) for one in requested.topics or ()]
     return OffsetFetchResponse(
         topics=[
             OffsetFetchResponseTopic(
@@ -71,9 +71,9 @@ async def handle(request: OffsetFetchRequest, context: RequestContext) -> Offset
     )
 
 
-def _question(asked: OffsetFetchRequestGroup) -> tuple[str, int]:
+def _question(requested: OffsetFetchRequestGroup) -> tuple[str, int]:
     """Merge repeated groups: all offsets of a group are a long answer to a short request."""
-    return asked.group_id, 0 if asked.topics is None else id(asked)
+    return requested.group_id, 0 if requested.topics is None else id(requested)
 
 
 def _as_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
@@ -91,37 +91,39 @@ def _as_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 
 
 def _fetch_group(
-    services: Services, asked: OffsetFetchRequestGroup, version: int
+    services: Services, requested: OffsetFetchRequestGroup, version: int
 ) -> OffsetFetchResponseGroup:
     try:
-        shard = services.coordinator.shard_of(asked.group_id)
+        shard = services.coordinator.shard_of(requested.group_id)
     except ApiError as error:
-        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
-    committed = shard.coordinator.committed(asked.group_id)
+        return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=error.code)
+    committed = shard.coordinator.committed(requested.group_id)
     by_id = version >= TOPIC_IDS_SINCE_VERSION
-    if asked.topics is None:
+    if requested.topics is None:
         topics = _all_topics(services, committed, by_id=by_id)
     else:
-        topics = [_fetch_topic(services, committed, one, by_id=by_id) for one in asked.topics]
-    return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
+        topics = [_fetch_topic(services, committed, one, by_id=by_id) for one in requested.topics]
+    return OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics)
 
 
 def _fetch_topic(
-    services: Services, committed: Committed, asked: OffsetFetchRequestTopics, *, by_id: bool
+    services: Services, committed: Committed, requested: OffsetFetchRequestTopics, *, by_id: bool
 ) -> OffsetFetchResponseTopics:
     topic = (
-        topic_by_id(services, asked.topic_id) if by_id else services.cluster.topics.get(asked.name)
+        topic_by_id(services, requested.topic_id)
+        if by_id
+        else services.cluster.topics.get(requested.name)
     )
     if topic is None and by_id:
-        return _failed(asked, Error.UNKNOWN_TOPIC_ID)
-    name = asked.name if topic is None else topic.name
+        return _failed(requested, Error.UNKNOWN_TOPIC_ID)
+    name = requested.name if topic is None else topic.name
     topic_id = NO_ID if topic is None else topic.id
     return OffsetFetchResponseTopics(
-        name=asked.name,
-        topic_id=asked.topic_id,
+        name=requested.name,
+        topic_id=requested.topic_id,
         partitions=[
             _row(index, _belonging(committed.get((name, index)), topic_id))
-            for index in asked.partition_indexes
+            for index in requested.partition_indexes
         ],
     )
 
@@ -154,14 +156,14 @@ def _row(index: int, offset: CommittedOffset) -> OffsetFetchResponsePartitions:
     )
 
 
-def _failed(asked: OffsetFetchRequestTopics, code: int) -> OffsetFetchResponseTopics:
+def _failed(requested: OffsetFetchRequestTopics, code: int) -> OffsetFetchResponseTopics:
     return OffsetFetchResponseTopics(
-        name=asked.name,
-        topic_id=asked.topic_id,
+        name=requested.name,
+        topic_id=requested.topic_id,
         partitions=[
             OffsetFetchResponsePartitions(
                 partition_index=index, committed_offset=NO_OFFSET.offset, error_code=code
             )
-            for index in asked.partition_indexes
+            for index in requested.partition_indexes
         ],
     )

@@ -24,33 +24,33 @@ async def handle(
     """Answer for every partition asked about."""
     services = context.services
     topics = []
-    for asked in request.topics:
-        topic = services.cluster.topics.get(asked.topic)
+    for requested in request.topics:
+        topic = services.cluster.topics.get(requested.topic)
         topics.append(
             OffsetForLeaderTopicResult(
-                topic=asked.topic,
-                partitions=[_answer(services, topic, one) for one in asked.partitions],
+                topic=requested.topic,
+                partitions=[_answer(services, topic, one) for one in requested.partitions],
             )
         )
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
 def _answer(
-    services: Services, topic: Topic | None, asked: OffsetForLeaderPartition
+    services: Services, topic: Topic | None, requested: OffsetForLeaderPartition
 ) -> EpochEndOffset:
-    partition = find_partition(topic, asked.partition)
+    partition = find_partition(topic, requested.partition)
     if partition is None:
-        return _refuse(asked, Error.UNKNOWN_TOPIC_OR_PARTITION)
-    replica, error = find_leader(services, partition, asked.current_leader_epoch)
+        return _refuse(requested, Error.UNKNOWN_TOPIC_OR_PARTITION)
+    replica, error = find_leader(services, partition, requested.current_leader_epoch)
     if replica is None:
-        return _refuse(asked, error)
+        return _refuse(requested, error)
     if not replica.can_serve_reads:
-        return _refuse(asked, Error.NOT_LEADER_OR_FOLLOWER)
-    epoch, end_offset = replica.log.epoch_end_offset(Epoch(asked.leader_epoch))
-    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
+        return _refuse(requested, Error.NOT_LEADER_OR_FOLLOWER)
+    epoch, end_offset = replica.log.epoch_end_offset(Epoch(requested.leader_epoch))
+    return EpochEndOffset(partition=requested.partition, leader_epoch=epoch, end_offset=end_offset)
 
 
-def _refuse(asked: OffsetForLeaderPartition, error: Error) -> EpochEndOffset:
+def _refuse(requested: OffsetForLeaderPartition, error: Error) -> EpochEndOffset:
     return EpochEndOffset(
-        error_code=error, partition=asked.partition, leader_epoch=NO_EPOCH, end_offset=NO_OFFSET
+        error_code=error, partition=requested.partition, leader_epoch=NO_EPOCH, end_offset=NO_OFFSET
     )

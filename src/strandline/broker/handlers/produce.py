@@ -71,10 +71,10 @@ class ProduceCall:
 
     __slots__ = (
         "_acks",
-        "_asked",
         "_context",
         "_endpoints",
         "_is_over",
+        "_requested",
         "_results",
         "_services",
         "_waiting_count",
@@ -85,7 +85,7 @@ class ProduceCall:
         self._context = context
         self._services = context.services
         self._acks = request.acks
-        self._asked = request.topic_data
+        self._requested = request.topic_data
         # Each partition's answer in the order of the request, filled in as it becomes known.
         self._results: list[PartitionProduceResponse] = []
         self._endpoints: list[NodeEndpoint] = []
@@ -97,9 +97,9 @@ class ProduceCall:
     def start(self, request: ProduceRequest) -> None:
         """Hand every partition's batches on."""
         has_legal_acks = self._acks in LEGAL_ACKS
-        for asked in request.topic_data:
-            topic, missing = self._find_topic(asked)
-            for data in asked.partition_data:
+        for requested in request.topic_data:
+            topic, missing = self._find_topic(requested)
+            for data in requested.partition_data:
                 result = PartitionProduceResponse(data.index, _NONE, NO_OFFSET)
                 self._results.append(result)
                 if not has_legal_acks:
@@ -127,13 +127,13 @@ class ProduceCall:
 
     # ---- each partition ------------------------------------------------------------------------
 
-    def _find_topic(self, asked: TopicProduceData) -> tuple[Topic | None, int]:
+    def _find_topic(self, requested: TopicProduceData) -> tuple[Topic | None, int]:
         """The topic, or the error code."""
         services = self._services
         if self._context.api_version >= TOPIC_IDS_SINCE_VERSION:
-            return topic_by_id(services, asked.topic_id), Error.UNKNOWN_TOPIC_ID
-        topic = services.cluster.topics.get(asked.name)
-        return topic, _NONE if topic is not None else _missing_topic(asked.name)
+            return topic_by_id(services, requested.topic_id), Error.UNKNOWN_TOPIC_ID
+        topic = services.cluster.topics.get(requested.name)
+        return topic, _NONE if topic is not None else _missing_topic(requested.name)
 
     def _start_partition(
         self, topic: Topic, data: PartitionProduceData, result: PartitionProduceResponse
@@ -178,7 +178,7 @@ class ProduceCall:
         )
         services.writers.note(partition.group, self._context.sink.client_host, len(records))
         if replica.appender.is_holding:
-            self._context.held_by = replica.appender
+            self._context.blocked_by = replica.appender
 
     def _on_appended(
         self, partition: Partition, result: PartitionProduceResponse, outcome: AppendResult
@@ -236,8 +236,8 @@ class ProduceCall:
             self._finish_without_answer()
             return
         results = self._results
-        if len(results) == len(self._asked) == 1 and not self._endpoints:
-            body = encode_usual_response(self._asked[0], results[0], context.api_version)
+        if len(results) == len(self._requested) == 1 and not self._endpoints:
+            body = encode_usual_response(self._requested[0], results[0], context.api_version)
             if body is not None:
                 context.respond((body,))
                 return
@@ -252,7 +252,7 @@ class ProduceCall:
                     topic.topic_id,
                     list(islice(results, len(topic.partition_data))),
                 )
-                for topic in self._asked
+                for topic in self._requested
             ],
             node_endpoints=self._endpoints,
         )

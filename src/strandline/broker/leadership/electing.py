@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 METHOD = "partitions.prefer"
 CALL_TIMEOUT_MS = 2_000
-ASKED_AT_ONCE = 50
+PARTITIONS_PER_CALL = 50
 _groups = msgspec.msgpack.Decoder(list[int])
 _codes = msgspec.msgpack.Decoder(list[int])
 
@@ -62,11 +62,11 @@ async def elect_preferred(
         else:
             by_leader.setdefault(leader, []).append(partition)
     answers = await asyncio.gather(
-        *(_ask(services, leader, asked) for leader, asked in by_leader.items())
+        *(_ask(services, leader, partitions) for leader, partitions in by_leader.items())
     )
     waiting: list[Partition] = []
-    for asked, codes in zip(by_leader.values(), answers, strict=True):
-        for partition, code in zip(asked, codes, strict=True):
+    for partitions, codes in zip(by_leader.values(), answers, strict=True):
+        for partition, code in zip(partitions, codes, strict=True):
             found[partition.group] = code
             if code is Error.NONE:
                 waiting.append(partition)
@@ -75,19 +75,21 @@ async def elect_preferred(
     return found
 
 
-async def _ask(services: Services, leader: BrokerId, asked: list[Partition]) -> list[Error]:
+async def _ask(services: Services, leader: BrokerId, partitions: list[Partition]) -> list[Error]:
     """Ask for a few at a time: heartbeats must not wait for thousands of them."""
     codes: list[Error] = []
-    for start in range(0, len(asked), ASKED_AT_ONCE):
-        codes += await _ask_few(services, leader, asked[start : start + ASKED_AT_ONCE])
+    for start in range(0, len(partitions), PARTITIONS_PER_CALL):
+        codes += await _ask_few(services, leader, partitions[start : start + PARTITIONS_PER_CALL])
         await asyncio.sleep(0)
     return codes
 
 
-async def _ask_few(services: Services, leader: BrokerId, asked: list[Partition]) -> list[Error]:
+async def _ask_few(
+    services: Services, leader: BrokerId, partitions: list[Partition]
+) -> list[Error]:
     if leader == services.broker_id:
-        return [_prefer(services, one.group) for one in asked]
-    payload = msgspec.msgpack.encode([one.group for one in asked])
+        return [_prefer(services, one.group) for one in partitions]
+    payload = msgspec.msgpack.encode([one.group for one in partitions])
     try:
         answer = await services.replication.calls.call(
             leader, METHOD, payload, timeout_ms=CALL_TIMEOUT_MS
@@ -95,7 +97,9 @@ async def _ask_few(services: Services, leader: BrokerId, asked: list[Partition])
         codes = [Error(code) for code in _codes.decode(answer)]  # type: ignore[call-arg]
     except (CallError, msgspec.MsgspecError, ValueError):
         codes = []
-    return codes if len(codes) == len(asked) else [Error.LEADER_NOT_AVAILABLE] * len(asked)
+    return (
+        codes if len(codes) == len(partitions) else [Error.LEADER_NOT_AVAILABLE] * len(partitions)
+    )
 
 
 def _prefer(services: Services, group: GroupId) -> Error:

@@ -36,14 +36,14 @@ RETRY_MS = 60_000
 DOUBLINGS_MAX = 6
 
 LEADER_WAITS = {
-    "off": "leaders do not go back by themselves",
+    "off": "leaders do not move back by themselves",
     "moving": "the partition's replicas move",
     "writers": "leaders follow the writers, and those are near the present one",
     "maintenance": "the preferred broker is in maintenance",
     "down": "the preferred broker is down",
     "behind": "the preferred replica is not in sync",
-    "failed": "a transfer came to nothing lately",
-    "delay": "the preferred replica is not in sync for long enough",
+    "failed": "a transfer has failed lately",
+    "delay": "the preferred replica has not been in sync for long enough",
     "turn": "others are handed over first",
 }
 """Why a partition is not led by its preferred replica."""
@@ -178,7 +178,7 @@ class Failback:
         if last is not None and now < last.next_ms:
             left_s = (last.next_ms - now + 999) // 1_000
             times = "once" if last.count == 0 else f"{last.count + 1} times"
-            text = f"leadership was given to broker {preferred} {times} in vain, and is again in "
+            text = f"handing over to broker {preferred} failed {times}; the next try is in "
             return "failed", f"{text}{left_s} s"
         delay_ms = policy.failback_delay_ms
         if delay_ms is None:

@@ -66,7 +66,7 @@ class Following:
         # The topics that follow the writers, as of a version of the cluster.
         self._topics: frozenset[str] = frozenset()
         self._version = -1
-        # The groups to look at, as of the last turn 0: who led them, and which turn it is.
+        # The replicas that led following groups at the last turn 0; the present turn.
         self._led: list[Replica] = []
         self._turn = 0
         self._ticker = Ticker(
@@ -99,10 +99,10 @@ class Following:
             partition = cluster.groups.get(replica.group)
             if partition is None or not replica.is_leader or partition.topic not in self._topics:
                 continue
-            told = self._step(replica, partition, config, now)
-            writers.verdicts[replica.group] = told
-            if told.verdict.code == "goes":
-                handovers.append(self._handover(replica, partition, told, config))
+            outcome = self._step(replica, partition, config, now)
+            writers.verdicts[replica.group] = outcome
+            if outcome.verdict.code == "goes":
+                handovers.append(self._handover(replica, partition, outcome, config))
         if handovers and not self._asking.is_under_way:
             self._asking.begin(partial(self._ask, handovers[:TRANSFERS_PER_LOOK_MAX]))
 
@@ -156,8 +156,8 @@ class Following:
 
     def _period_ms(self, partition: Partition, config: ClusterConfig) -> int:
         cluster = self._services.cluster
-        asked = self._services.leader_ranks.of(cluster.topics[partition.topic], cluster)
-        delay_ms = asked.failback_delay_ms
+        policy = self._services.leader_ranks.of(cluster.topics[partition.topic], cluster)
+        delay_ms = policy.failback_delay_ms
         if delay_ms is None:
             delay_ms = config.leader_imbalance_check_interval_seconds * 1_000
         return max(delay_ms, PERIOD_MS_MIN)
@@ -169,8 +169,8 @@ class Following:
     def _transfer_target_in(
         self, region: str, replica: Replica, partition: Partition, config: ClusterConfig
     ) -> BrokerId | Hindrance | None:
-        """See `Sight`. The first in order of those who could lead, so that who gave it away gets
-        it back."""
+        """See `Sight`. The first in order of the brokers that could lead, so that a broker that
+        handed over gets the partition back."""
         there = [one for one in partition.replicas if self._region(one) == region]
         if not there:
             return None
@@ -188,10 +188,10 @@ class Following:
         return able[0] if able else ("behind", f"{_brokers(present)} not in sync")
 
     def _handover(
-        self, replica: Replica, partition: Partition, told: LeaderVerdict, config: ClusterConfig
+        self, replica: Replica, partition: Partition, outcome: LeaderVerdict, config: ClusterConfig
     ) -> _Handover:
-        transfer_target, watch = told.verdict.transfer_target, self._watches[replica.group]
-        produced = told.bytes
+        transfer_target, watch = outcome.verdict.transfer_target, self._watches[replica.group]
+        produced = outcome.bytes
         others = [one for one in partition.replicas if one != transfer_target]
         others.sort(key=lambda one: -produced.get(self._region(one), 0))
         return _Handover(

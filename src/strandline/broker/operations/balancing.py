@@ -115,7 +115,7 @@ class Balancing:
             SingleFlight(),
             SingleFlight(),
         )
-        self.silences = BrokerLastSeen(clock=clock, controller=controller)
+        self.last_seen = BrokerLastSeen(clock=clock, controller=controller)
         self.outages = OutageWatch(
             clock=clock,
             controller=controller,
@@ -157,7 +157,7 @@ class Balancing:
         self._findings = self._plans = self._round = self._seen = None
 
     def _tick(self) -> None:
-        self.silences.look()
+        self.last_seen.look()
         if not self._controller.is_here and self._findings is not None:
             self._forget()
         if not self._controller.is_active:
@@ -175,7 +175,7 @@ class Balancing:
             alive=self._controller.alive(),
             lost_after_ms=settings.lost_after_ms,
             spared=maintained_of(cluster),
-            silent_ms=self.silences.known_ms,
+            silent_ms=self.last_seen.known_ms,
         )
         self._note_silences(findings)
         findings.condition = self.outages.look(findings.condition)
@@ -195,7 +195,7 @@ class Balancing:
 
     def _note_silences(self, findings: Findings) -> None:
         """Record which brokers are silent, for later controllers."""
-        notes = self.silences.notes(findings.condition, findings.settings.lost_after_ms)
+        notes = self.last_seen.notes(findings.condition, findings.settings.lost_after_ms)
         if notes is not None and not self._noting.is_under_way:
             self._noting.begin(partial(self._note, notes))
 

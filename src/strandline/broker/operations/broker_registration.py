@@ -41,7 +41,7 @@ class BrokerRegistration(msgspec.Struct, frozen=True, array_like=True):
     port: int
 
 
-class Acquaintance(msgspec.Struct, frozen=True, array_like=True):
+class RegistrationStatus(msgspec.Struct, frozen=True, array_like=True):
     """Whether the sender is registered in the cluster of this version."""
 
     version: int
@@ -66,17 +66,19 @@ def answer_introductions(replication: Replication, controller: ControllerHost) -
             )
             replication.set_peer(sender, sender_address.host, sender_address.port)
         known = controller.cluster
-        return msgspec.msgpack.encode(Acquaintance(known.version, sender in known.brokers))
+        return msgspec.msgpack.encode(RegistrationStatus(known.version, sender in known.brokers))
 
     replication.calls.register(METHOD, on_call)
 
 
-async def introduce(replication: Replication, seed: BrokerId, own: Address) -> Acquaintance | None:
+async def introduce(
+    replication: Replication, seed: BrokerId, own: Address
+) -> RegistrationStatus | None:
     """Send this broker's address to `seed`; None if it does not answer."""
     payload = msgspec.msgpack.encode(BrokerRegistration(own.host, own.port))
     try:
         answer = await replication.calls.call(seed, METHOD, payload, timeout_ms=CALL_TIMEOUT_MS)
-        return msgspec.msgpack.decode(answer, type=Acquaintance)
+        return msgspec.msgpack.decode(answer, type=RegistrationStatus)
     except (CallError, msgspec.MsgspecError):
         return None
 

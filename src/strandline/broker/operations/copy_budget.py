@@ -2,7 +2,7 @@
 
 Why:    each leader's broker throttles its own copies; a budget of the cluster is shared by all.
 How:    While a budget is set and this broker copies, it claims a share from the controller each
-        half second (`controller.copy_shares`), and copies at that share of the budget. Without a
+        half second (`placing.copy_shares`), and copies at that share of the budget. Without a
         share it copies nothing. A changed budget applies at once, at the same share.
             The budget of what one broker may receive is shared by the brokers that copy to it. Each
         broker keeps to its own limit of what it may send. The active controller grants the shares.

@@ -39,7 +39,7 @@ async def hand_over(
     replication.on_leadership.append(on_leadership)
     replication.on_leader_known.append(on_leader_known)
     try:
-        handed = [(one, _give(one, spared)) for one in list(replication.replicas.values())]
+        handed = [(one, _hand_over(one, spared)) for one in list(replication.replicas.values())]
         waiting = [(replica, to) for replica, to in handed if to != NO_BROKER]
         deadline_ms = clock.monotonic_ms() + HAND_OVER_MS_MAX
         while waiting and clock.monotonic_ms() < deadline_ms:
@@ -49,7 +49,7 @@ async def hand_over(
             except TimeoutError:
                 pass
             waiting = [
-                (replica, _give_again(replica, to, spared))
+                (replica, _hand_over_again(replica, to, spared))
                 for replica, to in waiting
                 if replica.is_waited_for and not replication.has_hung_up(to)
             ]
@@ -58,16 +58,16 @@ async def hand_over(
         replication.on_leader_known.remove(on_leader_known)
 
 
-def _give(replica: Replica, spared: Collection[BrokerId]) -> BrokerId:
+def _hand_over(replica: Replica, spared: Collection[BrokerId]) -> BrokerId:
     """The next leader; a spared broker only if no other could lead."""
     to = replica.hand_over(spared)
     return replica.hand_over() if to == NO_BROKER and spared else to
 
 
-def _give_again(replica: Replica, to: BrokerId, spared: Collection[BrokerId]) -> BrokerId:
+def _hand_over_again(replica: Replica, to: BrokerId, spared: Collection[BrokerId]) -> BrokerId:
     """The next leader of a group that was handed to `to`: another one if `to` has handed it
     back."""
     if not replica.is_leader or replica.handing_over.is_under_way:
         return to
-    again = _give(replica, spared)
+    again = _hand_over(replica, spared)
     return to if again == NO_BROKER else again

@@ -49,10 +49,10 @@ class Reporting:
 
         `keeps_room`: false on a broker that is not the controller: it would not ask again, and use
         old reports once it is."""
-        asked = sorted(brokers)
-        answers = await asyncio.gather(*(self._ask(one, question) for one in asked))
+        peers = sorted(brokers)
+        answers = await asyncio.gather(*(self._ask(one, question) for one in peers))
         found = {
-            one: report for one, report in zip(asked, answers, strict=True) if report is not None
+            one: report for one, report in zip(peers, answers, strict=True) if report is not None
         }
         for one, report in found.items() if keeps_room else ():
             self.latest[one] = Report(report.used_bytes, report.free_bytes)

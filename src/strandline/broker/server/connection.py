@@ -92,7 +92,7 @@ class Connection:
         self._outbox = Outbox(sock)
         self._pending: deque[RequestContext] = deque()
         # The last request that could not be appended, until its partition takes requests again.
-        self._held: RequestContext | None = None
+        self._blocked: RequestContext | None = None
         self._inflight_bytes = 0
         # How many of these bytes were reported to the owner.
         self._counted_bytes = 0
@@ -199,8 +199,8 @@ class Connection:
                 if key == FETCH_KEY and not context.is_answered:
                     context.size_bytes = 0  # Parked, perhaps for long, and without its frame.
                 self._inflight_bytes += context.size_bytes
-                if context.held_by is not None:
-                    self._held = context
+                if context.blocked_by is not None:
+                    self._blocked = context
         except ProtocolError as error:
             self._collect_answers()
             self.close(str(error))
@@ -226,23 +226,27 @@ class Connection:
             self._owner.count_inflight(change)
 
     def _note_partial(self) -> None:
-        held = self._inbox.held_bytes
-        if held != self._partial_bytes:
-            change = held - self._partial_bytes
-            if held and self.partial_since_ms < 0:
+        blocked = self._inbox.partial_bytes
+        if blocked != self._partial_bytes:
+            change = blocked - self._partial_bytes
+            if blocked and self.partial_since_ms < 0:
                 self.partial_since_ms = self.last_active_ms
-            self._partial_bytes = held
+            self._partial_bytes = blocked
             self._owner.count_partial(change)
 
     def _has_room(self) -> bool:
         return self._has_own_room() and self._owner.has_room(is_producer=self.is_producer)
 
     def _has_own_room(self) -> bool:
-        held = self._held
-        if held is not None:
-            if not held.is_answered and held.held_by is not None and held.held_by.is_holding:
+        blocked = self._blocked
+        if blocked is not None:
+            if (
+                not blocked.is_answered
+                and blocked.blocked_by is not None
+                and blocked.blocked_by.is_holding
+            ):
                 return False
-            self._held = None
+            self._blocked = None
         limits = self._owner.limits
         return (
             len(self._pending) < limits.connection_requests_max

@@ -72,7 +72,7 @@ class Inbox:
         self._trusted_bytes = RECEIVE_BYTES
 
     @property
-    def held_bytes(self) -> int:
+    def partial_bytes(self) -> int:
         """Memory that a partial frame takes."""
         return len(self._rest) + (0 if self._large is None else len(self._large))
 

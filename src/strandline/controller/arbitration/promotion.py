@@ -20,7 +20,7 @@ How:    a policy says how many observers should vote, by the voters that placeme
         to the leader; then as placement has ordered them. "Caught up": it lacks few records of what
         the leader has, and none for long, and keeps up.
             What makes this safe is not here: each step is a change of voters as any other, granted
-        by the controller and committed by joint consensus (`broker.moving`).
+        by the controller and committed by joint consensus (`broker.groups.moving`).
 Owns:   nothing.
 Source: decision 0025; Confluent's `observerPromotionPolicy`; design section 6."""
 

@@ -11,7 +11,7 @@ How:    brokers tell whom they do not hear. Two are cut off from each other wher
         any has; then the one with the replica that placement names first, the preferred leader; of
         these the one with more voters.
             What brokers tell may be old, or wrong: it decides when a grant is tried, and who is to
-        vote then. Who may be seated is the register's alone (`controller.arbiter`).
+        vote then. Who may be seated is the register's alone (`arbiter`).
             Where a loss was declared all who are left are needed, and there is one side.
 Owns:   nothing.
 Source: decision 0020, "Cut off from each other"."""
