@@ -15,7 +15,7 @@ from strandline.config.broker import (
     StorageSection,
 )
 from strandline.controller.commands import Answer, Command, CreateTopics, NewTopic, TopicResults
-from strandline.model.cluster import KeptLabels, Labels
+from strandline.model.cluster import Labels, StoredLabels
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId
 from strandline.protocol.table import Message
 from strandline.replication.host.replication import Replication
@@ -55,7 +55,7 @@ class ClusterWorld:
         self.scrub_rate = scrub_rate
         self.reserve_bytes = reserve_bytes
         self.regions = dict(regions or {})
-        self.kept_labels: dict[int, KeptLabels] = {}
+        self.kept_labels: dict[int, StoredLabels] = {}
         self.scheduler = Scheduler()
         self.fabric = SimFabric(
             self.scheduler,

@@ -172,7 +172,7 @@ def test_a_broker_whose_disk_is_full_hears_what_may_go(keeping: ClusterWorld) ->
     assert len(keeping.directories(full)) == 2
     delete(keeping, "gone")
     keeping.until(lambda: len(keeping.directories(full)) == 1)
-    assert reserve_of(keeping, full).is_lent
+    assert reserve_of(keeping, full).is_released
     assert failed(keeping) == []
 
 
@@ -181,22 +181,24 @@ def test_an_active_controller_whose_disk_is_full_takes_changes(keeping: ClusterW
     fill(keeping, leader)
     keeping.create_topic("new")
     assert keeping.controller(leader).is_leader
-    assert reserve_of(keeping, leader).is_lent
+    assert reserve_of(keeping, leader).is_released
     assert failed(keeping) == []
 
 
-def test_what_is_lent_to_the_controllers_log_is_not_for_producers(keeping: ClusterWorld) -> None:
+def test_released_space_is_not_for_producers(
+    keeping: ClusterWorld,
+) -> None:
     full = keeping.leader_of("t")
     assert produce(keeping, "t", b"first").error_code == 0
     fill(keeping, full)
-    reserve_of(keeping, full).lend("a test")
+    reserve_of(keeping, full).release("a test")
     free_bytes = keeping.hosts[full].disk.free_bytes()
     assert free_bytes == RESERVE_BYTES
     assert produce(keeping, "t", b"refused").error_code == Error.KAFKA_STORAGE_ERROR
     assert keeping.hosts[full].disk.free_bytes() == free_bytes
     make_room(keeping, full)
     keeping.advance(1_000)
-    assert not reserve_of(keeping, full).is_lent
+    assert not reserve_of(keeping, full).is_released
     assert produce(keeping, "t", b"second").error_code == 0
     assert fetch(keeping, "t") == [b"first", b"second"]
 
@@ -231,12 +233,12 @@ def test_what_is_on_full_disks_can_be_read_after_a_start_and_shortened(
     for host in keeping.hosts.values():
         host.start()
     keeping.until_started()
-    assert all(reserve_of(keeping, one).is_lent for one in keeping.hosts)
+    assert all(reserve_of(keeping, one).is_released for one in keeping.hosts)
     keeping.until(lambda: keeping.leader_of("t") != 0)
     assert fetch(keeping, "t") == values
     assert produce(keeping, "t", b"refused").error_code == Error.KAFKA_STORAGE_ERROR
     set_config(keeping, "t", "retention.bytes", "60000")
-    keeping.until(lambda: not any(reserve_of(keeping, one).is_lent for one in keeping.hosts))
+    keeping.until(lambda: not any(reserve_of(keeping, one).is_released for one in keeping.hosts))
     assert produce(keeping, "t", b"last").error_code == 0
     assert failed(keeping) == []
 
@@ -248,8 +250,8 @@ def test_records_are_deleted_where_all_disks_are_full(keeping: ClusterWorld) -> 
         assert produce(keeping, "t", b"%d" % number + bytes(40_000)).error_code == 0
     fill_all(keeping)
     assert delete_records(keeping, 6).error_code == 0
-    assert all(reserve_of(keeping, one).is_lent for one in keeping.hosts)
-    keeping.until(lambda: not any(reserve_of(keeping, one).is_lent for one in keeping.hosts))
+    assert all(reserve_of(keeping, one).is_released for one in keeping.hosts)
+    keeping.until(lambda: not any(reserve_of(keeping, one).is_released for one in keeping.hosts))
     assert produce(keeping, "t", b"last").error_code == 0
     assert failed(keeping) == []
 
@@ -288,6 +290,6 @@ def test_retention_makes_room_where_not_even_a_name_has_any(
     keeping.advance(120_000)
     for replica in keeping.replicas_of("t").values():
         assert replica.log.start_offset == 8
-    keeping.until(lambda: not any(reserve_of(keeping, one).is_lent for one in keeping.hosts))
+    keeping.until(lambda: not any(reserve_of(keeping, one).is_released for one in keeping.hosts))
     assert produce(keeping, "t", b"last").error_code == 0
     assert failed(keeping) == []

@@ -10,7 +10,7 @@ import pytest
 from tests.broker.cluster_world import ClusterWorld, joined
 
 from strandline.broker.operations.labelling import OwnLabels
-from strandline.model.cluster import Address, Broker, KeptLabels, Labels
+from strandline.model.cluster import Address, Broker, Labels, StoredLabels
 from strandline.model.ids import BrokerId, GroupId
 from strandline.protocol.messages.alter_broker_labels import (
     AlterBrokerLabelsRequest,
@@ -71,8 +71,8 @@ def test_they_are_in_force_on_every_broker_without_a_restart(cluster: ClusterWor
     cluster.until(lambda: all(labels_of(cluster, 4, at=one) == told for one in REGIONS))
     assert {one: racks(cluster, one)[4] for one in REGIONS} == dict.fromkeys(REGIONS, "west")
     assert {one: cluster.hosts[one].start_count for one in cluster.hosts} == lives
-    assert cluster.kept_labels[4] == KeptLabels(Labels.of(told), Labels("south"))
-    assert cluster.kept_labels[3] == KeptLabels(Labels("south"), Labels("south"))
+    assert cluster.kept_labels[4] == StoredLabels(Labels.of(told), Labels("south"))
+    assert cluster.kept_labels[3] == StoredLabels(Labels("south"), Labels("south"))
 
 
 def test_the_budget_between_regions_follows_them(cluster: ClusterWorld) -> None:
@@ -132,7 +132,7 @@ def test_they_stay_when_the_broker_starts_again_until_its_configuration_changes(
     cluster.regions[4] = "north"
     cluster.lose_power_of(4, for_ms=1_000)
     assert labels_of(cluster, 4, at=4) == {"region": "north"}
-    assert cluster.kept_labels[4] == KeptLabels(Labels("north"), Labels("north"))
+    assert cluster.kept_labels[4] == StoredLabels(Labels("north"), Labels("north"))
 
 
 def test_labels_of_a_broker_that_is_down_wait_for_it(cluster: ClusterWorld) -> None:
@@ -143,7 +143,7 @@ def test_labels_of_a_broker_that_is_down_wait_for_it(cluster: ClusterWorld) -> N
     cluster.hosts[4].start()
     cluster.until_started(4)
     assert labels_of(cluster, 4, at=4) == {"region": "west"}
-    assert cluster.kept_labels[4] == KeptLabels(Labels("west"), Labels("south"))
+    assert cluster.kept_labels[4] == StoredLabels(Labels("west"), Labels("south"))
 
 
 def test_who_was_unregistered_joins_again_with_what_its_data_directory_keeps(
@@ -176,7 +176,7 @@ def own(labels: Labels, incarnation: str = "x") -> Broker:
 
 
 def test_what_the_data_directory_keeps_is_registered_as_far_as_it_holds() -> None:
-    kept = KeptLabels(Labels(region="west", rack="r2"), Labels(region="east", rack="r1"))
+    kept = StoredLabels(Labels(region="west", rack="r2"), Labels(region="east", rack="r1"))
     assert OwnLabels(Labels("east"), None, None).present() == Labels("east")
     assert OwnLabels(Labels(region="east", rack="r1"), kept, None).present() == kept.labels
     present = OwnLabels(Labels(region="east", rack="r9"), kept, None).present()
@@ -186,10 +186,10 @@ def test_what_the_data_directory_keeps_is_registered_as_far_as_it_holds() -> Non
 def test_a_disk_that_is_full_costs_the_copy_and_nothing_else(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    written: list[KeptLabels] = []
+    written: list[StoredLabels] = []
     is_full = True
 
-    def keep(kept: KeptLabels) -> None:
+    def keep(kept: StoredLabels) -> None:
         if is_full:
             raise OSError("no space left on device")
         written.append(kept)
@@ -202,5 +202,5 @@ def test_a_disk_that_is_full_costs_the_copy_and_nothing_else(
     is_full = False
     labels.note(own(Labels("south")))
     labels.note(own(Labels("south")))  # Another record, nothing new.
-    assert written == [KeptLabels(Labels("south"), Labels("east"))]
+    assert written == [StoredLabels(Labels("south"), Labels("east"))]
     assert "labels were changed to region=south" in caplog.text

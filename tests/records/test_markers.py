@@ -60,19 +60,19 @@ def test_a_markers_header_tells_its_epoch_and_no_producer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("epoch", "sequence", "tells_epoch", "belies_itself"),
+    ("epoch", "sequence", "covers_epoch", "contradicts_epoch"),
     [(2, 2, True, False), (2, 3, True, True), (0, 0, True, False), (2, -1, False, False)],
 )
 def test_a_marker_belies_itself_whose_epoch_is_another_than_it_repeats(
-    epoch: int, sequence: int, tells_epoch: bool, belies_itself: bool
+    epoch: int, sequence: int, covers_epoch: bool, contradicts_epoch: bool
 ) -> None:
     header = read_header(build_epoch_marker(Offset(5), Epoch(1), 123))
     assert header is not None
     header.partition_leader_epoch = Epoch(epoch)
     header.base_sequence = sequence
-    assert (header.tells_epoch, header.belies_itself) == (tells_epoch, belies_itself)
+    assert (header.covers_epoch, header.contradicts_epoch) == (covers_epoch, contradicts_epoch)
     header.last_offset_delta = 0
-    assert not header.belies_itself
+    assert not header.contradicts_epoch
 
 
 def test_a_marker_takes_no_offset_and_is_a_control_batch() -> None:

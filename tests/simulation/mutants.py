@@ -389,7 +389,7 @@ def trust_the_cache_with_logs(patch: pytest.MonkeyPatch) -> None:
 
 def trust_the_cache_with_votes(patch: pytest.MonkeyPatch) -> None:
     """The same for the state journal."""
-    patch.setattr(state_journal, "said_durable", lambda data, end: end)
+    patch.setattr(state_journal, "durable_end_of", lambda data, end: end)
 
 
 def believe_every_byte(patch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ class ModelLog:
     start_index: int = 0
     previous_epoch: int = 0
     batches: list[ModelBatch] = field(default_factory=list)
-    _let_go: list[ModelBatch] = field(default_factory=list)
+    _evict_cache: list[ModelBatch] = field(default_factory=list)
 
     @property
     def end_offset(self) -> int:
@@ -70,13 +70,13 @@ class ModelLog:
             self.start_index = gone[-1].end_index
             self.start_offset = gone[-1].header.next_offset
             self.previous_epoch = gone[-1].header.partition_leader_epoch
-        self._let_go += gone
+        self._evict_cache += gone
         del self.batches[: len(gone)]
 
     @property
     def has_let_go(self) -> bool:
         """Whether producers wrote what is not there any more."""
-        return any(batch.header.producer_id >= 0 for batch in self._let_go)
+        return any(batch.header.producer_id >= 0 for batch in self._evict_cache)
 
     def epochs(self) -> list[tuple[int, int]]:
         result: list[tuple[int, int]] = []
@@ -105,7 +105,7 @@ class ModelLog:
     def producers(self) -> ProducerStates:
         """Also of what was let go."""
         states = ProducerStates()
-        for batch in (*self._let_go, *self.batches):
+        for batch in (*self._evict_cache, *self.batches):
             states.update(batch.header, 0)
         return states
 

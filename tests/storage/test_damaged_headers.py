@@ -41,7 +41,7 @@ def test_a_cut_into_a_closed_segment_believes_no_header_that_nobody_has_proved()
     world.log = world.open()
     world.log.truncate(Index(5))
     producers = world.log.producers
-    assert (producers.get(7), producers.has_forgotten) == (None, True)
+    assert (producers.get(7), producers.is_incomplete) == (None, True)
 
 
 def test_a_cut_over_damage_leaves_the_batches_that_may_be_asked_for_again() -> None:
@@ -100,7 +100,7 @@ def test_a_start_believes_no_header_that_nobody_has_proved() -> None:
     world.log = world.open()
     assert world.log.last_index == 4
     assert world.log.producers.get(7) is None
-    assert world.log.producers.has_forgotten
+    assert world.log.producers.is_incomplete
 
 
 def test_retention_goes_on_over_damage_where_no_snapshot_says_who_wrote_what() -> None:
@@ -133,7 +133,7 @@ def test_who_is_known_by_one_note_alone_is_not_forgotten_without_a_word_when_it_
     world.disk.flip_bit(f"{DIRECTORY}/{world.files('.producers')[0]}", 6)
     with contextlib.suppress(StorageError):
         log = world.open()
-        assert log.producers.get(7) is not None or log.producers.has_forgotten
+        assert log.producers.get(7) is not None or log.producers.is_incomplete
 
 
 @pytest.mark.parametrize("byte", [5, 7, 11, 15, 16, 17, 23, 57, 70])
@@ -221,4 +221,4 @@ def test_damage_in_a_closed_segment_costs_no_more_than_itself_where_snapshots_ar
     assert log.last_index == 11
     entry = log.producers.get(7)
     assert entry is not None and entry.window[-1].base_offset == 11
-    assert log.producers.has_forgotten
+    assert log.producers.is_incomplete

@@ -170,7 +170,7 @@ def test_the_same_where_many_logs_are_flushed_together(seed: int) -> None:
     log = Log.open(world.disk, DIRECTORY, config=world.config, clock=world.clock, defer_flush=True)
     for file in world.files():
         world.disk.flush_now(world.disk.open(f"{DIRECTORY}/{file}"))
-    log.found_durable()
+    log.mark_found_durable()
     world.disk.crash(random.Random(seed))
     assert world.open().last_index == log.last_index == 12
 
@@ -237,7 +237,7 @@ def test_a_log_that_grows_fast_is_marked_by_its_bytes() -> None:
         world.open()
 
 
-@pytest.mark.parametrize("operation", ["reset", "let_go"])
+@pytest.mark.parametrize("operation", ["reset", "remove_first"])
 def test_where_saying_what_is_begun_fails_the_log_has_failed(operation: str) -> None:
     world = World(segment_bytes=300)
     for _ in range(10):

@@ -131,7 +131,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.model.batches)
     @rule(share=st.floats(0, 1))
-    def let_go(self, share: float) -> None:
+    def remove_first(self, share: float) -> None:
         span = self.model.end_offset - self.model.start_offset
         limit = Offset(self.model.start_offset + int(span * share))
         self.log.remove_segments_before(limit)

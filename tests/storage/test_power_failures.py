@@ -157,7 +157,7 @@ def test_closed_segments_are_sealed_once_the_flush_of_many_logs_is_done() -> Non
     log = Log.open(life.disk, DIRECTORY, config=life.config, clock=life.clock, defer_flush=True)
     files = life.disk.list_directory(DIRECTORY)
     assert not [file for file in files if file.endswith(".summary")]
-    log.found_durable()
+    log.mark_found_durable()
     files = life.disk.list_directory(DIRECTORY)
     closed = [file for file in files if file.endswith(".log")][:-1]
     assert closed

@@ -116,10 +116,10 @@ def test_silent_producers_are_forgotten() -> None:
     write(states, batch(0), now_ms=1_000)
     states.expire(1_000)
     assert states.get(7) is not None
-    assert not states.has_forgotten
+    assert not states.is_incomplete
     states.expire(1_001)
     assert states.get(7) is None
-    assert states.has_forgotten
+    assert states.is_incomplete
     write(states, batch(99))
 
 

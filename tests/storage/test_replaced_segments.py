@@ -132,7 +132,7 @@ def test_a_segment_that_is_mended_is_sealed_once_all_before_it_is_durable() -> N
     assert alarm_count(world) == 0
 
 
-def compacting(world: CompactedWorld, *, room: int | None = None) -> None:
+def compacting(world: CompactedWorld, *, space: int | None = None) -> None:
     """Compact all, while flushes of marks stay under way; the disk has so much room once the
     cleaned segment is written."""
     marks = [c for n, c in world.disk.names[DIRECTORY].items() if n.endswith(".flushed")]
@@ -142,8 +142,8 @@ def compacting(world: CompactedWorld, *, room: int | None = None) -> None:
             Offset(world.log.end_offset), outlived=Offset(0), bytes_max=300
         )
         names = world.disk.list_directory(DIRECTORY)
-        if room is not None and any(n.endswith(".cleaned") for n in names) and world.disk.flushes:
-            world.disk.capacity = world.disk.used() + room
+        if space is not None and any(n.endswith(".cleaned") for n in names) and world.disk.flushes:
+            world.disk.capacity = world.disk.used() + space
         answer(world, lambda content: not any(content is one for one in marks))
 
 
@@ -167,8 +167,8 @@ def test_a_mark_that_is_under_way_is_not_lowered_by_compaction() -> None:
     assert max(marked(world)) == world.log.last_index
 
 
-@pytest.mark.parametrize("room", [0, 10, 13])
-def test_compaction_that_finds_no_room_for_a_mark_leaves_the_one_that_there_is(room: int) -> None:
+@pytest.mark.parametrize("space", [0, 10, 13])
+def test_compaction_that_finds_no_room_for_a_mark_leaves_the_one_that_there_is(space: int) -> None:
     world = filled()
     settle(world)
     last = world.log.last_index
@@ -177,10 +177,10 @@ def test_compaction_that_finds_no_room_for_a_mark_leaves_the_one_that_there_is(r
     world.flush()
     assert max(marked(world)) == last
     try:
-        compacting(world, room=room)
+        compacting(world, space=space)
     except OSError as error:
         assert is_full(error)
-        assert room < 13
+        assert space < 13
     assert max(marked(world)) == last
     assert not world.log.failed
     world.disk.capacity = None

@@ -60,17 +60,17 @@ def test_space_is_kept_and_nobody_refused_while_it_is() -> None:
 def test_what_is_lent_is_there_once_and_not_for_everybody() -> None:
     world = World()
     world.fill()
-    assert world.reserve.lend("somebody")
+    assert world.reserve.release("somebody")
     assert world.disk.free_bytes("/data") == SIZE
     assert world.refuses()
-    assert not world.reserve.lend("somebody")
+    assert not world.reserve.release("somebody")
 
 
 def test_markers_have_half_of_what_is_lent() -> None:
     world = World()
     assert not world.refuses(markers=True)
     world.fill()
-    world.reserve.lend("somebody")
+    world.reserve.release("somebody")
     used = world.disk.open("/data/used", create=True)
     used.truncate(SIZE // 2)
     assert not world.refuses(markers=True)
@@ -81,7 +81,7 @@ def test_markers_have_half_of_what_is_lent() -> None:
 def test_it_is_taken_back_as_soon_as_as_much_is_left_beside_it_and_not_before() -> None:
     world = World()
     world.fill()
-    world.reserve.lend("somebody")
+    world.reserve.release("somebody")
     world.disk.open("/data/used", create=True).truncate(10)
     world.disk.open("/data/other").truncate(CAPACITY - 2 * SIZE)
     world.clock.advance(RETRY_MS)
@@ -92,14 +92,14 @@ def test_it_is_taken_back_as_soon_as_as_much_is_left_beside_it_and_not_before() 
     world.clock.advance(RETRY_MS)
     assert not world.refuses()
     assert world.kept() == SIZE
-    assert world.reserve.lend("somebody")
+    assert world.reserve.release("somebody")
 
 
 def test_it_is_taken_back_where_no_file_can_be_created() -> None:
     """File systems run out of inodes, too: everybody was refused for the want of one."""
     world = World()
     world.fill()
-    world.reserve.lend("somebody")
+    world.reserve.release("somebody")
     world.disk.full.add("create")
     world.disk.open("/data/other").truncate(0)
     world.clock.advance(RETRY_MS)
@@ -140,7 +140,7 @@ def test_nobody_is_refused_where_nothing_is_kept() -> None:
     world = World()
     world.reserve = world.new(0)
     world.fill()
-    assert not world.reserve.lend("somebody")
+    assert not world.reserve.release("somebody")
     assert not world.refuses()
 
 
@@ -150,17 +150,17 @@ def test_a_disk_that_cannot_keep_space_refuses_nobody_for_that() -> None:
     world.disk.failing.add("allocate")
     world.reserve = world.new()
     assert not world.refuses()
-    assert not world.reserve.lend("somebody")
+    assert not world.reserve.release("somebody")
 
 
-@pytest.mark.parametrize("is_lent", [True, False])
-def test_nothing_is_done_once_the_process_stops(is_lent: bool) -> None:
+@pytest.mark.parametrize("is_released", [True, False])
+def test_nothing_is_done_once_the_process_stops(is_released: bool) -> None:
     world = World()
     world.fill()
-    if is_lent:
-        world.reserve.lend("somebody")
+    if is_released:
+        world.reserve.release("somebody")
     world.reserve.stop()
-    assert not world.reserve.lend("somebody")
+    assert not world.reserve.release("somebody")
     world.disk.remove(PATH)
     world.disk.remove("/data/other")
     world.clock.advance(10 * RETRY_MS)

@@ -35,9 +35,9 @@ def open_journal(
     path: str = PATH,
     *,
     clock: ManualClock | None = None,
-    borrow: Callable[[], bool] = lambda: False,
+    use_reserve: Callable[[], bool] = lambda: False,
 ) -> StateJournal:
-    return StateJournal.open(disk, path, clock=clock or ManualClock(), borrow=borrow)
+    return StateJournal.open(disk, path, clock=clock or ManualClock(), use_reserve=use_reserve)
 
 
 class Answers:

@@ -62,7 +62,7 @@ def test_logs_whose_markers_tell_no_epoch_are_read_as_they_were() -> None:
     marker = bytearray(build_epoch_marker(Offset(0), Epoch(2), world.clock.wall))
     marker[53:57] = (-1).to_bytes(4, "big", signed=True)
     header = read_header(marker)
-    assert header is not None and not header.tells_epoch
+    assert header is not None and not header.covers_epoch
     seal(marker, header)
     world.write(bytes(marker))
     world.append(epoch=2)
@@ -80,7 +80,7 @@ def test_every_marker_tells_its_epoch() -> None:
     ):
         header = read_header(marker)
         assert header is not None
-        assert (header.tells_epoch, header.base_sequence) == (True, 7)
+        assert (header.covers_epoch, header.base_sequence) == (True, 7)
 
 
 def shortened() -> World:
@@ -95,7 +95,7 @@ def shortened() -> World:
     return world
 
 
-def begun_anew() -> World:
+def was_reset() -> World:
     """A new replica of a log that has been shortened in the middle of an epoch."""
     world = World(segment_bytes=100_000)
     world.log.reset_to(Index(21), Offset(20), previous_epoch=Epoch(2))
@@ -120,7 +120,7 @@ def with_a_wrong_epoch(world: World, *, bit: int, goes_on: bool) -> None:
     world.disk.flip_bit(f"{DIRECTORY}/{world.files()[-1]}", end - last + 15, bit)
 
 
-@pytest.mark.parametrize("make", [shortened, begun_anew])
+@pytest.mark.parametrize("make", [shortened, was_reset])
 @pytest.mark.parametrize("bit", range(8))
 def test_where_the_marker_is_gone_the_name_tells_the_epoch(
     make: Callable[[], World], bit: int
@@ -132,7 +132,7 @@ def test_where_the_marker_is_gone_the_name_tells_the_epoch(
         world.open()
 
 
-@pytest.mark.parametrize("make", [shortened, begun_anew])
+@pytest.mark.parametrize("make", [shortened, was_reset])
 def test_and_it_is_found_before_a_later_marker_too(make: Callable[[], World]) -> None:
     """There it lies between sound ones, and would be handed on."""
     world = make()

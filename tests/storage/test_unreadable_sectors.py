@@ -129,7 +129,7 @@ def test_a_sector_of_a_closed_segment_closes_no_log_where_snapshots_are_lost(
     world = without(".producers")
     lose(monkeypatch, world.files()[0], 150)
     log = world.open()
-    assert (log.last_index, log.producers.has_forgotten) == (11, True)
+    assert (log.last_index, log.producers.is_incomplete) == (11, True)
 
 
 def test_retention_goes_on_over_such_a_sector(monkeypatch: pytest.MonkeyPatch) -> None:

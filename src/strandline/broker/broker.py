@@ -46,7 +46,7 @@ from strandline.controller.commands import Answer, BrokerAdmitted, Refused, Regi
 from strandline.controller.decision import maintained_of
 from strandline.controller.records import BrokerRegistered, Record, ReplicasDeclaredLost
 from strandline.model.cluster import Broker as RegisteredBroker
-from strandline.model.cluster import KeptLabels, Labels
+from strandline.model.cluster import Labels, StoredLabels
 from strandline.model.ids import CONTROLLER_GROUP
 from strandline.protocol.errors import is_retriable
 from strandline.replication.host.replication import Replication
@@ -81,8 +81,8 @@ class Broker:
         replication: Replication,
         directory_id: str,
         labels: Labels,
-        kept_labels: KeptLabels | None = None,
-        on_labelled: Callable[[KeptLabels], None] | None = None,
+        kept_labels: StoredLabels | None = None,
+        on_labelled: Callable[[StoredLabels], None] | None = None,
         cluster_id: str = "",
         on_joined: Callable[[str], None] | None = None,
         on_failed: Callable[[str], None] | None = None,

@@ -55,7 +55,7 @@ class Labels:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptLabels:
+class StoredLabels:
     """The labels of a broker, and what its configuration said when it last started. They differ
     where labels were changed while it ran (decision 0015)."""
 

@@ -113,16 +113,16 @@ class BatchHeader(msgspec.Struct, gc=False):
         return self.last_offset_delta == -1 and bool(self.attributes & CONTROL_BIT)
 
     @property
-    def tells_epoch(self) -> bool:
+    def covers_epoch(self) -> bool:
         """Of a marker: whether its checksum covers its epoch, which `base_sequence` repeats."""
         return self.base_sequence >= 0
 
     @property
-    def belies_itself(self) -> bool:
+    def contradicts_epoch(self) -> bool:
         """Whether it is a marker whose epoch is another one than it repeats under its checksum."""
         return (
             self.is_marker
-            and self.tells_epoch
+            and self.covers_epoch
             and self.base_sequence != self.partition_leader_epoch
         )
 

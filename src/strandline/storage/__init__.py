@@ -10,6 +10,6 @@ Map:    log/              One group's log.
         state_journal.py  epoch and vote of every group
         reserve.py        disk space kept for the journal and the controller's log
         identity.py       which broker, cluster and directory this is
-        kept_labels.py    the broker's labels, kept on its disk
+        stored_labels.py  the broker's labels, as stored on its disk
 Source: Design section 4.
 """

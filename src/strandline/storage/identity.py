@@ -1,9 +1,9 @@
-"""Whose data directory this is, and that nobody else is using it.
+"""Which broker a data directory belongs to, and the lock that keeps other processes out.
 
-Why:    a broker started on another broker's data, or twice on its own, destroys both.
+Why:    a broker that starts on another broker's data, or twice on its own, destroys the data.
 How:    identity.json, written once:  {"cluster_id": ..., "broker_id": ..., "directory_id": ...}
-        `lock` is held with flock for as long as the process lives; the kernel lets go of it.
-Owns:   the two files. For the real world only: a simulated broker has its disk to itself.
+        The process holds `lock` with flock; the kernel releases it when the process ends.
+Owns:   the two files. Not used in simulation: a simulated broker has its disk to itself.
 Source: design section 4."""
 
 import contextlib
@@ -22,7 +22,7 @@ _LOCK = "lock"
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """`cluster_id` is empty until the broker has joined a cluster."""
+    """The broker that owns a directory. `cluster_id` is empty until it has joined a cluster."""
 
     broker_id: BrokerId
     cluster_id: str
@@ -30,7 +30,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class DataDirectory:
-    """A data directory that this process holds."""
+    """A data directory that this process has locked."""
 
     def __init__(self, path: str, identity: Identity, lock: int) -> None:
         self.path = path
@@ -39,9 +39,10 @@ class DataDirectory:
 
     @classmethod
     def acquire(cls, path: str, *, broker_id: BrokerId, cluster_id: str = "") -> "DataDirectory":
-        """Lock the directory, created when absent, and see that it belongs to this broker.
+        """Lock the directory, created when absent, and check that it belongs to this broker.
 
-        An empty `cluster_id` accepts any. Raises OperatorError: it is another's, or in use."""
+        An empty `cluster_id` accepts any. Raises OperatorError if it belongs to another broker or
+        cluster, or is in use."""
         try:
             if not os.path.isdir(path):
                 os.makedirs(path, exist_ok=True)
@@ -59,7 +60,7 @@ class DataDirectory:
         return cls(path, identity, lock)
 
     def set_cluster_id(self, cluster_id: str) -> None:
-        """Remember the cluster that was joined. Raises OperatorError when it is another."""
+        """Store the joined cluster's id. Raises OperatorError if another one is stored."""
         identity = self.identity
         if identity.cluster_id == cluster_id:
             return
@@ -68,15 +69,16 @@ class DataDirectory:
         _write(self.path, self.identity)
 
     def release(self) -> None:
-        """Let go of the lock."""
+        """Release the lock."""
         os.close(self._lock)
 
 
 @contextlib.contextmanager
 def held_offline(path: str) -> Iterator[None]:
-    """Keep brokers off a data directory that is only looked at; nothing in it is changed.
+    """Keep brokers out of a data directory while a command reads it; changes nothing in it.
 
-    Where no broker ever was, there is nothing to hold. Raises OperatorError when it is in use."""
+    A directory without a lock file was never used: there is nothing to lock. Raises OperatorError
+    if a broker uses it."""
     try:
         lock = os.open(f"{path}/{_LOCK}", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,15 +1,15 @@
-"""Space that is kept for what must be written even where the disk is full.
+"""Disk space reserved for the writes that must succeed on a full disk.
 
-Why:    a broker learns from the controller's log that a replica here has moved, that a topic is
-        gone, or that it may keep less: where that log finds no space, nothing ever makes any. The
-        same holds for the votes of every group.
-How:    a file of zeros --lent (emptied)--> the controller's log, the journal of states
-                        --while it is lent--> no other log grows (ENOSPC), but by markers,
-                                              which have the half of it (`room`)
-                        --as soon as there is more again--> taken back
-        So others cannot use up what was lent. Whether it is lent is seen from the disk alone: a
-        broker that starts finds the file, or takes it back. It is lent to a start that finds little
-        else, too. The file itself stays: there may be none to be had when it is taken back.
+Why:    the controller's log tells a broker that a replica has moved away, that a topic is deleted,
+        or that retention is shorter. If that log has no space, the broker never frees any. The
+        votes of every group need space too.
+How:    HELD, a file of zeros --a vital write finds the disk full--> RELEASED, the file is empty
+        RELEASED              --the disk has free space again-->     HELD
+        While it is released, the controller's log and the state journal may use the space; markers
+        of other logs may use half of it (`log.space`); other appends fail with ENOSPC.
+        The state is on the disk alone: a broker that starts finds the file full, or fills it again.
+        It releases the space at once if the disk has little else. The empty file stays, because a
+        full disk may have no space for a new one.
 Owns:   the file.
 Source: decision 0024; ballast files (CockroachDB)."""
 
@@ -21,16 +21,17 @@ from strandline.base.disk import Disk, is_full
 
 NAME = "reserve"
 SHARE_MAX = 100
-"""At most one part in so many of the file system is kept."""
+"""The reserve is at most one part in this many of the file system."""
 FREE_RATIO = 2
-"""It is taken back when so many times as much is free: what was just lent would be, else."""
+"""The space is reclaimed once this many times as much is free: with 1, a release would end at once.
+"""
 RETRY_MS = 500
 
 _log = logging.getLogger("strandline.storage")
 
 
 class Reserve:
-    """See the module. `size_bytes`: at most so much is kept in `directory`; 0: nothing."""
+    """See the module. `size_bytes`: the most that is reserved in `directory`; 0 for no reserve."""
 
     def __init__(self, clock: Clock, disk: Disk, directory: str, *, size_bytes: int) -> None:
         self._clock = clock
@@ -39,51 +40,51 @@ class Reserve:
         self._path = f"{directory}/{NAME}"
         self._size_bytes = size_bytes
         self._timer: Timer | None = None
-        self._is_kept = False
+        self._is_held = False
 
     @property
-    def is_lent(self) -> bool:
-        """Whether what is left of the disk is not for everybody."""
+    def is_released(self) -> bool:
+        """Whether only vital writes may use the rest of the disk."""
         return self._timer is not None
 
     def start(self) -> None:
-        """Take the space, or have it lent where little else is left. Raises OSError where the disk
-        cannot tell."""
+        """Allocate the space, or release it if the disk has little else. Raises OSError if the disk
+        does not report its free space."""
         total_bytes = self._disk.total_bytes(self._directory)
         self._size_bytes = min(self._size_bytes, total_bytes // SHARE_MAX)
-        self._is_kept = self._kept_bytes() > 0
+        self._is_held = self._held_bytes() > 0
         if not self._size_bytes:
             self._disk.remove(self._path)
-            self._is_kept = False
-        elif self._free_bytes() < self._size_bytes * (1 if self._is_kept else FREE_RATIO):
-            self._lend("it was little when the broker started")
+            self._is_held = False
+        elif self._free_bytes() < self._size_bytes * (1 if self._is_held else FREE_RATIO):
+            self._release("it was little when the broker started")
         else:
-            self._take()
+            self._allocate()
 
     def stop(self) -> None:
-        """What is lent is taken back by the next start; nothing is lent any more."""
-        self._is_kept = False
+        """Release nothing any more; the next start reclaims released space."""
+        self._is_held = False
         if self._timer is not None:
             self._timer.cancel()
 
-    def lend(self, borrower: str) -> bool:
-        """Let somebody have the space who found none; whether there is some more now."""
-        if not self._is_kept:
+    def release(self, log_name: str) -> bool:
+        """Release the space for a log that found none; whether there is more space now."""
+        if not self._is_held:
             return False
-        self._lend(f"{borrower} needs it")
+        self._release(f"{log_name} needs it")
         return True
 
     def check(self, *, is_marker: bool = False) -> None:
-        """Raise OSError (ENOSPC) where what is left is not for whoever asks."""
+        """Raise OSError (ENOSPC) if an ordinary log may not use the rest of the disk."""
         if self._timer is None:
             return
         if not is_marker or 2 * self._free_bytes() < self._size_bytes:
-            raise OSError(ENOSPC, "No space left but what the controller's log may need")
+            raise OSError(ENOSPC, "No space left but the reserve for the controller's log")
 
-    def _lend(self, why: str) -> None:
+    def _release(self, why: str) -> None:
         _log.warning(
-            "what is left of the disk of %s is for the controller's log and for votes: %s; "
-            "everybody else is refused until there is more",
+            "the rest of the disk of %s is reserved for the controller's log and for votes: %s; "
+            "other writes are refused until there is more space",
             self._directory,
             why,
         )
@@ -91,25 +92,25 @@ class Reserve:
         self._try_later()
 
     def _try_later(self) -> None:
-        self._timer = self._clock.call_later(RETRY_MS, self._take_back)
+        self._timer = self._clock.call_later(RETRY_MS, self._reclaim)
 
-    def _take_back(self) -> None:
+    def _reclaim(self) -> None:
         self._timer = None
         try:
-            has_room = self._free_bytes() >= FREE_RATIO * self._size_bytes
+            has_space = self._free_bytes() >= FREE_RATIO * self._size_bytes
         except OSError as error:
-            _log.warning("%s: nobody knows what is left of the disk: %s", self._directory, error)
-            has_room = False
-        if not has_room:
+            _log.warning("%s: the free space of the disk is unknown: %s", self._directory, error)
+            has_space = False
+        if not has_space:
             self._try_later()
             return
-        self._take()
-        if self._is_kept:
-            _log.warning("the disk of %s has space for everybody again", self._directory)
+        self._allocate()
+        if self._is_held:
+            _log.warning("the disk of %s has space for all writes again", self._directory)
 
-    def _take(self) -> None:
-        """Where the disk fails at it, nothing is kept, and nobody refused: whoever writes next
-        hears of it."""
+    def _allocate(self) -> None:
+        """Fill the file. If the disk fails, nothing is reserved and no write refused: the next
+        write reports the failure."""
         try:
             file = self._disk.open(self._path, create=True)
             try:
@@ -118,16 +119,16 @@ class Reserve:
                 file.allocate(self._size_bytes)
             finally:
                 file.close()
-            self._is_kept = True
+            self._is_held = True
         except OSError as error:
             self._empty()
             if is_full(error):
                 self._try_later()
             else:
-                _log.warning("%s: no space can be kept: %s", self._directory, error)
+                _log.warning("%s: no space can be reserved: %s", self._directory, error)
 
     def _empty(self) -> None:
-        self._is_kept = False
+        self._is_held = False
         if self._disk.exists(self._path):
             file = self._disk.open(self._path)
             try:
@@ -135,7 +136,7 @@ class Reserve:
             finally:
                 file.close()
 
-    def _kept_bytes(self) -> int:
+    def _held_bytes(self) -> int:
         if not self._disk.exists(self._path):
             return 0
         file = self._disk.open(self._path)

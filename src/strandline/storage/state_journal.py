@@ -1,23 +1,23 @@
 """Epoch and vote of every group of a broker, in one journal.
 
-Why:    a vote that is forgotten can be given twice, and then two leaders have one epoch; a file and
-        a flush per group would cost a thousand flushes when a broker starts.
+Why:    a replica that forgets its vote can vote twice, and then one epoch has two leaders. A file
+        and a flush for each group would cost a thousand flushes when a broker starts.
 How:    [record][record]...[zeros]     each padded to 16 bytes:
             u32  CRC-32C of what follows
             u32  length of the payload
             u64  how much of the file was durable when this record was written
             payload: MessagePack [group, state or nil]
-        A put appends and is done when a flush covers it; the disk shares flushes. Reading stops at
-        the first bad record: a torn tail. If a later good record says that the bad one had been
-        durable, it is rot, and the journal refuses to be read. What no record says was durable
-        is written again when the journal is opened: where the flush of an earlier process
-        failed, the page cache alone has it, and counts it as clean. When the file has grown, the
-        living states go into a new file that takes its name.
-        So that the last state is no exception, a seal follows it as soon as it is durable: a record
-        that forgets a group which nobody has. The next record takes its place, as it has nothing to
-        lose; if none comes for a while, it is flushed, and stays.
-        Space is taken ahead, at the opening too: a broker that could not remember a vote does not
-        start. A put that finds none changes nothing, and may be tried again.
+        Write:   a put appends a record and ends when a flush covers it; the disk shares flushes.
+        Read:    reading stops at the first bad record, a torn tail. If a later good record says
+                 that the bad one was durable, it is damage, and opening the journal fails.
+        Open:    rewrites the records that no later record calls durable. If an earlier process
+                 failed to flush them, only the page cache has them, and it counts them as clean.
+        Compact: when the file has grown, the live states go into a new file that takes its name.
+        Seal:    a record that removes a group that does not exist. It follows the last state once
+                 that is durable, so that damage of the last state is detected too. The next record
+                 overwrites it; if none follows for a while, it is flushed and stays.
+        Space:   allocated ahead, when the journal is opened too: a broker that cannot store a vote
+                 does not start. A put that finds no space changes nothing and may be tried again.
 Owns:   the file, and {group: state} in memory.
 Source: design section 4, "Hard state"; Raft thesis, figure 3.1 (persistent state); ATC'20, "Can
         Applications Recover from fsync Failures?"."""
@@ -42,29 +42,30 @@ PutDone = Callable[[OSError | None], None]
 _HEAD = Struct(">IIQ")
 _ALIGNMENT_BYTES = 16
 _ALLOCATE_BYTES = 256 << 10
-_ROOM_BYTES_MIN = 16 << 10
-"""So much is free behind the last record when the journal is opened."""
+_FREE_BYTES_MIN = 16 << 10
+"""Free bytes behind the last record when the journal is opened, at least."""
 _COMPACT_BYTES_MIN = 1 << 20
 _COMPACT_GROWTH = 4
-"""Compact once the file is so many times as large as it would be."""
+"""Compact once the file is this many times as large as its live states."""
 SEAL_FLUSH_MS = 100
-"""So long after the last state that was put the seal behind it is flushed."""
+"""The time from the last put to the flush of the seal behind it."""
 
 
 UNKNOWN = Index(-2)
 
 
 class GroupState(msgspec.Struct, frozen=True, array_like=True):
-    """What a replica must never forget. `configuration` is the one in force at the log's start.
+    """What a replica must never forget. `configuration`: the one in force at the log's start.
 
-    `lost_state`: the replica lost what it had acknowledged with an earlier disk, and has not
-    rejoined since. `promised`: the epoch, this or the next one, whose vote is left to the leader of
-    the one before; 0 for none. `forgotten`: everything from before this grant was let go of, for
-    the replica was declared lost by it. `rejoined`: which of its rejoinings, as the controller
-    counts them, this comes after; what is remembered from before a later one is not to be trusted.
-    `joined`: how far the leader's configuration had come when the log began (`raft.outdated`);
-    UNKNOWN where that was before it was noted. These three only grow (the last one: until more is
-    forgotten). Records of earlier releases end before them."""
+    `lost_state`: the replica lost entries that it had acknowledged, with an earlier disk, and has
+    not rejoined yet. `promised`: the epoch, this or the next one, whose vote it has delegated to
+    the leader of the epoch before; 0 for none. `forgotten`: the grant that declared the replica
+    lost; it removed all its data from before. `rejoined`: the number of the rejoin, as the
+    controller counts them, that this state follows; a state from before a later rejoin is not
+    valid. `joined`: the index of the leader's configuration when the log began
+    (`raft.follower.stale_log_reset`); UNKNOWN if the log is older than this field. The last three
+    only grow, but `joined` starts again when `forgotten` grows. Records of earlier releases lack
+    them."""
 
     epoch: Epoch
     vote: BrokerId
@@ -82,7 +83,7 @@ class _Record(msgspec.Struct, frozen=True, array_like=True):
 
 
 _SEAL = _Record(GroupId(-1), None)
-"""Forgets a group that nobody has: it only says what was durable before it."""
+"""Removes a group that does not exist: its only content is what was durable before it."""
 
 
 class StateJournal:
@@ -97,7 +98,7 @@ class StateJournal:
         states: dict[GroupId, GroupState],
         end: int,
         clock: Clock,
-        borrow: Callable[[], bool],
+        use_reserve: Callable[[], bool],
     ) -> None:
         self._disk = disk
         self._clock = clock
@@ -110,7 +111,7 @@ class StateJournal:
         self._live_bytes = _size_of(states)
         self._error: OSError | None = None
         self._is_closed = False
-        self._borrow = borrow
+        self._use_reserve = use_reserve
         self._timer: Timer | None = None
         self._ends_in_seal = False
         """Whether the last record, before `_end`, is a seal: it needs no other one."""
@@ -125,13 +126,13 @@ class StateJournal:
         path: str,
         *,
         clock: Clock,
-        borrow: Callable[[], bool] = lambda: False,
+        use_reserve: Callable[[], bool] = lambda: False,
     ) -> "StateJournal":
-        """Open or create. All that is found is durable then. `borrow` is asked where there is no
-        room, and says whether there is more then.
+        """Open or create. All states found are durable afterwards. On a full disk the journal calls
+        `use_reserve`, which returns whether it freed space.
 
-        Raises StorageError when a state that had been durable is damaged; OSError, also when there
-        is no room for states to come."""
+        Raises StorageError if a durable state is damaged; OSError, also without space for more
+        states."""
         directory = path.rsplit("/", 1)[0]
         disk.remove(f"{path}.new")
         if not disk.exists(path):
@@ -144,27 +145,29 @@ class StateJournal:
         states, end = read_states(path, data)
         if any(data[end:]):
             file.truncate(end)
-        durable_end = said_durable(data, end)
+        durable_end = durable_end_of(data, end)
         if durable_end < end:
             file.pwrite((data[durable_end:end],), durable_end)
-        if file.size() < end + _ROOM_BYTES_MIN:
+        if file.size() < end + _FREE_BYTES_MIN:
             try:
-                _allocate(file, end + _ALLOCATE_BYTES, end + _ROOM_BYTES_MIN)
+                _allocate(file, end + _ALLOCATE_BYTES, end + _FREE_BYTES_MIN)
             except OSError as error:
                 raise OSError(error.errno, error.strerror, path) from error
         disk.flush_now(file)
-        journal = cls(disk, path, file=file, states=states, end=end, clock=clock, borrow=borrow)
+        journal = cls(
+            disk, path, file=file, states=states, end=end, clock=clock, use_reserve=use_reserve
+        )
         journal._ends_in_seal = _decode_last(data) == _SEAL
         journal._seal()
         return journal
 
     @property
     def failed(self) -> bool:
-        """Whether a write or a flush failed: nothing can be put any more."""
+        """Whether a write or a flush failed: no later put succeeds."""
         return self._error is not None
 
     def get(self, group: GroupId) -> GroupState | None:
-        """The state that was put last, durable or not yet; None when there is none."""
+        """The state of the last put, durable or not; None for none."""
         return self._states.get(group)
 
     def groups(self) -> list[GroupId]:
@@ -172,17 +175,17 @@ class StateJournal:
         return sorted(self._states)
 
     def put(self, group: GroupId, state: GroupState, done: PutDone) -> None:
-        """Replace a group's state; `done` is called once it is durable, or with what went wrong.
+        """Replace a group's state; calls `done(None)` once it is durable, `done(error)` otherwise.
 
-        With `is_full(error)` this put did not happen, and the state is what it was before. After
-        any other error nothing is durable any more: the broker must not go on."""
+        If `is_full(error)`, the put did not happen and the state is unchanged. After any other
+        error no state is durable and the broker must stop."""
         before = self._states.get(group)
         if before is not None:
             state = msgspec.structs.replace(
                 state,
                 forgotten=max(before.forgotten, state.forgotten),
                 rejoined=max(before.rejoined, state.rejoined),
-                # After a loss that was declared, what it said is of entries that may be gone.
+                # After a declared loss it may refer to entries that are gone.
                 joined=max(before.joined, state.joined)
                 if state.forgotten <= before.forgotten
                 else state.joined,
@@ -195,13 +198,13 @@ class StateJournal:
                 self._states[group] = before
 
     def remove(self, group: GroupId) -> None:
-        """Forget a group. Durable some time later: a state that comes back harms nobody."""
+        """Remove a group's state. Durable later: a state that comes back does no harm."""
         if self._states.pop(group, None) is not None:
             self._append(_Record(group, None), _ignore)
 
     def close(self) -> None:
-        """Close the file, with its seal flushed; if that fails, the next opening sees to it. Puts
-        that are not done may be lost. Blocks to flush."""
+        """Flush the seal and close the file; a failed flush is left to the next opening. Unfinished
+        puts may be lost. Blocks to flush."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -211,11 +214,11 @@ class StateJournal:
         self._file.close()
 
     def _append(self, record: _Record, done: PutDone) -> bool:
-        """Write a record, and answer when it is durable; False when there was no room for it."""
+        """Write a record and call `done` when it is durable; False if the disk is full."""
         refusal: OSError | None = None
         if self._error is None:
             try:
-                self._write_somehow(record)
+                self._write_or_use_reserve(record)
             except OSError as error:
                 if is_full(error):
                     refusal = error
@@ -224,7 +227,7 @@ class StateJournal:
         file, end = self._file, self._end
 
         def on_flushed(error: OSError | None) -> None:
-            is_all_durable = self._note_flushed(file, end, error)
+            is_all_durable = self._on_file_flushed(file, end, error)
             failure = self._error or refusal
             if is_all_durable:
                 self._seal()
@@ -233,17 +236,17 @@ class StateJournal:
         self._disk.flush_soon(file, on_flushed)
         return refusal is None
 
-    def _write_somehow(self, record: _Record) -> None:
+    def _write_or_use_reserve(self, record: _Record) -> None:
         try:
             self._write(record)
         except OSError as error:
-            if not is_full(error) or not self._borrow():
+            if not is_full(error) or not self._use_reserve():
                 raise
             self._write(record)
 
     def _write(self, record: _Record) -> None:
-        """Raises OSError; when the disk is full, the file is as it was, but for a seal."""
-        self._seal_end = None  # What follows takes its place, cuts it, or is in another file.
+        """Raises OSError; if the disk is full, the file is unchanged but for a seal."""
+        self._seal_end = None  # The record overwrites it, cuts it, or goes into another file.
         data = _encode(record, self._durable_end)
         end = self._end + len(data)
         is_large = end > max(_COMPACT_BYTES_MIN, _COMPACT_GROWTH * self._live_bytes)
@@ -254,7 +257,7 @@ class StateJournal:
         try:
             self._file.pwrite((data,), self._end)
         except OSError as error:
-            # Where space was not really set aside: whatever was written must not outlive this.
+            # The space was not really allocated: no part of the record may stay.
             if is_full(error) and not self._cut():
                 raise OSError(EIO, f"the journal has failed: {error}") from error
             raise
@@ -262,10 +265,10 @@ class StateJournal:
         self._ends_in_seal = False
 
     def _seal(self) -> None:
-        """Say behind the last record that it is durable; not where there is no room for that.
+        """Write a seal behind the last record, which is durable; skipped without space.
 
-        Half a seal harms nobody: until it is flushed the next record takes its place, and is no
-        shorter."""
+        Half a seal does no harm: the next record overwrites it, and is at least as long."""
+        assert self._durable_end == self._end, f"a seal at {self._end}, durable {self._durable_end}"
         data = _encode(_SEAL, self._end)
         if not self._end or self._ends_in_seal or self._end + len(data) > self._allocated:
             return
@@ -281,7 +284,7 @@ class StateJournal:
             self._timer = self._clock.call_later(SEAL_FLUSH_MS, self._flush_seal)
 
     def _flush_seal(self) -> None:
-        """Keep the seal and flush it, if nothing was put of late."""
+        """Keep the seal and flush it, if no put came for a while."""
         self._timer = None
         if self._seal_end is None or self._error is not None:
             return
@@ -293,21 +296,22 @@ class StateJournal:
         file, end = self._file, self._end
 
         def on_flushed(error: OSError | None) -> None:
-            self._note_flushed(file, end, error)
+            self._on_file_flushed(file, end, error)
 
         self._disk.flush_soon(file, on_flushed)
 
-    def _note_flushed(self, file: File, end: int, error: OSError | None) -> bool:
-        """A flush of what was written up to `end` has ended; whether all is durable now."""
+    def _on_file_flushed(self, file: File, end: int, error: OSError | None) -> bool:
+        """A flush of the bytes before `end` has ended; whether all records are durable now."""
         if error is not None and self._error is None:
             self._error = OSError(EIO, f"the journal has failed: {error}")
         if self._error is not None or file is not self._file or self._is_closed:
             return False
         self._durable_end = max(self._durable_end, end)
+        assert self._durable_end <= self._end, f"{self._durable_end} is durable of {self._end}"
         return self._durable_end == self._end
 
     def _cut(self) -> bool:
-        """Cut what lies behind the last record; whether that could be done."""
+        """Cut the bytes behind the last record; whether that succeeded."""
         try:
             self._file.truncate(self._end)
         except OSError:
@@ -318,10 +322,10 @@ class StateJournal:
     def _compact(self) -> bool:
         """Write all states, the newest included, into a new file. Blocks to flush.
 
-        False when the disk has no room for both: the old file goes on."""
+        False if the disk has no space for both: the old file stays in use."""
         data = bytearray()
         for group, state in sorted(self._states.items()):
-            # The file has its name only once it is durable: what is before this record is, too.
+            # The file gets its name once it is durable, and so are the records before this one.
             data += _encode(_Record(group, state), len(data))
         data += _encode(_SEAL, len(data))
         new_path = f"{self.path}.new"
@@ -339,7 +343,7 @@ class StateJournal:
             return False
         try:
             self._disk.flush_directory(self.path.rsplit("/", 1)[0])
-        except OSError as error:  # Full or not: nobody knows which of the two files has the name.
+        except OSError as error:  # Full or not: it is unknown which of the two files has the name.
             raise OSError(EIO, f"the journal has failed: {error}") from error
         self._file = file
         self._ends_in_seal = True
@@ -349,7 +353,7 @@ class StateJournal:
 
 
 def _allocate(file: File, wanted: int, needed: int) -> int:
-    """Have room up to `wanted`, or up to `needed` where the disk has no more; how far it goes.
+    """Allocate up to `wanted`, or up to `needed` if the disk has no more; returns the new end.
     Raises OSError."""
     try:
         file.allocate(wanted)
@@ -369,7 +373,7 @@ def _encode(record: _Record, durable_end: int) -> bytes:
 
 
 def _decode(data: bytes, position: int) -> tuple[_Record, int, int] | None:
-    """(record, position after it, what was durable then); None for a bad record."""
+    """(record, position after it, durable bytes when it was written); None for a bad record."""
     if position + _HEAD.size > len(data):
         return None
     crc, length, durable_end = _HEAD.unpack_from(data, position)
@@ -383,7 +387,7 @@ def _decode(data: bytes, position: int) -> tuple[_Record, int, int] | None:
 def read_states(path: str, data: bytes) -> tuple[dict[GroupId, GroupState], int]:
     """The states in the bytes of a journal, and where the good records end.
 
-    Raises StorageError when a state that had been durable is damaged."""
+    Raises StorageError if a durable state is damaged."""
     states: dict[GroupId, GroupState] = {}
     position = 0
     while (found := _decode(data, position)) is not None:
@@ -402,19 +406,19 @@ def read_states(path: str, data: bytes) -> tuple[dict[GroupId, GroupState], int]
     return states, position
 
 
-def said_durable(data: bytes, end: int) -> int:
-    """Up to where one of the records before `end` says that the journal was durable: rot before
-    that is noticed for as long as that record is there."""
+def durable_end_of(data: bytes, end: int) -> int:
+    """The highest durable end that a record before `end` states: damage below it is detected for
+    as long as that record is there."""
     position = durable_end = 0
     while position < end and (found := _decode(data, position)) is not None:
-        _, position, said = found
-        durable_end = max(durable_end, said)
+        _, position, stated_end = found
+        durable_end = max(durable_end, stated_end)
     return min(durable_end, end)
 
 
 def last_record(data: bytes) -> int:
-    """Where the last good record of a journal begins, a seal mostly: the only one whose loss
-    nothing tells; 0 where there is at most one."""
+    """Where the last good record of a journal begins, mostly a seal: the only record whose loss
+    goes undetected. 0 if there is at most one."""
     position = last = 0
     while (found := _decode(data, position)) is not None:
         last, position = position, found[1]
@@ -431,4 +435,4 @@ def _size_of(states: dict[GroupId, GroupState]) -> int:
 
 
 def _ignore(error: OSError | None) -> None:
-    """A removal waits for nobody."""
+    """The `done` of a removal."""

@@ -11,7 +11,7 @@ Source: decision 0015."""
 import logging
 from collections.abc import Callable
 
-from strandline.model.cluster import Broker, KeptLabels, Labels
+from strandline.model.cluster import Broker, Labels, StoredLabels
 from strandline.placement.topology.labels import carried_over
 
 _log = logging.getLogger("strandline.broker")
@@ -24,8 +24,8 @@ class OwnLabels:
     def __init__(
         self,
         configured: Labels,
-        kept: KeptLabels | None,
-        keep: Callable[[KeptLabels], None] | None,
+        kept: StoredLabels | None,
+        keep: Callable[[StoredLabels], None] | None,
     ) -> None:
         self.configured = configured
         self._kept = kept
@@ -44,7 +44,7 @@ class OwnLabels:
         if own is self._seen:
             return
         before, self._seen = self._seen, own
-        kept = KeptLabels(own.labels, self.configured)
+        kept = StoredLabels(own.labels, self.configured)
         if before is None and own.labels != self.configured:
             said = _text(self.configured)
             _log.info("labels: %s; the configuration says %s", _text(own.labels), said)

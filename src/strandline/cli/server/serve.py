@@ -38,7 +38,7 @@ from strandline.replication.host.replication import Replication
 from strandline.replication.settings import ReplicationSettings
 from strandline.storage.disk.real_disk import RealDisk
 from strandline.storage.identity import DataDirectory
-from strandline.storage.kept_labels import read_labels, write_labels
+from strandline.storage.stored_labels import read_labels, write_labels
 
 COLLECTOR_THRESHOLDS = (50_000, 20, 100)
 MMAP_THRESHOLD_BYTES = 16 * 1024 * 1024

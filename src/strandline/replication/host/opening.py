@@ -24,7 +24,7 @@ from strandline.replication.replica.replica import Replica
 from strandline.replication.replica.replica_host import ReplicaHost
 from strandline.replication.shared import Shared
 from strandline.storage.log.log import Log
-from strandline.storage.log.space import Room
+from strandline.storage.log.space import SpaceAllocator
 from strandline.storage.state_journal import GroupState, StateJournal
 
 FLUSHED_EACH_MAX = 8
@@ -99,7 +99,7 @@ class Opening:
                 log.give_up(error)
             raise
         for spec, log, is_new in found:
-            log.found_durable()
+            log.mark_found_durable()
             self._take_part(spec, log, is_new=is_new)
 
     def abandon(self) -> None:
@@ -125,8 +125,10 @@ class Opening:
             # A replica that has lost acknowledged entries anyway need not stop at damage.
             cut_corruption=state is not None and state.lost_state,
             defer_flush=defer_flush,
-            room=Room(
-                self._shared.reserve, name=spec.name, is_vital=spec.group == CONTROLLER_GROUP
+            space=SpaceAllocator(
+                self._shared.reserve,
+                name=spec.name,
+                may_use_whole_reserve=spec.group == CONTROLLER_GROUP,
             ),
         )
         if log.last_epoch > (0 if state is None else state.epoch):

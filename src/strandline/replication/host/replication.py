@@ -149,7 +149,7 @@ class Replication:
             self.disk,
             f"{self._data_directory}/{JOURNAL}",
             clock=self.clock,
-            borrow=partial(self.reserve.lend, "the journal of votes"),
+            use_reserve=partial(self.reserve.release, "the journal of votes"),
         )
         self._opening = Opening(
             self.replicas,
@@ -287,7 +287,7 @@ class Replication:
         """A replica here found no space for a write, and will try again. One log line stands for
         all."""
         if replica.group == CONTROLLER_GROUP:
-            self.reserve.lend(replica.name)
+            self.reserve.release(replica.name)
         now = self.clock.monotonic_ms()
         if now >= self._full_silence_until_ms:
             self._full_silence_until_ms = now + FULL_INTERVAL_MS

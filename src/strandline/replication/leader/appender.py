@@ -248,7 +248,7 @@ class Appender:
         if (
             header.base_sequence > 0
             and log.start_offset == 0
-            and not producers.has_forgotten
+            and not producers.is_incomplete
             and producers.get(header.producer_id) is None
         ):
             raise ApiError(

@@ -132,7 +132,7 @@ def _is_described(header: BatchHeader, index: Index, run: Run) -> bool:
         header.partition_leader_epoch == run.epoch
         and index + header.index_count - 1 <= run.last_index
         and (header.last_offset_delta >= 0 or header.is_marker)
-        and not header.belies_itself
+        and not header.contradicts_epoch
     )
 
 

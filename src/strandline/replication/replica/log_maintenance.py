@@ -92,7 +92,7 @@ class LogMaintenance:
             self._listener.fail(error)
             return
         self._listener.on_full(error)
-        if self._reserve.lend(self._replica.name):  # What goes makes room.
+        if self._reserve.release(self._replica.name):  # Removals free space.
             self.run()
 
     def _drop_prefix(self) -> None:

@@ -36,7 +36,7 @@ from strandline.simulation.disk.file_image import FileImage
 from strandline.simulation.faults.fault_targets import End
 from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.member import DATA_DIRECTORY
-from strandline.storage.state_journal import last_record, read_states, said_durable
+from strandline.storage.state_journal import durable_end_of, last_record, read_states
 
 ROTTEN_MAX = 3
 LOGS = f"{DATA_DIRECTORY}/logs"
@@ -88,7 +88,7 @@ def rot_journal(cluster: SimCluster, rng: random.Random) -> End | None:
     kept = min((one.position for one in image.unflushed), default=image.durable.size)
     end = min(
         last_record(image.current.read(image.current.size, 0)),
-        said_durable(image.durable.read(kept, 0), kept),
+        durable_end_of(image.durable.read(kept, 0), kept),
     )
     if not end:
         return None

@@ -42,7 +42,7 @@ from strandline.controller.records import (
     VotersGranted,
     VotersStable,
 )
-from strandline.model.cluster import Cluster, KeptLabels, Labels, Partition
+from strandline.model.cluster import Cluster, Labels, Partition, StoredLabels
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, GroupId, Index, Offset
 from strandline.protocol.codec import decode
 from strandline.protocol.errors import Error
@@ -197,8 +197,8 @@ class BrokerMember(Member):
         disk_number: int,
         cluster_id: str,
         labels: Labels,
-        kept_labels: KeptLabels | None,
-        on_labelled: Callable[[KeptLabels], None],
+        kept_labels: StoredLabels | None,
+        on_labelled: Callable[[StoredLabels], None],
         on_joined: Callable[[str], None],
         on_ended: Callable[[str], None],
         scenario: Scenario,

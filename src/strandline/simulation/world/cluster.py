@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from strandline.base.errors import StorageError
-from strandline.model.cluster import KeptLabels, Labels
+from strandline.model.cluster import Labels, StoredLabels
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.clients.connections import ConnectedClient
@@ -74,7 +74,7 @@ class SimCluster:
         self._restarts: set[BrokerId] = set()
         self._cluster_ids: dict[tuple[BrokerId, int], str] = {}
         """{(broker, number of its disk): the cluster that it has joined with it}."""
-        self._kept_labels: dict[tuple[BrokerId, int], KeptLabels] = {}
+        self._kept_labels: dict[tuple[BrokerId, int], StoredLabels] = {}
         """{the same: what it keeps of the broker's labels}"""
 
     # ---- what is there -------------------------------------------------------------------------

@@ -88,7 +88,7 @@ class Compacting:
             self.abandon()
             raise
         if not has_more:
-            self._be_clean_below(self._compaction.end_offset)
+            self._mark_clean_below(self._compaction.end_offset)
             self._compaction = None
         return has_more
 
@@ -98,7 +98,7 @@ class Compacting:
         with self._flushing.failing():
             self._keep(cleaned)
             self._row.replace(cleaned)
-        self._flushing.be_durable(cleaned.segment)
+        self._flushing.mark_durable(cleaned.segment)
 
     def _keep(self, cleaned: Cleaned) -> None:
         """A producer's last batches keep their headers in what is cleaned, those before them do
@@ -115,15 +115,15 @@ class Compacting:
 
     def begin_at(self, start_offset: Offset) -> None:
         """The log begins anew, empty, at `start_offset`."""
-        self._be_clean_below(start_offset)
+        self._mark_clean_below(start_offset)
 
-    def be_dirty_from(self, index: Index) -> None:
+    def mark_dirty_from(self, index: Index) -> None:
         """What stands from `index` on came from another log, that may have been compacted less."""
         segments = self._row.segments
         name = segments[segment_at_index(segments, index)].name
-        self._be_clean_below(min(self._clean_offset, name.base_offset))
+        self._mark_clean_below(min(self._clean_offset, name.base_offset))
 
-    def _be_clean_below(self, offset: Offset) -> None:
+    def _mark_clean_below(self, offset: Offset) -> None:
         self._clean_offset = offset
         segments = self._row.segments
         name = segments[segment_at_offset(segments, offset)].name
@@ -140,7 +140,7 @@ class Compacting:
             for producer, entry in found.producers.items()
             if self._producers.get(producer) is not None
         }
-        return ProducerStates(ProducerSnapshot(known, found.has_forgotten))
+        return ProducerStates(ProducerSnapshot(known, found.is_incomplete))
 
     def _begin(
         self, config: LogConfig, limit_offset: Offset, outlived: Offset

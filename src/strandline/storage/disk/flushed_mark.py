@@ -85,12 +85,12 @@ class FlushedMark:
             self._found_index = last_index
         self.advance(last_index)
 
-    def keep_up(self, last_index: Index) -> None:
+    def mark_before_close(self, last_index: Index) -> None:
         """The log is about to be closed, durable as it is. What was found, and is all that there
         is, was noted by who wrote it: thousands of logs that nobody writes to end at once. Blocks
         to flush. Raises OSError."""
         if last_index != self._found_index:
-            self._row.keep_marked(last_index, last_index)
+            self._row.ensure_marked(last_index, last_index)
 
     def cut(self, kept_index: Index) -> None:
         """The log is about to be cut: what is under way may say too much, and counts for

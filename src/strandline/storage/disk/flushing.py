@@ -121,7 +121,7 @@ class Flushing:
         try:
             for segment in list(self._dirty):
                 self._disk.flush_now(segment.file)
-                self.be_durable(segment)
+                self.mark_durable(segment)
         except OSError as error:
             self.fail(error)
             raise
@@ -152,12 +152,12 @@ class Flushing:
         if self.error is not None:
             request.error = self.error
         elif segment.is_dirty and segment.write_count == write_count:
-            self.be_durable(segment)
+            self.mark_durable(segment)
         request.remaining -= 1
         if request.remaining == 0:
             self._finish(request)
 
-    def be_durable(self, segment: Segment) -> None:
+    def mark_durable(self, segment: Segment) -> None:
         """Everything in `segment` is durable: it is told, once all before it is."""
         self.mark_clean(segment)
         self._ahead.append(segment)

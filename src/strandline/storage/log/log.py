@@ -27,7 +27,7 @@ from strandline.storage.log import reads, retention, times
 from strandline.storage.log.row import SegmentRow
 from strandline.storage.log.sealing import write_durably, write_producers
 from strandline.storage.log.segment import Segment
-from strandline.storage.log.space import Room
+from strandline.storage.log.space import SpaceAllocator
 from strandline.storage.producers.checkpoints import Checkpoints
 from strandline.storage.producers.producers import ProducerStates
 from strandline.storage.producers.replay import producers_before, replay_producers
@@ -51,7 +51,7 @@ class Log:
         config: LogConfig,
         clock: Clock,
         found: RecoveredLog,
-        room: Room,
+        space: SpaceAllocator,
     ) -> None:
         self.directory = directory
         self.config = config
@@ -59,7 +59,7 @@ class Log:
         """What each idempotent producer wrote last; follows every append and truncation."""
         self._disk = disk
         self._clock = clock
-        self._room = room
+        self._space = space
         self._row = SegmentRow(disk, directory, found, clock=clock, trust_ms=config.trust_ms)
         self._unsealed = found.unsealed
         self._noted_index = found.noted_index
@@ -93,7 +93,7 @@ class Log:
             self._flushing,
             new_segment=self._cleaning_target,
             abandon_compaction=self._compacting.abandon,
-            on_mended=self._compacting.be_dirty_from,
+            on_mended=self._compacting.mark_dirty_from,
             roll=self._roll,
         )
         """Finds damage, and puts in its place what other replicas have."""
@@ -109,14 +109,14 @@ class Log:
         flushed_index: Index = NO_INDEX,
         cut_corruption: bool = False,
         defer_flush: bool = False,
-        room: Room | None = None,
+        space: SpaceAllocator | None = None,
     ) -> "Log":
-        """Open the log in `directory`, created when absent. All that is found is durable then;
-        with `defer_flush` the caller has to see to that, and say so by `found_durable`, before the
-        log is trusted with anything.
+        """Open the log in `directory`, created when absent. All entries found are durable
+        afterwards. With `defer_flush` the caller makes them durable and calls
+        `mark_found_durable` before it uses the log.
 
         `flushed_index`: what the caller knows to have been flushed; -1 for nothing.
-        `room`: where it has its space from; None for a disk that keeps nothing for few.
+        `space`: where it has its space from; None for a disk that keeps nothing for few.
         Raises StorageError when something that was flushed is damaged or missing, unless
         `cut_corruption`: then the log ends before the damage, and its owner must not vote as if it
         still had what is gone. Raises OSError when the disk fails."""
@@ -129,12 +129,19 @@ class Log:
             cut_corruption=cut_corruption,
             defer_flush=defer_flush,
         ).run()
-        log = cls(disk, directory, config=config, clock=clock, found=found, room=room or Room())
+        log = cls(
+            disk,
+            directory,
+            config=config,
+            clock=clock,
+            found=found,
+            space=space or SpaceAllocator(),
+        )
         if not defer_flush:
-            log.found_durable()
+            log.mark_found_durable()
         return log
 
-    def found_durable(self) -> None:
+    def mark_found_durable(self) -> None:
         """What `open` found with `defer_flush` has been made durable."""
         self._mark.found(self.last_index, self._noted_index)
         unsealed, self._unsealed = self._unsealed, []
@@ -266,7 +273,11 @@ class Log:
         try:
             segment = self._write(buffers, size, offset, is_marker=is_marker)
         except OSError as error:
-            if self.failed or not is_full(error) or not self._room.borrow(is_marker=is_marker):
+            if (
+                self.failed
+                or not is_full(error)
+                or not self._space.use_reserve(is_marker=is_marker)
+            ):
                 raise
             segment = self._write(buffers, size, offset, is_marker=is_marker)
         self._flushing.mark_dirty(segment)
@@ -279,7 +290,7 @@ class Log:
         segment = self._segment_for(size, next_offset)
         position = segment.size
         if position + size > segment.allocated:
-            self._room.make(segment, position + size, config=self.config, is_marker=is_marker)
+            self._space.make(segment, position + size, config=self.config, is_marker=is_marker)
         try:
             segment.file.pwrite(buffers, position)
         except OSError as error:
@@ -421,7 +432,7 @@ class Log:
             self._row.declare(name, RESET)
         self._mark.cut(NO_INDEX)
         with self._flushing.failing():
-            removed = self._row.begin_anew(name, self.config.index_interval_bytes)
+            removed = self._row.reset(name, self.config.index_interval_bytes)
         for segment in removed:
             self._flushing.mark_clean(segment)
         self._flushing.begin_at(Index(start_index - 1))
@@ -499,7 +510,7 @@ class Log:
                     active.trim()
                     self._flushing.mark_dirty(active)
                     self._flushing.flush_now()
-                self._mark.keep_up(self.last_index)
+                self._mark.mark_before_close(self.last_index)
                 self._row.seal(active)
                 producers = self.producers.checkpoint()
                 write_producers(self._disk, self.directory, self._row.end_name(), producers)
@@ -565,7 +576,7 @@ class Log:
             with self._flushing.failing(unless_full=True):
                 self._row.declare(segments[count].name, START)
             with self._flushing.failing():
-                removed = self._row.let_go(count)
+                removed = self._row.remove_first(count)
             for segment in removed:
                 self._flushing.mark_clean(segment)
 

@@ -53,7 +53,7 @@ def remove_segment_files(disk: Disk, directory: str, names: list[SegmentName]) -
 def declare(disk: Disk, directory: str, start: SegmentName, suffix: str) -> str:
     """Create the file that says where the log is about to begin, and return its path.
 
-    For `remove_before` and `begin_anew`, which create it too: who cannot afford to fail once they
+    For `remove_before` and `reset`, which create it too: who cannot afford to fail once they
     have begun calls this before them, since it needs space and they do not. Raises OSError."""
     intent = f"{directory}/{start.stem}{suffix}"
     disk.open(intent, create=True).close()
@@ -75,7 +75,7 @@ def remove_before(disk: Disk, directory: str, start: SegmentName) -> None:
 
 
 def finish_removals(disk: Disk, directory: str) -> None:
-    """Finish what `remove_before` or `begin_anew` had begun when the process ended."""
+    """Finish what `remove_before` or `reset` had begun when the process ended."""
     for file in disk.list_directory(directory):
         parsed = parse_name(file)
         if parsed is None:
@@ -83,11 +83,11 @@ def finish_removals(disk: Disk, directory: str) -> None:
         if parsed[1] == START:
             remove_before(disk, directory, parsed[0])
         elif parsed[1] == RESET:
-            begin_anew(disk, directory, parsed[0])
+            reset(disk, directory, parsed[0])
             return
 
 
-def begin_anew(disk: Disk, directory: str, start: SegmentName) -> None:
+def reset(disk: Disk, directory: str, start: SegmentName) -> None:
     """Replace the log by an empty one that begins at `start`; a crash leaves one of the two."""
     intent = declare(disk, directory, start, RESET)
     disk.flush_directory(directory)

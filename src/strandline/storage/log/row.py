@@ -6,7 +6,7 @@ How:    begin_next     new file, directory flushed, then used
         cut            a mark of what stays flushed, later segments removed, the summary removed,
                        directory flushed, then the file cut and flushed
         let_go         an intent file, then the removals (see `name_changes`)
-        begin_anew     an intent file, then the removals, then its rename (`begin_anew`)
+        begin_anew     an intent file, then the removals, then its rename (`reset`)
         replace        a mark beside the active segment flushed, claims removed, rename over the
                        first, the others removed (`finish_replacements`)
 Owns:   the segments, the active one among them, and the history over them.
@@ -26,10 +26,10 @@ from strandline.storage.log import reads
 from strandline.storage.log.checksum_verification import Place, TrustPeriod, VerifiableSegment
 from strandline.storage.log.history import History
 from strandline.storage.log.name_changes import (
-    begin_anew,
     declare,
     remove_before,
     remove_segment_files,
+    reset,
 )
 from strandline.storage.log.sealing import (
     create_mark,
@@ -195,10 +195,10 @@ class SegmentRow:
     def declare(self, name: SegmentName, suffix: str) -> None:
         """Take what space is needed to let the log begin at `name`; nothing else changes.
 
-        `suffix`: START before `let_go`, RESET before `begin_anew`."""
+        `suffix`: START before `remove_first`, RESET before `reset`."""
         declare(self._disk, self.directory, name, suffix)
 
-    def let_go(self, count: int) -> list[Segment]:
+    def remove_first(self, count: int) -> list[Segment]:
         """Remove the first `count` segments; returns them."""
         removed = self.segments[:count]
         start = self.segments[count].name
@@ -208,9 +208,9 @@ class SegmentRow:
         _release(removed)
         return removed
 
-    def begin_anew(self, name: SegmentName, index_interval_bytes: int) -> list[Segment]:
+    def reset(self, name: SegmentName, index_interval_bytes: int) -> list[Segment]:
         """Replace everything by one empty segment; returns the segments that are gone."""
-        begin_anew(self._disk, self.directory, name)
+        reset(self._disk, self.directory, name)
         removed = list(self.segments)
         self.active = self.new_segment(name, index_interval_bytes)
         self.segments[:] = [self.active]
@@ -225,7 +225,7 @@ class SegmentRow:
         `flushed_index`: up to there the log is durable. Where there is no room, nothing has
         changed."""
         end = Index(cleaned.replaced[-1].end_index - 1)
-        self.keep_marked(min(flushed_index, end), flushed_index)
+        self.ensure_marked(min(flushed_index, end), flushed_index)
 
     def replace(self, cleaned: Cleaned) -> None:
         """Let a compacted segment take the place of those it was made from."""
@@ -251,7 +251,7 @@ class SegmentRow:
         file = write_flushed(self._disk, self.directory, self.active.name, index)
         return file, set(self._old_marks)
 
-    def keep_marked(self, index: Index, flushed_index: Index) -> None:
+    def ensure_marked(self, index: Index, flushed_index: Index) -> None:
         """See that a durable mark beside the active segment says as much as `index`. Where it does
         not, it says `flushed_index` then, for one may be under way that says more than `index`.
         Blocks to flush; where there is no room for it, nothing has changed."""

@@ -69,7 +69,7 @@ def verified_batches(
                 header, epoch, is_epoch_covered=is_epoch_covered
             ):
                 return
-            is_epoch_covered = header.is_marker and header.tells_epoch
+            is_epoch_covered = header.is_marker and header.covers_epoch
         if crc_of(chunk, at, length) != header.crc:
             return
         yield header, chunk, at
@@ -108,7 +108,7 @@ def is_zero(file: File, start: int, end: int) -> bool:
 
 def _is_of_epoch(header: BatchHeader, epoch: Epoch, *, is_epoch_covered: bool) -> bool:
     """Whether a batch may follow one of `epoch`, which a marker told or not."""
-    if header.belies_itself:
+    if header.contradicts_epoch:
         return False
     found = header.partition_leader_epoch
     return found == epoch or (found > epoch and (header.is_marker or not is_epoch_covered))

@@ -1,12 +1,12 @@
-"""Space on the disk for the writes of one log.
+"""Allocates disk space for the writes of one log.
 
-Why:    space is taken ahead, so that writes change no metadata and a full disk is met before
-        anything is written; and what the disk keeps for few is not for every log.
-How:    ahead, twice as much each time --the disk has less--> what this write needs
-        --it has not even that--> borrowed from the reserve, where it may be
-        Who may have what is kept: the controller's log all of it, markers of any log the half.
-        Without a marker a new leader leads nobody, nothing is committed, and retention, deletions
-        and moves, which would make room, stand still.
+Why:    a log allocates ahead, so that writes change no file metadata and a full disk shows before
+        a write begins. Only some writes may use the reserve.
+How:    allocate ahead, twice as much each time
+        --the disk has less--> allocate what this write needs
+        --it has not even that--> use the reserve, if the write may
+        The controller's log may use the whole reserve, markers of any log half of it. Without its
+        marker a new leader commits nothing, so no retention, deletion or move frees space.
 Owns:   nothing.
 Source: design section 4; decision 0024."""
 
@@ -16,33 +16,34 @@ from strandline.storage.log.segment import Segment
 from strandline.storage.reserve import Reserve
 
 _AHEAD_BYTES_MIN = 16 << 10
-"""Taken ahead at first, and twice as much each time: most of many partitions are never large."""
+"""The first allocation; each later one is twice as large. Most partitions stay small."""
 _AHEAD_BYTES_MAX = 64 << 20
 
 
-class Room:
-    """See the module. `is_vital`: this log may have all that is kept. `name`: for the log."""
+class SpaceAllocator:
+    """See the module. `may_use_whole_reserve`: the controller's log. `name`: for log messages."""
 
-    __slots__ = ("_is_vital", "_name", "_reserve")
+    __slots__ = ("_may_use_whole_reserve", "_name", "_reserve")
 
     def __init__(
-        self, reserve: Reserve | None = None, *, name: str = "", is_vital: bool = False
+        self, reserve: Reserve | None = None, *, name: str = "", may_use_whole_reserve: bool = False
     ) -> None:
         self._reserve = reserve
         self._name = name
-        self._is_vital = is_vital
+        self._may_use_whole_reserve = may_use_whole_reserve
 
     def make(self, segment: Segment, end: int, *, config: LogConfig, is_marker: bool) -> None:
-        """Have room for writes up to `end`. Raises OSError; then nothing has changed."""
-        is_lent = self._reserve is not None and self._reserve.is_lent
-        if self._reserve is not None and not self._is_vital:
+        """Allocate space for writes up to `end`. After an OSError nothing has changed."""
+        assert end > segment.size, f"space up to {end} in a segment of {segment.size} bytes"
+        is_released = self._reserve is not None and self._reserve.is_released
+        if self._reserve is not None and not self._may_use_whole_reserve:
             self._reserve.check(is_marker=is_marker)
         if not config.preallocate:
             segment.allocated = end
             return
         step = min(max(segment.allocated, _AHEAD_BYTES_MIN), _AHEAD_BYTES_MAX)
-        if is_lent:
-            step = 0  # Others need some of it.
+        if is_released:
+            step = 0  # Other logs need some of it.
         target = max(end, min(segment.allocated + step, config.segment_bytes))
         try:
             segment.file.allocate(target)
@@ -53,7 +54,7 @@ class Room:
             segment.file.allocate(target)
         segment.allocated = target
 
-    def borrow(self, *, is_marker: bool) -> bool:
-        """Ask for what is kept, after the disk had nothing; whether there is some more now."""
-        may_ask = self._is_vital or is_marker
-        return may_ask and self._reserve is not None and self._reserve.lend(self._name)
+    def use_reserve(self, *, is_marker: bool) -> bool:
+        """Ask for the reserve after the disk was full; whether there is more space now."""
+        may_ask = self._may_use_whole_reserve or is_marker
+        return may_ask and self._reserve is not None and self._reserve.release(self._name)

@@ -1,8 +1,8 @@
-"""The producers as they were at places in the active segment, so that a cut finds them again.
+"""Snapshots of the producers' state at positions in the active segment, for cuts.
 
-Why:    to cut the end of a log means to know who had written what before it; reading all headers of
-        a large segment for that takes long.
-How:    one at the segment's beginning, and one more after so many bytes; the newest few are kept.
+Why:    after a cut the log needs the producers' state at its new end; rebuilding that from all
+        headers of a large segment takes long.
+How:    one snapshot at the segment's base and one every 64 MiB; the newest four are kept.
 Owns:   the snapshots of the active segment."""
 
 from strandline.storage.producers.producers import ProducerSnapshot, ProducerStates
@@ -12,7 +12,7 @@ _COUNT_MAX = 4
 
 
 class Checkpoints:
-    """See the module. `producers`: those at the log's end."""
+    """See the module. `producers`: their state at the log's end."""
 
     __slots__ = ("_kept", "_producers")
 
@@ -22,24 +22,25 @@ class Checkpoints:
         """(position in the active segment, the producers there), ascending."""
 
     def note(self, position: int) -> None:
-        """The segment has grown to there."""
+        """The active segment has grown to `position`."""
         last = self._kept[-1][0] if self._kept else 0
+        assert position >= last, f"{position} is before the newest checkpoint, {last}"
         if len(self._producers) and position - last >= _INTERVAL_BYTES:
             self._kept.append((position, self._producers.checkpoint()))
             del self._kept[:-_COUNT_MAX]
 
     def begin(self) -> ProducerSnapshot:
-        """Another segment is the active one, and empty; the producers before it."""
+        """A new, empty segment became active; returns the producers before it."""
         snapshot = self._producers.checkpoint()
         self._kept = [(0, snapshot)]
         return snapshot
 
     def clear(self) -> None:
-        """Another segment is the active one, and of its producers nothing is known."""
+        """Another segment became active, with unknown producers at its positions."""
         self._kept.clear()
 
     def cut(self, position: int) -> tuple[int, ProducerSnapshot] | None:
-        """The segment was cut to end there: the newest one that is left."""
+        """The active segment was cut to end at `position`: the newest snapshot that is left."""
         while self._kept and self._kept[-1][0] > position:
             self._kept.pop()
         return self._kept[-1] if self._kept else None

@@ -1,9 +1,10 @@
-"""Idempotence: what each producer wrote last, so that a retry is answered and not appended again.
+"""Idempotence: the last batches of each producer, so that a retry is not appended twice.
 
-Why:    a producer that lost an answer sends the batch again; only the log knows that it has it.
-How:    per producer the epoch and a window of its last five batches. `check` judges a header;
+Why:    a producer that missed a response sends the batch again; only the log knows whether it has
+        that batch.
+How:    per producer its epoch and a window of its last five batches. `check` judges a header;
         `update` follows the log. Entries are immutable, so a checkpoint is a shallow copy.
-Owns:   derived from the log: built again from a snapshot and the headers behind it.
+Owns:   the state of all producers, derived from the log: a snapshot and the headers behind it.
 Source: Kafka's ProducerAppendInfo and ProducerStateManager; KIP-98, KIP-360."""
 
 from typing import NamedTuple
@@ -21,7 +22,7 @@ _SEQUENCE_COUNT = 1 << 31
 
 
 class WrittenBatch(NamedTuple):
-    """One batch of a producer, as the log has it."""
+    """One batch of a producer in the log."""
 
     first_sequence: int
     last_sequence: int
@@ -30,7 +31,7 @@ class WrittenBatch(NamedTuple):
 
 
 class ProducerEntry(NamedTuple):
-    """One producer: `window` is oldest first and never empty."""
+    """One producer. `window`: its last batches, oldest first, never empty."""
 
     epoch: int
     last_append_ms: int
@@ -38,7 +39,7 @@ class ProducerEntry(NamedTuple):
 
 
 class Duplicate(NamedTuple):
-    """The batch is in the log already, at these offsets."""
+    """The log already has the batch, at these offsets."""
 
     base_offset: Offset
     last_offset: int
@@ -48,37 +49,37 @@ Producers = dict[int, ProducerEntry]
 
 
 class ProducerSnapshot(msgspec.Struct, frozen=True, array_like=True):
-    """All producers of one log at one place in it."""
+    """All producers of one log at one offset. `is_incomplete`: see `ProducerStates`."""
 
     producers: Producers
-    has_forgotten: bool
+    is_incomplete: bool
 
 
 class ProducerStates:
     """All producers of one log, by producer id."""
 
-    __slots__ = ("_producers", "has_forgotten")
+    __slots__ = ("_producers", "is_incomplete")
 
     def __init__(self, snapshot: ProducerSnapshot | None = None) -> None:
         self._producers: Producers = {} if snapshot is None else dict(snapshot.producers)
-        self.has_forgotten = snapshot is not None and snapshot.has_forgotten
-        """Whether a producer that is not known here may have written to this log."""
+        self.is_incomplete = snapshot is not None and snapshot.is_incomplete
+        """Whether a producer missing here may have written to this log."""
 
     def __len__(self) -> int:
         return len(self._producers)
 
     def get(self, producer_id: int) -> ProducerEntry | None:
-        """What is known of a producer."""
+        """The state of a producer; None if it is unknown."""
         return self._producers.get(producer_id)
 
     def check(self, header: BatchHeader) -> Duplicate | None:
-        """Whether an idempotent batch may be appended: None for yes, or where it already is.
+        """None if an idempotent batch may be appended; otherwise where the log already has it.
 
         Raises ApiError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER."""
         return _judge(self._producers.get(header.producer_id), header)
 
     def update(self, header: BatchHeader, now_ms: int) -> None:
-        """Follow a batch that was appended. Batches without a producer change nothing."""
+        """Account for an appended batch. Batches without a producer change nothing."""
         producer_id = header.producer_id
         if producer_id >= 0 and header.base_sequence >= 0:
             self._producers[producer_id] = _advance(
@@ -86,36 +87,36 @@ class ProducerStates:
             )
 
     def expire(self, before_ms: int) -> None:
-        """Forget the producers whose last append is older than `before_ms`, a wall time."""
+        """Remove the producers whose last append is older than `before_ms`, a wall time."""
         old = [key for key, entry in self._producers.items() if entry.last_append_ms < before_ms]
         for producer_id in old:
             del self._producers[producer_id]
-        self.has_forgotten |= bool(old)
+        self.is_incomplete |= bool(old)
 
     def checkpoint(self) -> ProducerSnapshot:
-        """The present state; to be given to `restore`, or to be written."""
-        return ProducerSnapshot(self._producers.copy(), self.has_forgotten)
+        """A snapshot of the current state, for `restore` or for a file."""
+        return ProducerSnapshot(self._producers.copy(), self.is_incomplete)
 
     def before(self, offset: Offset) -> ProducerSnapshot:
-        """As it was when the log ended at `offset`, as far as the windows of now tell: all that
-        clients may ask for again, who have at most five batches in flight. Who wrote more since, or
-        has begun a new epoch, is forgotten."""
+        """The state when the log ended at `offset`, as far as the current windows show it. That
+        covers every retry: a client has at most five batches in flight. A producer that wrote more
+        than that after `offset`, or began a new epoch, is missing in it."""
         found: Producers = {}
         for producer_id, entry in self._producers.items():
             window = tuple(one for one in entry.window if one.last_offset < offset)
             if window:
                 found[producer_id] = entry._replace(window=window)
-        has_forgotten = self.has_forgotten or len(found) < len(self._producers)
-        return ProducerSnapshot(found, has_forgotten)
+        is_incomplete = self.is_incomplete or len(found) < len(self._producers)
+        return ProducerSnapshot(found, is_incomplete)
 
     def restore(self, snapshot: ProducerSnapshot) -> None:
-        """Go back to a checkpoint; what was forgotten since stays so."""
+        """Return to a checkpoint; producers removed after it stay removed."""
         self._producers = dict(snapshot.producers)
-        self.has_forgotten |= snapshot.has_forgotten
+        self.is_incomplete |= snapshot.is_incomplete
 
 
 class PendingSequences:
-    """Checks batches that will be appended together, each as if those before it already were."""
+    """Checks batches that will be appended together, each as if those before it were in the log."""
 
     __slots__ = ("_pending", "_states")
 
@@ -129,7 +130,7 @@ class PendingSequences:
         return _judge(entry, header)
 
     def accept(self, header: BatchHeader, now_ms: int) -> None:
-        """The batch, stamped with its offset, will be appended."""
+        """The batch, stamped with its offset, will be appended after those accepted before it."""
         producer_id = header.producer_id
         entry = self._pending.get(producer_id) or self._states.get(producer_id)
         self._pending[producer_id] = _advance(entry, header, now_ms)
@@ -142,7 +143,7 @@ def last_sequence(header: BatchHeader) -> int:
 
 def _judge(entry: ProducerEntry | None, header: BatchHeader) -> Duplicate | None:
     if entry is None:
-        return None  # Nothing is known, or no longer: Kafka accepts any sequence then.
+        return None  # For an unknown or expired producer, Kafka accepts any sequence.
     if header.producer_epoch < entry.epoch:
         raise ApiError(
             Error.INVALID_PRODUCER_EPOCH,
@@ -176,4 +177,5 @@ def _advance(entry: ProducerEntry | None, header: BatchHeader, now_ms: int) -> P
     window: tuple[WrittenBatch, ...] = (batch,)
     if entry is not None and entry.epoch == header.producer_epoch:
         window = entry.window[1 - WINDOW_BATCHES :] + window
+    assert len(window) <= WINDOW_BATCHES, f"a window of {len(window)} batches"
     return ProducerEntry(header.producer_epoch, now_ms, window)

@@ -1,9 +1,9 @@
-"""Who wrote what, read from a log: the newest snapshot of producers, and the headers behind it.
+"""Rebuilds the producers' state of a log from its newest snapshot and the headers behind it.
 
-Why:    a snapshot is written where a segment ends, and not flushed: after a crash it is missing, or
-        behind, and a batch that is sent again has to be known all the same.
-How:    only headers that were proved are believed. Where damage hides some, whoever asks says what
-        that means: a cut and a compaction cannot go on, a start can, as one that knows nobody.
+Why:    a snapshot is written where a segment ends, and not flushed. After a crash it may be missing
+        or old, and the log must still recognise a batch that is sent again.
+How:    only verified headers count. If damage hides some, the caller decides: a cut or a compaction
+        cannot go on; a start goes on with no known producers.
 Owns:   nothing.
 Source: Kafka's producer snapshots; decisions 0007 and 0040."""
 
@@ -25,15 +25,15 @@ def replay_producers(
     segments: list[Segment],
     *,
     now_ms: int,
-    may_forget: bool = False,
+    skips_damage: bool = False,
 ) -> ProducerStates:
     """The producers at the end of `segments`: the newest snapshot and the headers behind it.
 
-    Raises StorageError where these are not what was written; who `may_forget` goes on behind that
-    segment, as one who knows nobody. That is to be mended, and the log must be open for it."""
+    Raises StorageError for damaged headers. With `skips_damage` it goes on behind the damaged
+    segment with no known producers: the log must open before another replica can repair it."""
     at = len(segments)
     is_whole = not segments or segments[0].name == FIRST_SEGMENT
-    states = ProducerStates(ProducerSnapshot({}, has_forgotten=not is_whole))
+    states = ProducerStates(ProducerSnapshot({}, is_incomplete=not is_whole))
     while at > 0:
         at -= 1
         producers = read_producers(disk, directory, segments[at].name)
@@ -44,10 +44,10 @@ def replay_producers(
         try:
             segment.verify(0, segment.size)
         except StorageError as error:
-            if not may_forget:
+            if not skips_damage:
                 raise
             _log.warning("who wrote up to index %d is forgotten: %s", segment.end_index - 1, error)
-            states = ProducerStates(ProducerSnapshot({}, has_forgotten=True))
+            states = ProducerStates(ProducerSnapshot({}, is_incomplete=True))
             continue
         for header in segment.headers(0, segment.size):
             states.update(header, now_ms)
@@ -57,8 +57,8 @@ def replay_producers(
 def producers_before(
     disk: Disk, directory: str, segments: list[Segment], *, now_ms: int
 ) -> ProducerSnapshot:
-    """Who wrote what before the last of these segments. Raises StorageError where damage hides that
-    from who has no snapshot."""
+    """The producers at the base of the last of these segments. Raises StorageError if there is no
+    snapshot and damage hides headers."""
     found = read_producers(disk, directory, segments[-1].name)
     if found is None:
         found = replay_producers(disk, directory, segments[:-1], now_ms=now_ms).checkpoint()

@@ -189,7 +189,7 @@ class Mending:
             self._flushing.mark_clean(segment)
         with self._flushing.failing():
             self._row.replace(cleaned)
-        self._flushing.be_durable(cleaned.segment)
+        self._flushing.mark_durable(cleaned.segment)
         self._on_mended(cleaned.segment.name.base_index)
 
 

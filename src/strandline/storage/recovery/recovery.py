@@ -376,7 +376,7 @@ class LogRecovery:
         if producers is not None:
             return ProducerStates(producers)
         return replay_producers(
-            self._disk, self._directory, self._segments, now_ms=self._now_ms, may_forget=True
+            self._disk, self._directory, self._segments, now_ms=self._now_ms, skips_damage=True
         )
 
 
@@ -467,7 +467,7 @@ def noted_batches(
         index = segment.end_index
         history.note_epoch(header.partition_leader_epoch, index)
         if header.is_marker:
-            history.is_epoch_covered = header.tells_epoch
+            history.is_epoch_covered = header.covers_epoch
             marker = _read_marker(chunk, at, segment)
             history.note_marker(index, marker.configuration, marker.deleted_before)
         segment.note(header)
@@ -507,7 +507,7 @@ def is_last_epoch_covered(segments: Sequence[Segment], history: History) -> bool
         header = segment.find_index(first, history.offset_of(first))
     except (OSError, StorageError):
         return False
-    return header.is_marker and header.tells_epoch
+    return header.is_marker and header.covers_epoch
 
 
 def _read_marker(chunk: bytes, at: int, segment: Segment) -> Marker:

@@ -103,7 +103,7 @@ class Scrub:
         segments = self._row.segments
         segment = self._segment
         if segment is not None and segment in segments and self._position < segment.size:
-            self._let_go(segment)
+            self._evict_cache(segment)
             return segment
         if min(segments[-1].end_index, self._until_index) <= self.done_index:
             return None
@@ -114,10 +114,10 @@ class Scrub:
         self._size, self._end_index = segment.size, segment.end_index
         self._position = 0
         self._is_uncached = False
-        self._let_go(segment)
+        self._evict_cache(segment)
         return segment
 
-    def _let_go(self, segment: Segment) -> None:
+    def _evict_cache(self, segment: Segment) -> None:
         """Have the page cache forget a segment, once it is closed."""
         if not self._is_uncached and segment is not self._row.active:
             segment.file.forget_cached(0, segment.size)

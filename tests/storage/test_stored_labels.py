@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from strandline.model.cluster import KeptLabels, Labels
-from strandline.storage.kept_labels import FILE, read_labels, write_labels
+from strandline.model.cluster import Labels, StoredLabels
+from strandline.storage.stored_labels import FILE, read_labels, write_labels
 
-KEPT = KeptLabels(Labels(region="west", free=(("disk", "ssd"),)), Labels(region="east", rack="r1"))
+KEPT = StoredLabels(
+    Labels(region="west", free=(("disk", "ssd"),)), Labels(region="east", rack="r1")
+)
 
 
 def test_what_was_kept_last_is_read(tmp_path: Path) -> None:
     assert read_labels(str(tmp_path)) is None
-    write_labels(str(tmp_path), KeptLabels(Labels("south"), Labels()))
+    write_labels(str(tmp_path), StoredLabels(Labels("south"), Labels()))
     write_labels(str(tmp_path), KEPT)
     assert read_labels(str(tmp_path)) == KEPT
     assert json.loads((tmp_path / FILE).read_text()) == {
