@@ -22,7 +22,7 @@ RESERVE_BYTES = 64 * 1024
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[ClusterWorld]:
     """Three brokers that have joined; their journals take no space ahead."""
     monkeypatch.setattr("strandline.storage.state_journal._ALLOCATE_BYTES", 0)
-    monkeypatch.setattr("strandline.storage.state_journal._ROOM_BYTES_MIN", 0)
+    monkeypatch.setattr("strandline.storage.state_journal._FREE_BYTES_MIN", 0)
     with three_brokers() as world:
         world.create_topic("t")
         yield world
@@ -153,7 +153,7 @@ def test_a_broker_waits_where_the_controller_has_no_space_to_admit_it(
 def keeping(monkeypatch: pytest.MonkeyPatch) -> Iterator[ClusterWorld]:
     """Three brokers that have joined, and keep some space; their journals take none ahead."""
     monkeypatch.setattr("strandline.storage.state_journal._ALLOCATE_BYTES", 0)
-    monkeypatch.setattr("strandline.storage.state_journal._ROOM_BYTES_MIN", 0)
+    monkeypatch.setattr("strandline.storage.state_journal._FREE_BYTES_MIN", 0)
     with three_brokers(reserve_bytes=RESERVE_BYTES) as world:
         world.create_topic("t")
         yield world

@@ -1,6 +1,6 @@
 """An epoch that has changed on one disk is not handed on to sound replicas.
 
-Source: `tests/storage/test_told_epochs.py`, for the log by itself."""
+Source: `tests/storage/test_covered_epochs.py`, for the log by itself."""
 
 from tests.broker.cluster_world import ClusterWorld
 from tests.broker.test_broker_in_a_cluster import produce

@@ -5,9 +5,9 @@ Source: design section 4; ATC'20, "Can Applications Recover from fsync Failures?
 import random
 
 import pytest
+from tests.storage.log_world import DIRECTORY, MARK_INTERVAL_MS, World
 from tests.storage.storage_world import ManualClock
 from tests.storage.test_flushed_mark import marked
-from tests.storage.test_log import DIRECTORY, MARK_INTERVAL_MS, World
 
 from strandline.base.disk import File
 from strandline.base.errors import StorageError

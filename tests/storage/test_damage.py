@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-from tests.storage.test_log import DIRECTORY, World
+from tests.storage.log_world import DIRECTORY, World
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Index, Offset

@@ -5,9 +5,9 @@ Source: KIP-98; reliability reference 3 (a CRC per batch, checked on read)."""
 import contextlib
 
 import pytest
+from tests.storage.log_world import DIRECTORY, World
 from tests.storage.test_flushed_mark import settle
 from tests.storage.test_interrupted_cuts import write_by_producer
-from tests.storage.test_log import DIRECTORY, World
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Index, Offset

@@ -7,9 +7,9 @@ import random
 from collections.abc import Callable
 
 import pytest
+from tests.storage.journal_world import PATH, Answers, fresh_disk, open_journal, state
+from tests.storage.log_world import DIRECTORY, World
 from tests.storage.storage_world import Content, ForgetfulDisk
-from tests.storage.test_log import DIRECTORY, World
-from tests.storage.test_state_journal import PATH, Answers, fresh_disk, open_journal, state
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, GroupId, Index, Offset

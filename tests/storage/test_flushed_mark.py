@@ -6,8 +6,8 @@ import contextlib
 import random
 
 import pytest
+from tests.storage.log_world import DIRECTORY, MARK_INTERVAL_MS, World
 from tests.storage.storage_world import ManualClock, PowerFailure
-from tests.storage.test_log import DIRECTORY, MARK_INTERVAL_MS, World
 from tests.storage.test_log_compaction import World as CompactedWorld
 
 from strandline.base.errors import StorageError

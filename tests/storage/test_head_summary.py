@@ -4,8 +4,8 @@ as if it had been scanned from its beginning."""
 from collections.abc import Iterator
 
 import pytest
+from tests.storage.log_world import DIRECTORY, World
 from tests.storage.storage_world import ForgetfulFile
-from tests.storage.test_log import DIRECTORY, World
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Index, Offset

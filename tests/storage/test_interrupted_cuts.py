@@ -9,10 +9,10 @@ from collections.abc import Callable
 from errno import EIO
 
 import pytest
+from tests.storage.log_world import DIRECTORY, World
 from tests.storage.storage_world import ForgetfulDisk, ManualClock, PowerFailure
 from tests.storage.test_claims import CRASHES, alarm_count
 from tests.storage.test_flushed_mark import marked, settle
-from tests.storage.test_log import DIRECTORY, World
 
 from strandline.base.disk import File
 from strandline.base.errors import StorageError

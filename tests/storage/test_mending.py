@@ -9,9 +9,9 @@ from errno import EIO
 from unittest.mock import Mock
 
 import pytest
+from tests.storage.log_world import World
 from tests.storage.storage_world import PowerFailure
 from tests.storage.test_damage import DIRECTORY, closed_world, entries, every_byte, records, times
-from tests.storage.test_log import World
 from tests.storage.test_log_compaction import CONFIG as COMPACTED
 from tests.storage.test_log_compaction import World as CompactedWorld
 

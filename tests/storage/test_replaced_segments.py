@@ -6,10 +6,10 @@ import random
 from collections.abc import Callable
 
 import pytest
+from tests.storage.log_world import DIRECTORY, MARK_INTERVAL_MS, World
 from tests.storage.storage_world import Content, ManualClock
 from tests.storage.test_claims import CRASHES, alarm_count
 from tests.storage.test_flushed_mark import marked, settle
-from tests.storage.test_log import DIRECTORY, MARK_INTERVAL_MS, World
 from tests.storage.test_log_compaction import World as CompactedWorld
 from tests.storage.test_mending import entries_of, scrubbed
 

@@ -4,9 +4,9 @@ nothing is taken for damage.
 Source: design section 4 (closing a segment); fsync(2), ENOSPC."""
 
 import pytest
+from tests.storage.log_world import DIRECTORY, World
 from tests.storage.test_claims import alarm_count
 from tests.storage.test_flushed_mark import marked, settle
-from tests.storage.test_log import DIRECTORY, World
 from tests.storage.test_unreadable_sectors import lose
 
 from strandline.base.errors import StorageError

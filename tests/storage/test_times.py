@@ -5,8 +5,8 @@ Source: Kafka's ListOffsets; design section 4 (a time index beside each segment)
 from collections.abc import Iterator
 
 import pytest
+from tests.storage.log_world import World
 from tests.storage.storage_world import ForgetfulFile
-from tests.storage.test_log import World
 
 from strandline.model.ids import Offset
 from strandline.storage.log.log import Log

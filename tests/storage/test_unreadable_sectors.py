@@ -7,10 +7,10 @@ import contextlib
 from errno import EIO
 
 import pytest
+from tests.storage.log_world import DIRECTORY, World
 from tests.storage.storage_world import ForgetfulFile
 from tests.storage.test_flushed_mark import settle
 from tests.storage.test_interrupted_cuts import write_by_producer
-from tests.storage.test_log import DIRECTORY, World
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Index, Offset

@@ -5,9 +5,9 @@ Source: docs/reference/cli.md, `strandline log verify`; the model test looks aft
 import random
 
 import pytest
+from tests.storage.journal_world import PATH, Answers, fresh_disk, open_journal, state
+from tests.storage.log_world import DIRECTORY, World
 from tests.storage.storage_world import ForgetfulDisk
-from tests.storage.test_log import DIRECTORY, World
-from tests.storage.test_state_journal import PATH, Answers, fresh_disk, open_journal, state
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, GroupId, Offset

@@ -29,9 +29,9 @@ class DurableState:
         self._journal: StateJournal | None = None
         self.candidacy_count = 0
 
-    def open(self, disk: Disk, path: str, *, clock: Clock, borrow: Callable[[], bool]) -> None:
+    def open(self, disk: Disk, path: str, *, clock: Clock, use_reserve: Callable[[], bool]) -> None:
         """Open the journal in `path`. Raises OSError, StorageError."""
-        self._journal = StateJournal.open(disk, path, clock=clock, borrow=borrow)
+        self._journal = StateJournal.open(disk, path, clock=clock, use_reserve=use_reserve)
 
     def close(self) -> None:
         """Write nothing more."""

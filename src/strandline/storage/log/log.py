@@ -1,11 +1,11 @@
-"""One group's log: the Raft log, which is the Kafka log, on one disk.
+"""One group's log on one disk: the Raft log and the Kafka log are the same bytes.
 
-Why:    one copy of every byte: what the producer sent is what lies in the segment, what a follower
-        gets and what a consumer reads.
+Why:    every byte exists once: the producer sends it, the segment stores it, followers and
+        consumers read it.
 How:    [closed][closed]...[active]   appends go to the end of the active segment, one write each;
-        a segment that is full, or old, is closed, flushed with the next flush, and then sealed with
-        its index files. Everything else reads, or lets go of whole closed segments.
-Owns:   the directory, and what the parts below it hold. One thread only.
+        a segment that is full or old is closed, flushed with the next flush, and then sealed with
+        its index files. Retention removes whole closed segments; compaction rewrites them.
+Owns:   the directory, and the state of the parts below it. One thread only.
 Source: design section 4."""
 
 import contextlib
@@ -25,12 +25,12 @@ from strandline.storage.disk.flushing import FlushDone, Flushing
 from strandline.storage.layout import RESET, START, SegmentName
 from strandline.storage.log import reads, retention, times
 from strandline.storage.log.row import SegmentRow
-from strandline.storage.log.sealing import write_durably, write_producers
+from strandline.storage.log.sealing import write_producers
 from strandline.storage.log.segment import Segment
 from strandline.storage.log.space import SpaceAllocator
 from strandline.storage.producers.checkpoints import Checkpoints
 from strandline.storage.producers.producers import ProducerStates
-from strandline.storage.producers.replay import producers_before, replay_producers
+from strandline.storage.producers.replay import keep_producers, replay_producers
 from strandline.storage.recovery.head_summary import HeadSummary, TakenHead
 from strandline.storage.recovery.mending import Mending
 from strandline.storage.recovery.recovery import LogRecovery, RecoveredLog
@@ -56,7 +56,7 @@ class Log:
         self.directory = directory
         self.config = config
         self.producers: ProducerStates = found.producers
-        """What each idempotent producer wrote last; follows every append and truncation."""
+        """The last batches of each idempotent producer; follows every append and truncation."""
         self._disk = disk
         self._clock = clock
         self._space = space
@@ -96,7 +96,7 @@ class Log:
             on_mended=self._compacting.mark_dirty_from,
             roll=self._roll,
         )
-        """Finds damage, and puts in its place what other replicas have."""
+        """Finds damage, and replaces it by batches of other replicas."""
 
     @classmethod
     def open(
@@ -115,11 +115,11 @@ class Log:
         afterwards. With `defer_flush` the caller makes them durable and calls
         `mark_found_durable` before it uses the log.
 
-        `flushed_index`: what the caller knows to have been flushed; -1 for nothing.
-        `space`: where it has its space from; None for a disk that keeps nothing for few.
-        Raises StorageError when something that was flushed is damaged or missing, unless
-        `cut_corruption`: then the log ends before the damage, and its owner must not vote as if it
-        still had what is gone. Raises OSError when the disk fails."""
+        `flushed_index`: the index up to which the caller knows it was flushed; -1 for none.
+        `space`: allocates disk space; None for a disk without a reserve.
+        Raises StorageError if flushed entries are damaged or missing, unless `cut_corruption`: then
+        the log ends before the damage, and its owner must not vote as if it still had the rest.
+        Raises OSError if the disk fails."""
         found = LogRecovery(
             disk,
             directory,
@@ -142,23 +142,23 @@ class Log:
         return log
 
     def mark_found_durable(self) -> None:
-        """What `open` found with `defer_flush` has been made durable."""
+        """The entries that `open` found with `defer_flush` are durable now."""
         self._mark.found(self.last_index, self._noted_index)
         unsealed, self._unsealed = self._unsealed, []
         for segment in unsealed:
             if segment is not self._row.active:
                 self._row.seal(segment)
 
-    # ---- what it is ----
+    # ---- state ----
 
     @property
     def start_offset(self) -> Offset:
-        """The first offset that is still here."""
+        """The first offset that the log still has."""
         return self._row.history.start.base_offset
 
     @property
     def start_index(self) -> Index:
-        """The first index that is still here."""
+        """The first index that the log still has."""
         return self._row.history.start.base_index
 
     @property
@@ -168,7 +168,7 @@ class Log:
 
     @property
     def end_offset(self) -> Offset:
-        """The offset that the next record will have."""
+        """The offset of the next record."""
         return self._row.active.end_offset
 
     @property
@@ -183,12 +183,12 @@ class Log:
 
     @property
     def flushed_index(self) -> Index:
-        """Everything up to here is durable."""
+        """The log is durable up to this index."""
         return self._flushing.flushed_index
 
     @property
     def failed(self) -> bool:
-        """Whether a write or a flush failed: nothing is written any more."""
+        """Whether a write or a flush failed: the log refuses all later writes."""
         return self._flushing.error is not None
 
     @property
@@ -238,7 +238,7 @@ class Log:
     def size_bytes(self) -> int:
         """Bytes of batches in all segments."""
         segments = self._row.segments
-        if len(segments) == 1:  # Most logs: a report asks thousands of them.
+        if len(segments) == 1:  # As most logs have: a report sums up thousands of them.
             return segments[0].size
         return sum(segment.size for segment in segments)
 
@@ -249,8 +249,8 @@ class Log:
 
         They follow the log's end without a gap; every buffer holds whole batches, and may be reused
         afterwards.
-        Raises OSError: when the disk is full, the log is unchanged; after any other failure
-        `failed` is set. ApiError for a marker that is none: unchanged."""
+        Raises OSError: if the disk is full, the log is unchanged; after any other failure `failed`
+        is set. Raises ApiError for a malformed marker: the log is unchanged."""
         self._flushing.check()
         size = 0
         for buffer in buffers:
@@ -286,7 +286,7 @@ class Log:
     def _write(
         self, buffers: Sequence[Buffer], size: int, next_offset: int, *, is_marker: bool
     ) -> Segment:
-        """Write behind the end; the segment that has it."""
+        """Write behind the log's end; returns the segment written to."""
         segment = self._segment_for(size, next_offset)
         position = segment.size
         if position + size > segment.allocated:
@@ -327,7 +327,7 @@ class Log:
         self._checkpoints.note(segment.size)
 
     def _segment_for(self, size: int, next_offset: int) -> Segment:
-        """The active segment, after a roll when it has no room."""
+        """The active segment, after a roll if the batches do not fit into it."""
         active = self._row.active
         if active.size and (
             active.size + size > min(self.config.segment_bytes, SEGMENT_BYTES_MAX)
@@ -339,8 +339,8 @@ class Log:
     # ---- segments ----
 
     def roll_if_due(self) -> bool:
-        """Close the active segment when its first batch is older than `segment_ms`, or retention
-        will want it to go; whether that was so. Raises OSError."""
+        """Close the active segment if its first batch is older than `segment_ms`, or if retention
+        is about to remove it; whether it was closed. Raises OSError."""
         active = self._row.active
         if self.failed or not active.size:
             return False
@@ -351,13 +351,13 @@ class Log:
         return True
 
     def _roll(self) -> None:
-        """Close the active segment and begin the next. Raises OSError: when the disk is full,
-        nothing has changed; after any other failure the log has failed."""
+        """Close the active segment and begin the next. Raises OSError: if the disk is full, nothing
+        has changed; after any other failure the log has failed."""
         with self._flushing.failing(unless_full=True):
             old = self._row.begin_next(self.config.index_interval_bytes)
         self._flushing.mark_dirty(old)  # So that the next flush seals it.
         producers = self._checkpoints.begin()
-        with contextlib.suppress(OSError):  # Without the snapshot, headers are read again.
+        with contextlib.suppress(OSError):  # Without the snapshot, a start reads the headers.
             write_producers(self._disk, self.directory, self._row.active.name, producers)
 
     def _on_segment_durable(self, segment: Segment) -> None:
@@ -367,12 +367,11 @@ class Log:
     # ---- cutting ----
 
     def truncate(self, from_index: Index) -> None:
-        """Remove every entry at `from_index`, the beginning of a batch, and above. Blocks to flush.
+        """Remove every entry from `from_index` on, where a batch begins. Blocks to flush.
 
-        What is removed cannot come back after a crash, whatever is appended next: were the cut
-        still unflushed, a crash could keep a later write and undo the cut below it. Raises
-        OSError, after which the log has failed; StorageError where damage hides the place of the
-        cut: nothing has changed then."""
+        No removed entry can come back after a crash. If the cut were not flushed, a crash could
+        keep a later write and undo the cut below it. Raises OSError, after which the log has
+        failed; StorageError if damage hides the place of the cut: then nothing has changed."""
         self._flushing.check()
         if from_index > self.last_index:
             return
@@ -396,18 +395,20 @@ class Log:
             self._checkpoints.clear()
         try:
             self._restore_producers(active)
-        except (OSError, StorageError):  # Damage hides the headers: what is known has to do.
+        except (OSError, StorageError):  # Damage hides the headers: use the windows in memory.
             self.producers.restore(self.producers.before(active.end_offset))
+        assert self.last_index == from_index - 1, f"cut at {from_index}, ends at {self.last_index}"
+        assert self.flushed_index <= self.last_index, f"{self.flushed_index} flushed after a cut"
 
     def _begin_cut(self) -> None:
-        """What is being written anew may be what is cut."""
+        """Abandon a compaction and a rewrite: the cut may remove the segment they work on."""
         self._flushing.check()
         with self._flushing.failing():
             self._compacting.abandon()
             self.mending.abandon()
 
     def _restore_producers(self, segment: Segment) -> None:
-        """Let the producers be as they were at the end of `segment`, the active one, just cut."""
+        """Restore the producers at the end of `segment`, the active one, after a cut."""
         now_ms = self._clock.wall_ms()
         checkpoint = self._checkpoints.cut(segment.size)
         if checkpoint is None:
@@ -422,9 +423,9 @@ class Log:
         self.producers.restore(states.checkpoint())
 
     def reset_to(self, start_index: Index, start_offset: Offset, *, previous_epoch: Epoch) -> None:
-        """Drop everything; the log begins anew, empty, at `start_index`. Blocks to flush.
+        """Remove everything and restart the log, empty, at `start_index`. Blocks to flush.
 
-        A crash leaves the old log or the new one. Raises OSError: when the disk is full, the log is
+        A crash leaves the old log or the new one. Raises OSError: if the disk is full, the log is
         unchanged; after any other failure it has failed."""
         self._begin_cut()
         name = SegmentName(start_offset, start_index - start_offset, previous_epoch)
@@ -439,6 +440,7 @@ class Log:
         self._checkpoints.clear()
         self._compacting.begin_at(start_offset)
         self.producers.restore(ProducerStates().checkpoint())
+        assert (self.start_index, self.end_offset) == (start_index, start_offset), "a wrong reset"
 
     # ---- reading ----
 
@@ -448,7 +450,7 @@ class Log:
         """Data batches from the one that holds `offset`, all wholly below `limit_offset`.
 
         At most `max_bytes`, but with `min_one` at least one batch if there is one below the limit.
-        Raises StorageError where the file does not hold what it ought to."""
+        Raises StorageError for damaged batches."""
         return reads.read_records(
             self._row.segments,
             offset,
@@ -460,8 +462,7 @@ class Log:
     def read_entries(self, from_index: Index, max_bytes: int) -> reads.Entries:
         """Batches, markers included, from the one that holds `from_index`; at least one.
 
-        `from_index <= last_index`. May be fewer than `max_bytes` would hold: a segment's end
-        ends it."""
+        `from_index <= last_index`. Ends at a segment's end, maybe before `max_bytes`."""
         assert self.start_index <= from_index <= self.last_index, f"no entry {from_index}"
         return reads.read_entries(
             self._row.segments, self._row.history, from_index, max_bytes=max_bytes
@@ -470,24 +471,24 @@ class Log:
     def offset_for_time(
         self, timestamp_ms: int, limit_offset: Offset, *, start_offset: Offset = _NO_START
     ) -> tuple[int, Offset] | None:
-        """(timestamp, offset) of the first record at or above `start_offset` and below the limit
-        that is at or after that time."""
+        """(timestamp, offset) of the first record in [start_offset, limit_offset) at or after that
+        time; None for none."""
         return times.offset_for_time(
             self._row.segments, timestamp_ms, limit_offset, start_offset=start_offset
         )
 
     def max_timestamp(self, *, start_offset: Offset = _NO_START) -> tuple[int, Offset] | None:
-        """(timestamp, offset) of the first record at or above `start_offset` that has the highest
-        timestamp of those."""
+        """(timestamp, offset) of the first record with the highest timestamp from `start_offset`
+        on; None for none."""
         return times.max_timestamp(self._row.segments, start_offset=start_offset)
 
     # ---- durability ----
 
     def flush_soon(self, done: FlushDone) -> None:
-        """Make everything up to the present `last_index` durable, then call `done`, never at once.
+        """Make the log durable up to the current `last_index`, then call `done`, never at once.
 
-        `done` gets the index that is durable (lower than asked for when the log was truncated
-        meanwhile), or the OSError after which the log has failed."""
+        `done` gets the durable index (lower if the log was truncated meanwhile), or the OSError
+        after which the log has failed."""
         head = self._head.take(self.producers)
         self._flushing.request(self.last_index, partial(self._on_flushed, done, head))
 
@@ -499,7 +500,7 @@ class Log:
         done(result)
 
     def close(self) -> None:
-        """Flush, leave the files that spare the next opening a scan, and close. Blocks."""
+        """Flush, write the files that save the next opening a scan, and close. Blocks."""
         active = self._row.active
         self._head.close()
         self._mark.close()
@@ -517,20 +518,20 @@ class Log:
         self._row.release()
 
     def give_up(self, error: OSError) -> None:
-        """What was found could not be made durable, or is not to be: write nothing, and close."""
+        """Close without writing: the entries found cannot, or must not, be made durable."""
         self._flushing.fail(error)
         self._mark.close()
         self._row.release()
 
-    # ---- letting go ----
+    # ---- retention ----
 
     def retention_start(
         self, limit_offset: Offset, *, deleted_before: Offset = _NO_START
     ) -> SegmentName:
-        """With which segment the log would begin after `apply_retention(limit_offset)`, without
-        segments of deleted records only.
+        """The first segment that `apply_retention(limit_offset)` would keep; segments that only
+        hold records below `deleted_before` go too.
 
-        For an owner who first has to remember what the entries before that say."""
+        For an owner that first stores the state that the removed entries describe."""
         count = retention.expired_segments(
             self._row.segments,
             self.config,
@@ -541,30 +542,22 @@ class Log:
         return self._row.segments[count].name
 
     def apply_retention(self, limit_offset: Offset) -> Offset:
-        """Remove closed segments that are too old or too many and end at or below the limit.
+        """Remove the closed segments that retention expires and that end at or below the limit.
 
         Returns the new start offset. Blocks to flush the directory. Raises OSError."""
         self.remove_segments_before(self.retention_start(limit_offset).base_index)
         return self.start_offset
 
     def _keep_producers(self, segments: list[Segment]) -> None:
-        """Have it written who wrote what before the last of these. Where there is no room for that,
-        room has to be made: then only a crash before the next segment forgets it."""
-        now_ms, name = self._clock.wall_ms(), segments[-1].name
-        try:
-            known = producers_before(self._disk, self.directory, segments, now_ms=now_ms)
-        except StorageError:  # Damage, which is about to go, hides the headers.
-            known = self.producers.before(name.base_offset)
-        try:
-            write_durably(self._disk, self.directory, name, known)
-        except OSError as error:
-            if not is_full(error):
-                raise
+        """Write the producers at the base of the last of these segments."""
+        now_ms = self._clock.wall_ms()
+        keep_producers(self._disk, self.directory, segments, latest=self.producers, now_ms=now_ms)
 
     def remove_segments_before(self, index: Index) -> None:
-        """Remove the closed segments that end at or below `index`. Raises OSError: when the disk
-        is full, the log is unchanged; after any other failure it has failed."""
+        """Remove the closed segments that end at or below `index`. Raises OSError: if the disk is
+        full, the log is unchanged; after any other failure it has failed."""
         self._flushing.check()
+        start_index = self.start_index
         segments = self._row.segments
         count = 0
         while count + 1 < len(segments) and segments[count].end_index <= index:
@@ -579,25 +572,25 @@ class Log:
                 removed = self._row.remove_first(count)
             for segment in removed:
                 self._flushing.mark_clean(segment)
+            assert self.start_index >= start_index, f"the start goes back from {start_index}"
 
     # ---- compaction ----
 
     def compact(self, limit_offset: Offset, *, outlived: Offset, bytes_max: int = 1 << 20) -> bool:
-        """Do a slice of compaction over closed segments that end at or below the limit; tombstones
-        may go below `outlived`: all replicas have them there, and nothing that they delete.
+        """Compact a slice of the closed segments that end at or below the limit. Removes tombstones
+        only below `outlived`: there every replica has them, and none of the records they delete.
 
-        Reads about `bytes_max`; returns whether there is more to do, so: call it again a little
-        later. Nothing is done while a damaged segment is written anew. Raises OSError when the disk
-        is full, StorageError where a segment is damaged."""
+        Reads about `bytes_max`; returns whether the caller should call again. Does nothing while a
+        damaged segment is rewritten. Raises OSError if the disk is full, StorageError if a segment
+        is damaged."""
         if self.mending.is_rewriting:
             return False
         return self._compacting.step(self.config, limit_offset, outlived, bytes_max)
 
     @property
     def compacted_index(self) -> Index:
-        """Up to this index nothing is left here but the last record of each key up to there; as
-        far as a pass has seen to that since the log was opened. One before the log's first index
-        where none has."""
+        """Up to this index the log has only the last record of each key, by the passes since it was
+        opened. One before the log's first index without any pass."""
         return self._compacting.clean_index
 
     def _cleaning_target(self, first: Segment) -> Segment:

@@ -9,10 +9,10 @@ Source: Kafka's producer snapshots; decisions 0007 and 0040."""
 
 import logging
 
-from strandline.base.disk import Disk
+from strandline.base.disk import Disk, is_full
 from strandline.base.errors import StorageError
 from strandline.storage.layout import FIRST_SEGMENT
-from strandline.storage.log.sealing import read_producers
+from strandline.storage.log.sealing import read_producers, write_durably
 from strandline.storage.log.segment import Segment
 from strandline.storage.producers.producers import ProducerSnapshot, ProducerStates
 
@@ -63,3 +63,23 @@ def producers_before(
     if found is None:
         found = replay_producers(disk, directory, segments[:-1], now_ms=now_ms).checkpoint()
     return found
+
+
+def keep_producers(
+    disk: Disk, directory: str, segments: list[Segment], *, latest: ProducerStates, now_ms: int
+) -> None:
+    """Write the producers at the base of the last of these segments, durably, before the others are
+    removed. `latest`: those at the log's end.
+
+    On a full disk it goes on without, because the removal frees space: only a crash before the next
+    segment loses the producers. Raises OSError."""
+    name = segments[-1].name
+    try:
+        known = producers_before(disk, directory, segments, now_ms=now_ms)
+    except StorageError:  # Damage hides headers that are about to be removed.
+        known = latest.before(name.base_offset)
+    try:
+        write_durably(disk, directory, name, known)
+    except OSError as error:
+        if not is_full(error):
+            raise

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from tests.storage.log_world import DIRECTORY, World
 from tests.storage.test_flushed_mark import marked, settle
-from tests.storage.test_log import DIRECTORY, World
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
