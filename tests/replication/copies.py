@@ -21,7 +21,7 @@ from strandline.network.calls import CallError
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.record import decode_records
 from strandline.replication.repair.gap_repair_client import GapRepairClient
-from strandline.replication.repair.gap_repair_server import Try
+from strandline.replication.repair.gap_repair_server import RepairAttempt
 from strandline.storage.config import LogConfig
 from strandline.storage.log.segment import Segment
 from strandline.storage.recovery.scrubbing import Gap
@@ -77,7 +77,7 @@ class Copy:
         for segment in segments:
             own = [gap for gap in gaps if gap.segment is segment]
             task = asyncio.ensure_future(
-                self.repairs._mend_segment(self.replica, own, Try())  # type: ignore[arg-type]
+                self.repairs._mend_segment(self.replica, own, RepairAttempt())  # type: ignore[arg-type]
             )
             try:
                 while not task.done():

@@ -261,4 +261,4 @@ def test_a_question_carries_nothing_where_the_region_has_others_at_all() -> None
     """They are not connected, and may be in a moment."""
     region = Region()
     region.down |= {(FOUR, lane) for lane in Lane}
-    assert region.fetch_sources.are_there(THREE)
+    assert region.fetch_sources.has_neighbours(THREE)

@@ -17,7 +17,7 @@ from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.repair import gap_repair_client as repairs_module
 from strandline.replication.repair.gap_repair_client import GapRepairClient
-from strandline.replication.repair.gap_repair_server import Patch, Try
+from strandline.replication.repair.gap_repair_server import Patch, RepairAttempt
 from strandline.storage.compaction.segment_work import read_verified
 from strandline.storage.layout import LOG
 from strandline.storage.recovery.scrubbing import Gap
@@ -65,13 +65,15 @@ def test_a_gap_that_has_grown_over_another_one_is_mended_once(
         return [Patch(gap, log.mending.fitting(gap, entries_of(peer.log, gap)), BrokerId(2))]
 
     async def mend() -> list[Gap]:
-        task = asyncio.create_task(repairs._mend_segment(replica, list(order(known)), Try()))
+        task = asyncio.create_task(
+            repairs._mend_segment(replica, list(order(known)), RepairAttempt())
+        )
         while not task.done():
             world.disk.run()
             await asyncio.wait({task}, timeout=0.001)
         return task.result()
 
-    repairs.helping.fetch = AsyncMock(side_effect=fetch)  # type: ignore[method-assign]
+    repairs.server.fetch = AsyncMock(side_effect=fetch)  # type: ignore[method-assign]
     assert not asyncio.run(mend())
     assert not repairs._suspects and not scrubbed(log)
     assert newest(log) == expected

@@ -13,7 +13,11 @@ from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId
 from strandline.raft.group.configuration import Configuration
 from strandline.replication.host.election_priority import ElectionPriority
 from strandline.replication.host.led_groups import LedGroups
-from strandline.replication.liveness.liveness import FRESH_PATIENCE_MS, STANDING_COUNT_MAX, Liveness
+from strandline.replication.liveness.liveness import (
+    CANDIDACY_COUNT_MAX,
+    FRESH_PATIENCE_MS,
+    Liveness,
+)
 from strandline.replication.liveness.sessions import LeadSession
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
@@ -50,7 +54,7 @@ class Follower:
     is_spared: bool = False
     is_damaged: bool = False
     raft: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(has_lost_state=False))
-    heard_ms: int = 0
+    last_contact_ms: int = 0
     timeout_ms: int = 0
     stand_after_ms: int = 0
     look_ms: int = 0
@@ -93,7 +97,7 @@ class World:
 
     def hear(self) -> None:
         """A heartbeat arrives."""
-        self.liveness.heard_from(LEADER)
+        self.liveness.on_received(LEADER)
         heartbeat = self._session.heartbeat(self.clock.now_ms)
         self.liveness.on_heartbeat(LEADER, heartbeat)
 
@@ -207,7 +211,7 @@ def test_the_others_leave_a_new_group_to_its_preferred_broker_while_that_lives()
         world = World(follower, is_led=False)
         for elapsed in range(0, 30_000, 10):
             if elapsed <= alive_for_ms:
-                world.liveness.heard_from(FIRST)
+                world.liveness.on_received(FIRST)
             if world.liveness.timed_out():
                 return elapsed
             world.clock.now_ms += 10
@@ -227,12 +231,12 @@ def test_a_hang_up_moves_only_the_followers_of_that_leader() -> None:
 
 
 def test_after_the_loss_of_a_broker_only_so_many_elections_are_under_way_at_once() -> None:
-    followers = [Follower(group=GroupId(number)) for number in range(10 * STANDING_COUNT_MAX)]
+    followers = [Follower(group=GroupId(number)) for number in range(10 * CANDIDACY_COUNT_MAX)]
     world = World(*followers)
     world.liveness.on_lost(LEADER)
     world.clock.now_ms += SETTINGS.election_timeout_ms
     due = world.liveness.timed_out()
-    assert len(due) == STANDING_COUNT_MAX
+    assert len(due) == CANDIDACY_COUNT_MAX
     for replica in due:
         replica.leader_id = NO_BROKER  # type: ignore[misc]
     assert world.liveness.timed_out() == []
@@ -247,10 +251,10 @@ def test_observers_keep_no_voter_from_standing() -> None:
     watching = Configuration(voters=(LEADER, FIRST, SECOND), observers=(SELF,))
     observers = [
         Follower(group=GroupId(number), configuration=watching)
-        for number in range(3 * STANDING_COUNT_MAX)
+        for number in range(3 * CANDIDACY_COUNT_MAX)
     ]
     voters = [
-        Follower(group=GroupId(len(observers) + number)) for number in range(STANDING_COUNT_MAX)
+        Follower(group=GroupId(len(observers) + number)) for number in range(CANDIDACY_COUNT_MAX)
     ]
     world = World(*observers, *voters)
     for one in (*observers, *voters):
@@ -258,7 +262,7 @@ def test_observers_keep_no_voter_from_standing() -> None:
     world.clock.now_ms += SETTINGS.election_timeout_ms
     due = world.liveness.timed_out()
     assert {one.group for one in due} >= {one.group for one in voters}
-    assert len(due) == 2 * STANDING_COUNT_MAX
+    assert len(due) == 2 * CANDIDACY_COUNT_MAX
     told = {one.group for one in due}
     for one in voters:
         one.is_leader = True
@@ -294,7 +298,7 @@ def test_followers_of_a_silent_leader_are_looked_at_when_their_time_comes_and_no
 
 
 def test_groups_that_stand_in_vain_do_not_keep_the_others_from_standing() -> None:
-    followers = [Follower(group=GroupId(number)) for number in range(5 * STANDING_COUNT_MAX)]
+    followers = [Follower(group=GroupId(number)) for number in range(5 * CANDIDACY_COUNT_MAX)]
     world = World(*followers)
     for one in followers:
         one.timeout_ms = SETTINGS.election_timeout_ms
@@ -374,5 +378,5 @@ def test_whose_leader_is_a_peer_no_more_stands() -> None:
     world = World(follower)
     follower.timeout_ms = SETTINGS.election_timeout_ms
     assert world.liveness.timed_out() == []
-    world.liveness.forget(LEADER)
+    world.liveness.remove_peer(LEADER)
     assert world.due_after_ms() <= SETTINGS.election_timeout_ms

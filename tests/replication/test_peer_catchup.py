@@ -134,6 +134,6 @@ def test_a_replica_that_returns_is_sent_what_it_lacks_by_the_one_near_it(
                 hosts[near].network.set_peer(hosts[away].broker, "127.0.0.1", hosts[away].port)
             await until(lambda: returned.high_watermark == 410, "the returned replica has all")
             assert contents(returned) == contents(leader)
-            assert peer_catchup.lent_bytes >= 8_000_000
+            assert peer_catchup.peer_sent_bytes >= 8_000_000
 
     asyncio.run(scenario())

@@ -201,7 +201,7 @@ def test_a_late_heartbeat_of_an_earlier_process_takes_nothing_from_the_present_o
     assert follow.left_ms(G2) == 300
     assert follow.on_heartbeat(late, 301) == ([], [])
     assert follow.covers(G1, E2)
-    assert (follow.left_ms(G2), follow.heard_ms) == (300, 300)
+    assert (follow.left_ms(G2), follow.last_contact_ms) == (300, 300)
 
 
 def test_a_process_between_two_others_that_is_heard_too_late_takes_no_place() -> None:
@@ -221,7 +221,7 @@ def test_a_process_between_two_others_that_is_heard_too_late_takes_no_place() ->
     exchange(present, follow, 400)
     assert present.is_confirmed(G1)
     assert follow.covers(G1, E3)
-    assert (follow.heard_ms, present.answered_sent_ms) == (400, 400)
+    assert (follow.last_contact_ms, present.answered_sent_ms) == (400, 400)
 
 
 def test_a_process_that_was_proved_to_live_once_proves_nothing_later() -> None:
@@ -358,13 +358,13 @@ def test_who_was_forgotten_and_is_a_peer_again_hears_of_another_session() -> Non
     peer, follow = BrokerId(2), following()
     for now in range(100, 600, 100):
         exchange(liveness.lead_session(peer), follow, now)
-    liveness.forget(peer)
+    liveness.remove_peer(peer)
     lead = liveness.lead_session(peer)
     lead.lead(G1, E1)
     succeed(lead, follow, 600)
     assert lead.is_confirmed(G1)
     assert follow.covers(G1, E1)
-    assert follow.heard_ms == 600
+    assert follow.last_contact_ms == 600
 
 
 def test_no_nonce_is_given_twice_not_to_who_is_a_peer_again() -> None:
@@ -374,7 +374,7 @@ def test_no_nonce_is_given_twice_not_to_who_is_a_peer_again() -> None:
         heartbeat = LeadSession(session).heartbeat(100)
         liveness.on_heartbeat(peer, heartbeat)
         given.add(liveness.follow_session(peer).answer(heartbeat).nonce)
-        liveness.forget(peer)
+        liveness.remove_peer(peer)
     assert len(given) == 5
 
 
@@ -385,7 +385,7 @@ def test_nobody_is_told_to_be_silent_before_that_can_be_known() -> None:
     peers = BrokerId(2), BrokerId(3)
     limit_ms = 2 * TIMEOUT_MS
     clock.advance(limit_ms - 1)
-    liveness.heard_from(peers[0])
+    liveness.on_received(peers[0])
     assert liveness.silent(peers) == ()
     clock.advance(1)
     assert liveness.silent(peers) == peers[1:]
@@ -554,4 +554,4 @@ def test_a_heartbeat_that_comes_late_changes_nothing_and_is_no_sign_of_life() ->
     assert lead.is_confirmed(G1)
     assert follow.on_heartbeat(late, 400) == ([], [])
     assert follow.covers(G1, E2)
-    assert follow.heard_ms == 300
+    assert follow.last_contact_ms == 300

@@ -220,14 +220,14 @@ def test_what_is_lent_counts_as_near_and_not_as_what_crosses() -> None:
     rate.place([peer])
     rate.limit_copies(CopyLimits(every=10 * MB, far=0))
     assert rate.is_halted(peer)
-    assert not rate.is_halted(peer, is_lent=True)
+    assert not rate.is_halted(peer, is_by_peer=True)
     assert rate.append_bytes_max(peer) == 1
-    assert rate.append_bytes_max(peer, is_lent=True) == 200_000
+    assert rate.append_bytes_max(peer, is_by_peer=True) == 200_000
     reader = GroupId(1), peer
-    assert rate.admits(reader, lambda: None, is_copy=True, is_lent=True)
-    rate.spend(peer, MB, is_copy=True, is_lent=True)
+    assert rate.admits(reader, lambda: None, is_copy=True, is_by_peer=True)
+    rate.spend(peer, MB, is_copy=True, is_by_peer=True)
     assert rate.copying_to() == (frozenset({peer}), frozenset())
-    assert not rate.admits(reader, lambda: None, is_lent=True)
+    assert not rate.admits(reader, lambda: None, is_by_peer=True)
     assert rate.admits((GroupId(2), peer), lambda: None)
     rate.admits(reader, lambda: None, is_copy=True)
     assert rate.copying_to() == (frozenset({peer}), frozenset({peer}))

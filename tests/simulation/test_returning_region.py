@@ -142,11 +142,11 @@ class Outage:
         assert program is not None
         return program.replication
 
-    def lent_bytes(self) -> int:
+    def peer_sent_bytes(self) -> int:
         """By the processes that run now."""
         hosts = self.world.hosts.values()
         return sum(
-            host.program.replication.peer_catchup.lent_bytes for host in hosts if host.program
+            host.program.replication.peer_catchup.peer_sent_bytes for host in hosts if host.program
         )
 
     def behind(self) -> list[Replica]:
@@ -190,7 +190,7 @@ def test_what_a_region_missed_crosses_once(seed: int, *, is_cut: bool) -> None:
     outage.run_until_whole()
     outage.run(500)
     assert outage.crossed_ratio() < 1.1
-    assert outage.lent_bytes() > 0.8 * outage.missed_bytes
+    assert outage.peer_sent_bytes() > 0.8 * outage.missed_bytes
 
 
 @pytest.mark.parametrize("seed", range(1, 3))
@@ -233,7 +233,7 @@ def test_the_controllers_log_crosses_once_as_any(seed: int) -> None:
     outage.end()
     outage.run_until_whole()
     assert outage.crossed_ratio() < 1.1
-    assert outage.lent_bytes() > 0.8 * outage.missed_bytes
+    assert outage.peer_sent_bytes() > 0.8 * outage.missed_bytes
 
 
 @pytest.mark.parametrize("seed", range(1, 3))
@@ -267,13 +267,13 @@ def test_a_region_is_whole_though_who_lends_dies(seed: int) -> None:
     scheduler = outage.world.scheduler
     assert scheduler.run_until_true(
         lambda: any(
-            outage.program(one).peer_catchup.lent_bytes > 100_000
+            outage.program(one).peer_catchup.peer_sent_bytes > 100_000
             for one in AWAY
             if outage.world.hosts[one].program
         ),
         limit_us=scheduler.now_us + 10_000 * MS,
     )
-    fetch_source = max(AWAY, key=lambda one: outage.program(one).peer_catchup.lent_bytes)
+    fetch_source = max(AWAY, key=lambda one: outage.program(one).peer_catchup.peer_sent_bytes)
     outage.world.hosts[fetch_source].kill()
     outage.run(5_000)
     assert not outage.behind()
@@ -288,7 +288,7 @@ def test_a_region_is_whole_though_nothing_comes_from_who_lends(seed: int) -> Non
     outage.end()
     scheduler = outage.world.scheduler
     assert scheduler.run_until_true(
-        lambda: outage.lent_bytes() > 100_000, limit_us=scheduler.now_us + 10_000 * MS
+        lambda: outage.peer_sent_bytes() > 100_000, limit_us=scheduler.now_us + 10_000 * MS
     )
     one, other = AWAY
     outage.world.fabric.cut(one, other)
@@ -323,7 +323,7 @@ def test_a_region_is_whole_though_the_leader_changes_meanwhile(seed: int) -> Non
     outage.end()
     scheduler = outage.world.scheduler
     assert scheduler.run_until_true(
-        lambda: outage.lent_bytes() > 100_000, limit_us=scheduler.now_us + 10_000 * MS
+        lambda: outage.peer_sent_bytes() > 100_000, limit_us=scheduler.now_us + 10_000 * MS
     )
     for leader in {r.self_id for r in outage.world.cluster.replicas() if r.is_leader}:
         outage.world.hosts[leader].on_down = None
@@ -341,13 +341,13 @@ def test_who_sends_and_who_lends_keep_to_the_rate_of_recoveries() -> None:
     outage = Outage(1, settings=settings)
     outage.end()
     assert outage.world.scheduler.run_until_true(
-        lambda: outage.lent_bytes() > 100_000,
+        lambda: outage.peer_sent_bytes() > 100_000,
         limit_us=outage.world.scheduler.now_us + 10_000 * MS,
     )
-    lent = {one: outage.program(one).peer_catchup.lent_bytes for one in AWAY}
+    lent = {one: outage.program(one).peer_catchup.peer_sent_bytes for one in AWAY}
     outage.run(2_000)
     for one in AWAY:
-        assert outage.program(one).peer_catchup.lent_bytes - lent[one] < 2_300 * KIB
+        assert outage.program(one).peer_catchup.peer_sent_bytes - lent[one] < 2_300 * KIB
     assert outage.behind()
     outage.run_until_whole()
     assert outage.crossed_ratio() < 1.1
@@ -374,7 +374,7 @@ def test_a_broker_of_a_release_that_does_not_know_of_it_is_asked_for_nothing(
     outage = Outage(1)
     outage.end()
     outage.run_until_whole()
-    assert outage.lent_bytes() == 0
+    assert outage.peer_sent_bytes() == 0
     assert outage.crossed_ratio() > 1.9
 
 
@@ -387,10 +387,10 @@ def test_who_catches_up_under_load_is_in_step_at_the_end(seed: int) -> None:
     for producer in outage.world.producers:
         producer.start()
     outage.run(6_000)
-    assert outage.lent_bytes() > 0.8 * outage.missed_bytes
-    lent = outage.lent_bytes()
+    assert outage.peer_sent_bytes() > 0.8 * outage.missed_bytes
+    lent = outage.peer_sent_bytes()
     outage.run(1_000)
-    assert outage.lent_bytes() == lent
+    assert outage.peer_sent_bytes() == lent
     for leader in (one for one in outage.world.cluster.replicas() if one.is_leader):
         assert len(leader.in_sync()) == len(REGIONS)
     for producer in outage.world.producers:
@@ -440,7 +440,7 @@ def test_nothing_overtakes_what_is_lent(seed: int, monkeypatch: pytest.MonkeyPat
     on_response = Leading.on_response
 
     def listen(self: Leading, peer: BrokerId, response: AppendResponse) -> None:
-        if outage.lent_bytes() and not response.accepted:
+        if outage.peer_sent_bytes() and not response.accepted:
             refused.append(response)
         on_response(self, peer, response)
 
@@ -449,7 +449,7 @@ def test_nothing_overtakes_what_is_lent(seed: int, monkeypatch: pytest.MonkeyPat
     for producer in outage.world.producers:
         producer.start()
     outage.run(6_000)
-    assert outage.lent_bytes() > 0.8 * outage.missed_bytes
+    assert outage.peer_sent_bytes() > 0.8 * outage.missed_bytes
     assert refused == []
 
 
@@ -465,4 +465,4 @@ def test_a_new_replica_is_copied_within_its_region(seed: int) -> None:
     before = outage.crossed_ratio()
     outage.run_until_whole()
     assert outage.crossed_ratio() - before < 0.1
-    assert outage.lent_bytes() > outage.missed_bytes
+    assert outage.peer_sent_bytes() > outage.missed_bytes

@@ -74,7 +74,7 @@ def test_what_a_region_missed_of_compacted_topics_crosses_once(seed: int, key_co
     outage.end()
     outage.run_until_whole()
     assert outage.crossed_ratio() < 1.1
-    assert outage.lent_bytes() > 0.8 * outage.missed_bytes
+    assert outage.peer_sent_bytes() > 0.8 * outage.missed_bytes
     assert_same_tables(outage.world)
 
 
@@ -102,7 +102,7 @@ def test_a_lender_sends_what_it_has_though_it_is_not_what_its_leader_has(
     outage.world.hosts[NEW].start()
     outage.run_until_whole()
     assert outage.crossed_ratio() - before < 0.1
-    assert outage.lent_bytes() > (0 if compacts == LENDER else 1_000_000)
+    assert outage.peer_sent_bytes() > (0 if compacts == LENDER else 1_000_000)
     assert_same_tables(outage.world)
 
 
@@ -113,7 +113,7 @@ def test_a_broker_of_a_release_that_lends_no_compacted_logs_is_not_asked_to(
     outage = Outage(1, log=LOG, key_count=100_000)
     outage.end()
     outage.run_until_whole()
-    assert outage.lent_bytes() == 0
+    assert outage.peer_sent_bytes() == 0
 
 
 def copied_from_two(monkeypatch: pytest.MonkeyPatch) -> World:

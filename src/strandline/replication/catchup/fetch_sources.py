@@ -75,7 +75,9 @@ class FetchSources:
             self._timer.cancel()
             self._timer = None
 
-    def may_lend(self, stream: FollowerStream, first_index: Index, *, is_in_memory: bool) -> bool:
+    def may_use_peers(
+        self, stream: FollowerStream, first_index: Index, *, is_in_memory: bool
+    ) -> bool:
         """Whether a peer may send the follower the entries from `first_index` on.
 
         It may while the follower is behind: up to what was committed when that was found, then up
@@ -99,15 +101,15 @@ class FetchSources:
             return False
         return not (is_in_memory and stream.fetch_source == LEADER and stream.inflight)
 
-    def are_there(self, peer: BrokerId) -> bool:
+    def has_neighbours(self, peer: BrokerId) -> bool:
         """Whether peers may serve `peer`, and its region has other members. They need not be
         connected: a region's connections return one after the other."""
-        return self._may_borrow(peer) and bool(self._neighbours(peer))
+        return self._may_be_served(peer) and bool(self._neighbours(peer))
 
     def choose(self, peer: BrokerId, first_index: Index) -> BrokerId | None:
         """The broker that sends `peer` the entries from `first_index` on: LEADER or a near member.
         None: the follower waits for a member that is about to have them."""
-        if not self._may_borrow(peer) or first_index > self._replica.raft.commit:
+        if not self._may_be_served(peer) or first_index > self._replica.raft.commit:
             return LEADER
         if self._replica.log.config.has_been_compacted and not self.may_mix(peer, first_index):
             return LEADER
@@ -119,7 +121,7 @@ class FetchSources:
             present = self._streams[peer].fetch_source
             return present if present in able else self._nearest(peer, able)
         ahead = [one for one in near if one in self._streams and self._is_ahead(one, peer)]
-        if any(one in reliable or self._is_awaited(one) for one in ahead):
+        if any(one in reliable or self._waits_for_lane(one) for one in ahead):
             return None
         return LEADER
 
@@ -151,7 +153,7 @@ class FetchSources:
         self._timer = None
         self.wake()
 
-    def _may_borrow(self, peer: BrokerId) -> bool:
+    def _may_be_served(self, peer: BrokerId) -> bool:
         replica = self._replica
         stream = self._streams[peer]
         return (
@@ -173,13 +175,13 @@ class FetchSources:
         levels = self._nearness.levels
         return [one for one in self._replica.raft.progress if one != peer and levels(one, peer)]
 
-    def _needed(self) -> Ability:
+    def _needed_abilities(self) -> Ability:
         """The abilities that a fetch source of this log needs."""
         if self._replica.log.config.has_been_compacted:
             return Ability.LENDING | Ability.LENDING_COMPACTED
         return Ability.LENDING
 
-    def _is_well(self, fetch_source: BrokerId) -> bool:
+    def _is_usable(self, fetch_source: BrokerId) -> bool:
         """Whether the leader serves it, its broker is alive, and it has not lost its log."""
         return (
             fetch_source in self._streams
@@ -190,8 +192,8 @@ class FetchSources:
 
     def _is_reliable(self, fetch_source: BrokerId) -> bool:
         """Whether the leader can order it to send entries, and it acknowledges what it is sent."""
-        if not self._is_well(fetch_source) or not self._liveness.can_do(
-            fetch_source, self._needed()
+        if not self._is_usable(fetch_source) or not self._liveness.can_do(
+            fetch_source, self._needed_abilities()
         ):
             return False
         if not all(self._network.is_connected(fetch_source, lane) for lane in Lane):
@@ -200,13 +202,13 @@ class FetchSources:
         silent_ms = self._clock.monotonic_ms() - stream.progress_ms if stream.inflight else 0
         return silent_ms < self._settings.resend_timeout_ms
 
-    def _is_awaited(self, fetch_source: BrokerId) -> bool:
+    def _waits_for_lane(self, fetch_source: BrokerId) -> bool:
         """Whether the leader serves it again, cannot order it yet, and still waits for its control
         lane. All lanes to a broker break together and come up one by one; the leader waits for one
         resend time-out per `LANE_WAIT_EVERY_MS`."""
         if (
-            not self._is_well(fetch_source)
-            or self._liveness.cannot_do(fetch_source, self._needed())
+            not self._is_usable(fetch_source)
+            or self._liveness.cannot_do(fetch_source, self._needed_abilities())
             or not self._network.is_connected(fetch_source, Lane.BULK)
             or self._network.is_connected(fetch_source, Lane.CONTROL)
         ):
@@ -238,15 +240,15 @@ class FetchSources:
         is_sent_more = 0 <= theirs.match_written < theirs.last_sent
         if theirs.is_probing and (not is_sent_more or self._streams[one].is_asked_again):
             return False
-        return not self._relays.is_stuck(one) and self._place(one) > self._place(peer)
+        return not self._relays.is_stuck(one) and self._ahead_key(one) > self._ahead_key(peer)
 
-    def _place(self, member: BrokerId) -> tuple[Index, bool, int]:
+    def _ahead_key(self, member: BrokerId) -> tuple[Index, bool, int]:
         """The sort key of "ahead": the higher, the further ahead."""
         next_index = self._replica.raft.progress[member].next_index
         return next_index, self._streams[member].fetch_source == LEADER, -member
 
 
-def turn_to(stream: FollowerStream, fetch_source: BrokerId) -> bool:
+def switch_source(stream: FollowerStream, fetch_source: BrokerId) -> bool:
     """Make `fetch_source` the sender of a follower's entries; False while entries are under way
     from another one."""
     if stream.fetch_source != fetch_source:

@@ -8,7 +8,7 @@ How:    orders for one follower of one group form a queue. The first one proceed
             The bytes of a compacted log may differ from the leader's: this broker sends its own, as
         several appends if one would be too large, and cuts empty batches at the end.
             If an order cannot be obeyed, the whole queue is dropped. The leader then probes the
-        follower, `LEND_MS_MAX` later than after its own appends: what still waits here is not sent
+        follower, `ORDER_MS_MAX` later than after its own appends: what still waits here is not sent
         twice.
 Owns:   the waiting orders; one per broker.
 Source: design section 5; decision 0022."""
@@ -25,7 +25,7 @@ from strandline.base.errors import StorageError
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, GroupId, Index
 from strandline.raft.messages import AppendRequest, Lend, LentAppend, Run
-from strandline.replication.leader.sender import LEND_MS_MAX
+from strandline.replication.leader.sender import ORDER_MS_MAX
 from strandline.replication.replica.entries import Entries, cut_before
 from strandline.replication.replica.replica import Replica
 from strandline.replication.shared import Shared
@@ -51,7 +51,7 @@ class PeerCatchup:
         self._append_bytes_max = shared.settings.append_bytes_max
         # {(group, follower): [(order, when it came)]}
         self._orders: dict[_Reader, deque[tuple[Lend, int]]] = {}
-        self.lent_bytes = 0
+        self.peer_sent_bytes = 0
 
     def on_order(self, leader: BrokerId, order: LendOrder) -> None:
         """The leader of a group orders this broker's replica to send entries to another one."""
@@ -59,7 +59,7 @@ class PeerCatchup:
         if replica is not None:
             replica.on_message(leader, order.lend)
 
-    def on_lent(self, fetch_source: BrokerId, head: AppendHead, payload: memoryview) -> None:
+    def on_peer_append(self, fetch_source: BrokerId, head: AppendHead, payload: memoryview) -> None:
         """Another follower has sent entries. Raises ProtocolError if they do not match the leader's
         description: entries of no log of the group never enter this one."""
         replica = self._replicas.get(head.group)
@@ -72,7 +72,7 @@ class PeerCatchup:
         reader = replica.group, order.to
         orders = self._orders.setdefault(reader, deque())
         now = self._clock.monotonic_ms()
-        if orders and now - orders[0][1] > LEND_MS_MAX:
+        if orders and now - orders[0][1] > ORDER_MS_MAX:
             orders.clear()  # Nothing resumed them: this broker has led the group meanwhile.
         if orders and orders[-1][0].request.runs[-1].last_index != order.request.prev_index:
             orders.clear()  # The leader has started over: it knows better what the follower has.
@@ -102,8 +102,8 @@ class PeerCatchup:
         while orders:
             replica = self._replicas.get(group)
             order, came_ms = orders[0]
-            is_late = self._clock.monotonic_ms() - came_ms > LEND_MS_MAX
-            if replica is None or is_late or not _may_lend(replica, order):
+            is_late = self._clock.monotonic_ms() - came_ms > ORDER_MS_MAX
+            if replica is None or is_late or not _may_send(replica, order):
                 break
             if not self._network.is_connected(peer, Lane.BULK):
                 return
@@ -124,28 +124,28 @@ class PeerCatchup:
             _log.info("group %d: dropped %d orders to serve broker %d", group, len(orders), peer)
         self._orders.pop(reader, None)
 
-    def _send(self, replica: Replica, order: Lend) -> "_Loan | None":
+    def _send(self, replica: Replica, order: Lend) -> "_PeerAppend | None":
         try:
             if order.may_differ:
-                loan = _read_compacted(replica, order, self._append_bytes_max)
+                append = _read_compacted(replica, order, self._append_bytes_max)
             else:
-                loan = _read(replica, order)
+                append = _read(replica, order)
         except (OSError, StorageError) as error:
             replica.on_unreadable(error)
             return None
-        if loan is None:
+        if append is None:
             return None
-        head = encode_append_head(AppendHead(replica.group, loan.request), Kind.LENT)
-        size = len(head) + loan.size_bytes
+        head = encode_append_head(AppendHead(replica.group, append.request), Kind.LENT)
+        size = len(head) + append.size_bytes
         on_handed = partial(self._queues.on_handed, order.to, size)
-        if not self._network.send(order.to, Lane.BULK, (head, *loan.parts), on_handed):
+        if not self._network.send(order.to, Lane.BULK, (head, *append.parts), on_handed):
             return None
         self._queues.add(order.to, size)
-        self.lent_bytes += size
-        return loan
+        self.peer_sent_bytes += size
+        return append
 
 
-class _Loan(msgspec.Struct, frozen=True, gc=False):
+class _PeerAppend(msgspec.Struct, frozen=True, gc=False):
     """One append to send: `parts` hold the entries of `request`. `rest`: what remains of the
     order."""
 
@@ -155,12 +155,12 @@ class _Loan(msgspec.Struct, frozen=True, gc=False):
     rest: Lend | None = None
 
 
-def _may_lend(replica: Replica, order: Lend) -> bool:
+def _may_send(replica: Replica, order: Lend) -> bool:
     is_able = replica.failed is None and not replica.is_leader
     return is_able and replica.raft.may_lend(order.request)
 
 
-def _read(replica: Replica, order: Lend) -> _Loan | None:
+def _read(replica: Replica, order: Lend) -> _PeerAppend | None:
     """The ordered entries, from as many segments as hold them; None if their size differs here."""
     request = order.request
     index = Index(request.prev_index + 1)
@@ -174,10 +174,10 @@ def _read(replica: Replica, order: Lend) -> _Loan | None:
             return None
         parts.append(entries.data)
         index = Index(entries.last_index + 1)
-    return _Loan(request, parts, order.size_bytes) if not left_bytes else None
+    return _PeerAppend(request, parts, order.size_bytes) if not left_bytes else None
 
 
-def _read_compacted(replica: Replica, order: Lend, bytes_max: int) -> _Loan | None:
+def _read_compacted(replica: Replica, order: Lend, bytes_max: int) -> _PeerAppend | None:
     """As many of the ordered entries as fit one append; None if no batch begins at the first
     one."""
     request = order.request
@@ -188,7 +188,7 @@ def _read_compacted(replica: Replica, order: Lend, bytes_max: int) -> _Loan | No
         return None
     head, rest = split_after(request, entries.last_index)
     left = None if rest is None else msgspec.structs.replace(order, request=rest)
-    return _Loan(head, [entries.data], len(entries.data), left)
+    return _PeerAppend(head, [entries.data], len(entries.data), left)
 
 
 def split_after(request: AppendRequest, index: Index) -> tuple[AppendRequest, AppendRequest | None]:

@@ -47,7 +47,7 @@ class _Turn:
 
     go_on: Callable[[], None]
     is_copy: bool
-    is_lent: bool
+    is_by_peer: bool
     token_buckets: TokenBuckets
 
 
@@ -82,7 +82,7 @@ class RecoveryThrottle:
     def place(self, far_peers: Iterable[BrokerId]) -> None:
         """Set which brokers are in other regions."""
         self._far_peers = frozenset(far_peers)
-        self._count_anew()
+        self._recompute_buckets()
 
     def limit_copies(self, limits: CopyLimits) -> None:
         """Set the limits of copies, also of those under way."""
@@ -96,7 +96,7 @@ class RecoveryThrottle:
                 self._limits[name] = TokenBucket(now, rate)
         for name in [one for one in self._limits if wanted.get(one) is None]:
             del self._limits[name]
-        self._count_anew()
+        self._recompute_buckets()
 
     def copying_to(self) -> tuple[frozenset[BrokerId], frozenset[BrokerId]]:
         """(the brokers that copies go to, those of them in other regions to which this broker sends
@@ -106,7 +106,7 @@ class RecoveryThrottle:
             for peer in [one for one, at in copied.items() if now - at > COPYING_MS]:
                 del copied[peer]
         waiting = [(peer, turn) for (_, peer), turn in self._waiting.items() if turn.is_copy]
-        far = {peer for peer, turn in waiting if not turn.is_lent} | self._copied_far_ms.keys()
+        far = {peer for peer, turn in waiting if not turn.is_by_peer} | self._copied_far_ms.keys()
         peers = frozenset({peer for peer, _ in waiting} | self._copied_ms.keys())
         return peers, self._far_peers & far
 
@@ -118,48 +118,48 @@ class RecoveryThrottle:
         go_on: Callable[[], None],
         *,
         is_copy: bool = False,
-        is_lent: bool = False,
+        is_by_peer: bool = False,
     ) -> bool:
         """Whether one append may be read now; if not, `go_on` is called when it may.
 
-        `is_lent`: a peer near the receiver sends the bytes, not this broker."""
+        `is_by_peer`: a peer near the receiver sends the bytes, not this broker."""
         if is_copy:
             now = self._clock.monotonic_ms()
             self._copied_ms[reader[1]] = now
-            if not is_lent:
+            if not is_by_peer:
                 self._copied_far_ms[reader[1]] = now
         if self._admitted == reader:
             self._admitted = None
             return True
-        token_buckets = self._token_buckets(reader[1], is_copy=is_copy, is_lent=is_lent)
+        token_buckets = self._token_buckets(reader[1], is_copy=is_copy, is_by_peer=is_by_peer)
         if (
             self._admitted is None
-            and self._are_left(token_buckets)
-            and not self._is_before(token_buckets)
+            and self._have_bytes(token_buckets)
+            and not self._is_preceded(token_buckets)
         ):
             return True
         self._leave(self._waiting.get(reader))
         # It keeps its turn, with the latest callback: another leader state may ask by now.
-        self._waiting[reader] = _Turn(go_on, is_copy, is_lent, token_buckets)
+        self._waiting[reader] = _Turn(go_on, is_copy, is_by_peer, token_buckets)
         self._alike[token_buckets] += 1
         self._wake_later()
         return False
 
     def spend(
-        self, peer: BrokerId, count: int, *, is_copy: bool = False, is_lent: bool = False
+        self, peer: BrokerId, count: int, *, is_copy: bool = False, is_by_peer: bool = False
     ) -> None:
         """Take `count` bytes that were read for `peer`."""
-        for credit in self._token_buckets(peer, is_copy=is_copy, is_lent=is_lent):
-            credit.spend(count)
+        for bucket in self._token_buckets(peer, is_copy=is_copy, is_by_peer=is_by_peer):
+            bucket.spend(count)
 
-    def append_bytes_max(self, peer: BrokerId, *, is_lent: bool = False) -> int | None:
+    def append_bytes_max(self, peer: BrokerId, *, is_by_peer: bool = False) -> int | None:
         """The largest append that a copy to `peer` should read at once; None: no limit."""
-        limits = self._limits_of(peer, is_lent=is_lent)
+        limits = self._limits_of(peer, is_by_peer=is_by_peer)
         return min(one.burst_bytes for one in limits) if limits else None
 
-    def is_halted(self, peer: BrokerId, *, is_lent: bool = False) -> bool:
+    def is_halted(self, peer: BrokerId, *, is_by_peer: bool = False) -> bool:
         """Whether a limit of 0 stops all copies to `peer`."""
-        return any(not one.bytes_per_s for one in self._limits_of(peer, is_lent=is_lent))
+        return any(not one.bytes_per_s for one in self._limits_of(peer, is_by_peer=is_by_peer))
 
     def stop(self) -> None:
         """Drop all waiters; calls none of them."""
@@ -167,25 +167,25 @@ class RecoveryThrottle:
         self._alike.clear()
         self._cancel()
 
-    def _token_buckets(self, peer: BrokerId, *, is_copy: bool, is_lent: bool) -> TokenBuckets:
-        own = self._far if peer in self._far_peers and not is_lent else self._near
-        return (own, *self._limits_of(peer, is_lent=is_lent)) if is_copy else (own,)
+    def _token_buckets(self, peer: BrokerId, *, is_copy: bool, is_by_peer: bool) -> TokenBuckets:
+        own = self._far if peer in self._far_peers and not is_by_peer else self._near
+        return (own, *self._limits_of(peer, is_by_peer=is_by_peer)) if is_copy else (own,)
 
-    def _limits_of(self, peer: BrokerId, *, is_lent: bool) -> TokenBuckets:
+    def _limits_of(self, peer: BrokerId, *, is_by_peer: bool) -> TokenBuckets:
         if not self._limits:
             return ()
-        is_far = peer in self._far_peers and not is_lent
+        is_far = peer in self._far_peers and not is_by_peer
         names = ("every", "far", peer) if is_far else ("every", peer)
         return tuple(self._limits[one] for one in names if one in self._limits)
 
-    def _are_left(self, token_buckets: TokenBuckets) -> bool:
+    def _have_bytes(self, token_buckets: TokenBuckets) -> bool:
         now = self._clock.monotonic_ms()
-        return all(one.is_left(now) for one in token_buckets)
+        return all(one.has_bytes(now) for one in token_buckets)
 
-    def _is_before(self, token_buckets: TokenBuckets) -> bool:
+    def _is_preceded(self, token_buckets: TokenBuckets) -> bool:
         """Whether an earlier waiter that may read now needs one of these buckets, too."""
         return any(
-            not set(token_buckets).isdisjoint(others) and self._are_left(others)
+            not set(token_buckets).isdisjoint(others) and self._have_bytes(others)
             for others in self._alike
         )
 
@@ -196,13 +196,13 @@ class RecoveryThrottle:
             if not self._alike[turn.token_buckets]:
                 del self._alike[turn.token_buckets]
 
-    def _count_anew(self) -> None:
+    def _recompute_buckets(self) -> None:
         """Recompute the buckets of every waiter: limits or regions have changed."""
         self._waiting = {
             reader: replace(
                 turn,
                 token_buckets=self._token_buckets(
-                    reader[1], is_copy=turn.is_copy, is_lent=turn.is_lent
+                    reader[1], is_copy=turn.is_copy, is_by_peer=turn.is_by_peer
                 ),
             )
             for reader, turn in self._waiting.items()
@@ -246,7 +246,7 @@ class RecoveryThrottle:
         spent: set[TokenBuckets] = set()
         for reader, turn in self._waiting.items():
             if turn.token_buckets not in spent:
-                if self._are_left(turn.token_buckets):
+                if self._have_bytes(turn.token_buckets):
                     return reader
                 spent.add(turn.token_buckets)
                 if len(spent) == len(self._alike):

@@ -24,7 +24,7 @@ class TokenBucket:
         """The bucket's capacity."""
         return max(1, self.bytes_per_s * BURST_MS // 1000)
 
-    def is_left(self, now_ms: int) -> bool:
+    def has_bytes(self, now_ms: int) -> bool:
         """Whether one append may be read now."""
         earned = (now_ms - self._counted_ms) * self.bytes_per_s // 1000
         if earned:
@@ -40,13 +40,13 @@ class TokenBucket:
         """In how many ms the bucket is positive again; None: never at this rate."""
         if not self.bytes_per_s:
             return None
-        self.is_left(now_ms)
+        self.has_bytes(now_ms)
         return max(1, -self._left * 1000 // self.bytes_per_s + 1)
 
     def change_rate(self, now_ms: int, bytes_per_s: int) -> None:
         """From now on the bucket fills at `bytes_per_s`."""
         if bytes_per_s != self.bytes_per_s:
-            self.is_left(now_ms)
+            self.has_bytes(now_ms)
             self._counted_ms = now_ms
             self.bytes_per_s = bytes_per_s
             self._left = min(self._left, self.burst_bytes)

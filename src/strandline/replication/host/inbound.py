@@ -82,7 +82,7 @@ class Inbound(PeerEvents):
         """See `base.network.PeerEvents`."""
         if self._is_stopped or not len(message):
             return
-        if self._liveness.heard_from(peer):
+        if self._liveness.on_received(peer):
             self._led.ask_returned(peer)
         try:
             if lane is Lane.BULK:
@@ -127,7 +127,7 @@ class Inbound(PeerEvents):
         head, payload = decode_append(message)
         replica = self._replicas.get(head.group)
         if message[0] == Kind.LENT:
-            self._peer_catchup.on_lent(peer, head, payload)
+            self._peer_catchup.on_peer_append(peer, head, payload)
         elif message[0] == Kind.RELAYED:
             self._relaying.on_relayed(peer, head, payload)
         elif replica is None:

@@ -203,7 +203,7 @@ class Replication:
         """Drop all connections and state of a broker that has left."""
         self._peers.pop(peer, None)
         self.network.remove_peer(peer)
-        self.liveness.forget(peer)
+        self.liveness.remove_peer(peer)
 
     def open_group(self, spec: GroupSpec) -> Replica:
         """Open or create the replica of a group here. Raises OSError, StorageError."""

@@ -25,12 +25,12 @@ from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import NO_HINT, AppendResponse, LeaderContact, Lend, ResetRequest
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_deletion_marker
-from strandline.replication.catchup.fetch_sources import LEADER, FetchSources, turn_to
+from strandline.replication.catchup.fetch_sources import LEADER, FetchSources, switch_source
 from strandline.replication.leader.append_chunk import NOTHING, AppendChunk, describe, describe_read
 from strandline.replication.leader.append_times import AppendTimes
 from strandline.replication.leader.relays import Relays
 from strandline.replication.leader.requests import Appended, Request
-from strandline.replication.leader.sender import BACK_OFF_MS, LEND_MS_MAX, FollowerStream
+from strandline.replication.leader.sender import BACK_OFF_MS, ORDER_MS_MAX, FollowerStream
 from strandline.replication.leader.tail import BEYOND, Chunk, Tail
 from strandline.replication.leader.urgency import Urgency
 from strandline.replication.replica import tombstones
@@ -282,7 +282,7 @@ class Leading:
                 contact = LeaderContact(plan.epoch, plan.commit, plan.visible)
                 self._outbox.send(peer, replica.group, contact)
                 replica.raft.step(AppendSent(peer, plan.prev_index))
-            elif not has_entries and not plan.is_probe and stream.has_loan:
+            elif not has_entries and not plan.is_probe and stream.has_peer_source:
                 stream.is_blocked = True  # It would overtake what others send.
                 break
             elif has_entries and not self._queues.has_room(peer):
@@ -314,8 +314,8 @@ class Leading:
             return self._dispatch(peer, stream, plan, NOTHING)
         chunks = self._tail.take(plan.first_index, self._settings.append_bytes_max)
         fetch_source: BrokerId | None = LEADER
-        if self._fetch_sources.may_lend(stream, plan.first_index, is_in_memory=bool(chunks)):
-            if plan.is_probe and self._fetch_sources.are_there(peer):
+        if self._fetch_sources.may_use_peers(stream, plan.first_index, is_in_memory=bool(chunks)):
+            if plan.is_probe and self._fetch_sources.has_neighbours(peer):
                 # Its fetch source is chosen once it has answered the probe.
                 return self._dispatch(peer, stream, plan, NOTHING)
             fetch_source = self._fetch_sources.choose(peer, plan.first_index)
@@ -323,7 +323,7 @@ class Leading:
             self._fetch_sources.wait(peer)
             return False
         before = stream.fetch_source
-        if not turn_to(stream, fetch_source):
+        if not switch_source(stream, fetch_source):
             return False
         if not plan.is_probe:
             is_new = bool(chunks) and fetch_source == LEADER
@@ -344,7 +344,7 @@ class Leading:
             append_chunk = describe(chunks)
             is_throttled = fetch_source != LEADER and not self.urgency.is_urgent(peer)
         else:
-            found = self._read(peer, stream, plan.first_index, is_lent=fetch_source != LEADER)
+            found = self._read(peer, stream, plan.first_index, is_by_peer=fetch_source != LEADER)
             if found is None:
                 return False
             append_chunk = describe_read(found[0])
@@ -420,30 +420,30 @@ class Leading:
         self._owner.on_sent()
 
     def _read(
-        self, peer: BrokerId, stream: FollowerStream, first_index: Index, *, is_lent: bool
+        self, peer: BrokerId, stream: FollowerStream, first_index: Index, *, is_by_peer: bool
     ) -> "tuple[reads.Entries, bool] | None":
         """Entries that have left the tail, for who is really behind, and whether they are
         throttled; None where there are none now.
 
-        `is_lent`: only what they are is needed, and how long they are."""
+        `is_by_peer`: only what they are is needed, and how long they are."""
         replica = self._replica
         throttle = self._throttle
         is_copy = self.urgency.is_copied_to(peer)
         can_spare = not self.urgency.is_urgent(peer)
-        if is_copy and throttle.is_halted(peer, is_lent=is_lent):
+        if is_copy and throttle.is_halted(peer, is_by_peer=is_by_peer):
             stream.allowance_bytes = 0
         is_throttled = can_spare and stream.allowance_bytes <= 0
         reader = replica.group, peer
         if is_throttled and not throttle.admits(
-            reader, partial(self.pump, peer), is_copy=is_copy, is_lent=is_lent
+            reader, partial(self.pump, peer), is_copy=is_copy, is_by_peer=is_by_peer
         ):
             return None
         bytes_max = min(self._settings.append_bytes_max, stream.window.bytes_max)
         if is_copy:
-            limit = throttle.append_bytes_max(peer, is_lent=is_lent)
+            limit = throttle.append_bytes_max(peer, is_by_peer=is_by_peer)
             bytes_max = min(bytes_max, limit or bytes_max)
         end = self._tail.boundary_after(first_index)
-        if is_lent:
+        if is_by_peer:
             end = min(end, Index(replica.raft.lendable_end(stream.fetch_source) + 1))
         try:
             # Up to where the tail begins, or a chunk of it: from there on the tail serves.
@@ -453,7 +453,7 @@ class Leading:
             return None
         stream.is_recovering = True
         if is_throttled:
-            throttle.spend(peer, len(entries.data), is_copy=is_copy, is_lent=is_lent)
+            throttle.spend(peer, len(entries.data), is_copy=is_copy, is_by_peer=is_by_peer)
         elif can_spare:
             stream.allowance_bytes -= len(entries.data)
         return entries, is_throttled
@@ -529,7 +529,7 @@ class Leading:
 
     def _back_off_source(self, peer: BrokerId, stream: FollowerStream) -> None:
         """Where others were to send something: it has not come, and may never come from there."""
-        if stream.has_loan:
+        if stream.has_peer_source:
             replica = self._replica
             stream.backs_off_until_ms = self._clock.monotonic_ms() + BACK_OFF_MS
             text = "%s: broker %d does not get what it lacks from broker %d"
@@ -542,7 +542,7 @@ class Leading:
             if self._is_awaited(peer) and not stream.queued_count:
                 limit = RTT_FACTOR * int(self._liveness.rtt_ms(peer))
                 limit += self._settings.resend_timeout_ms
-                limit += LEND_MS_MAX if stream.has_loan else 0
+                limit += ORDER_MS_MAX if stream.has_peer_source else 0
                 if now_ms - stream.progress_ms >= stream.patience_ms(limit):
                     stalled.append(peer)
         return stalled
@@ -560,8 +560,8 @@ class Leading:
         """Whether nobody else serves `peer` for some time, as something has not come that way."""
         stream = self._streams.get(peer)
         now = self._clock.monotonic_ms()
-        is_lent_nothing = stream is not None and now < stream.backs_off_until_ms
-        return is_lent_nothing or self.relays.is_going_round(peer, now)
+        backs_off = stream is not None and now < stream.backs_off_until_ms
+        return backs_off or self.relays.is_going_round(peer, now)
 
     def lacks_ms(self, peer: BrokerId) -> int:
         """For how long a member lacks an entry of this leader, by what it has acknowledged in this

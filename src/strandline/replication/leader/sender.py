@@ -16,10 +16,10 @@ from strandline.replication.settings import ReplicationSettings
 PATIENCE_DOUBLINGS_MAX = 5
 TRANSFER_MS_MAX = 30_000
 """The longest time for which the leader takes appends in flight to be still on their way."""
-LOAN_TRANSFER_MS_MAX = 5_000
+PEER_TRANSFER_MS_MAX = 5_000
 """The same for peer catch-up: a peer's appends may never come, and the measured speed may be of a
 time when the link was cut."""
-LEND_MS_MAX = 2_000
+ORDER_MS_MAX = 2_000
 """A peer drops an order to send entries that has waited for longer."""
 BACK_OFF_MS = 10_000
 """After peer catch-up has failed to reach a follower, the leader serves it for this long."""
@@ -84,7 +84,7 @@ class FollowerStream:
         return self.inflight_bytes < window.bytes_max and len(self.inflight) < window.count_max
 
     @property
-    def has_loan(self) -> bool:
+    def has_peer_source(self) -> bool:
         """Whether another replica sends what is under way."""
         return self.fetch_source != NO_BROKER and bool(self.inflight)
 
@@ -135,7 +135,7 @@ class FollowerStream:
         patience_ms = least_ms << min(self._asked_count, PATIENCE_DOUBLINGS_MAX)
         if self.window.bytes_per_s:
             transfer_ms = self.inflight_bytes * 1000 // self.window.bytes_per_s
-            limit_ms = LOAN_TRANSFER_MS_MAX if self.has_loan else TRANSFER_MS_MAX
+            limit_ms = PEER_TRANSFER_MS_MAX if self.has_peer_source else TRANSFER_MS_MAX
             patience_ms += min(transfer_ms, limit_ms)
         return patience_ms
 
@@ -156,7 +156,7 @@ class FollowerStream:
     def reset(self) -> None:
         """What was in flight no longer counts."""
         self.relay = NO_BROKER
-        self.window.forget_speed()
+        self.window.reset_speed()
         self.is_behind = True
         self.missed_index = Index(-1)
         self.inflight.clear()

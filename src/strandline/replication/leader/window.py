@@ -152,11 +152,11 @@ class Window:
     def on_silence_ended(self, now_ms: int) -> None:
         """Nothing was heard of the follower for some time, and now it is: what leaves from now on
         is measured from here."""
-        self.forget_speed()
+        self.reset_speed()
         self._silence_count += 1
         self._delivered_ms = now_ms
 
-    def forget_speed(self) -> None:
+    def reset_speed(self) -> None:
         """The connection may be another one: the bandwidth is one of before."""
         self.is_measured = False
 

@@ -135,7 +135,7 @@ class Fencing:
             answer = await self._on_led(broker, question)
         else:
             answer = await self._calls.call(broker, LED, question, timeout_ms=CALL_TIMEOUT_MS)
-        return _told(_led, answer)
+        return _decode(_led, answer)
 
     async def unable(self, broker: BrokerId) -> UnableGroups:
         """The groups in which a broker's replica cannot vote and knows no leader, and those that it
@@ -144,7 +144,7 @@ class Fencing:
             answer = await self._on_unable(broker, b"")
         else:
             answer = await self._calls.call(broker, UNABLE, b"", timeout_ms=CALL_TIMEOUT_MS)
-        return _told(_unable, answer)
+        return _decode(_unable, answer)
 
     async def fence(
         self, broker: BrokerId, groups: list[tuple[GroupId, int]]
@@ -180,10 +180,10 @@ class Fencing:
 
     async def _on_led(self, sender: BrokerId, payload: bytes) -> bytes:
         try:
-            asked = _led.decode(payload)
+            request = _led.decode(payload)
         except msgspec.DecodeError as error:
             raise ProtocolError(f"bad request for led groups: {error}") from error
-        led = tuple(one for one in asked.groups if self._is_led(one))
+        led = tuple(one for one in request.groups if self._is_led(one))
         return _encoder.encode(LedGroups(led, self._silent()))
 
     def _is_led(self, group: GroupId) -> bool:
@@ -210,11 +210,11 @@ class Fencing:
 
     async def _on_fence(self, sender: BrokerId, payload: bytes) -> bytes:
         try:
-            asked = _fences.decode(payload)
+            request = _fences.decode(payload)
         except msgspec.DecodeError as error:
             raise ProtocolError(f"bad fence request: {error}") from error
         waiting: dict[GroupId, tuple[int, asyncio.Future[Fenced]]] = {}
-        for group, grant in asked.groups[:GROUPS_PER_CALL_MAX]:
+        for group, grant in request.groups[:GROUPS_PER_CALL_MAX]:
             replica = self._replicas.get(group)
             if replica is None or replica.failed is not None:
                 continue
@@ -246,9 +246,9 @@ class Fencing:
         others = (one for one in members if one != self._self_id)
         return self._liveness.silent(others)
 
-    def _give_up(self, asked: Mapping[GroupId, asyncio.Future[Fenced]]) -> None:
+    def _give_up(self, fences: Mapping[GroupId, asyncio.Future[Fenced]]) -> None:
         """Stop waiting for fences that are not durable: a full disk may last for days."""
-        for group, future in asked.items():
+        for group, future in fences.items():
             if future.done():
                 continue
             left = [one for one in self._waiting.pop(group, ()) if one is not future]
@@ -266,18 +266,18 @@ class Fencing:
 
     async def _on_seat(self, sender: BrokerId, payload: bytes) -> bytes:
         try:
-            asked = _seats.decode(payload)
+            request = _seats.decode(payload)
         except msgspec.DecodeError as error:
             raise ProtocolError(f"bad seat request: {error}") from error
-        replica = self._replicas.get(asked.group)
+        replica = self._replicas.get(request.group)
         if replica is not None and replica.failed is None:
-            epoch = first_epoch(asked.grant)
-            seat = Seat(epoch, asked.last_epoch, asked.last_index, asked.configuration)
+            epoch = first_epoch(request.grant)
+            seat = Seat(epoch, request.last_epoch, request.last_index, request.configuration)
             replica.on_message(NO_BROKER, seat)
         return b""
 
 
-def _told(decoder: msgspec.msgpack.Decoder[T], answer: bytes) -> T:
+def _decode(decoder: msgspec.msgpack.Decoder[T], answer: bytes) -> T:
     try:
         return decoder.decode(answer)
     except msgspec.DecodeError as error:

@@ -34,11 +34,11 @@ FRESH_PATIENCE_MS = 10_000
 alive: a broker that creates thousands of groups opens its own late."""
 FORGIVE_FACTOR = 4
 """Late ticks are forgiven at most once in this many election time-outs."""
-STANDING_COUNT_MAX = 128
+CANDIDACY_COUNT_MAX = 128
 """The most elections under way from here; other replicas wait. When a broker with thousands of
 leaders dies, unlimited elections would keep all brokers so busy that living leaders fell silent,
 too."""
-TELLING_LOSSES = 2
+MEANINGFUL_LOSSES_MAX = 2
 """The loss of a connection and of the first attempt to restore it say something about the peer;
 later failures repeat it."""
 
@@ -78,7 +78,7 @@ class Liveness:
         # The longest smoothed round trip to a peer.
         self._slowest_rtt_ms = 0
         self._follows: dict[BrokerId, FollowSession] = {}
-        self._heard_ms: dict[BrokerId, int] = {}
+        self._last_contact_ms: dict[BrokerId, int] = {}
         # Peers that broke the connection and have sent nothing since.
         self._hung_up: set[BrokerId] = set()
         # {peer: connections and attempts lost since it was connected}
@@ -90,7 +90,7 @@ class Liveness:
         # {group: replica} that may know no leader.
         self._leaderless: dict[GroupId, ReplicaState] = {}
         # {group: replica} whose candidacy is undecided.
-        self._standing: dict[GroupId, ReplicaState] = {}
+        self._candidates: dict[GroupId, ReplicaState] = {}
         # Silent peers whose groups are already in `_uncovered`.
         self._swept: set[BrokerId] = set()
         self._started_ms = clock.monotonic_ms()
@@ -98,7 +98,7 @@ class Liveness:
         # Peers that had not answered for too long at the last check.
         self._silent: frozenset[BrokerId] = frozenset()
         # Leaders here that may have no quorum while these peers are silent.
-        self._unproved: dict[GroupId, ReplicaState] = {}
+        self._quorum_unconfirmed: dict[GroupId, ReplicaState] = {}
 
     # ---- peers -----------------------------------------------------------------------------------
 
@@ -128,11 +128,11 @@ class Liveness:
         follow = self._follows.get(peer)
         return follow is not None and follow.is_known and ability not in follow.abilities
 
-    def heard_from(self, peer: BrokerId) -> bool:
+    def on_received(self, peer: BrokerId) -> bool:
         """`peer` has sent a message; returns whether it counted as dead until now."""
         now = self._clock.monotonic_ms()
-        silent_ms = now - self._heard_ms.get(peer, NEVER_MS)
-        self._heard_ms[peer] = now
+        silent_ms = now - self._last_contact_ms.get(peer, NEVER_MS)
+        self._last_contact_ms[peer] = now
         if self._hung_up:
             self._hung_up.discard(peer)
         return silent_ms >= 2 * self._settings.election_timeout_ms
@@ -146,8 +146,8 @@ class Liveness:
 
         A killed process hangs up at once. Voters stay bound (the process may still live, with its
         lease), but its followers can stand in a fixed order instead of at random."""
-        losses = self._losses[peer] = self._losses.get(peer, TELLING_LOSSES) + 1
-        if losses > TELLING_LOSSES:
+        losses = self._losses[peer] = self._losses.get(peer, MEANINGFUL_LOSSES_MAX) + 1
+        if losses > MEANINGFUL_LOSSES_MAX:
             return
         self._hung_up.add(peer)
         session = self._follows.get(peer)
@@ -165,8 +165,8 @@ class Liveness:
 
     def is_alive(self, peer: BrokerId) -> bool:
         """Whether `peer` has sent anything within two election time-outs."""
-        heard = self._heard_ms.get(peer, NEVER_MS)
-        return self._clock.monotonic_ms() - heard < 2 * self._settings.election_timeout_ms
+        last_ms = self._last_contact_ms.get(peer, NEVER_MS)
+        return self._clock.monotonic_ms() - last_ms < 2 * self._settings.election_timeout_ms
 
     def is_peer_alive(self, peer: BrokerId) -> bool:
         """The same; this broker itself always is."""
@@ -181,13 +181,13 @@ class Liveness:
 
     def silence_ms(self, peer: BrokerId) -> int | None:
         """How long ago `peer` last sent anything; None: never."""
-        heard = self._heard_ms.get(peer)
-        return None if heard is None else self._clock.monotonic_ms() - heard
+        last_ms = self._last_contact_ms.get(peer)
+        return None if last_ms is None else self._clock.monotonic_ms() - last_ms
 
-    def forget(self, peer: BrokerId) -> None:
+    def remove_peer(self, peer: BrokerId) -> None:
         """A broker has left the cluster: drop all that is known of it."""
         self._refresh_followers(self.follow_session(peer))
-        for known in (self._leads, self._follows, self._heard_ms, self._losses):
+        for known in (self._leads, self._follows, self._last_contact_ms, self._losses):
             known.pop(peer, None)
         self._hung_up.discard(peer)
         self._swept.discard(peer)
@@ -242,7 +242,7 @@ class Liveness:
                 has_lost_state = replica.raft.has_lost_state
                 session.announced(group, replica.epoch, vouches=not has_lost_state)
                 if replica.leader_id == peer and replica.epoch == epoch and not has_lost_state:
-                    replica.heard_ms = session.heard_ms  # Its core knows this leader already.
+                    replica.last_contact_ms = session.last_contact_ms  # Not new to its core.
                 else:
                     announced.append((replica, epoch))
         return announced
@@ -251,7 +251,7 @@ class Liveness:
 
     def add(self, replica: ReplicaState) -> None:
         """A replica opens; the preferred broker of a new group stands for election at once."""
-        replica.heard_ms = self._clock.monotonic_ms()
+        replica.last_contact_ms = self._clock.monotonic_ms()
         replica.timeout_ms = self._draw_timeout(replica)
         if replica.is_fresh and replica.is_preferred:
             replica.timeout_ms = 0
@@ -268,7 +268,7 @@ class Liveness:
     def on_leading(self, replica: ReplicaState, members: Iterable[BrokerId]) -> None:
         """The replica leads its epoch, with these members."""
         if self._silent:
-            self._unproved[replica.group] = replica
+            self._quorum_unconfirmed[replica.group] = replica
         self._uncovered.pop(replica.group, None)
         wanted = set(members)
         for peer in wanted:
@@ -280,7 +280,7 @@ class Liveness:
 
     def on_recovering(self, replica: ReplicaState) -> None:
         """A follower of this leader has reported that it lost its log."""
-        self._unproved[replica.group] = replica
+        self._quorum_unconfirmed[replica.group] = replica
 
     def on_following(self, replica: ReplicaState) -> None:
         """The replica's epoch, role or leader has changed, and it does not lead."""
@@ -294,7 +294,7 @@ class Liveness:
         """The replica has handed leadership over. Returns how many ms the next election may take.
 
         Its peers learn nothing before the next leader is known: they would stand, too."""
-        replica.heard_ms = self._clock.monotonic_ms()
+        replica.last_contact_ms = self._clock.monotonic_ms()
         self.moved_on(replica)
         replica.timeout_ms = self._draw_timeout(replica)
         self.refresh(replica)
@@ -356,7 +356,7 @@ class Liveness:
         return any(
             peer != candidate
             and session.covers(replica.group, replica.epoch)
-            and now - session.heard_ms < timeout
+            and now - session.last_contact_ms < timeout
             for peer, session in self._follows.items()
         )
 
@@ -427,10 +427,10 @@ class Liveness:
             return False
         self._forgiven_ms = now
         for replica in self._uncovered.values():
-            replica.heard_ms = now
+            replica.last_contact_ms = now
         for session in self._follows.values():
-            if session.heard_ms != NEVER_MS:
-                session.heard_ms = now
+            if session.last_contact_ms != NEVER_MS:
+                session.last_contact_ms = now
                 session.contact += 1
         return True
 
@@ -464,8 +464,8 @@ class Liveness:
         due: list[ReplicaState] = []
         watching: list[ReplicaState] = []
         covered: list[GroupId] = []
-        self._forget_decided(now)
-        room = STANDING_COUNT_MAX - len(self._standing)
+        self._drop_decided(now)
+        room = CANDIDACY_COUNT_MAX - len(self._candidates)
         for group, replica in self._uncovered.items():
             if len(due) >= room:
                 break
@@ -483,8 +483,8 @@ class Liveness:
                 continue
             if replica.self_id in replica.configuration.all_voters:
                 due.append(replica)
-                self._standing[group] = replica
-            elif len(watching) < STANDING_COUNT_MAX:
+                self._candidates[group] = replica
+            elif len(watching) < CANDIDACY_COUNT_MAX:
                 watching.append(replica)
             else:
                 continue
@@ -503,15 +503,15 @@ class Liveness:
         return (
             replica.is_fresh
             and preferred != replica.self_id
-            and now - replica.heard_ms < FRESH_PATIENCE_MS
+            and now - replica.last_contact_ms < FRESH_PATIENCE_MS
             and self.is_alive(preferred)
             and not self.has_hung_up(preferred)
         )
 
-    def _forget_decided(self, now: int) -> None:
-        self._standing = {
+    def _drop_decided(self, now: int) -> None:
+        self._candidates = {
             group: replica
-            for group, replica in self._standing.items()
+            for group, replica in self._candidates.items()
             if replica.leader_id == NO_BROKER and now < replica.stand_after_ms
         }
 
@@ -527,20 +527,20 @@ class Liveness:
         if silent != self._silent:
             self._silent = silent
             if silent:
-                self._unproved = {replica.group: replica for replica in led.all}
-        if not self._unproved:
+                self._quorum_unconfirmed = {replica.group: replica for replica in led.all}
+        if not self._quorum_unconfirmed:
             return []
         lost: list[ReplicaState] = []
         since_ms = now - limit - RTT_FACTOR * self._slowest_rtt_ms
-        for group, replica in list(self._unproved.items()):
+        for group, replica in list(self._quorum_unconfirmed.items()):
             if not replica.is_leader:
-                del self._unproved[group]
+                del self._quorum_unconfirmed[group]
             elif replica.leading_since_ms <= since_ms:
                 configuration = replica.configuration
                 heard = [peer for peer in configuration.all_voters if peer not in silent]
                 counted = [peer for peer in heard if not replica.has_no_way_back(peer)]
                 if configuration.wins_election(heard) and configuration.blocks_election(counted):
-                    del self._unproved[group]
+                    del self._quorum_unconfirmed[group]
                 else:
                     lost.append(replica)
         lost.sort(key=lambda replica: replica.group)
@@ -550,7 +550,7 @@ class Liveness:
         """Its leader has restarted, or no longer leads: the replica need not wait for silence.
         Random time-outs keep followers from standing all at once."""
         gone_ms = self._clock.monotonic_ms() - self._settings.election_timeout_ms
-        replica.heard_ms = max(replica.heard_ms, gone_ms)
+        replica.last_contact_ms = max(replica.last_contact_ms, gone_ms)
         self.refresh(replica)
 
     def _watch_groups_of_silent_peers(self, now: int) -> None:
@@ -576,8 +576,8 @@ class Liveness:
     def _last_sign_ms(self, replica: ReplicaState) -> int:
         session = self._follows.get(replica.leader_id)
         if session is not None and session.covers(replica.group, replica.epoch):
-            return max(replica.heard_ms, session.heard_ms)
-        return replica.heard_ms
+            return max(replica.last_contact_ms, session.last_contact_ms)
+        return replica.last_contact_ms
 
     def _draw_timeout(self, replica: ReplicaState) -> int:
         leader = replica.leader_id

@@ -43,7 +43,7 @@ class LeadSession:
         self._version = 1
         self._acknowledged = 0
         # The version from which everything was sent again: removals before it are in no change.
-        self._told_anew = 0
+        self._resent_version = 0
         self._led: dict[GroupId, Epoch] = {}
         # {group: (version of its last change, epoch or REMOVED)}, unacknowledged changes only.
         self._changes: dict[GroupId, tuple[int, Epoch]] = {}
@@ -93,8 +93,8 @@ class LeadSession:
         self.answered_ms = now_ms
         sample = max(0, now_ms - answer.sent_ms)
         self.rtt_ms = sample if self.rtt_ms == 0 else self.rtt_ms * 0.875 + sample * 0.125
-        if answer.version < max(self._acknowledged, self._told_anew):
-            self._forget_acknowledgements()
+        if answer.version < max(self._acknowledged, self._resent_version):
+            self._reset_acknowledgements()
             return []
         self.answered_sent_ms = answer.sent_ms
         self._refused = frozenset(group for group, _ in answer.refused)
@@ -104,7 +104,7 @@ class LeadSession:
         }
         return answer.refused
 
-    def _forget_acknowledgements(self) -> None:
+    def _reset_acknowledgements(self) -> None:
         """The peer does not know this session (either broker restarted): everything is unconfirmed
         again."""
         self.answered_sent_ms = NEVER_MS
@@ -112,7 +112,7 @@ class LeadSession:
             return  # The heartbeats in flight carry everything; later removals are changes.
         self._acknowledged = 0
         self._version += 1
-        self._told_anew = self._version
+        self._resent_version = self._version
         self._changes = {group: (self._version, epoch) for group, epoch in self._led.items()}
 
     def _change(self, group: GroupId, epoch: Epoch) -> None:
@@ -139,7 +139,7 @@ class FollowSession:
         # {refused group: when this broker last answered the peer as its leader}, if it did: the
         # peer may not know of the refusal. All are in `followed`.
         self._left_ms: dict[GroupId, int] = {}
-        self.heard_ms = NEVER_MS
+        self.last_contact_ms = NEVER_MS
         # The abilities of the peer's release, by its latest heartbeat.
         self.abilities = Ability(0)
         # Counts the gaps of an election time-out or more between heartbeats.
@@ -153,7 +153,7 @@ class FollowSession:
     def is_fresh(self, now_ms: int) -> bool:
         """Whether a heartbeat came within an election time-out, as far as this process can tell:
         the peer may count on that."""
-        return now_ms - self.heard_ms < self._election_timeout_ms
+        return now_ms - self.last_contact_ms < self._election_timeout_ms
 
     def on_heartbeat(
         self, heartbeat: Heartbeat, now_ms: int
@@ -188,7 +188,7 @@ class FollowSession:
         if heartbeat.from_version > self._version:
             self._version = -1
             return [], uncovered
-        self.heard_ms = now_ms
+        self.last_contact_ms = now_ms
         self._version = max(self._version, heartbeat.version)
         for group, epoch in heartbeat.changes:
             if epoch == REMOVED:
@@ -208,7 +208,7 @@ class FollowSession:
         was_counted_on = self._vouches_for(group)
         self.announced(group, epoch, vouches=vouches)
         if was_counted_on and not self._vouches_for(group):
-            self._left_ms[group] = self.heard_ms
+            self._left_ms[group] = self.last_contact_ms
 
     def announced(self, group: GroupId, epoch: Epoch, *, vouches: bool) -> None:
         """The local replica is in `epoch`: refuse the peer's leadership if that is an earlier one,

@@ -63,13 +63,13 @@ class Damage:
         self._clock = clock
         self._liveness = liveness
         self._suspect = suspect
-        self._silence_ms = 0
+        self._complains_again_ms = 0
         # The epoch of the last attempt to hand over.
         self._tried_epoch = NO_EPOCH
         # Brokers that have lost some of the same entries, and cannot serve them either.
         self._lost_at: frozenset[BrokerId] = frozenset()
 
-    def met(self, error: OSError | StorageError) -> None:
+    def on_read_error(self, error: OSError | StorageError) -> None:
         """A reader could not read a part of the log."""
         replica = self._replica
         self._suspect(error)
@@ -77,7 +77,7 @@ class Damage:
             _log.error("%s: the log on this broker cannot be read: %s", replica.name, error)
             self._hand_over_soon()
 
-    def found(self, *, lost_at: Collection[BrokerId] | None = None) -> None:
+    def on_found(self, *, lost_at: Collection[BrokerId] | None = None) -> None:
         """The log has damage: a scrub found it, or could not repair it, or this replica has come to
         lead with it.
 
@@ -89,7 +89,7 @@ class Damage:
         if self._owner.leading is not None and self._may_complain():
             self._hand_over_soon()
 
-    def mended(self) -> None:
+    def on_repaired(self) -> None:
         """All damage is repaired: serve the followers that may wait for it."""
         self._replica.is_damaged = False
         self._lost_at = frozenset()
@@ -98,9 +98,9 @@ class Damage:
 
     def _may_complain(self) -> bool:
         now = self._clock.monotonic_ms()
-        if now < self._silence_ms:
+        if now < self._complains_again_ms:
             return False
-        self._silence_ms = now + COMPLAINT_INTERVAL_MS
+        self._complains_again_ms = now + COMPLAINT_INTERVAL_MS
         return True
 
     def _hand_over_soon(self) -> None:
@@ -116,17 +116,17 @@ class Damage:
             return
         has_tried = self._tried_epoch == replica.epoch
         self._tried_epoch = replica.epoch
-        spared = self._spared()
-        others = [one for one in self._owner.in_sync() if one not in spared]
-        if has_tried and self._replica.is_damaged and self._may_be_replaced(spared):
+        excluded = self._excluded()
+        others = [one for one in self._owner.in_sync() if one not in excluded]
+        if has_tried and self._replica.is_damaged and self._may_be_replaced(excluded):
             _log.warning("%s: damaged, and no replica takes over; stepping down", replica.name)
-            replica.heard_ms = self._clock.monotonic_ms()  # The others stand first.
+            replica.last_contact_ms = self._clock.monotonic_ms()  # The others stand first.
             self._owner.on_quorum_lost()
         elif others:
             following = [broker for broker in others if broker > replica.self_id]
             self._owner.transfer_leadership(min(following or others))
 
-    def _spared(self) -> frozenset[BrokerId]:
+    def _excluded(self) -> frozenset[BrokerId]:
         """The brokers that should not lead instead: this one, and those that have lost the same
         entries.
 
@@ -141,10 +141,10 @@ class Damage:
         )
         return frozenset((replica.self_id,)) | (frozenset() if stalls else self._lost_at)
 
-    def _may_be_replaced(self, spared: frozenset[BrokerId]) -> bool:
-        """Whether the other living voters can elect a leader without `spared`."""
+    def _may_be_replaced(self, excluded: frozenset[BrokerId]) -> bool:
+        """Whether the other living voters can elect a leader without `excluded`."""
         replica = self._replica
-        others = set(replica.configuration.all_voters) - spared
+        others = set(replica.configuration.all_voters) - excluded
         return replica.configuration.wins_election(
             [one for one in others if self._liveness.is_alive(one)]
         )

@@ -30,7 +30,7 @@ from strandline.base.clock import Clock
 from strandline.base.errors import StorageError, StrandlineError
 from strandline.model.ids import GroupId, Index
 from strandline.network.calls import Calls
-from strandline.replication.repair.gap_repair_server import GapRepairServer, Patch, Try
+from strandline.replication.repair.gap_repair_server import GapRepairServer, Patch, RepairAttempt
 from strandline.replication.replica.replica import Replica
 from strandline.storage.layout import parse_name
 from strandline.storage.log.log import Log
@@ -82,7 +82,7 @@ class GapRepairClient:
         self._pause_until_ms = 0
         # {group: when a reader last caused a scrub of it}
         self._looked_ms: dict[GroupId, int] = {}
-        self.helping = GapRepairServer(replicas, calls)
+        self.server = GapRepairServer(replicas, calls)
         self._round: deque[GroupId] = deque()
         self._round_due_ms = 0
         # The log of the round's first group, and the pass over it.
@@ -194,7 +194,7 @@ class GapRepairClient:
         if count and not (look.segment is not None and look.scrub.done_index > look.segment):
             self._looks[group] = look
         elif group not in self._gaps:
-            replica.damage.mended()
+            replica.damage.on_repaired()
 
     def _scrub_slice(self) -> float:
         now_ms = self._clock.monotonic_ms()
@@ -248,7 +248,7 @@ class GapRepairClient:
         if found:
             self._gaps[replica.group] = [*known, *found]
             self._due_ms[replica.group] = 0
-            replica.damage.found(lost_at=())
+            replica.damage.on_found(lost_at=())
 
     # ---- mending ---------------------------------------------------------------------------------
 
@@ -257,13 +257,13 @@ class GapRepairClient:
         replica = self._replica(group)
         gaps = self._gaps.get(group, [])
         left: list[Gap] = []
-        asking = Try()
+        attempt = RepairAttempt()
         try:
             while gaps and replica is not None:
                 segment = gaps[0].segment
                 own = [gap for gap in gaps if gap.segment is segment]
                 gaps = [gap for gap in gaps if gap.segment is not segment]
-                left += await self._mend_segment(replica, own, asking)
+                left += await self._mend_segment(replica, own, attempt)
         except (OSError, StorageError) as error:
             left = self._gaps.get(group, [])
             if replica is not None:
@@ -274,27 +274,29 @@ class GapRepairClient:
             self._gaps[group] = left
             self._due_ms[group] = self._clock.monotonic_ms() + RETRY_MS
             if replica is not None:
-                replica.damage.found(lost_at=asking.lost_at)
+                replica.damage.on_found(lost_at=attempt.lost_at)
             return
         self._gaps.pop(group, None)
         self._due_ms.pop(group, None)
         self._looked_ms.pop(group, None)
         if replica is not None and not (group in self._suspects or group in self._looks):
-            replica.damage.mended()
+            replica.damage.on_repaired()
 
-    async def _mend_segment(self, replica: Replica, gaps: list[Gap], asking: Try) -> list[Gap]:
+    async def _mend_segment(
+        self, replica: Replica, gaps: list[Gap], attempt: RepairAttempt
+    ) -> list[Gap]:
         """Repair these gaps of one segment; returns those that remain. Raises OSError,
         StorageError."""
         mending = replica.log.mending
         present = mending.find_each_again(gaps)
         if not present:
             return []
-        if not await _unclaim(replica, present):
+        if not await _report_unclean(replica, present):
             return present
         present = mending.find_each_again(present)
         patches: list[Patch] = []
         for gap in present:
-            patches += await self.helping.fetch(replica, gap, asking)
+            patches += await self.server.fetch(replica, gap, attempt)
         if replica.failed is not None or mending.find_each_again(present) != present:
             return present  # The log has changed meanwhile: another time.
         is_same = not replica.raft.is_compacted
@@ -347,7 +349,7 @@ class GapRepairClient:
         return None if replica is None or replica.failed is not None else replica
 
 
-async def _unclaim(replica: Replica, gaps: list[Gap]) -> bool:
+async def _report_unclean(replica: Replica, gaps: list[Gap]) -> bool:
     """Tell the leader that the log is no longer clean from these gaps on; False while that waits
     for the journal.
 

@@ -71,7 +71,7 @@ class Patch:
 
 
 @dataclass(slots=True)
-class Try:
+class RepairAttempt:
     """One attempt to repair a log: brokers that have lost some of what no replica has, and brokers
     that did not answer."""
 
@@ -99,20 +99,20 @@ class GapRepairServer:
 
     # ---- asking ----------------------------------------------------------------------------------
 
-    async def fetch(self, replica: Replica, gap: Gap, asking: Try) -> list[Patch]:
+    async def fetch(self, replica: Replica, gap: Gap, attempt: RepairAttempt) -> list[Patch]:
         """The bytes that other replicas have for a gap, or for parts of it, ascending."""
         found: list[Patch] = []
         for piece in _pieces(gap):
             if found and found[-1].gap.end.position > piece.start.position:
                 continue
-            patch = await self._fetch(replica, piece, asking)
+            patch = await self._fetch(replica, piece, attempt)
             if patch is not None:
                 found.append(patch)
             if replica.log.mending.find_again(gap) != gap:
                 return []  # The log has changed meanwhile.
         return found
 
-    async def _fetch(self, replica: Replica, gap: Gap, asking: Try) -> Patch | None:
+    async def _fetch(self, replica: Replica, gap: Gap, attempt: RepairAttempt) -> Patch | None:
         """The bytes that other replicas have from the beginning of a gap on."""
         mending = replica.log.mending
         data, rest, helper = b"", gap, None
@@ -120,16 +120,16 @@ class GapRepairServer:
         is_gaining = True
         while is_gaining and not _is_whole(rest):
             is_gaining = False
-            has_told = replica.is_leader or not replica.raft.is_compacted
+            has_reported = replica.is_leader or not replica.raft.is_compacted
             for peer in _peers(replica):
-                if peer in asking.silent:
+                if peer in attempt.silent:
                     continue
-                if not has_told and peer != replica.leader_id:
+                if not has_reported and peer != replica.leader_id:
                     break  # Try later: the leader may still count this log as clean.
-                answer = await self._fetch_from(peer, replica, rest, asking)
+                answer = await self._fetch_from(peer, replica, rest, attempt)
                 if mending.find_again(gap) is None:
                     return None
-                has_told |= answer.was_answered
+                has_reported |= answer.was_answered
                 part, end = mending.fitting_start(rest, answer.data)
                 if part:
                     data, helper, rest = data + part, peer, replace(rest, start=end)
@@ -142,11 +142,13 @@ class GapRepairServer:
                 text = "%s: broker %d does not have all of a gap: %s"
                 _log.warning(text, replica.name, peer, answer.hindrance)
         if not _is_whole(rest):
-            asking.lost_at |= lost
+            attempt.lost_at |= lost
         target = mending.part(gap, data, rest.start, is_same=not replica.raft.is_compacted)
         return None if target is None or helper is None else Patch(target, data, helper)
 
-    async def _fetch_from(self, peer: BrokerId, replica: Replica, gap: Gap, asking: Try) -> _Answer:
+    async def _fetch_from(
+        self, peer: BrokerId, replica: Replica, gap: Gap, attempt: RepairAttempt
+    ) -> _Answer:
         """The bytes that one other replica has from the beginning of a gap on."""
         parts: list[bytes] = []
         index = gap.start.raft_index
@@ -166,7 +168,7 @@ class GapRepairServer:
                 if error.was_answered:
                     was_answered = True
                 else:
-                    asking.silent.add(peer)
+                    attempt.silent.add(peer)
                 break
             was_answered = True
             if answer.is_compacted:
@@ -202,7 +204,7 @@ class GapRepairServer:
         for count in ANSWER_BYTES:
             try:
                 entries = replica.log.read_entries(question.first_index, count)
-                _prove(replica, entries.data)
+                _verify_checksums(replica, entries.data)
             except (OSError, StorageError) as error:
                 replica.on_unreadable(error)
             else:
@@ -240,7 +242,7 @@ def _is_whole(rest: Gap) -> bool:
     return rest.start.raft_index >= rest.end.raft_index
 
 
-def _prove(replica: Replica, data: bytes) -> None:
+def _verify_checksums(replica: Replica, data: bytes) -> None:
     """Verify the checksums: bytes read before may have been damaged since."""
     for header in iterate_headers(data):
         if not crc_matches(data, header):

@@ -183,7 +183,7 @@ class ReplicaDriver(ReplicaState):
         """Something in the log cannot be read: it is mended, and another replica leads meanwhile.
 
         A replica that is alone goes on with what can be read."""
-        self.damage.met(error)
+        self.damage.on_read_error(error)
 
     def flush(self, *, may_wait: bool = False) -> None:
         """Make what is written durable and tell the core; see `flushes.Flushes.request`."""
@@ -295,7 +295,7 @@ class ReplicaDriver(ReplicaState):
             self.fail(error)
             return
         if isinstance(error, StorageError):
-            self.damage.met(error)
+            self.damage.on_read_error(error)
         else:
             self.on_full(error)
         self.stop_leading()
@@ -371,7 +371,7 @@ class ReplicaDriver(ReplicaState):
                 self.is_serving = True
                 self.host.on_serving(self, is_serving=True)
                 if self.is_damaged:
-                    self.damage.found()
+                    self.damage.on_found()
 
     def _became_leader(self: Self, effect: BecameLeader, _: Entries | None) -> None:
         self.is_fresh = False

@@ -199,7 +199,7 @@ class Replica(ReplicaDriver):
         if self.failed is not None:
             return
         if isinstance(message, (AppendRequest, LeaderContact)) and message.epoch >= self.epoch:
-            self.heard_ms = self._clock.monotonic_ms()
+            self.last_contact_ms = self._clock.monotonic_ms()
         elif isinstance(message, AppendResponse) and self.leading is not None:
             if message.recovering:
                 self._liveness.on_recovering(self)

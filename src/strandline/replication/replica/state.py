@@ -72,7 +72,7 @@ class ReplicaState:
 
     # ---- the election timer; `Liveness` changes it -----------------------------------------------
 
-    heard_ms: int = 0
+    last_contact_ms: int = 0
     """When the leader was last heard."""
     unheard_epoch: Epoch = field(default_factory=lambda: Epoch(0))
     """The last epoch whose leader was known here, and then not heard for an election timeout."""
