@@ -17,7 +17,7 @@ from strandline.controller.decide import voters as decide
 from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId, first_epoch
 from strandline.protocol.errors import Error
-from strandline.raft.group.configuration import Floor, floor_of
+from strandline.raft.group.configuration import PromisedQuorum, promised_quorum_of
 from strandline.replication.liveness import sessions
 from strandline.replication.replica.replica import Replica
 from strandline.replication.wire import ABILITIES, Ability
@@ -39,7 +39,7 @@ def has_promised(world: MovingWorld, floor: int) -> bool:
     """Whether the leader keeps to it, and the controller knows; and nothing is under way."""
     known = world.known
     return (known.floor, known.pending) == (floor, ()) and world.any_leader(
-        lambda one: floor_of(one.configuration.floor) == floor
+        lambda one: promised_quorum_of(one.configuration.floor) == floor
     )
 
 
@@ -101,7 +101,9 @@ def test_a_promise_that_cannot_be_committed_is_withdrawn(monkeypatch: pytest.Mon
     """A voter hangs, whose acknowledgement of the promise is waited for."""
     slow = ("replica.lag.time.max.ms", "5000")
     with moving_world(monkeypatch, HOME, configs=(*CONFIGS, slow)) as world:
-        world.until(lambda: world.any_leader(lambda one: floor_of(one.configuration.floor) == 3))
+        world.until(
+            lambda: world.any_leader(lambda one: promised_quorum_of(one.configuration.floor) == 3)
+        )
         assert world.known.pending
         hung = next(one for one in HOME if one != world.leader_of(TOPIC))
         world.replicas_of(TOPIC)[hung].flushes.is_under_way = True
@@ -181,9 +183,9 @@ def test_what_the_controller_refuses_is_not_asked_for_again_at_once(
 ) -> None:
     """A controller of an earlier release knows of no floor."""
     may_be = decide._may_be
-    refused: list[Floor] = []
+    refused: list[PromisedQuorum] = []
 
-    def earlier(partition: Partition, asked: Roles, floor: Floor) -> bool:
+    def earlier(partition: Partition, asked: Roles, floor: PromisedQuorum) -> bool:
         found = may_be(partition, asked, UNSET)
         if not found:
             refused.append(floor)

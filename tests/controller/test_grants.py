@@ -26,7 +26,7 @@ from strandline.controller.records import (
 )
 from strandline.model.cluster import Partition, Seating
 from strandline.model.ids import GRANT_MAX, BrokerId, Epoch, GroupId, Index, first_epoch
-from strandline.raft.group.configuration import Floor
+from strandline.raft.group.configuration import PromisedQuorum
 
 GROUP = GroupId(1)
 
@@ -57,7 +57,7 @@ class Shrinking(World):
         observers: tuple[int, ...],
         grant: int = 0,
         superseded: int = 0,
-        floor: Floor = UNSET,
+        floor: PromisedQuorum = UNSET,
     ) -> bool:
         epoch = Epoch(first_epoch(grant) + 1)
         version = self.partition.version
@@ -66,7 +66,7 @@ class Shrinking(World):
         )
         return self.does(asked)
 
-    def report(self, *voters: int, grant: int = 0, floor: Floor = UNSET) -> bool:
+    def report(self, *voters: int, grant: int = 0, floor: PromisedQuorum = UNSET) -> bool:
         epoch = Epoch(first_epoch(grant) + 1)
         version = self.partition.last_version
         return self.does(ReportVoters(GROUP, version, brokers(*voters), epoch, floor))

@@ -62,7 +62,7 @@ class Member:
         min_insync: int = 1,
         commit: int = -1,
         lost_state: bool = False,
-        promised: int = 0,
+        delegated_epoch: int = 0,
         asks_to_rejoin: bool = False,
         joined: int | None = None,
     ) -> None:
@@ -77,7 +77,7 @@ class Member:
             configuration=configuration(voters, observers=observers, min_insync=min_insync),
             commit=Index(commit),
             lost_state=lost_state,
-            promised=Epoch(promised),
+            delegated_epoch=Epoch(delegated_epoch),
             asks_to_rejoin=asks_to_rejoin,
             joined=None if joined is None else Index(joined),
         )
@@ -120,8 +120,8 @@ class Member:
         assert self.raft.may_serve
         return self
 
-    def propose(self, count: int = 1, *, relaxed: bool = False) -> list[events.Effect]:
-        return self.step(events.Propose(count, relaxed))
+    def propose(self, count: int = 1, *, unflushed_visible: bool = False) -> list[events.Effect]:
+        return self.step(events.Propose(count, unflushed_visible))
 
     def send_all(self, peer: int) -> AppendRequest | messages.ResetRequest | None:
         """Send what the plan says, to the end of the log."""

@@ -7,7 +7,7 @@ from tests.raft.test_versions import settled
 
 from strandline.model.ids import BrokerId
 from strandline.raft import events
-from strandline.raft.group.configuration import Configuration, floor_of
+from strandline.raft.group.configuration import Configuration, promised_quorum_of
 
 THREE = tuple(map(BrokerId, (1, 2, 3)))
 
@@ -34,7 +34,7 @@ def promised() -> Member:
 
 def test_the_write_quorum_goes_no_lower_under_the_same_version() -> None:
     leader = promised()
-    assert floor_of(leader.raft.configuration.floor) == 3
+    assert promised_quorum_of(leader.raft.configuration.floor) == 3
     assert leader.step(change(2, 1)) == []
     assert leader.raft.configuration.min_insync == 3
 
@@ -43,7 +43,7 @@ def test_what_changes_under_the_same_version_keeps_the_floor() -> None:
     leader = promised()
     leader.step(change(3, 1, observers=(BrokerId(4),)))
     present = leader.raft.configuration
-    assert (present.observers, floor_of(present.floor)) == ((4,), 3)
+    assert (present.observers, promised_quorum_of(present.floor)) == ((4,), 3)
 
 
 def test_a_new_version_withdraws_it_whatever_is_under_way() -> None:
@@ -52,7 +52,7 @@ def test_a_new_version_withdraws_it_whatever_is_under_way() -> None:
     assert leader.step(change(3, 1)) == []  # Another change is under way.
     leader.step(change(1, 2, observers=(BrokerId(4),)))
     present = leader.raft.configuration
-    assert (present.min_insync, floor_of(present.floor), present.version) == (1, 0, 2)
+    assert (present.min_insync, promised_quorum_of(present.floor), present.version) == (1, 0, 2)
 
 
 def test_a_leader_that_has_committed_nothing_may_withdraw_it() -> None:
@@ -72,7 +72,7 @@ def test_other_voters_promise_nothing() -> None:
     assert leader.raft.configuration.is_joint
     settled(leader)
     present = leader.raft.configuration
-    assert (present.voters, floor_of(present.floor)) == ((1, 2), 0)
+    assert (present.voters, promised_quorum_of(present.floor)) == ((1, 2), 0)
 
 
 @pytest.mark.parametrize(("floor", "holders"), [(0, 2), (2, 2), (3, 3)])

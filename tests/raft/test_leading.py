@@ -101,7 +101,7 @@ def test_answers_of_strangers_and_of_other_epochs_count_for_nothing() -> None:
 def test_a_relaxed_entry_is_visible_once_a_quorum_has_written_it() -> None:
     """Design section 4."""
     member = Member().lead_established()
-    member.propose(relaxed=True)
+    member.propose(unflushed_visible=True)
     assert marks(member.hear(2, 1, 0)) == [(0, 1)]
     assert marks(member.flush()) == []
     assert marks(member.hear(2, 1, 1)) == [(1, 1)]
@@ -110,7 +110,7 @@ def test_a_relaxed_entry_is_visible_once_a_quorum_has_written_it() -> None:
 def test_an_entry_above_the_last_relaxed_one_is_not_visible_by_writes() -> None:
     """Design section 4."""
     member = Member().lead_established()
-    member.propose(2, relaxed=True)
+    member.propose(2, unflushed_visible=True)
     member.propose(2)
     assert marks(member.hear(2, 4, 0)) == [(0, 2)]
     assert marks(member.hear(3, 4, 0)) == []
@@ -120,26 +120,26 @@ def test_an_entry_below_a_relaxed_one_is_visible_with_it() -> None:
     """Design section 4: mixed acks never reorder."""
     member = Member().lead_established()
     member.propose(2)
-    member.propose(2, relaxed=True)
+    member.propose(2, unflushed_visible=True)
     assert marks(member.hear(2, 4, 0)) == [(0, 4)]
 
 
 def test_the_only_voters_relaxed_entry_is_visible_at_once() -> None:
     member = Member(voters=(1,)).lead_established()
-    assert marks(member.propose(relaxed=True)) == [(0, 1)]
+    assert marks(member.propose(unflushed_visible=True)) == [(0, 1)]
 
 
 def test_nothing_of_an_earlier_epoch_becomes_visible_by_writes() -> None:
     """Figure 3.7 holds for what readers see as well."""
     member = Member(log=shape(1, 1)).lead()
-    member.propose(relaxed=True)
+    member.propose(unflushed_visible=True)
     assert marks(member.hear(2, 1, 1)) == []
     assert marks(member.hear(2, 2, 1)) == [(-1, 2)]
 
 
 def test_writes_are_to_be_reported_while_relaxed_entries_wait() -> None:
     member = Member().lead_established()
-    member.propose(relaxed=True)
+    member.propose(unflushed_visible=True)
     request = member.send_all(2)
     assert isinstance(request, AppendRequest)
     assert request.report_written
@@ -227,7 +227,7 @@ def test_a_silent_peer_is_asked_behind_what_was_sent_and_sent_nothing_twice() ->
     member.propose(4)
     member.send_all(2)
     member.hear(2, 2)
-    assert ready(member.step(events.PeerSilent(2))) == [2]
+    assert ready(member.step(events.PeerTimedOut(2))) == [2]
     assert member.send_all(2) == AppendRequest(1, 4, 1, 0, 0)
     member.propose()
     member.hear(2, 3)  # The answer to what was sent before, not to the question.
@@ -242,7 +242,7 @@ def test_a_silent_peer_that_lacks_what_was_sent_gets_it_once_it_says_so() -> Non
     member = Member().lead_established()
     member.propose(4)
     member.send_all(2)
-    member.step(events.PeerSilent(2))
+    member.step(events.PeerTimedOut(2))
     member.send_all(2)
     member.receive(2, AppendResponse(1, False, hint=2, hint_epoch=1))
     request = member.send_all(2)
@@ -256,7 +256,7 @@ def test_a_peer_whose_marks_may_be_lost_is_told_them_again_and_asked_nothing() -
     member.propose(2)
     member.send_all(2)
     assert member.raft.plan_append(2) is None
-    assert ready(member.step(events.PeerUntold(2))) == [2]
+    assert ready(member.step(events.MarksMaybeLost(2))) == [2]
     plan = member.raft.plan_append(2)
     assert isinstance(plan, AppendPlan)
     assert (plan.is_probe, plan.prev_index, plan.last_index, plan.commit) == (False, 2, 2, 0)
@@ -267,7 +267,7 @@ def test_a_probe_that_may_be_lost_with_the_marks_is_asked_again() -> None:
     member.step(events.PeerReset(2))
     member.send_all(2)
     assert member.raft.plan_append(2) is None
-    assert ready(member.step(events.PeerUntold(2))) == [2]
+    assert ready(member.step(events.MarksMaybeLost(2))) == [2]
     plan = member.raft.plan_append(2)
     assert isinstance(plan, AppendPlan)
     assert plan.is_probe
@@ -367,7 +367,7 @@ def test_a_refusal_that_was_overtaken_is_ignored() -> None:
     effects = member.receive(2, AppendResponse(2, False, hint=1, hint_epoch=1))
     assert "PeerRefused" not in kinds(effects)
     assert member.raft.progress[2].next_index == before
-    assert member.raft.progress[2].awaiting
+    assert member.raft.progress[2].awaits_answer
 
 
 def test_a_refusal_takes_back_what_was_written_and_not_flushed() -> None:

@@ -11,8 +11,8 @@ from strandline.raft.messages import (
     AppendRequest,
     AppendResponse,
     LeaderContact,
-    Lend,
-    LentAppend,
+    PeerAppend,
+    PeerCatchupRequest,
     Run,
 )
 
@@ -31,14 +31,14 @@ def follower(*epochs: int, commit: int = -1, lost_state: bool = False) -> Member
     return member
 
 
-def lend(asked: AppendRequest) -> Lend:
-    return Lend(BrokerId(3), asked, 100, True)
+def lend(asked: AppendRequest) -> PeerCatchupRequest:
+    return PeerCatchupRequest(BrokerId(3), asked, 100, True)
 
 
 def test_what_is_committed_is_lent() -> None:
-    order = lend(request((0, 1), (1, 1), (2, 2), commit=2))
-    assert of_type(follower(1, 1, 2, 2).receive(2, order), events.LendEntries) == [
-        events.LendEntries(order)
+    asked = lend(request((0, 1), (1, 1), (2, 2), commit=2))
+    assert of_type(follower(1, 1, 2, 2).receive(2, asked), events.SendPeerAppend) == [
+        events.SendPeerAppend(asked)
     ]
 
 
@@ -46,7 +46,7 @@ def test_the_order_tells_the_leaders_commit() -> None:
     """The leader orders what it knows to be committed; the lender may hear of that by the order."""
     member = follower(1, 1, 2, 2, commit=0)
     effects = member.receive(2, lend(request((0, 1), (1, 1), (2, 2), commit=2)))
-    assert kinds(effects) == ["MarksAdvanced", "LendEntries"]
+    assert kinds(effects) == ["MarksAdvanced", "SendPeerAppend"]
     assert member.raft.commit == 2
 
 
@@ -59,21 +59,21 @@ def test_the_order_tells_the_leaders_commit() -> None:
 )
 def test_what_is_not_known_to_be_committed_here_is_not_lent(asked: AppendRequest, why: str) -> None:
     member = follower(1, 1, 2, 2)
-    assert not of_type(member.receive(2, lend(asked)), events.LendEntries), why
+    assert not of_type(member.receive(2, lend(asked)), events.SendPeerAppend), why
 
 
 def test_what_is_not_known_to_equal_the_leaders_log_is_not_lent() -> None:
     """The leader's commit says nothing about the end of a log that it was not compared with."""
     member = Member(1, log=shape(1, 1, 1), epoch=2)
     member.receive(2, LeaderContact(Epoch(2), Index(-1), Index(-1)))
-    order = lend(request((0, 1), (2, 2), commit=2))
-    assert not of_type(member.receive(2, order), events.LendEntries)
+    asked = lend(request((0, 1), (2, 2), commit=2))
+    assert not of_type(member.receive(2, asked), events.SendPeerAppend)
 
 
 def test_who_lost_its_disk_lends_nothing() -> None:
     member = follower(1, 1, 2, 2, lost_state=True)
     assert not of_type(
-        member.receive(2, lend(request((0, 1), (2, 2), commit=2))), events.LendEntries
+        member.receive(2, lend(request((0, 1), (2, 2), commit=2))), events.SendPeerAppend
     )
 
 
@@ -91,25 +91,25 @@ def test_nothing_is_lent_for_another_leader() -> None:
     """Neither for one of the past, nor when the order waited and another epoch has begun."""
     member = follower(1, 1, 2, 2, commit=2)
     asked = request((0, 1), (2, 2), commit=2)
-    assert member.raft.may_lend(asked)
+    assert member.raft.may_serve_peer(asked)
     member.receive(3, LeaderContact(Epoch(3), Index(2), Index(2)))
-    assert not member.raft.may_lend(asked)
+    assert not member.raft.may_serve_peer(asked)
     effects = member.receive(2, lend(asked))
     assert sent(effects, AppendResponse)[2].epoch == 3
-    assert not of_type(effects, events.LendEntries)
+    assert not of_type(effects, events.SendPeerAppend)
 
 
 def test_what_retention_took_is_not_lent() -> None:
     member = Member(1, log=shape(2, 2, 2, first=10, previous=1), epoch=2)
     member.append(prev=(12, 2), epoch=2, commit=12)
-    assert member.raft.may_lend(request((9, 1), (2, 12)))
-    assert not member.raft.may_lend(request((8, 1), (1, 9), (2, 12)))
+    assert member.raft.may_serve_peer(request((9, 1), (2, 12)))
+    assert not member.raft.may_serve_peer(request((8, 1), (1, 9), (2, 12)))
 
 
 def test_a_lent_append_is_taken_as_the_leaders_and_acknowledged_to_it() -> None:
     member = Member(1, log=shape(1), epoch=2)
     member.receive(2, LeaderContact(Epoch(2), Index(-1), Index(-1)))
-    effects = member.receive(3, LentAppend(request((0, 1), (1, 1), (2, 2), commit=2)))
+    effects = member.receive(3, PeerAppend(request((0, 1), (1, 1), (2, 2), commit=2)))
     assert kinds(effects) == ["AppendEntries", "MarksAdvanced"]
     assert epochs_of(member.raft.log) == [1, 1, 2]
     assert member.raft.leader == 2
@@ -120,14 +120,14 @@ def test_a_lent_append_is_taken_as_the_leaders_and_acknowledged_to_it() -> None:
 def test_a_lent_append_cuts_what_differs() -> None:
     member = Member(1, log=shape(1, 1, 1), epoch=2)
     member.receive(2, LeaderContact(Epoch(2), Index(-1), Index(-1)))
-    effects = member.receive(3, LentAppend(request((0, 1), (2, 2), commit=2)))
+    effects = member.receive(3, PeerAppend(request((0, 1), (2, 2), commit=2)))
     assert kinds(effects) == ["TruncateLog", "AppendEntries", "MarksAdvanced"]
 
 
 def test_a_lent_append_that_does_not_join_on_is_refused_to_the_leader() -> None:
     member = Member(1, log=shape(1), epoch=2)
     member.receive(2, LeaderContact(Epoch(2), Index(-1), Index(-1)))
-    effects = member.receive(3, LentAppend(request((4, 1), (2, 6), commit=6)))
+    effects = member.receive(3, PeerAppend(request((4, 1), (2, 6), commit=6)))
     assert not sent(effects, AppendResponse)[2].accepted
     assert epochs_of(member.raft.log) == [1]
 
@@ -140,14 +140,14 @@ def test_a_lent_append_of_another_epoch_is_passed_over() -> None:
     early = Member(1, log=shape(1), epoch=1)
     early.receive(2, LeaderContact(Epoch(1), Index(-1), Index(-1)))
     for member in (late, early, Member(1, log=shape(1), epoch=2)):
-        assert member.receive(3, LentAppend(asked)) == []
+        assert member.receive(3, PeerAppend(asked)) == []
         assert epochs_of(member.raft.log) == [1]
 
 
 def test_a_leader_takes_nothing_that_is_lent() -> None:
     leader = Member(1, log=shape(1)).lead_established()
     asked = msgspec.structs.replace(request((0, 1), (2, 2)), epoch=leader.raft.epoch)
-    assert leader.receive(3, LentAppend(asked)) == []
+    assert leader.receive(3, PeerAppend(asked)) == []
 
 
 def test_a_leader_has_lent_what_is_committed_and_flushed_by_who_lends() -> None:
@@ -155,12 +155,12 @@ def test_a_leader_has_lent_what_is_committed_and_flushed_by_who_lends() -> None:
     end = leader.raft.log.last_index
     leader.hear_all(2)
     assert leader.raft.commit == end
-    assert leader.raft.lendable_end(BrokerId(2)) == end
+    assert leader.raft.peer_fetch_end(BrokerId(2)) == end
     leader.propose(2)
     leader.hear(2, end + 2)
-    assert leader.raft.lendable_end(BrokerId(2)) == end  # The leader has not flushed it itself.
+    assert leader.raft.peer_fetch_end(BrokerId(2)) == end  # The leader has not flushed it itself.
     leader.flush()
-    assert leader.raft.lendable_end(BrokerId(2)) == end + 2
-    assert leader.raft.lendable_end(BrokerId(3)) == end
-    assert leader.raft.lendable_end(BrokerId(9)) == -1
-    assert Member(1).raft.lendable_end(BrokerId(2)) == -1
+    assert leader.raft.peer_fetch_end(BrokerId(2)) == end + 2
+    assert leader.raft.peer_fetch_end(BrokerId(3)) == end
+    assert leader.raft.peer_fetch_end(BrokerId(9)) == -1
+    assert Member(1).raft.peer_fetch_end(BrokerId(2)) == -1

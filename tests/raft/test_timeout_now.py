@@ -24,7 +24,7 @@ def order_to_vote(last_index: int = 4, *, epoch: int = 1) -> LeaderContact:
 
 def given(last_index: int = 4, *, epoch: int = 2) -> VoteResponse:
     """A vote for broker 2 by order, for a log of epoch 1 that ends there."""
-    return VoteResponse(Epoch(epoch), granted=True, pre=True, given_for=Index(last_index))
+    return VoteResponse(Epoch(epoch), granted=True, pre=True, transfer_end=Index(last_index))
 
 
 def voter(last_index: int = 4, **options: object) -> Member:
@@ -39,9 +39,9 @@ def test_of_five_voters_those_who_have_all_are_ordered_to_vote_for_the_target() 
     member = Member(voters=FIVE).lead_established()
     member.step(events.PeerReset(5))
     member.step(events.TransferLeadership(2))
-    effects = member.step(events.PromisesTimedOut())
-    order = LeaderContact(Epoch(1), Index(0), Index(0), BrokerId(2), Index(0))
-    assert sent(effects, LeaderContact) == {3: order, 4: order}
+    effects = member.step(events.DelegationsTimedOut())
+    request = LeaderContact(Epoch(1), Index(0), Index(0), BrokerId(2), Index(0))
+    assert sent(effects, LeaderContact) == {3: request, 4: request}
     assert sent(effects, TimeoutNow) == {2: TimeoutNow(1, 0, (3, 4))}
     assert kinds(effects) == ["Send", "Send", "BecameFollower", "Send", "PersistState"]
 
@@ -60,7 +60,7 @@ def test_while_voters_change_votes_of_both_sides_are_asked_for() -> None:
         member.hear_all(peer)
     assert member.raft.configuration.is_joint
     member.step(events.TransferLeadership(4))
-    effects = member.step(events.PromisesTimedOut())
+    effects = member.step(events.DelegationsTimedOut())
     assert set(sent(effects, LeaderContact)) == {2, 5}
 
 
@@ -191,11 +191,11 @@ def test_a_vote_by_order_is_no_consent_to_an_election_by_time_out() -> None:
 @pytest.mark.parametrize("vote", [given(3), given(epoch=3), given(epoch=1)])
 def test_a_vote_by_another_order_does_not_count(vote: VoteResponse) -> None:
     """Nor by an order without a log's end, or one to a leader of before."""
-    for order in (TimeoutNow(1, 4), TimeoutNow(1)):
+    for request in (TimeoutNow(1, 4), TimeoutNow(1)):
         member = target(voters=FIVE)
         member.receive(3, vote)
         member.receive(4, vote)
-        member.receive(1, order)
+        member.receive(1, request)
         member.receive(5, vote)
         assert (member.raft.role, member.raft.epoch) == (Role.CANDIDATE, 2)
 

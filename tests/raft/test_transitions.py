@@ -116,7 +116,7 @@ def commit_the_own_removal(role: Role) -> Member:
 def hand_over(role: Role) -> Member:
     member = member_as(role)
     member.step(events.TransferLeadership(2))
-    member.step(events.PromisesTimedOut())
+    member.step(events.DelegationsTimedOut())
     return member
 
 
@@ -138,9 +138,9 @@ def vote_as_requested(role: Role) -> Member:
     if role == PRECANDIDATE:
         member.time_out()
     assert member.raft.role == role
-    order = LeaderContact(Epoch(1), Index(-1), Index(-1), NO_BROKER + 4, Index(4))
+    request = LeaderContact(Epoch(1), Index(-1), Index(-1), NO_BROKER + 4, Index(4))
     member.raft._appends._reported = Index(4)
-    member.raft._state.order = 1, order
+    member.raft._state.pending_request = 1, request
     member.step(events.LogFlushed(Index(4), 0))
     assert member.raft.vote == 3
     return member

@@ -18,15 +18,15 @@ from strandline.raft.transitions import Role
 
 FIVE = (1, 2, 3, 4, 5)
 
-QUESTION = LeaderContact(Epoch(1), Index(-1), Index(-1), asks_promise=True)
+QUESTION = LeaderContact(Epoch(1), Index(-1), Index(-1), requests_delegation=True)
 
 
 def promise(epoch: int = 1) -> VoteResponse:
     """Of a follower in that epoch."""
-    return VoteResponse(Epoch(epoch), granted=True, pre=True, promised=Epoch(epoch + 1))
+    return VoteResponse(Epoch(epoch), granted=True, pre=True, delegated_epoch=Epoch(epoch + 1))
 
 
-def promised(**options: object) -> Member:
+def delegated(**options: object) -> Member:
     """A follower of broker 1 in epoch 1, with entries 0 to 4, that has promised."""
     member = Member(3, log=shape(1, 1, 1, 1, 1), voters=FIVE, **options)  # type: ignore[arg-type]
     member.append(prev=(4, 1), epoch=1, sender=1)
@@ -48,7 +48,7 @@ def test_a_leader_promises_durably_before_it_asks_the_others_and_leads_on() -> N
     member = Member(voters=FIVE).lead_established()
     effects = member.step(events.TransferLeadership(2))
     assert effects[0] == events.PersistState(1, 1, 2)
-    question = LeaderContact(Epoch(1), Index(0), Index(0), asks_promise=True)
+    question = LeaderContact(Epoch(1), Index(0), Index(0), requests_delegation=True)
     assert sent(effects, LeaderContact) == {2: question, 3: question, 4: question, 5: question}
     assert sent(effects, TimeoutNow) == {}
     assert member.raft.accepts_proposals
@@ -65,7 +65,7 @@ def test_with_enough_promises_the_order_carries_them_and_no_flush_comes_before_i
     member = asking()
     effects = member.receive(4, promise())
     assert kinds(effects) == ["BecameFollower", "Send", "PersistState"]
-    assert sent(effects, TimeoutNow) == {2: TimeoutNow(1, 0, (3, 4, 5), promised=(4,))}
+    assert sent(effects, TimeoutNow) == {2: TimeoutNow(1, 0, (3, 4, 5), delegators=(4,))}
     assert effects[-1] == events.PersistState(2, 2, 2)
 
 
@@ -75,8 +75,8 @@ def test_the_order_names_the_end_of_the_log_when_it_is_given_not_when_votes_were
     member.receive(4, promise())
     member.propose(3)
     member.send_all(2)
-    order = sent(member.receive(5, promise()), TimeoutNow)[2]
-    assert (order.last_index, order.promised) == (3, (4, 5))
+    request = sent(member.receive(5, promise()), TimeoutNow)[2]
+    assert (request.last_index, request.delegators) == (3, (4, 5))
 
 
 def test_nothing_is_held_while_promises_are_awaited() -> None:
@@ -90,11 +90,11 @@ def test_nothing_is_held_while_promises_are_awaited() -> None:
 
 def test_a_leader_that_waits_in_vain_hands_over_as_without_promises() -> None:
     member = asking()
-    effects = member.step(events.PromisesTimedOut())
+    effects = member.step(events.DelegationsTimedOut())
     assert set(sent(effects, LeaderContact)) == {3, 4, 5}
     assert sent(effects, TimeoutNow) == {2: TimeoutNow(1, 0, (3, 4, 5))}
     member = Member(voters=FIVE).lead_established()
-    assert member.step(events.PromisesTimedOut()) == []
+    assert member.step(events.DelegationsTimedOut()) == []
 
 
 def test_promises_are_good_for_another_heir_after_a_transfer_was_abandoned() -> None:
@@ -105,8 +105,8 @@ def test_promises_are_good_for_another_heir_after_a_transfer_was_abandoned() -> 
     assert sent(member.receive(5, promise()), TimeoutNow) == {}
     assert member.raft.accepts_proposals
     effects = member.step(events.TransferLeadership(3))
-    order = TimeoutNow(1, 0, (2, 4, 5, 6, 7), promised=(4, 5))
-    assert sent(effects, TimeoutNow) == {3: order}
+    request = TimeoutNow(1, 0, (2, 4, 5, 6, 7), delegators=(4, 5))
+    assert sent(effects, TimeoutNow) == {3: request}
 
 
 def test_promises_of_both_sides_are_needed_while_voters_change() -> None:
@@ -137,8 +137,8 @@ def test_a_promise_of_who_lost_its_disk_since_does_not_count_whatever_comes_late
     seven.send_all(2)
     seven.hear_all(2)
     assert sent(seven.receive(5, promise()), TimeoutNow) == {}
-    order = sent(seven.receive(6, promise()), TimeoutNow)[2]
-    assert order.promised == (5, 6)
+    request = sent(seven.receive(6, promise()), TimeoutNow)[2]
+    assert request.delegators == (5, 6)
 
 
 def test_a_promise_of_who_was_removed_since_does_not_count() -> None:
@@ -175,7 +175,7 @@ def test_a_voter_promises_durably_before_it_answers_and_follows_on() -> None:
 
 
 def test_a_voter_that_is_asked_twice_answers_twice() -> None:
-    member = promised()
+    member = delegated()
     effects = member.receive(1, QUESTION)
     assert kinds(effects) == ["Send"]
     assert sent(effects, VoteResponse) == {1: promise()}
@@ -184,7 +184,7 @@ def test_a_voter_that_is_asked_twice_answers_twice() -> None:
 def test_a_voter_promises_nothing_to_a_leader_of_the_past() -> None:
     member = Member(3, log=shape(1, 2), voters=FIVE)
     assert sent(member.receive(1, QUESTION), VoteResponse) == {}
-    assert member.raft.promised == 0
+    assert member.raft.delegated_epoch == 0
 
 
 def test_a_voter_that_lost_its_disk_promises_nothing() -> None:
@@ -195,9 +195,9 @@ def test_a_voter_that_lost_its_disk_promises_nothing() -> None:
 @pytest.mark.parametrize("restarts", [False, True])
 def test_who_promised_votes_for_no_candidate_by_time_out_in_that_epoch(*, restarts: bool) -> None:
     """It is an election safety violation else: the order may be on its way."""
-    member = promised()
+    member = delegated()
     if restarts:
-        member = Member(3, log=shape(1, 1, 1, 1, 1), voters=FIVE, promised=2)
+        member = Member(3, log=shape(1, 1, 1, 1, 1), voters=FIVE, delegated_epoch=2)
     refusal = sent(member.receive(4, VoteRequest(2, 9, 1)), VoteResponse)[4]
     assert not refusal.granted
     assert (member.raft.epoch, member.raft.vote) == (2, -1)
@@ -206,29 +206,29 @@ def test_who_promised_votes_for_no_candidate_by_time_out_in_that_epoch(*, restar
 
 
 def test_who_promised_votes_in_the_epoch_after_as_if_it_had_not() -> None:
-    member = promised()
+    member = delegated()
     assert sent(member.receive(4, VoteRequest(3, 9, 1)), VoteResponse)[4].granted
-    assert member.raft.promised == 0
+    assert member.raft.delegated_epoch == 0
 
 
 def test_who_promised_votes_for_whom_its_leader_ordered_to_stand() -> None:
     """So where the leader did not hear of the promise, and the heir has to ask. By its log."""
-    member = promised()
+    member = delegated()
     assert not sent(member.receive(2, VoteRequest(2, 3, 1, transfer=True)), VoteResponse)[2].granted
     assert sent(member.receive(2, VoteRequest(2, 4, 1, transfer=True)), VoteResponse)[2].granted
     assert sent(member.receive(2, VoteRequest(2, 4, 1)), VoteResponse)[2].granted
 
 
 def test_who_promised_obeys_the_order_to_vote() -> None:
-    member = promised()
-    order = LeaderContact(Epoch(1), Index(-1), Index(-1), BrokerId(2), Index(4))
-    effects = member.receive(1, order)
-    assert sent(effects, VoteResponse)[2].given_for == 4
+    member = delegated()
+    request = LeaderContact(Epoch(1), Index(-1), Index(-1), BrokerId(2), Index(4))
+    effects = member.receive(1, request)
+    assert sent(effects, VoteResponse)[2].transfer_end == 4
     assert member.raft.vote == 2
 
 
 def test_who_promised_and_hears_nobody_stands_for_the_epoch_after() -> None:
-    member = promised()
+    member = delegated()
     request = VoteRequest(3, 4, 1, pre=True)
     assert sent(member.time_out(), VoteRequest) == {1: request, 2: request, 4: request, 5: request}
     for peer in (1, 2):
@@ -238,8 +238,8 @@ def test_who_promised_and_hears_nobody_stands_for_the_epoch_after() -> None:
 
 def test_a_candidate_that_is_refused_for_a_promise_asks_for_the_epoch_after_at_once() -> None:
     """It has raised no epoch by then, so it has unseated nobody."""
-    answer = sent(promised().receive(4, VoteRequest(2, 9, 1, pre=True)), VoteResponse)[4]
-    assert (answer.granted, answer.promised) == (False, 2)
+    answer = sent(delegated().receive(4, VoteRequest(2, 9, 1, pre=True)), VoteResponse)[4]
+    assert (answer.granted, answer.delegated_epoch) == (False, 2)
     member = Member(4, log=shape(1, 1, 1, 1, 1, 1), voters=FIVE)
     member.time_out()
     request = VoteRequest(3, 5, 1, pre=True)
@@ -253,7 +253,7 @@ def test_a_candidate_that_is_refused_for_a_promise_asks_for_the_epoch_after_at_o
 
 
 def test_a_candidate_of_an_earlier_release_learns_it_from_the_epoch() -> None:
-    answer = sent(promised().receive(4, VoteRequest(2, 9, 1, pre=True)), VoteResponse)[4]
+    answer = sent(delegated().receive(4, VoteRequest(2, 9, 1, pre=True)), VoteResponse)[4]
     assert answer.epoch == 2
 
 
@@ -261,33 +261,33 @@ def test_a_refusal_for_another_reason_names_no_promise() -> None:
     """It would make who is cut off unseat a leader that all others hear."""
     for request, alive in ((VoteRequest(2, 3, 1, pre=True), False),
                            (VoteRequest(2, 9, 1, pre=True), True)):  # fmt: skip
-        effects = promised().receive(4, request, leader_alive=alive)
+        effects = delegated().receive(4, request, leader_alive=alive)
         assert sent(effects, VoteResponse) == {4: VoteResponse(1, granted=False, pre=True)}
 
 
 def test_a_promise_is_over_in_the_epoch_after_and_where_a_grant_opens_one() -> None:
-    member = promised()
+    member = delegated()
     member.receive(1, Fence(Epoch(1 << 32)))
-    assert member.raft.promised == 0
-    member = promised()
+    assert member.raft.delegated_epoch == 0
+    member = delegated()
     member.receive(2, LeaderContact(2, -1, -1))
-    assert member.raft.promised == 2
+    assert member.raft.delegated_epoch == 2
     member.receive(5, LeaderContact(3, -1, -1))
-    assert member.raft.promised == 0
+    assert member.raft.delegated_epoch == 0
 
 
 # ---- the heir ------------------------------------------------------------------------------------
 
 
 def test_of_five_voters_the_heir_leads_at_once_by_promised_votes() -> None:
-    effects = target(voters=FIVE).receive(1, TimeoutNow(1, 4, (3, 4), promised=(3,)))
+    effects = target(voters=FIVE).receive(1, TimeoutNow(1, 4, (3, 4), delegators=(3,)))
     assert sent(effects, VoteRequest) == {}
     assert of_type(effects, events.BecameLeader) == [events.BecameLeader(2)]
 
 
 def test_promised_votes_are_given_for_a_log_that_has_all_that_the_order_names() -> None:
     member = target(2, voters=FIVE)
-    assert member.receive(1, TimeoutNow(1, 4, (), promised=(3, 4, 5))) == []
+    assert member.receive(1, TimeoutNow(1, 4, (), delegators=(3, 4, 5))) == []
     member.append(prev=(2, 1), epochs=(1,), sender=1)
     assert member.raft.role == Role.FOLLOWER
     member.append(prev=(3, 1), epochs=(1,), sender=1)
@@ -296,24 +296,24 @@ def test_promised_votes_are_given_for_a_log_that_has_all_that_the_order_names() 
 
 def test_who_has_not_promised_is_asked_where_that_is_not_enough() -> None:
     member = target(voters=(1, 2, 3, 4, 5, 6, 7))
-    effects = member.receive(1, TimeoutNow(1, 4, (3, 4), promised=(3,)))
+    effects = member.receive(1, TimeoutNow(1, 4, (3, 4), delegators=(3,)))
     assert set(sent(effects, VoteRequest)) == {4, 5, 6, 7}
 
 
 def test_promised_votes_count_in_the_configuration_that_the_heir_s_log_has() -> None:
     """Whoever was a voter once, and is none, elects nobody."""
     member = target(voters=(1, 2, 6, 7, 8))
-    member.receive(1, TimeoutNow(1, 4, (), promised=(3, 4, 5)))
+    member.receive(1, TimeoutNow(1, 4, (), delegators=(3, 4, 5)))
     assert member.raft.role == Role.CANDIDATE
 
 
 def test_an_order_with_promised_votes_that_comes_after_the_next_epoch_began_elects_nobody() -> None:
     member = target(voters=FIVE)
     member.receive(4, VoteRequest(3, 9, 1, transfer=True))
-    assert member.receive(1, TimeoutNow(1, 4, (), promised=(3, 4, 5))) == []
+    assert member.receive(1, TimeoutNow(1, 4, (), delegators=(3, 4, 5))) == []
     member = target(voters=FIVE)
     member.receive(1, Fence(Epoch(1 << 32)))
-    assert member.receive(1, TimeoutNow(1, 4, (), promised=(3, 4, 5))) == []
+    assert member.receive(1, TimeoutNow(1, 4, (), delegators=(3, 4, 5))) == []
     assert member.raft.epoch == 1 << 32
 
 
@@ -337,12 +337,12 @@ def test_brokers_of_an_earlier_release_take_none_of_it_for_anything_else() -> No
         granted: bool
         pre: bool = False
         removal: object = None
-        given_for: int = -1
+        transfer_end: int = -1
 
     encode = msgspec.msgpack.encode
     assert msgspec.msgpack.decode(encode(QUESTION), type=Contact) == Contact(1, -1, -1)
-    order = msgspec.msgpack.decode(encode(TimeoutNow(1, 4, (3,), (4,))), type=Order)
-    assert order == Order(1, 4, (3,))
+    request = msgspec.msgpack.decode(encode(TimeoutNow(1, 4, (3,), (4,))), type=Order)
+    assert request == Order(1, 4, (3,))
     answer = msgspec.msgpack.decode(encode(promise()), type=Answer)
-    assert (answer.epoch, answer.pre, answer.given_for) == (1, True, -1)
+    assert (answer.epoch, answer.pre, answer.transfer_end) == (1, True, -1)
     assert msgspec.msgpack.decode(encode(Order(1, 4)), type=TimeoutNow) == TimeoutNow(1, 4)

@@ -67,7 +67,7 @@ class Region:
                 commit=COMMIT,
                 transferring_to=None,
                 progress=self.progress,
-                lendable_end=lambda one: self.flushed.get(one, Index(-1)),
+                peer_fetch_end=lambda one: self.flushed.get(one, Index(-1)),
                 member_since=lambda _: Index(0),
             ),
         )

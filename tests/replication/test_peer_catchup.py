@@ -12,7 +12,7 @@ from strandline.base.errors import ProtocolError
 from strandline.base.network import Lane
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
-from strandline.raft.messages import AppendRequest, Lend, Run
+from strandline.raft.messages import AppendRequest, PeerCatchupRequest, Run
 from strandline.replication.host.nearness import Nearness
 from strandline.replication.wire import (
     AppendHead,
@@ -61,7 +61,7 @@ def test_orders_and_lent_appends_as_bytes() -> None:
     request = AppendRequest(
         Epoch(3), Index(4), Epoch(2), Index(9), Index(9), (Run(Epoch(3), Index(8)),)
     )
-    order = LendOrder(GroupId(7), Lend(TWO, request, 1_000, True))
+    order = LendOrder(GroupId(7), PeerCatchupRequest(TWO, request, 1_000, True))
     assert decode_lend_order(memoryview(encode_control(Kind.LEND, order))[1:]) == order
     earlier = [7, msgspec.to_builtins(order.lend)[:-1]]
     assert decode_lend_order(memoryview(msgspec.msgpack.encode(earlier))) == order
@@ -75,12 +75,12 @@ def test_orders_and_lent_appends_as_bytes() -> None:
 def test_orders_that_wait_are_forgotten_where_their_leader_begins_anew(tmp_path: Path) -> None:
     """Otherwise the follower would be sent the same twice, or refuse what it cannot append yet."""
 
-    def order(to: BrokerId, first: int, last: int) -> Lend:
+    def order(to: BrokerId, first: int, last: int) -> PeerCatchupRequest:
         runs = (Run(Epoch(1), Index(last)),)
         request = AppendRequest(
             Epoch(1), Index(first - 1), Epoch(1), Index(last), Index(last), runs
         )
-        return Lend(to, request, 1_000, False)
+        return PeerCatchupRequest(to, request, 1_000, False)
 
     async def scenario() -> None:
         async with led(tmp_path) as (hosts, leader):

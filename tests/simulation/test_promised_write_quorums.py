@@ -11,8 +11,8 @@ from tests.simulation.kept import scenario_of
 from tests.simulation.test_each_invariant import only
 
 from strandline.broker.groups.promised_write_quorums import PromisedWriteQuorums
-from strandline.raft.group import membership
 from strandline.raft.group.configuration import Configuration
+from strandline.raft.leader import configuration_change
 from strandline.simulation.swarm.swarm import run_scenario
 
 SCENARIO = "two-of-three-lost-where-all-have-to-acknowledge"
@@ -23,7 +23,7 @@ def acknowledge_with_fewer_than_were_promised(patch: pytest.MonkeyPatch) -> None
     patch.setattr(
         PromisedWriteQuorums, "has_to_go", lambda self, replica, config, *, is_stuck: False
     )
-    patch.setattr(membership, "floor_of", lambda floor: 0)
+    patch.setattr(configuration_change, "promised_quorum_of", lambda floor: 0)
 
 
 def rest_a_lease_on_a_majority(patch: pytest.MonkeyPatch) -> None:

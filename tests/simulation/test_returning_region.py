@@ -307,11 +307,11 @@ def test_a_region_is_whole_though_the_log_of_who_could_lend_begins_later(
     """It lent what follows, which was refused, and so on without an end."""
     outage = Outage(seed)
     begins = min(one.log.last_index for one in outage.world.cluster.replicas()) - 50
-    may_lend = PeerCatchup.may_lend
+    may_serve_peer = PeerCatchup.may_serve_peer
     monkeypatch.setattr(
         PeerCatchup,
-        "may_lend",
-        lambda self, request: request.prev_index >= begins and may_lend(self, request),
+        "may_serve_peer",
+        lambda self, request: request.prev_index >= begins and may_serve_peer(self, request),
     )
     outage.end()
     outage.run_until_whole()

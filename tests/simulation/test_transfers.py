@@ -163,7 +163,7 @@ def test_without_promises_it_costs_a_whole_one(
     brokers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Voters of an earlier release do not know of them: they vote by order when it is given."""
-    monkeypatch.setattr(appends, "make_promise", lambda state, leader: None)
+    monkeypatch.setattr(appends, "delegate_vote", lambda state, leader: None)
     stalled_us = stalled_by(brokers)
     limit_us = 3 * FLUSH_US + BYTES_US
     assert ONE_WAY_US + limit_us < stalled_us <= 2 * ONE_WAY_US + limit_us
@@ -292,7 +292,7 @@ def test_a_promised_vote_is_remembered_by_a_voter_that_dies_meanwhile() -> None:
     assert world.scheduler.run_until_true(
         lambda: not old.raft.is_leader, limit_us=world.scheduler.now_us + 100 * MS
     )
-    promised = [one.self_id for one in others if one.raft.promised]
+    promised = [one.self_id for one in others if one.raft.delegated_epoch]
     assert promised
     for broker in promised:
         world.hosts[broker].kill()
@@ -301,7 +301,7 @@ def test_a_promised_vote_is_remembered_by_a_voter_that_dies_meanwhile() -> None:
     run_for(world, 100)
     for replica in world.cluster.replicas():
         if replica.self_id in promised:
-            assert (replica.epoch, replica.raft.promised) == (1, 2)
+            assert (replica.epoch, replica.raft.delegated_epoch) == (1, 2)
     run_for(world, 2_000)
     assert leader_of(world).epoch > 2
     world.hosts[to].resume()

@@ -16,7 +16,7 @@ import msgspec
 from strandline.base.errors import ProtocolError
 from strandline.model.cluster import NO_END_MS, Address, Domain, Labels, Loss, Outage, Ruling
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
-from strandline.raft.group.configuration import Floor
+from strandline.raft.group.configuration import PromisedQuorum
 
 NO_UUID = UUID(int=0)
 USE_DEFAULT = -1
@@ -205,7 +205,7 @@ class RequestVoters(msgspec.Struct, frozen=True, tag=True):
     observers: tuple[BrokerId, ...] = ()
     epoch: Epoch = Epoch(0)
     superseded: int = 0
-    floor: Floor = msgspec.UNSET
+    floor: PromisedQuorum = msgspec.UNSET
 
 
 class ReportVoters(msgspec.Struct, frozen=True, tag=True):
@@ -216,7 +216,7 @@ class ReportVoters(msgspec.Struct, frozen=True, tag=True):
     version: int
     voters: tuple[BrokerId, ...]
     epoch: Epoch = Epoch(0)
-    floor: Floor = msgspec.UNSET
+    floor: PromisedQuorum = msgspec.UNSET
 
 
 class BeginGrant(msgspec.Struct, frozen=True, tag=True):

@@ -14,7 +14,7 @@ import msgspec
 from strandline.base.errors import OperatorError
 from strandline.model.cluster import NO_END_MS, Address, Domain, Labels, Loss, Ruling
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
-from strandline.raft.group.configuration import Floor
+from strandline.raft.group.configuration import PromisedQuorum
 
 Scope = Literal["topic", "broker", "cluster"]
 
@@ -152,7 +152,7 @@ class VotersStable(msgspec.Struct, frozen=True, tag_field="kind", tag="voters_st
 
     group: GroupId
     version: int
-    floor: Floor = msgspec.UNSET
+    floor: PromisedQuorum = msgspec.UNSET
 
 
 class GrantBegun(msgspec.Struct, frozen=True, tag_field="kind", tag="grant_begun"):

@@ -40,7 +40,7 @@ from strandline.model.cluster import (
     Topic,
 )
 from strandline.model.ids import BrokerId, GroupId
-from strandline.raft.group.configuration import floor_of
+from strandline.raft.group.configuration import promised_quorum_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ class ControllerState:
         demoted = {one for voters in partition.possible for one in voters}
         demoted.difference_update(partition.pending)
         self._founded[record.group] = replace(founded, holders=founded.holders - demoted)
-        stable = replace(_stable(partition), floor=floor_of(record.floor))
+        stable = replace(_stable(partition), floor=promised_quorum_of(record.floor))
         self._put(_settled(stable))
 
     def _on_grant_begun(self, record: GrantBegun) -> None:

@@ -1,18 +1,25 @@
 """One member of one Raft group: events in, effects out.
 
-Why:    what a replica decides must not depend on clocks, threads or sockets, so that every schedule
-        can be replayed.
-How:    `step` looks the handler up by the type of the event, or of the message received. Each part
-        of the room handles its share and appends effects; `ReplicationReady` goes to the end.
+Why:    what a replica decides must not depend on clocks, threads or sockets, so that a test can
+        replay every schedule.
+How:    `step` finds the handler by the type of the event, or of the message received. Each part of
+        the room handles its share and appends effects; `ReplicationReady` goes to the end.
 
-            election.py  votes  leading.py  a leader's entries and marks
-            appends.py     a follower's log          replies.py     acknowledgements at a leader
-            sending.py     what goes to a peer       transfer.py    leadership handed over
-            membership.py  joint consensus           hand_over.py    acknowledgements after that
-            rejoin.py  after the loss of a disk  timeout_now.py  what who handed over ordered
-            vote_delegation.py    votes left to a leader    arbitration.py an epoch that is granted
-            peer_catchup.py     entries that followers send each other
-Owns:   the state of one replica (`state.ReplicaState`); nobody else writes it.
+            election/   election.py              pre-votes and votes
+                        transfer.py              leadership transfer
+                        timeout_now.py           a transfer as its target and the voters see it
+                        vote_delegation.py       votes delegated to a leader in advance
+                        hand_over.py             acknowledgements after a transfer
+                        arbitration.py           an epoch granted by the controller
+            leader/     leading.py               a leader's entries, acknowledgements and marks
+                        replies.py               followers' answers
+                        sending.py               what to send to a peer
+                        configuration_change.py  joint consensus
+            follower/   appends.py               a follower's log
+                        rejoin.py                after the loss of a disk
+                        peer_catchup.py          entries that followers send each other
+            group/      membership.py            the configuration in force
+Owns:   the state of one replica (`state.ReplicaState`); nothing else writes it.
 Source: Raft (Ongaro, thesis 2014); design sections 4-6."""
 
 from collections.abc import Callable, Mapping
@@ -21,7 +28,7 @@ from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.raft.election.arbitration import Arbitration
 from strandline.raft.election.election import Elections
 from strandline.raft.election.hand_over import HandOvers
-from strandline.raft.election.timeout_now import Orders
+from strandline.raft.election.timeout_now import TransferRequests
 from strandline.raft.election.transfer import Transfers
 from strandline.raft.events import (
     AbandonTransfer,
@@ -29,16 +36,16 @@ from strandline.raft.events import (
     ChangeConfiguration,
     CompactionEnabled,
     DeclaredNew,
+    DelegationsTimedOut,
     Effect,
     ElectionTimedOut,
     Event,
     LogCompacted,
     LogFlushed,
+    MarksMaybeLost,
     PeerReset,
-    PeerSilent,
-    PeerUntold,
+    PeerTimedOut,
     PrefixDropped,
-    PromisesTimedOut,
     Propose,
     QuorumLost,
     Received,
@@ -47,9 +54,9 @@ from strandline.raft.events import (
     TransferLeadership,
 )
 from strandline.raft.follower.appends import Appends
-from strandline.raft.follower.peer_catchup import PeerCatchup, lendable_end, member_since
+from strandline.raft.follower.peer_catchup import PeerCatchup, member_since, peer_fetch_end
 from strandline.raft.follower.rejoin import grant_rejoins
-from strandline.raft.follower.stale_log_reset import judge
+from strandline.raft.follower.stale_log_reset import decide_outdated
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.group.log_shape import LogShape
 from strandline.raft.group.membership import Membership
@@ -63,8 +70,8 @@ from strandline.raft.messages import (
     AppendResponse,
     Fence,
     LeaderContact,
-    Lend,
-    LentAppend,
+    PeerAppend,
+    PeerCatchupRequest,
     ResetRequest,
     Seat,
     TimeoutNow,
@@ -94,17 +101,17 @@ class Raft:
         commit: Index = NO_INDEX,
         visible: Index = NO_INDEX,
         lost_state: bool = False,
-        promised: Epoch = NO_EPOCH,
+        delegated_epoch: Epoch = NO_EPOCH,
         asks_to_rejoin: bool = False,
         joined: Index | None = None,
     ) -> None:
-        """`epoch`, `vote` and `promised` as persisted; `configuration` is the one in force where
-        `log` begins.
+        """`epoch`, `vote` and `delegated_epoch` as persisted; `configuration` is the one in
+        force where `log` begins.
 
-        `commit` and `visible`: as far as known from before, each the end of a batch in `log`.
-        `lost_state`: a member before, but its disk was lost or is not to be trusted: `rejoin`.
-        `asks_to_rejoin`: not before `RejoinAllowed`. `joined`: as persisted with the epoch, see
-        `outdated`; None where the log may be of any age."""
+        `commit` and `visible`: as known before the start, each the end of a batch in `log`.
+        `lost_state`: it was a member, but its disk was lost or is not to be trusted; see
+        `rejoin`. `asks_to_rejoin`: it takes part again only after `RejoinAllowed`. `joined`:
+        as persisted with the epoch, see `stale_log_reset`; None if the log may be of any age."""
         state = self._state = ReplicaState(
             group=group,
             self_id=self_id,
@@ -115,7 +122,7 @@ class Raft:
             commit=commit,
             visible=visible,
             lost_state=lost_state,
-            promised=promised,
+            delegated_epoch=delegated_epoch,
             joined=joined,
         )
         self._membership = Membership(state)
@@ -125,7 +132,7 @@ class Raft:
         self._appends = Appends(state, self._membership, asks_to_rejoin=asks_to_rejoin)
         elections = self._elections = Elections(state, self._membership, leading)
         self._peer_catchup = PeerCatchup(state, self._appends)
-        self._orders = Orders(state, elections, self._appends)
+        self._transfer_requests = TransferRequests(state, elections, self._appends)
         arbitration = Arbitration(state, self._membership, leading)
         transfers = self._transfers = Transfers(state, elections)
         replies = Replies(state, leading, transfers, self._hand_overs)
@@ -139,19 +146,19 @@ class Raft:
             CompactionEnabled: self._on_compaction_enabled,
             PrefixDropped: self._membership.on_prefix_dropped,
             PeerReset: replies.on_peer_reset,
-            PeerSilent: replies.on_peer_silent,
-            PeerUntold: replies.on_peer_untold,
+            PeerTimedOut: replies.on_peer_timed_out,
+            MarksMaybeLost: replies.on_marks_maybe_lost,
             ChangeConfiguration: self._changes.on_change,
             TransferLeadership: transfers.on_transfer,
             AbandonTransfer: transfers.on_abandon,
-            PromisesTimedOut: transfers.on_promises_timed_out,
+            DelegationsTimedOut: transfers.on_delegations_timed_out,
             DeclaredNew: self._on_declared_new,
             RejoinAllowed: self._appends.on_rejoin_allowed,
         }
         self._on_message = self._answers(elections, replies, arbitration)
 
     def step(self, event: Event) -> list[Effect]:
-        """Take one event in; the effects are to be performed in order (see `events`)."""
+        """Take one event in; perform the effects in order (see `events`)."""
         state = self._state
         effects: list[Effect] = []
         state.effects = effects
@@ -160,8 +167,8 @@ class Raft:
             self._on_message[type(message)](event.sender, message, leader_alive=event.leader_alive)
         else:
             self._on_event[type(event)](event)
-        if state.order is not None:
-            self._orders.obey()
+        if state.pending_request is not None:
+            self._transfer_requests.try_pending()
         if state.wake:
             effects += state.wake
             state.wake.clear()
@@ -181,25 +188,24 @@ class Raft:
             return None
         return plan(self._state, leader_state, progress)
 
-    def lendable_end(self, fetch_source: BrokerId) -> Index:
-        """Up to where `fetch_source` can be ordered to send what this leader would: it has flushed
-        that,
-        and it is committed. Below the log where there is nothing."""
+    def peer_fetch_end(self, fetch_source: BrokerId) -> Index:
+        """The last index that the leader may ask `fetch_source` to send to a peer: committed,
+        and flushed by `fetch_source`. Below the log if there is none."""
         leader_state = self._state.leader_state
         return (
             NO_INDEX
             if leader_state is None
-            else lendable_end(self._state, leader_state, fetch_source)
+            else peer_fetch_end(self._state, leader_state, fetch_source)
         )
 
     def member_since(self, peer: BrokerId) -> Index:
-        """Where the configuration stands that made `peer` a member, which it has been since; right
-        before the log where that was earlier, right behind it where `peer` is none."""
+        """The index of the configuration since which `peer` has been a member without a break.
+        Right before the log if that was earlier; right behind the log if `peer` is no member."""
         return member_since(self._state, peer)
 
-    def may_lend(self, request: AppendRequest) -> bool:
-        """For a follower: whether it may send these entries on its leader's behalf, now."""
-        return self._peer_catchup.may_lend(request)
+    def may_serve_peer(self, request: AppendRequest) -> bool:
+        """For a follower: whether it may send these entries on its leader's behalf now."""
+        return self._peer_catchup.may_serve_peer(request)
 
     # ---- what is the case ------------------------------------------------------------------------
 
@@ -220,18 +226,18 @@ class Raft:
 
     @property
     def may_serve(self) -> bool:
-        """Whether this replica leads and knows everything that was committed before."""
+        """Whether this replica leads and knows every earlier commit."""
         return self._state.is_established
 
     @property
     def accepts_proposals(self) -> bool:
-        """Whether `Propose` is welcome: leading, and not holding for the next leader."""
+        """Whether `Propose` is allowed: this replica leads and is not holding for a transfer."""
         leader_state = self._state.leader_state
         return leader_state is not None and not leader_state.is_holding
 
     @property
     def transferring_to(self) -> BrokerId | None:
-        """Who is to lead next, while leadership is being handed over."""
+        """The transfer target; None while no transfer is under way."""
         leader_state = self._state.leader_state
         return None if leader_state is None else leader_state.transferring_to
 
@@ -242,8 +248,8 @@ class Raft:
 
     @property
     def joined(self) -> Index | None:
-        """How far the leader was for certain when this log began; see `outdated`. Durable together
-        with the epoch."""
+        """How far the leader had committed for certain when this log began; see
+        `stale_log_reset`. Durable together with the epoch."""
         return self._state.joined
 
     @property
@@ -253,12 +259,13 @@ class Raft:
 
     @property
     def knows_configuration(self) -> bool:
-        """Whether this log has the configuration that the leader has in force, or is its own."""
+        """Whether this log has the configuration that the leader has in force, or is the
+        leader's."""
         return self.is_leader or self._appends.knows_configuration
 
     @property
     def is_outdated(self) -> bool:
-        """Whether this log has to be begun anew, and this replica counts for nothing."""
+        """Whether this log must begin anew; until then the replica counts for nothing."""
         return self._state.is_outdated
 
     @property
@@ -268,14 +275,14 @@ class Raft:
 
     @property
     def vote(self) -> BrokerId:
-        """Whom this replica voted for in this epoch, or NO_BROKER."""
+        """The replica that this one voted for in this epoch, or NO_BROKER."""
         return self._state.vote
 
     @property
-    def promised(self) -> Epoch:
-        """The epoch, this or the next one, whose vote is left to the leader of the one before; 0
-        for none."""
-        return self._state.promised
+    def delegated_epoch(self) -> Epoch:
+        """The epoch, this or the next one, whose vote is delegated to the leader of the epoch
+        before; 0 for none."""
+        return self._state.delegated_epoch
 
     @property
     def leader(self) -> BrokerId:
@@ -319,7 +326,7 @@ class Raft:
         return _NO_PROGRESS if leader_state is None else leader_state.progress
 
     def refusal(self, event: ChangeConfiguration) -> str | None:
-        """Why this change would be refused now, in words; None where it would not."""
+        """Why the leader would refuse this change now, in words; None if it would not."""
         return self._changes.refusal(event)
 
     # ---- events ----------------------------------------------------------------------------------
@@ -327,17 +334,17 @@ class Raft:
     def _answers(
         self, elections: Elections, replies: Replies, arbitration: Arbitration
     ) -> dict[type, Callable[..., None]]:
-        """{kind of message: who takes it in}"""
+        """{kind of message: its handler}"""
         return {
             AppendRequest: self._appends.on_append_request,
             AppendResponse: replies.on_append_response,
             LeaderContact: self._appends.on_leader_contact,
             VoteRequest: elections.on_vote_request,
             VoteResponse: self._on_vote_response,
-            TimeoutNow: self._orders.on_timeout_now,
+            TimeoutNow: self._transfer_requests.on_timeout_now,
             ResetRequest: self._appends.on_reset_request,
-            Lend: self._peer_catchup.on_lend,
-            LentAppend: self._peer_catchup.on_lent_append,
+            PeerCatchupRequest: self._peer_catchup.on_peer_catchup_request,
+            PeerAppend: self._peer_catchup.on_peer_append,
             Fence: arbitration.on_fence,
             Seat: arbitration.on_seat,
         }
@@ -345,8 +352,8 @@ class Raft:
     def _on_vote_response(
         self, sender: BrokerId, message: VoteResponse, *, leader_alive: bool
     ) -> None:
-        if message.granted and message.promised:
-            self._transfers.on_promised(sender, message)
+        if message.granted and message.delegated_epoch:
+            self._transfers.on_delegated(sender, message)
         else:
             self._elections.on_vote_response(sender, message, leader_alive=leader_alive)
 
@@ -366,8 +373,8 @@ class Raft:
     def _on_compaction_enabled(self, event: CompactionEnabled) -> None:
         state = self._state
         if not state.is_compacted:
-            state.is_compacted = state.has_to_look = True
-            judge(state)
+            state.is_compacted = state.must_check_outdated = True
+            decide_outdated(state)
 
     def _on_log_compacted(self, event: LogCompacted) -> None:
         state = self._state

@@ -1,26 +1,28 @@
-"""What can happen to a Raft core, and what it asks to be done.
+"""Events that a Raft core takes in, and the effects that it asks for.
 
 Why:    decide, then do: `Raft.step(event)` returns effects; the driver performs them in order and
         feeds results back.
 How:    `PersistState`, `TruncateLog`, `AppendEntries`, `AppendMarker` and `ResetLog` are
-        *barriers*: the driver performs no later effect and steps no other event on this group until
-        they are done (PersistState: durable; the others: written to the page cache). A driver that
-        cannot do one discards the core and builds it anew from the disk.
+        *barriers*: until one is done (PersistState: durable; the others: written to the page
+        cache), the driver performs no later effect and steps no other event on this group. A driver
+        that cannot do one discards the core and builds it anew from the disk.
 Source: STYLE, rule 1; design section 3."""
 
 import msgspec
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index, Offset
-from strandline.raft.group.configuration import Configuration, Floor
-from strandline.raft.messages import Lend, Message
+from strandline.raft.group.configuration import Configuration, PromisedQuorum
+from strandline.raft.messages import Message, PeerCatchupRequest
 
 # ---- events --------------------------------------------------------------------------------------
 
 
 class Received(msgspec.Struct, frozen=True, gc=False):
-    """A message came in. `leader_alive`, for requests for votes and answers to them: a leader other
-    than who is to be voted for (the sender; or this replica) was heard within the minimal timeout,
-    in this epoch or in one that was left since. It may count on this replica's vote."""
+    """A message came in.
+
+    `leader_alive`, for vote requests and their answers: within the minimal election time-out
+    this replica heard a leader other than the candidate, in this epoch or in one that it has
+    left since. That leader may count on this replica's vote."""
 
     sender: BrokerId
     message: Message
@@ -28,40 +30,42 @@ class Received(msgspec.Struct, frozen=True, gc=False):
 
 
 class ElectionTimedOut(msgspec.Struct, frozen=True, gc=False):
-    """No leader was heard for this replica's randomised timeout, or a candidacy has gone on for as
+    """This replica heard no leader for its randomised time-out, or a candidacy has lasted that
     long."""
 
 
 class QuorumLost(msgspec.Struct, frozen=True, gc=False):
-    """The driver, for a leader: no quorum has answered for the check-quorum time. The leader steps
-    down."""
+    """The driver, for a leader: no quorum has answered for the check-quorum time. The leader
+    steps down."""
 
 
 class LogFlushed(msgspec.Struct, frozen=True, gc=False):
-    """Everything up to `index` is durable here, of the log as it was when the flush was asked for.
+    """Everything up to `index` is durable here, of the log as it was when the flush began.
 
-    `generation` is `Raft.log.generation` at that moment. It rises with every TruncateLog and
-    ResetLog; the result of an earlier generation speaks of entries that may be gone and is ignored
-    (what follows a truncation is flushed by itself). Never feed the results of an earlier core."""
+    `generation` is `Raft.log.generation` at that moment; each TruncateLog and ResetLog raises
+    it. The core ignores the result of an earlier generation, for the entries may be gone; the
+    driver flushes what follows a truncation by itself. Never feed the results of an earlier
+    core."""
 
     index: Index
     generation: int
 
 
 class LogCompacted(msgspec.Struct, frozen=True, gc=False):
-    """Up to `index` a compacted log has nothing left but the last record of each key up to there;
-    where `index` is lower than before, what is mended may have more."""
+    """Up to `index` a compacted log has only the last record of each key up to there. If `index`
+    is lower than before, a repaired log may have more."""
 
     index: Index
 
 
 class Propose(msgspec.Struct, frozen=True, gc=False):
-    """For a leader: `count` entries were appended to its own log at its end, in its epoch.
+    """For a leader: `count` entries were appended at the end of its log, in its epoch.
 
-    `relaxed`: their visibility asks for a write on the quorum, not for a flush."""
+    `unflushed_visible`: readers may see them once a write quorum has written them, before it
+    has flushed them."""
 
     count: int
-    relaxed: bool
+    unflushed_visible: bool
 
 
 class AppendSent(msgspec.Struct, frozen=True, gc=False):
@@ -81,10 +85,10 @@ class CompactionEnabled(msgspec.Struct, frozen=True, gc=False):
 
 
 class PrefixDropped(msgspec.Struct, frozen=True, gc=False):
-    """Retention: the log begins at `first_index` (Kafka offset `start_offset`) from now on.
+    """Retention: the log now begins at `first_index` (Kafka offset `start_offset`).
 
     Never above `Raft.commit` + 1, and at the beginning of a batch. Make the
-    `Raft.start_configuration` that holds *afterwards* durable before the entries are removed."""
+    `Raft.start_configuration` that holds *afterwards* durable before removing the entries."""
 
     first_index: Index
     start_offset: Offset
@@ -96,42 +100,43 @@ class PeerReset(msgspec.Struct, frozen=True, gc=False):
     peer: BrokerId
 
 
-class PeerSilent(msgspec.Struct, frozen=True, gc=False):
-    """For a leader: no answer from `peer` for too long, over a connection that lasts: what was sent
-    may yet arrive, and is not sent again before `peer` has said what it has."""
+class PeerTimedOut(msgspec.Struct, frozen=True, gc=False):
+    """For a leader: `peer` has not answered for too long, over a connection that lasts. What was
+    sent may yet arrive, so the leader sends it again only after `peer` has said what it has."""
 
     peer: BrokerId
 
 
-class PeerUntold(msgspec.Struct, frozen=True, gc=False):
-    """For a leader: the marks that `peer` was told may be lost, or a reset, but no entries: where
-    they are under way, it is not asked for them."""
+class MarksMaybeLost(msgspec.Struct, frozen=True, gc=False):
+    """For a leader: the last marks, or a reset, may not have reached `peer`, but no entries are
+    lost: the leader does not ask for entries that are under way."""
 
     peer: BrokerId
 
 
 class ChangeConfiguration(msgspec.Struct, frozen=True, gc=False):
-    """For a leader: go to these voters and observers, through a joint configuration where voters
-    change.
+    """For a leader: change to these voters and observers, through a joint configuration if
+    voters change.
 
-    `version`: of the configuration to come, for groups whose voters change by a grant only: never
-    less than the present one, and more where voters come or go. None: it stays, and any may.
-    `floor`: see `Configuration`; it goes with a new version that has the same voters. Where the
-    version is the present one, its floor stays, and `min_insync` is at least that."""
+    `version`: of the new configuration, for groups whose voters change by a grant only: never
+    less than the present one, and more if voters come or go. None: it stays, and any voters
+    may change. `floor`: the promised write quorum, see `Configuration`; it comes with a new
+    version that has the same voters. If the version is the present one, its floor stays, and
+    `min_insync` is at least that."""
 
     voters: tuple[BrokerId, ...]
     observers: tuple[BrokerId, ...]
     min_insync: int = 1
     version: int | None = None
-    floor: Floor = msgspec.UNSET
+    floor: PromisedQuorum = msgspec.UNSET
 
 
 class TransferLeadership(msgspec.Struct, frozen=True, gc=False):
-    """For a leader: hand over to `to`, once it was sent everything, and enough voters have promised
-    theirs (until `PromisesTimedOut`). Given up by `AbandonTransfer`.
+    """For a leader: hand over to `to`, once it was sent everything and enough voters have
+    delegated their votes (until `DelegationsTimedOut`). `AbandonTransfer` gives up.
 
-    Ignored where `to` is no other voter. Proposals are welcome until it has what was there when
-    this began (`Raft.accepts_proposals`)."""
+    Ignored if `to` is not another voter. The leader takes proposals until `to` has what was
+    there when this began (`Raft.accepts_proposals`)."""
 
     to: BrokerId
 
@@ -139,21 +144,21 @@ class TransferLeadership(msgspec.Struct, frozen=True, gc=False):
 class AbandonTransfer(msgspec.Struct, frozen=True, gc=False):
     """The transfer took too long: a leader that has not handed over yet accepts proposals again.
 
-    One that has stands for election itself, unless it has heard of another leader."""
+    One that has handed over stands for election itself, unless it has heard of another
+    leader."""
 
 
-class PromisesTimedOut(msgspec.Struct, frozen=True, gc=False):
-    """For a leader that waits for promised votes before it hands over: go on without."""
+class DelegationsTimedOut(msgspec.Struct, frozen=True, gc=False):
+    """For a leader that waits for delegated votes before it hands over: go on without."""
 
 
 class DeclaredNew(msgspec.Struct, frozen=True, gc=False):
-    """It turned out that this replica, opened as `lost_state`, has nothing to remember.
-
-    None of the other voters had any history of the group since this one began; noted durably."""
+    """This replica, opened as `lost_state`, has nothing to remember: none of the other voters
+    had any history of the group when this one began. The driver has noted that durably."""
 
 
 class RejoinAllowed(msgspec.Struct, frozen=True, gc=False):
-    """What `RejoinAsked` asked for is noted: this replica may take part again."""
+    """The driver has noted what `RejoinAsked` asked for: this replica may take part again."""
 
 
 Event = (
@@ -167,12 +172,12 @@ Event = (
     | CompactionEnabled
     | PrefixDropped
     | PeerReset
-    | PeerSilent
-    | PeerUntold
+    | PeerTimedOut
+    | MarksMaybeLost
     | ChangeConfiguration
     | TransferLeadership
     | AbandonTransfer
-    | PromisesTimedOut
+    | DelegationsTimedOut
     | DeclaredNew
     | RejoinAllowed
 )
@@ -183,11 +188,12 @@ Event = (
 class PersistState(msgspec.Struct, frozen=True, gc=False):
     """Make epoch and vote durable, before anything later. `vote` is -1 for none.
 
-    `promised`: the epoch whose vote is left to the leader of the one before; 0 for none."""
+    `delegated_epoch`: the epoch whose vote is delegated to the leader of the epoch before; 0
+    for none."""
 
     epoch: Epoch
     vote: BrokerId
-    promised: Epoch = Epoch(0)
+    delegated_epoch: Epoch = Epoch(0)
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
@@ -200,7 +206,8 @@ class Send(msgspec.Struct, frozen=True, gc=False):
 class TruncateLog(msgspec.Struct, frozen=True, gc=False):
     """Remove every entry at `from_index` and above: the beginning of a batch, above `commit`.
 
-    `Raft.visible` falls below `from_index` when it was not: relaxed entries were lost elsewhere."""
+    `Raft.visible` falls below `from_index` if it was not: unflushed entries were lost
+    elsewhere."""
 
     from_index: Index
 
@@ -249,12 +256,11 @@ class BecameLeader(msgspec.Struct, frozen=True, gc=False):
 
 
 class BecameFollower(msgspec.Struct, frozen=True, gc=False):
-    """Not leading. `leader` is -1 while nobody is known. Emitted whenever epoch, role or known
-    leader changed.
+    """Not leading. `leader` is -1 while unknown. Emitted whenever epoch, role or known leader
+    changed.
 
-    `transfer_target`: whom this replica, leader until now, has handed over to; else -1. What it
-    appended is
-    not lost: its marks may yet reach it."""
+    `transfer_target`: the target of this replica's own transfer, if it has just handed over;
+    else -1. What it appended as leader is not lost: its marks may yet reach it."""
 
     epoch: Epoch
     leader: BrokerId
@@ -268,45 +274,44 @@ class ReplicationReady(msgspec.Struct, frozen=True, gc=False):
 
 
 class PeerRefused(msgspec.Struct, frozen=True, gc=False):
-    """For a leader's driver: `peer` lacks what comes before that which is under way to it, which
-    will not be answered any more. A refusal that was overtaken has no such effect."""
+    """For a leader's driver: `peer` lacks the entry before those under way to it, and will not
+    answer them. A refusal that was overtaken has no such effect."""
 
     peer: BrokerId
 
 
 class ConfigurationChanged(msgspec.Struct, frozen=True, gc=False):
-    """The configuration in force is now `configuration`, from the entry at `index`; again when it
-    commits."""
+    """`configuration` is now in force, from the entry at `index`; again when it commits."""
 
     index: Index
     configuration: Configuration
     committed: bool
 
 
-class LendEntries(msgspec.Struct, frozen=True, gc=False):
-    """Send what `order` asks for to `order.to`, with the entries from this replica's log.
+class SendPeerAppend(msgspec.Struct, frozen=True, gc=False):
+    """Send what `request` asks for to `request.to`, with the entries from this replica's log.
 
-    Whoever does so later asks `Raft.may_lend` again, right before the log is read."""
+    A driver that sends later asks `Raft.may_serve_peer` again, right before it reads the log."""
 
-    order: Lend
+    request: PeerCatchupRequest
 
 
 class RejoinAsked(msgspec.Struct, frozen=True, gc=False):
-    """The leader would have this replica, opened as `lost_state`, take part again: it does so after
-    `RejoinAllowed`. Only where it was opened with `asks_to_rejoin`, and once."""
+    """The leader lets this replica, opened as `lost_state`, take part again; it does so after
+    `RejoinAllowed`. Emitted once, only if it was opened with `asks_to_rejoin`."""
 
 
 class FoundOutdated(msgspec.Struct, frozen=True, gc=False):
-    """This log goes on where it was left: its replica was no member for a while, or the log is one
-    of before another one that took part. It counts for nothing until it has begun anew: the driver
-    removes it, and opens the replica as `lost_state`. Once."""
+    """This log continues one from before a time in which its replica was no member, or one from
+    before another log took part in its place. It counts for nothing until it begins anew: the
+    driver removes it, and opens the replica as `lost_state`. Emitted once."""
 
 
 class Rejoined(msgspec.Struct, frozen=True, gc=False):
-    """This replica lost its disk once and is whole again, as of `index`; or its group was found to
-    be new after it had heard of an epoch.
+    """This replica lost its disk and is whole again, as of `index`; or its group turned out to
+    be new after the replica had heard of an epoch.
 
-    Until the driver has made a note of this durable, it opens the replica as `lost_state` again."""
+    Until the driver has noted this durably, it opens the replica as `lost_state` again."""
 
     index: Index
 
@@ -324,7 +329,7 @@ Effect = (
     | ReplicationReady
     | PeerRefused
     | ConfigurationChanged
-    | LendEntries
+    | SendPeerAppend
     | RejoinAsked
     | FoundOutdated
     | Rejoined

@@ -1,6 +1,6 @@
-"""What the members of a group say to each other.
+"""Messages that the members of a group send each other.
 
-Why:    the core, the drivers, the simulator and the wire codec all speak of the same messages.
+Why:    the core, the drivers, the simulator and the wire codec share these messages.
 How:    plain values. Record batches never pass through here: an `AppendRequest` describes the
         *shape* of its entries (which epochs, up to which index, which configurations); the driver
         keeps the bytes beside it.
@@ -14,11 +14,11 @@ from strandline.raft.group.configuration import Configuration
 
 
 class VoteRequest(msgspec.Struct, frozen=True, gc=False, tag=1, array_like=True):
-    """ "May I lead?" With `pre` it asks only whether a vote would be granted; nobody changes state.
+    """ "May I lead?" With `pre` it asks only whether the voter would vote; no state changes.
 
-    `transfer` is set when the leader itself asked for this election: voters do not protect that
-    leader. `configuration_index`: where the asker's present configuration stands, so that it can be
-    told of a later one; and the epoch of that entry."""
+    `transfer`: the leader itself asked for this election, so voters do not protect that
+    leader. `configuration_index` and `configuration_epoch`: the entry of the asker's
+    configuration, so that a voter can report a later one."""
 
     epoch: Epoch
     last_index: Index
@@ -40,24 +40,24 @@ class Removal(msgspec.Struct, frozen=True, gc=False, array_like=True):
 class VoteResponse(msgspec.Struct, frozen=True, gc=False, tag=2, array_like=True):
     """The answer. `epoch` is the voter's own; for a granted pre-vote, the epoch asked for.
 
-    `removal`, with a refusal: a configuration without the asker, later than the asker's own or one
-    that the asker's was lost to. See `Membership`.
+    `removal`, with a refusal: a configuration without the asker. It is later than the asker's
+    own, or the asker's was lost to it. See `Membership`.
 
-    With `given_for` (-1: without) it is no answer, but a vote that the leader before ordered (see
-    `LeaderContact`), for the log that ends there: it counts for who stands by that leader's order,
-    and in no other election. `pre` is set, too: so brokers of an earlier release elect nobody by
-    it.
+    `transfer_end` (-1: unset): this is not an answer but a vote for the transfer target,
+    requested by the leader that hands over (see `LeaderContact`); the target's log must have
+    that end. It counts only if the target stands by that leader's request. `pre` is set as
+    well, so brokers of an earlier release do not count it.
 
-    With `promised` (0: without), granted, it is no vote either, but says, durably, that this voter
-    leaves its vote of that epoch to the leader of the epoch before (see `promises`). Refused: that
-    is the only reason; a later epoch may be asked for."""
+    `delegated_epoch` (0: unset), granted: this is no vote either. The voter has delegated its
+    vote of that epoch, durably, to the leader of the epoch before (see `vote_delegation`).
+    Refused: that is the only reason, and the asker may ask for a later epoch."""
 
     epoch: Epoch
     granted: bool
     pre: bool = False
     removal: Removal | None = None
-    given_for: Index = Index(-1)
-    promised: Epoch = Epoch(0)
+    transfer_end: Index = Index(-1)
+    delegated_epoch: Epoch = Epoch(0)
 
 
 class Run(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -69,13 +69,12 @@ class Run(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class AppendRequest(msgspec.Struct, frozen=True, gc=False, tag=3, array_like=True):
-    """Entries from `prev_index + 1` on, or none (a probe). `runs` are in order and not empty
-    inside.
+    """Entries from `prev_index + 1` on, or none (a probe). `runs` are in order, none is empty.
 
-    `commit` and `visible` are the leader's marks (see `Marks`). `report_written`: the leader wants
-    to hear of the write before the flush, because entries of the relaxed kind wait for it.
-    `configured`: where the leader's last configuration stands that is committed for certain; -1
-    where the receiver has it, or there is none."""
+    `commit` and `visible` are the leader's marks (see `Marks`). `report_written`: the
+    follower shall acknowledge the write before the flush, because unflushed-visible entries
+    wait for it. `configured`: the index of the leader's last configuration that is committed
+    for certain; -1 if the receiver has it, or there is none."""
 
     epoch: Epoch
     prev_index: Index
@@ -90,14 +89,14 @@ class AppendRequest(msgspec.Struct, frozen=True, gc=False, tag=3, array_like=Tru
 
 
 NO_HINT = Index(-2)
-"""In a refusal: nothing is said of the log."""
+"""In a refusal that names no index of the log."""
 
 
 class AppendResponse(msgspec.Struct, frozen=True, gc=False, tag=4, array_like=True):
     """Cumulative: everything up to `written` / `flushed` equals the leader's log.
 
-    Not accepted: the entry at `prev_index` was missing or of another epoch; `hint` is the highest
-    index that may match, or NO_HINT where the message was of an epoch that has passed. An epoch
+    Not accepted: the entry at `prev_index` was missing or of another epoch. `hint` is the
+    highest index that may match, or NO_HINT if the message was of a past epoch. An epoch
     above the leader's deposes it. `compacted`: see `LogShape.compacted_index`."""
 
     epoch: Epoch
@@ -111,42 +110,42 @@ class AppendResponse(msgspec.Struct, frozen=True, gc=False, tag=4, array_like=Tr
 
 
 class LeaderContact(msgspec.Struct, frozen=True, gc=False, tag=5, array_like=True):
-    """ "I lead this epoch"; carries the marks. Answered only when refused (an `AppendResponse` not
-    accepted).
+    """ "I lead this epoch"; carries the marks. The receiver answers only to refuse it, with an
+    `AppendResponse` that is not accepted.
 
-    With `transfer_target` the sender has led for the last time, and its log ends at `last_index`:
-    the receiver
-    votes for the heir in the next epoch once it has acknowledged all of it. With `asks_promise` it
-    leads on, and asks for the vote of the next epoch in advance (see `promises`)."""
+    `transfer_target`: the sender has handed over, and its log ends at `last_index`. The
+    receiver votes for the target in the next epoch once it has acknowledged all of that log.
+    `requests_delegation`: the sender leads on, and asks for the receiver's vote of the next
+    epoch in advance (see `vote_delegation`)."""
 
     epoch: Epoch
     commit: Index
     visible: Index
     transfer_target: BrokerId = NO_BROKER
     last_index: Index = Index(-1)
-    asks_promise: bool = False
+    requests_delegation: bool = False
 
 
 class TimeoutNow(msgspec.Struct, frozen=True, gc=False, tag=6, array_like=True):
     """Leadership transfer: stand for election at once.
 
-    With `last_index` (-1: without) the leader of `epoch` has led it for the last time. Its log ends
-    there: the receiver stands once it has all of it. Then this is a vote for the next epoch, too;
-    durable, as any. `in_step`: peers that were sent everything. `promised`: voters that have left
-    their votes to the leader; they are given with this."""
+    `last_index` (-1: unset): the leader of `epoch` has handed over, and its log ends there.
+    The receiver stands once it has all of it; this message is then also the sender's vote for
+    the next epoch, durable as any. `in_step`: peers that were sent everything. `delegators`:
+    voters that have delegated their votes to the leader; this message gives these votes."""
 
     epoch: Epoch
     last_index: Index = Index(-1)
     in_step: tuple[BrokerId, ...] = ()
-    promised: tuple[BrokerId, ...] = ()
+    delegators: tuple[BrokerId, ...] = ()
 
 
 class ResetRequest(msgspec.Struct, frozen=True, gc=False, tag=7, array_like=True):
     """The receiver lacks entries that the leader no longer has: drop the log, begin anew at
     `start_index`.
 
-    `start_offset` is the Kafka offset of `start_index`; `previous_epoch` the epoch of the entry
-    before it; `configuration` the one in force there."""
+    `start_offset` is the Kafka offset of `start_index`; `previous_epoch` the epoch of the
+    entry before it; `configuration` the one in force there."""
 
     epoch: Epoch
     start_index: Index
@@ -155,13 +154,13 @@ class ResetRequest(msgspec.Struct, frozen=True, gc=False, tag=7, array_like=True
     configuration: Configuration
 
 
-class Lend(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """The leader to a replica near `to`: send it this append, as a `LentAppend`, with the entries
-    from your own log. They are committed, and `size_bytes` long.
+class PeerCatchupRequest(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The leader asks a replica near `to` to send it this append, as a `PeerAppend`, with
+    entries from the replica's own log. They are committed, and `size_bytes` long.
 
-    `is_throttled`: nobody waits for them; they go as fast as recoveries may. `may_differ`: the log
-    is compacted, so they may be of another size there; what is more than fits into one append is
-    sent as several."""
+    `is_throttled`: no client waits for them; they go as fast as the recovery limit allows.
+    `may_differ`: the log is compacted, so they may have another size there; the replica sends
+    what is too large for one append as several."""
 
     to: BrokerId
     request: AppendRequest
@@ -170,26 +169,25 @@ class Lend(msgspec.Struct, frozen=True, gc=False, array_like=True):
     may_differ: bool = False
 
 
-class LentAppend(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """An append of the leader of `request.epoch`, with entries, sent by another member on that
-    leader's order. Answered to the leader, as any append."""
+class PeerAppend(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """An append of the leader of `request.epoch`, with entries, sent by another member at that
+    leader's request. The receiver answers to the leader, as to any append."""
 
     request: AppendRequest
 
 
 class Fence(msgspec.Struct, frozen=True, gc=False, tag=10, array_like=True):
-    """The controller to all members: no epoch before this one, which a grant opens, is lived in any
-    more. Answered by `Fenced`."""
+    """The controller to all members: live in no epoch before this one, which a grant opens. The
+    answer is `Fenced`."""
 
     epoch: Epoch
 
 
 class Fenced(msgspec.Struct, frozen=True, gc=False, tag=11, array_like=True):
-    """The answer: the replica's own epoch (above the fence's where that is past), its last entry.
+    """The answer: the replica's own epoch (above the fence's if that is past), its last entry.
 
-    `lost_state`: its log proves nothing. `configured`: where the last configuration stands in it;
-    -1
-    where a release before that does not say."""
+    `lost_state`: its log proves nothing. `configured`: the index of its last configuration;
+    -1 from brokers of an earlier release."""
 
     epoch: Epoch
     last_epoch: Epoch
@@ -199,8 +197,9 @@ class Fenced(msgspec.Struct, frozen=True, gc=False, tag=11, array_like=True):
 
 
 class Seat(msgspec.Struct, frozen=True, gc=False, tag=12, array_like=True):
-    """The controller to the one member that it chose: lead `epoch`, with `configuration`, and the
-    log that ends as told by `Fenced`. Decided once an epoch; may come late, or again."""
+    """The controller to the one member that it chose: lead `epoch`, with `configuration`, if
+    your log still ends as your `Fenced` said. The controller decides once an epoch; the
+    message may come late, or again."""
 
     epoch: Epoch
     last_epoch: Epoch
@@ -216,8 +215,8 @@ Message = (
     | LeaderContact
     | TimeoutNow
     | ResetRequest
-    | Lend
-    | LentAppend
+    | PeerCatchupRequest
+    | PeerAppend
     | Fence
     | Fenced
     | Seat

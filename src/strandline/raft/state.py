@@ -1,9 +1,9 @@
-"""The state that all parts of a Raft core share, and the one way down: following.
+"""The state that all parts of a Raft core share: plain data, and the one way to change roles.
 
 Why:    elections, appends and membership act on the same few fields; each field is explained once.
-How:    FOLLOWER --timed out--> PRECANDIDATE --would be elected--> CANDIDATE --elected--> LEADER
-        and from anywhere back to FOLLOWER by `follow`, which is also where epochs are adopted.
-Owns:   everything here; changed by the parts of this room during `Raft.step` only.
+How:    `follow`, `become` and `lead` take the cause of a change; `transitions.NEXT_ROLE` names the
+        role that follows. `follow` also adopts higher epochs.
+Owns:   everything here; the parts of this room change it, during `Raft.step` only.
 Source: Raft thesis, figure 3.1."""
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index
@@ -24,21 +24,21 @@ class ReplicaState:
     __slots__ = (
         "commit",
         "configuration",
+        "delegated_epoch",
         "effects",
         "epoch",
         "group",
         "handing_over",
-        "has_to_look",
         "is_compacted",
         "is_outdated",
-        "is_told_outdated",
+        "is_outdated_reported",
         "joined",
         "leader",
         "leader_state",
         "log",
         "lost_state",
-        "order",
-        "promised",
+        "must_check_outdated",
+        "pending_request",
         "role",
         "self_id",
         "start_configuration",
@@ -59,7 +59,7 @@ class ReplicaState:
         commit: Index,
         visible: Index,
         lost_state: bool,
-        promised: Epoch,
+        delegated_epoch: Epoch,
         joined: Index | None = None,
     ) -> None:
         assert epoch >= log.last_epoch, "entries of an epoch that was never persisted"
@@ -71,7 +71,7 @@ class ReplicaState:
         self.vote = vote
         # In this epoch, the present one or the next, the vote is for whom the leader of the one
         # before orders to stand; 0 for none. Durable together with `epoch`.
-        self.promised = promised if promised >= epoch else NO_EPOCH
+        self.delegated_epoch = delegated_epoch if delegated_epoch >= epoch else NO_EPOCH
         self.role = Role.FOLLOWER
         # The leader of `epoch`, NO_BROKER while unknown.
         self.leader = NO_BROKER
@@ -91,16 +91,16 @@ class ReplicaState:
         # Whether entries are let go of by their keys.
         self.is_compacted = False
         # Whether it has to be found out if this log is outdated, before anything is acknowledged.
-        self.has_to_look = True
+        self.must_check_outdated = True
         # Whether this log has to be begun anew, and whether the driver knows.
         self.is_outdated = False
-        self.is_told_outdated = False
+        self.is_outdated_reported = False
         # What only a leader has; None unless role is LEADER.
         self.leader_state: LeaderState | None = None
         # What was appended before this replica handed over, while it is not all committed.
         self.handing_over: HandOver | None = None
         # Who ordered this replica to stand, or to vote, while its log does not have all that takes.
-        self.order: tuple[BrokerId, TimeoutNow | LeaderContact] | None = None
+        self.pending_request: tuple[BrokerId, TimeoutNow | LeaderContact] | None = None
         # The effects of the event being stepped, in order.
         self.effects: list[Effect] = []
         # Go to the end of the effects: by then markers are in the log.
@@ -123,8 +123,8 @@ class ReplicaState:
         self.persist()
 
     def persist(self) -> None:
-        """Make epoch, vote and promise durable before anything later."""
-        self.effects.append(PersistState(self.epoch, self.vote, self.promised))
+        """Make epoch, vote and delegated vote durable before anything later."""
+        self.effects.append(PersistState(self.epoch, self.vote, self.delegated_epoch))
 
     def follow(
         self, epoch: Epoch, leader: BrokerId, cause: Cause, *, vote: BrokerId = NO_BROKER
@@ -146,14 +146,14 @@ class ReplicaState:
         self._change_role(cause)
         self.leader = self.self_id
         self.leader_state = leader_state
-        self.handing_over = self.order = None
+        self.handing_over = self.pending_request = None
 
     def hand_over(self, transfer_target: BrokerId) -> None:
         """Lead no more, and vote for `transfer_target` in the next epoch.
 
-        Where this vote was promised it is as good as durable: that can wait (`persist`)."""
+        If this vote was delegated it is as good as durable, so it can wait (`persist`)."""
         epoch = Epoch(self.epoch + 1)
-        if self.promised == epoch:
+        if self.delegated_epoch == epoch:
             self._move_on(epoch, transfer_target)
         else:
             self.adopt(epoch, vote=transfer_target)
@@ -181,7 +181,7 @@ class ReplicaState:
         )
         self.epoch = epoch
         self.vote = vote
-        if self.promised < epoch:
-            self.promised = NO_EPOCH
+        if self.delegated_epoch < epoch:
+            self.delegated_epoch = NO_EPOCH
         if self.handing_over is not None and epoch > self.handing_over.epoch + 1:
             self.handing_over = None

@@ -21,7 +21,7 @@ from strandline.raft.messages import (
     AppendRequest,
     AppendResponse,
     LeaderContact,
-    Lend,
+    PeerCatchupRequest,
     ResetRequest,
     TimeoutNow,
     VoteRequest,
@@ -58,7 +58,7 @@ class Ability(IntFlag):
     """What a broker says, with each heartbeat, that it can do; those of earlier releases: nothing.
 
     LENDING: send entries to others on a leader's order, and take such from others.
-    LENDING_COMPACTED: also of compacted logs (`Lend.may_differ`).
+    LENDING_COMPACTED: also of compacted logs (`PeerCatchupRequest.may_differ`).
     RELAYING: hand on appends to those whom they name, and take such.
     FLOORS: keep to the floor of a group's write quorum (`raft.group.configuration`)."""
 
@@ -159,7 +159,7 @@ class LendOrder(msgspec.Struct, frozen=True, array_like=True):
     others would drop with it what else is in `RaftItems`."""
 
     group: GroupId
-    lend: Lend
+    lend: PeerCatchupRequest
 
 
 RaftItems = list[tuple[GroupId, ControlMessage]]

@@ -33,7 +33,7 @@ def focus_of(seed: int) -> str:
     if seed >= LENDING_SEED:
         return "lending"
     if seed >= PROMISING_SEED:
-        return "promises"
+        return "delegators"
     return "transfers" if seed >= HANDING_OVER_SEED else FOCUSES[seed % len(FOCUSES)]
 
 
@@ -63,7 +63,7 @@ def draw_character(rng: random.Random, seed: int) -> Character:
     focus = focus_of(seed)
     if focus == "transfers":
         return _draw_transfers(rng)
-    if focus == "promises":
+    if focus == "delegators":
         return _draw_promises(rng)
     if focus == "lending":
         return _draw_lending(rng)

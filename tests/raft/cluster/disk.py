@@ -94,7 +94,7 @@ class Disk:
     def __init__(self, configuration: Configuration) -> None:
         self.epoch = 0
         self.vote = -1
-        self.promised = 0
+        self.delegated_epoch = 0
         self.is_whole = True
         self.image = LogImage(configuration)
         self.durable = LogImage(configuration)

@@ -228,7 +228,7 @@ class VisibleNeedsFlush(Invariant):
         has_advanced = visible > self.marks[node.id]
         self.marks[node.id] = visible
         if node.has_counted and has_advanced and visible > commit:
-            last = node.relaxed.get(node.counted_epoch, -1)
+            last = node.unflushed_visible.get(node.counted_epoch, -1)
             self.require(visible <= last, f"{visible} is visible, relaxed up to {last}")
 
 

@@ -16,7 +16,7 @@ from tests.raft.cluster.node import Node
 from strandline.raft import events, messages
 from strandline.raft.core import Raft
 from strandline.raft.election.election import Elections
-from strandline.raft.election.timeout_now import Orders
+from strandline.raft.election.timeout_now import TransferRequests
 from strandline.raft.election.transfer import Transfers
 from strandline.raft.election.vote_delegation import delegated_votes_elect
 from strandline.raft.follower.appends import Appends
@@ -138,14 +138,16 @@ def _all_of_the_log(self: Any, fetch_source: int) -> int:
     return int(self.log.last_index)
 
 
-@_mutant(PeerCatchup, "may_lend", seed=3_000_004, also=((Raft, "lendable_end", _all_of_the_log),))
+@_mutant(
+    PeerCatchup, "may_serve_peer", seed=3_000_004, also=((Raft, "peer_fetch_end", _all_of_the_log),)
+)
 def lends_what_is_not_committed(self: Any, request: Any) -> bool:
     log = self._state.log
     is_here = log.first_index <= request.prev_index + 1
     return bool(is_here and request.runs[-1].last_index <= log.last_index)
 
 
-@_mutant(PeerCatchup, "on_lent_append", seed=3_000_024)
+@_mutant(PeerCatchup, "on_peer_append", seed=3_000_024)
 def borrows_what_does_not_join_on(
     self: Any, sender: int, message: Any, *, leader_alive: bool
 ) -> None:
@@ -156,14 +158,14 @@ def borrows_what_does_not_join_on(
         self._appends._acknowledge(self._state.leader)
 
 
-@_mutant(PeerCatchup, "on_lent_append", seed=3_000_003)
+@_mutant(PeerCatchup, "on_peer_append", seed=3_000_003)
 def takes_the_lender_for_the_leader(
     self: Any, sender: int, message: Any, *, leader_alive: bool
 ) -> None:
     self._appends.on_append_request(sender, message.request, leader_alive=leader_alive)
 
 
-@_mutant(PeerCatchup, "on_lent_append", seed=5_000_012)
+@_mutant(PeerCatchup, "on_peer_append", seed=5_000_012)
 def takes_what_is_lent_for_committed(
     self: Any, sender: int, message: Any, *, leader_alive: bool
 ) -> None:
@@ -178,20 +180,20 @@ def takes_what_is_lent_for_committed(
 # ---- leadership handed over ----------------------------------------------------------------------
 
 
-@_mutant(Orders, "obey", seed=1_000_018)
+@_mutant(TransferRequests, "try_pending", seed=1_000_018)
 def stands_without_all_that_the_order_names(self: Any) -> None:
     """The vote that comes with it is for a log that has everything."""
     state = self._state
-    sender, order = state.order
-    if isinstance(order, messages.LeaderContact):
+    sender, request = state.pending_request
+    if isinstance(request, messages.LeaderContact):
         _obey(self)
         return
-    state.order = None
-    if order.epoch == state.epoch and state.role < Role.CANDIDATE:
-        self._elections.stand_as_ordered(sender, order)
+    state.pending_request = None
+    if request.epoch == state.epoch and state.role < Role.CANDIDATE:
+        self._elections.stand_on_request(sender, request)
 
 
-_obey = Orders.obey
+_obey = TransferRequests.try_pending
 
 
 @_mutant(ReplicaState, "hand_over", seed=168)
@@ -201,26 +203,26 @@ def vote_of_the_order_not_persisted(self: Any, transfer_target: int) -> None:
     self.become(Cause.HANDED_OVER, -1, transfer_target=transfer_target)
 
 
-@_mutant(Elections, "_on_given", seed=1_003_303)
+@_mutant(Elections, "_on_transfer_vote", seed=1_003_303)
 def vote_by_order_counts_in_any_election(self: Any, sender: int, message: Any) -> None:
     """It is for a log that has the end of the order, and a candidate by time-out may lack that."""
     if self._state.role == Role.CANDIDATE and message.epoch == self._state.epoch:
         self._granted.add(sender)
         self._lead_if_elected()
     else:
-        _on_given(self, sender, message)
+        _on_transfer_vote(self, sender, message)
 
 
-_on_given = Elections._on_given
+_on_transfer_vote = Elections._on_transfer_vote
 
 
-@_mutant(Orders, "_vote", seed=1_001_403)
-def vote_by_order_not_persisted(self: Any, order: Any) -> None:
+@_mutant(TransferRequests, "_vote", seed=1_001_403)
+def vote_by_order_not_persisted(self: Any, request: Any) -> None:
     self._state.epoch += 1
-    self._state.vote = order.transfer_target
+    self._state.vote = request.transfer_target
     self._state.become(Cause.VOTE_REQUESTED_BY_LEADER, -1)
-    vote = messages.VoteResponse(self._state.epoch, True, True, given_for=order.last_index)
-    self._state.send(order.transfer_target, vote)
+    vote = messages.VoteResponse(self._state.epoch, True, True, transfer_end=request.last_index)
+    self._state.send(request.transfer_target, vote)
 
 
 # ---- votes promised ------------------------------------------------------------------------------
@@ -231,7 +233,7 @@ def promise_not_persisted(self: Any) -> None:
     self.effects.append(events.PersistState(self.epoch, self.vote))
 
 
-@_mutant(Elections, "_is_left_to_a_leader", seed=2_011_186)
+@_mutant(Elections, "_is_delegated", seed=2_011_186)
 def promised_vote_given_to_who_timed_out(self: Any, sender: int, message: Any) -> bool:
     return False
 
@@ -241,7 +243,7 @@ def promised_votes_given_for_a_log_that_grows_on(self: Any, leader_state: Any, t
     """The order names the log's end of when the votes were promised."""
     state = self._state
     length = state.log.last_index
-    if not delegated_votes_elect(state, leader_state, target.peer) or not leader_state.promises:
+    if not delegated_votes_elect(state, leader_state, target.peer) or not leader_state.delegators:
         _hand_over(self, leader_state, target)
         return
     state.log.last_index = max(leader_state.transfer_from, 0)
@@ -316,7 +318,7 @@ _advance = Leading.advance
 @_mutant(Leading, "advance", seed=0)
 def visible_by_writes_alone(self: Any, leader_state: Any) -> None:
     if self._state.leader_state is leader_state:
-        leader_state.relaxed_last = self._state.log.last_index
+        leader_state.unflushed_visible_last = self._state.log.last_index
     _advance(self, leader_state)
 
 
@@ -324,8 +326,8 @@ def visible_by_writes_alone(self: Any, leader_state: Any) -> None:
 
 
 _has = Appends._has
-_heed = Appends._heed
-_hear_marks = Appends._hear_marks
+_accept_leader = Appends._accept_leader
+_take_marks = Appends._take_marks
 _take_over = Appends._take_over
 
 
@@ -334,11 +336,11 @@ def previous_epoch_not_compared(self: Any, index: int, epoch: int) -> bool:
     return bool(index <= self._state.log.last_index)
 
 
-@_mutant(Appends, "_heed", seed=399)
+@_mutant(Appends, "_accept_leader", seed=399)
 def epoch_of_the_leader_not_checked(self: Any, sender: int, epoch: int) -> bool:
     if epoch < self._state.epoch and not self._state.leader_state:
         return True
-    return _heed(self, sender, epoch)
+    return _accept_leader(self, sender, epoch)
 
 
 @_mutant(Appends, "_take_over", seed=0)
@@ -353,10 +355,10 @@ def every_append_cuts_what_follows(self: Any, message: Any) -> bool:
     return _take_over(self, message)
 
 
-@_mutant(Appends, "_hear_marks", seed=1)
+@_mutant(Appends, "_take_marks", seed=1)
 def marks_beyond_what_matches(self: Any, commit: int, visible: int) -> None:
     self._matched = max(self._matched, self._state.log.last_index)
-    _hear_marks(self, commit, visible)
+    _take_marks(self, commit, visible)
 
 
 @_mutant(Appends, "_take_over", seed=0)
@@ -421,7 +423,7 @@ def observers_campaign(self: Any) -> bool:
     return True
 
 
-@_mutant(Membership, "on_told", seed=12)
+@_mutant(Membership, "on_removal_reported", seed=12)
 def removed_members_ask_for_ever(self: Any, removal: Any) -> None:
     pass
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.raft.cluster.world import World
 
 
-LENDING = messages.Lend | messages.LentAppend
+LENDING = messages.PeerCatchupRequest | messages.PeerAppend
 FROM_LEADERS = messages.AppendRequest | messages.LeaderContact | messages.ResetRequest
 
 
@@ -47,9 +47,9 @@ class Node:
         # What a lost disk had made durable.
         self.lost_images: list[LogImage] = []
         # Orders to lend that were not obeyed yet.
-        self.orders: list[messages.Lend] = []
+        self.catchup_requests: list[messages.PeerCatchupRequest] = []
         # {epoch: last index proposed as relaxed}
-        self.relaxed: dict[int, int] = {}
+        self.unflushed_visible: dict[int, int] = {}
         # The configuration before the present step: what commits were counted by.
         self.counted = configuration
         # The epoch whose acknowledgements it counts in the present step, or -1.
@@ -79,7 +79,7 @@ class Node:
         )
         self.is_alive = True
         self.flushes = []
-        self.orders = []
+        self.catchup_requests = []
         self.heard_step = -self.world.patience_steps
         self.world.watch("on_start", self)
         self.flush_soon()
@@ -117,7 +117,7 @@ class Node:
         if isinstance(message, Carried):
             request = message.request
             for peer in message.to if request.epoch >= self.raft.epoch else ():
-                self.world.send(self.id, peer, messages.LentAppend(request), batches)
+                self.world.send(self.id, peer, messages.PeerAppend(request), batches)
             message = request
         alive = self.hears_leader and self.raft.leader != sender
         if isinstance(message, FROM_LEADERS) and message.epoch >= self.raft.epoch:
@@ -184,7 +184,7 @@ class Node:
         elif kind is events.PersistState:
             self.disk.epoch = effect.epoch
             self.disk.vote = effect.vote
-            self.disk.promised = effect.promised
+            self.disk.delegated_epoch = effect.delegated_epoch
         elif kind is events.AppendMarker:
             batch = Batch(
                 effect.index,
@@ -209,8 +209,8 @@ class Node:
             world.watch("on_leader", self)
         elif kind is events.Rejoined:
             self.disk.is_whole = True
-        elif kind is events.LendEntries:
-            self.orders.append(effect.order)
+        elif kind is events.SendPeerAppend:
+            self.catchup_requests.append(effect.request)
             if world.rng.random() < 0.5:
                 self.lend()
         else:
@@ -258,7 +258,7 @@ class Node:
 
     # ---- leading ---------------------------------------------------------------------------------
 
-    def propose(self, counts: list[int], *, relaxed: bool) -> None:
+    def propose(self, counts: list[int], *, unflushed_visible: bool) -> None:
         """A client's batches."""
         first = self.disk.image.last_index + 1
         start = first
@@ -268,9 +268,9 @@ class Node:
             )
             self._append([batch], "propose")
             first += count
-        if relaxed:
-            self.relaxed[self.raft.epoch] = first - 1
-        self.step(events.Propose(first - start, relaxed))
+        if unflushed_visible:
+            self.unflushed_visible[self.raft.epoch] = first - 1
+        self.step(events.Propose(first - start, unflushed_visible))
 
     def pump(self, peer: int) -> None:
         """Fill the peer's window."""
@@ -324,7 +324,7 @@ class Node:
         able = [
             one
             for one in raft.progress
-            if one != peer and raft.lendable_end(one) >= plan.first_index
+            if one != peer and raft.peer_fetch_end(one) >= plan.first_index
         ]
         if not able:
             return False
@@ -332,7 +332,7 @@ class Node:
         at = self.disk.image.position(plan.first_index)
         batches = self.disk.image.batches[at : at + world.rng.randint(1, 4)]
         last = max(
-            (b.last_index for b in batches if b.last_index <= raft.lendable_end(fetch_source)),
+            (b.last_index for b in batches if b.last_index <= raft.peer_fetch_end(fetch_source)),
             default=-1,
         )
         if last < plan.first_index:
@@ -341,7 +341,7 @@ class Node:
             raft.log.runs(plan.first_index, last),
             raft.log.configurations_between(plan.first_index, last),
         )
-        world.send(self.id, fetch_source, messages.Lend(peer, request, 0, False), [])
+        world.send(self.id, fetch_source, messages.PeerCatchupRequest(peer, request, 0, False), [])
         raft.step(events.AppendSent(peer, last))
         return True
 
@@ -349,13 +349,13 @@ class Node:
 
     def lend(self) -> None:
         """Obey the oldest order, if that may be done still."""
-        order = self.orders.pop(0)
-        request = order.request
-        if not self.raft.may_lend(request):
+        catchup = self.catchup_requests.pop(0)
+        request = catchup.request
+        if not self.raft.may_serve_peer(request):
             return
         end = request.runs[-1].last_index
         batches = [b for b in self.disk.image.batches if request.prev_index < b.first_index <= end]
-        self.world.send(self.id, order.to, messages.LentAppend(request), batches)
+        self.world.send(self.id, catchup.to, messages.PeerAppend(request), batches)
 
     def _tell_marks(self, rng: random.Random) -> None:
         by_append = rng.random() < 0.5

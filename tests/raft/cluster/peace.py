@@ -42,13 +42,13 @@ class Peace:
             if leader is None:
                 self._encourage(round_number)
                 continue
-            leader.propose([1, 2], relaxed=False)
+            leader.propose([1, 2], unflushed_visible=False)
             end = leader.disk.image.last_index
             self._settle()
             if self._has_all(leader, end):
                 self._check_who_stands(leader)
                 return
-            silent = events.PeerSilent if round_number % 2 else events.PeerReset
+            silent = events.PeerTimedOut if round_number % 2 else events.PeerReset
             for peer in list(leader.raft.progress):
                 leader.step(silent(peer))
         if self._is_beyond_repair():
@@ -99,7 +99,7 @@ class Peace:
             leader.step(events.AbandonTransfer())
             for peer in list(leader.raft.progress):
                 if leader.raft.is_leader:
-                    leader.step(events.PeerSilent(peer))
+                    leader.step(events.PeerTimedOut(peer))
         if not leaders or round_number % 4 == 3:
             for leader in leaders:
                 leader.step(events.QuorumLost())

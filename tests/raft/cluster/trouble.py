@@ -69,7 +69,9 @@ class Trouble:
             leader = self._rng.choice(leaders)
             if leader.raft.accepts_proposals:
                 counts = [self._rng.randint(1, 3) for _ in range(self._rng.randint(1, 2))]
-                leader.propose(counts, relaxed=self._rng.random() < self._character.relaxed_chance)
+                leader.propose(
+                    counts, unflushed_visible=self._rng.random() < self._character.relaxed_chance
+                )
 
     def time_out(self) -> None:
         """Somebody has waited long enough for a leader, or thinks so."""
@@ -98,7 +100,7 @@ class Trouble:
             if leader.raft.progress:
                 peer = self._rng.choice(list(leader.raft.progress))
                 is_lost = self._world.now % 2
-                leader.step(events.PeerReset(peer) if is_lost else events.PeerSilent(peer))
+                leader.step(events.PeerReset(peer) if is_lost else events.PeerTimedOut(peer))
 
     def lose_quorum(self) -> None:
         """A leader steps down by itself."""
@@ -198,11 +200,11 @@ class Trouble:
     def go_on(self) -> None:
         """Transfers have waited long enough for promises."""
         for node in self._living():
-            node.step(events.PromisesTimedOut())
+            node.step(events.DelegationsTimedOut())
 
     def lend(self) -> None:
         """Somebody obeys an order, late."""
-        ordered = [node for node in self._living() if node.orders]
+        ordered = [node for node in self._living() if node.catchup_requests]
         if ordered:
             self._rng.choice(ordered).lend()
 

@@ -86,7 +86,7 @@ class World:
             configuration=disk.image.start_configuration,
             commit=node.noted_commit,
             lost_state=not disk.is_whole,
-            promised=disk.promised,
+            delegated_epoch=disk.delegated_epoch,
         )
 
     def next_id(self) -> int:

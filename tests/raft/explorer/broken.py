@@ -111,7 +111,7 @@ def _less_than_a_majority() -> AbstractContextManager[object]:
 
 
 def _promises_are_broken() -> AbstractContextManager[object]:
-    return patch.object(configuration_change, "floor_of", lambda floor: 0)
+    return patch.object(configuration_change, "promised_quorum_of", lambda floor: 0)
 
 
 def _lowering_ends_a_change() -> AbstractContextManager[object]:

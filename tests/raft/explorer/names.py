@@ -17,7 +17,7 @@ import msgspec
 
 from strandline.model.ids import BrokerId
 from strandline.raft.core import Raft
-from strandline.raft.group.configuration import Configuration, Floor
+from strandline.raft.group.configuration import Configuration, PromisedQuorum
 
 T = TypeVar("T", bound=Hashable)
 Table = tuple[tuple[type, type, str], ...]
@@ -60,7 +60,7 @@ def _configuration(
     observers: tuple[BrokerId, ...],
     min_insync: int,
     version: int,
-    floor: Floor,
+    floor: PromisedQuorum,
 ) -> Configuration:
     """The order of members says nothing."""
     return Configuration(

@@ -18,7 +18,7 @@ from tests.raft.explorer.names import Name, Numbered, Renaming, pack, unpack
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
 from strandline.raft import events, messages
 from strandline.raft.core import Raft
-from strandline.raft.group.configuration import Configuration, floor_of
+from strandline.raft.group.configuration import Configuration, promised_quorum_of
 from strandline.raft.group.log_shape import LogShape
 from strandline.raft.transitions import Role
 
@@ -352,7 +352,7 @@ def _nameless(replica: Replica, view: View) -> Hashable:
         len(configuration.old_voters),
         configuration.version,
         configuration.min_insync,
-        floor_of(configuration.floor),
+        promised_quorum_of(configuration.floor),
         tuple(sorted(one.match_flushed for one in raft.progress.values())),
     )
 
@@ -360,7 +360,9 @@ def _nameless(replica: Replica, view: View) -> Hashable:
 def _freeze_core(raft: Raft) -> Hashable:
     parts = [raft._state, raft._membership, raft._appends]
     if raft.role in (Role.PRECANDIDATE, Role.CANDIDATE):
-        parts.append(raft._orders._elections)  # Of others, votes of a candidacy that is over.
+        parts.append(
+            raft._transfer_requests._elections
+        )  # Of others, votes of a candidacy that is over.
     return tuple(_freeze(part) for part in parts)
 
 

@@ -41,7 +41,7 @@ from tests.raft.explorer.scope import (
 from strandline.controller.arbitration.arbiter import GroupVoters
 from strandline.model.ids import BrokerId, Epoch, grant_of
 from strandline.raft import messages
-from strandline.raft.group.configuration import Configuration, floor_of
+from strandline.raft.group.configuration import Configuration, promised_quorum_of
 
 ARBITER = BrokerId(0)
 ROUNDS_MAX = 6
@@ -378,7 +378,7 @@ class Space:
     def report(self, register: GroupVoters, view: View) -> GroupVoters | None:
         """R6, with the floor of what is reported."""
         present = view.configuration
-        return register.report(view.epoch, present.version, floor_of(present.floor))
+        return register.report(view.epoch, present.version, promised_quorum_of(present.floor))
 
     def counted(self, configuration: Configuration) -> Configuration:
         """As the controller counts what was not reported: it takes a majority for W."""

@@ -29,7 +29,7 @@ import msgspec
 from strandline.broker.groups.voter_reconciliation import RETURN_MS, VoterReconciliation
 from strandline.config.topic import TopicConfig
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
-from strandline.raft.group.configuration import Configuration, Floor, floor_of
+from strandline.raft.group.configuration import Configuration, PromisedQuorum, promised_quorum_of
 from strandline.replication.host.replication import Replication
 from strandline.replication.replica.replica import Replica
 from strandline.replication.wire import Ability
@@ -81,7 +81,9 @@ class PromisedWriteQuorums:
         is_calm = self._reconciliation.is_calm(group, replica.self_id, promised)
         return least if is_calm else 0
 
-    def begun(self, replica: Replica, config: TopicConfig, voters: Collection[BrokerId]) -> Floor:
+    def begun(
+        self, replica: Replica, config: TopicConfig, voters: Collection[BrokerId]
+    ) -> PromisedQuorum:
         """The promise that granted voters begin with. If they were to promise one and cannot
         just then, that counts as a withdrawal."""
         floor = self.wanted(replica, config, voters)
@@ -94,7 +96,7 @@ class PromisedWriteQuorums:
         """Whether the present promise has to be withdrawn. `is_stuck`: see
         `VoterReconciliation.is_stuck`."""
         present, group = replica.configuration, replica.group
-        least = floor_of(present.floor)
+        least = promised_quorum_of(present.floor)
         if not least:
             self._promised.discard(group)
             return False

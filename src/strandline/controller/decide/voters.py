@@ -21,7 +21,7 @@ from strandline.controller.records import VotersGranted, VotersStable
 from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import GRANT_MAX, GroupId
 from strandline.protocol.errors import Error
-from strandline.raft.group.configuration import Configuration, Floor, floor_of
+from strandline.raft.group.configuration import Configuration, PromisedQuorum, promised_quorum_of
 
 SUPERSEDED_COUNT_MAX = 8
 """So many grants at most wait for one that is reported: each may be in force."""
@@ -68,7 +68,7 @@ def _may_supersede(partition: Partition, command: RequestVoters) -> bool:
     )
 
 
-def _may_be(partition: Partition, asked: Roles, floor: Floor) -> bool:
+def _may_be(partition: Partition, asked: Roles, floor: PromisedQuorum) -> bool:
     if partition.is_moving and asked == partition.wanted:
         return True
     is_other = bool(partition.pending) or set(asked.voters) != set(partition.voters)
@@ -94,7 +94,7 @@ def decide_report_voters(facts: Facts, command: ReportVoters) -> Decision:
         )
     if set(command.voters) != set(partition.pending):
         raise refuse(Error.INVALID_REQUEST, f"{partition.name}: other voters were granted")
-    least = floor_of(command.floor)
+    least = promised_quorum_of(command.floor)
     if register_of(partition).report(command.epoch, command.version, least) is None:
         raise refuse(
             Error.INVALID_REQUEST, f"{partition.name}: epoch {command.epoch} was fenced off"

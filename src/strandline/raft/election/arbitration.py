@@ -1,16 +1,17 @@
-"""An epoch that the controller grants: how a group goes on that has lost its quorum.
+"""An epoch that the controller grants: how a group that has lost its quorum continues.
 
-Why:    where fewer than a write quorum W of N voters live, but N - W + 1 do, these hold every
-        acknowledged write between them, and Raft alone can do nothing: it elects by majorities.
-How:    Fence --> every member that hears it moves to the epoch (grant, 0), durably, and says where
-        its log ends. Seat --> the one with the best of these logs leads that epoch, without votes,
-        and its first entry is the successor configuration.
-            Nobody else can lead it: elections count from (grant, 1) on, the controller decides on
-        one seat for a grant, and who takes it gives itself its vote of the epoch first, so that it
-        takes it once, restarts or not: what it sent before a crash is never contradicted.
-            A fenced log changes no more before the seat is taken: no earlier epoch's leader is
-        heeded. That it lost an unflushed end by a restart shows in where it ends now.
-            Who was fenced and has no entry of the grant may lack what was committed in it, and so
+Why:    if fewer than a write quorum W of N voters live, but N - W + 1 do, these hold every
+        acknowledged write between them. Raft alone can do nothing: it elects by majorities.
+How:    Fence --> every member that receives it moves to the epoch (grant, 0), durably, and reports
+        where its log ends. Seat --> the member with the best of these logs leads that epoch,
+        without votes; its first entry is the successor configuration.
+
+            No other member can lead that epoch: elections count from (grant, 1) on, the controller
+        decides on one seat a grant, and the seated member first votes for itself in that epoch. So
+        it takes the seat once, restarts or not, and never contradicts what it sent before a crash.
+            A fenced log does not change before the seat is taken: the replica accepts no leader of
+        an earlier epoch. If a restart lost an unflushed end, the log's present end shows that.
+            A fenced replica without an entry of the grant may lack what was committed in it, so it
         does not stand for election (`Elections`, rule R5).
 Owns:   nothing.
 Source: design section 6; decision 0016; Lamport, Malkhi, Zhou, "Vertical Paxos" (2009)."""
@@ -32,7 +33,7 @@ class Arbitration:
         self._leading = leading
 
     def on_fence(self, sender: BrokerId, message: Fence, *, leader_alive: bool) -> None:
-        """Live in no epoch before this one any more, whoever leads it."""
+        """Accept no epoch before this one any more, whichever leader sends it."""
         state = self._state
         if message.epoch > state.epoch:
             state.follow(message.epoch, NO_BROKER, Cause.EPOCH_SUPERSEDED)
@@ -41,7 +42,7 @@ class Arbitration:
         state.send(sender, Fenced(state.epoch, *end, state.lost_state, configured))
 
     def on_seat(self, sender: BrokerId, message: Seat, *, leader_alive: bool) -> None:
-        """Lead, if the log is still what the choice rested on."""
+        """Lead, if the log is still the one that the controller chose."""
         state = self._state
         log = state.log
         is_taken = state.vote != NO_BROKER or state.leader != NO_BROKER

@@ -1,18 +1,18 @@
-"""Elections: who may lead, asked in two rounds.
+"""Elections: which replica may lead, decided in two rounds.
 
-Why:    a replica that was cut off must not unseat a leader whom everybody else hears.
-How:    a pre-vote asks, without changing anybody's state, whether an election would succeed; only
-        then the epoch is raised. Voters refuse both while they hear the leader, unless the leader
-        itself asked for the election (`transfer`). One vote an epoch, durable before the answer.
-        Nor does a candidate vote for itself that has heard the leader again since it asked.
+Why:    a replica that was cut off must not unseat a leader that all others hear.
+How:    A pre-vote asks, without changing any state, whether an election would succeed; only then
+        does the replica raise its epoch. Voters refuse both while they hear the leader, unless the
+        leader itself asked for the election (`transfer`). Each gives one vote an epoch, durable
+        before the answer. A candidate that has heard the leader since it asked does not stand.
 
-        Of two who ask at once and would grant each other, the one with the higher id gives up, so
-        that far apart they do not split the votes; its timer brings it back where that was wrong.
+        If two ask at once and would grant each other, the one with the higher id gives up, so that
+        replicas far apart do not split the votes. If that was wrong, its timer brings it back.
 
-        Who was removed and does not know it is told so with the refusal (see `membership`).
+        A refusal tells a removed replica that it is removed (see `membership`).
 
-        A replica answers whoever asks: only those whom a candidate counts as voters are asked, and
-        a voter that has yet to receive the entry which made it one must not block the group.
+        A replica answers every asker: a candidate asks only its own voters, and a voter that has
+        yet to receive the entry which made it one must not block the group.
 Owns:   the votes of the present round.
 Source: Raft thesis 3.4, 3.6.1, 4.2.2, 4.2.3, 9.6; figure 3.1."""
 
@@ -25,7 +25,7 @@ from strandline.raft.state import NO_EPOCH, ReplicaState
 from strandline.raft.transitions import Cause, Role
 
 NO_END = Index(-1)
-"""No leader's log ends here: nobody ordered to stand, or to vote, for one that does."""
+"""No leader's log ends here: no leader requested this candidacy."""
 
 
 class Elections:
@@ -35,21 +35,21 @@ class Elections:
         self._state = state
         self._membership = membership
         self._leading = leading
-        # Who granted what the present (pre-)candidacy asked for, this replica included.
+        # The voters that granted the present (pre-)candidacy, this replica included.
         self._granted: set[BrokerId] = set()
         # The epoch that the present pre-candidacy is for.
         self._asked_epoch = Epoch(0)
-        # Who is known to have been sent all of this log by the leader that ordered to stand.
+        # The peers that were sent all of this log by the leader that requested the candidacy.
         self._in_step: tuple[BrokerId, ...] = ()
-        # Where the log of that leader ended, if one ordered the present candidacy.
+        # Where the log of that leader ended, if one requested the present candidacy.
         self._stands_for = NO_END
-        # Votes that were given by order, but before this replica stands: for which epoch and which
-        # end of the log, and by whom.
-        self._given = Epoch(-1), NO_END
-        self._givers: set[BrokerId] = set()
+        # Votes that a leader requested and that came before this replica stands: for which epoch
+        # and which end of the log, and the voters.
+        self._early_vote = Epoch(-1), NO_END
+        self._early_voters: set[BrokerId] = set()
 
     def on_timed_out(self, event: ElectionTimedOut) -> None:
-        """Nobody leads, as far as this replica can tell."""
+        """This replica hears no leader."""
         state = self._state
         if state.role == Role.LEADER:
             return
@@ -58,7 +58,7 @@ class Elections:
             return
         if state.role != Role.PRECANDIDATE:
             state.become(Cause.TIMED_OUT, NO_BROKER)
-        self._ask_whether(self._next_epoch)
+        self._ask_prevotes(self._next_epoch)
 
     def on_quorum_lost(self, event: QuorumLost) -> None:
         """A leader that reaches no quorum steps down, and keeps its vote."""
@@ -66,38 +66,42 @@ class Elections:
             self._state.follow(self._state.epoch, NO_BROKER, Cause.QUORUM_LOST)
 
     def stand_again(self) -> None:
-        """A leader that handed over asks for the epoch after at once.
+        """A leader that handed over stands for the epoch after at once.
 
-        Voters do not protect it from itself, but they do protect who led meanwhile: unlike an
-        order to stand, this may come when another leader has a lease."""
+        Voters do not protect it from itself, but they protect a leader elected meanwhile:
+        unlike a requested election, this may come while another leader has a lease."""
         if self._may_campaign():
             self._campaign(Cause.TRANSFER_ABANDONED, self._next_epoch, transfer=False)
         else:
             self._state.follow(self._state.epoch, NO_BROKER, Cause.BARRED)
 
-    def stand_as_ordered(self, sender: BrokerId, order: TimeoutNow) -> None:
-        """Without a pre-vote. Where the order names the end of the sender's log, this log has it:
-        then the sender has voted for this replica, and others may have."""
+    def stand_on_request(self, sender: BrokerId, request: TimeoutNow) -> None:
+        """Stand without a pre-vote. If the request names the end of the sender's log, this log
+        has it: then the sender has voted for this replica, and others may have."""
         if not self._may_campaign():
             return
-        # The one epoch in which those who have left their votes to the sender vote for this one.
-        epoch = Epoch(order.epoch + 1)
-        if order.last_index < 0:
+        # The one epoch in which the delegators of the sender vote for this replica.
+        epoch = Epoch(request.epoch + 1)
+        if request.last_index < 0:
             self._campaign(Cause.TRANSFER_RECEIVED, epoch, transfer=True)
             return
         self._campaign(
             Cause.TRANSFER_RECEIVED,
             epoch,
             transfer=True,
-            granted=(sender, *order.promised, *self._givers_for(epoch, order.last_index)),
-            in_step=(sender, *order.in_step),
-            stands_for=order.last_index,
+            granted=(
+                sender,
+                *request.delegators,
+                *self._early_voters_for(epoch, request.last_index),
+            ),
+            in_step=(sender, *request.in_step),
+            stands_for=request.last_index,
         )
 
     def on_vote_request(
         self, sender: BrokerId, message: VoteRequest, *, leader_alive: bool
     ) -> None:
-        """Somebody wants to lead."""
+        """A replica asks for the vote."""
         state = self._state
         is_protected = not message.transfer and (leader_alive or state.role == Role.LEADER)
         if message.epoch < state.epoch or is_protected or state.lost_state:
@@ -108,13 +112,13 @@ class Elections:
         )
         log = state.log
         is_complete = (message.last_epoch, message.last_index) >= (log.last_epoch, log.last_index)
-        is_left = self._is_left_to_a_leader(sender, message)
-        granted = is_free and is_complete and not is_left
+        is_delegated = self._is_delegated(sender, message)
+        granted = is_free and is_complete and not is_delegated
         if message.pre:
             if not granted:
-                is_only_left = is_left and is_free and is_complete
-                promised = state.promised if is_only_left else NO_EPOCH
-                self._refuse(sender, message, promised=promised)
+                is_only_delegated = is_delegated and is_free and is_complete
+                delegated_epoch = state.delegated_epoch if is_only_delegated else NO_EPOCH
+                self._refuse(sender, message, delegated_epoch=delegated_epoch)
                 return
             state.send(sender, VoteResponse(message.epoch, granted=True, pre=True))
             if state.role == Role.PRECANDIDATE and sender < state.self_id:
@@ -136,17 +140,17 @@ class Elections:
         """A vote, or a refusal."""
         state = self._state
         if not message.granted:
-            if message.promised:
-                if state.role == Role.PRECANDIDATE and message.promised >= self._asked_epoch:
-                    self._ask_whether(Epoch(message.promised + 1))
+            if message.delegated_epoch:
+                if state.role == Role.PRECANDIDATE and message.delegated_epoch >= self._asked_epoch:
+                    self._ask_prevotes(Epoch(message.delegated_epoch + 1))
                 return
             if message.epoch > state.epoch:
                 state.follow(message.epoch, NO_BROKER, Cause.EPOCH_SUPERSEDED)
             if message.removal is not None:
-                self._on_told_of_removal(message.removal)
+                self._on_removal_reported(message.removal)
             return
-        if message.given_for >= 0:
-            self._on_given(sender, message)
+        if message.transfer_end >= 0:
+            self._on_transfer_vote(sender, message)
         elif message.pre:
             is_asking = state.role == Role.PRECANDIDATE and message.epoch == self._asked_epoch
             if is_asking and not leader_alive:
@@ -157,48 +161,54 @@ class Elections:
             self._granted.add(sender)
             self._lead_if_elected()
 
-    def _on_given(self, sender: BrokerId, message: VoteResponse) -> None:
-        """A vote that the leader before ordered, for a log that has all of its log.
+    def _on_transfer_vote(self, sender: BrokerId, message: VoteResponse) -> None:
+        """A vote that the leader before requested, for a log that has all of its log.
 
-        It may come before that leader's order to stand does. It never counts in an election by
-        time-out: this log may lack what the voter has."""
+        It may come before that leader's TimeoutNow. It never counts in an election by
+        time-out: this log may then lack what the voter has."""
         state = self._state
-        given = message.epoch, message.given_for
+        given = message.epoch, message.transfer_end
         if message.epoch > state.epoch:
-            if message.epoch > self._given[0]:
-                self._given = given
-                self._givers = set()
-            if given == self._given:
-                self._givers.add(sender)
+            if message.epoch > self._early_vote[0]:
+                self._early_vote = given
+                self._early_voters = set()
+            if given == self._early_vote:
+                self._early_voters.add(sender)
         elif state.role == Role.CANDIDATE and given == (state.epoch, self._stands_for):
             self._granted.add(sender)
             self._lead_if_elected()
 
-    def _givers_for(self, epoch: Epoch, end: Index) -> set[BrokerId]:
-        return self._givers if self._given == (epoch, end) else set()
+    def _early_voters_for(self, epoch: Epoch, end: Index) -> set[BrokerId]:
+        return self._early_voters if self._early_vote == (epoch, end) else set()
 
-    def _is_left_to_a_leader(self, sender: BrokerId, message: VoteRequest) -> bool:
-        """Whether this vote is promised, and not asked for by its order: a leader gives one."""
+    def _is_delegated(self, sender: BrokerId, message: VoteRequest) -> bool:
+        """Whether this vote is delegated to a leader that did not ask for this election."""
         state = self._state
-        has_given = message.epoch == state.epoch and state.vote == sender
-        return message.epoch == state.promised and not message.transfer and not has_given
+        has_granted = message.epoch == state.epoch and state.vote == sender
+        return message.epoch == state.delegated_epoch and not message.transfer and not has_granted
 
     def _refuse(
-        self, sender: BrokerId, message: VoteRequest, *, promised: Epoch = NO_EPOCH
+        self, sender: BrokerId, message: VoteRequest, *, delegated_epoch: Epoch = NO_EPOCH
     ) -> None:
-        """`promised`: this is why. Brokers of an earlier release learn it from the epoch."""
+        """`delegated_epoch`: this is why. Brokers of an earlier release learn it from the epoch."""
         removal = self._membership.removal_of(
             sender, (message.configuration_epoch, message.configuration_index)
         )
-        epoch = max(self._state.epoch, promised)
+        epoch = max(self._state.epoch, delegated_epoch)
         self._state.send(
             sender,
-            VoteResponse(epoch, granted=False, pre=message.pre, removal=removal, promised=promised),
+            VoteResponse(
+                epoch,
+                granted=False,
+                pre=message.pre,
+                removal=removal,
+                delegated_epoch=delegated_epoch,
+            ),
         )
 
-    def _on_told_of_removal(self, removal: Removal) -> None:
+    def _on_removal_reported(self, removal: Removal) -> None:
         state = self._state
-        self._membership.on_told(removal)
+        self._membership.on_removal_reported(removal)
         if state.role in (Role.PRECANDIDATE, Role.CANDIDATE) and not self._may_campaign():
             state.follow(state.epoch, NO_BROKER, Cause.REMOVAL_LEARNED)
 
@@ -206,16 +216,16 @@ class Elections:
         state = self._state
         if not self._membership.may_campaign or state.lost_state:
             return False
-        # Who has nothing of the present grant may lack what was committed in it (`arbitration`).
+        # Without an entry of the grant it may lack what the grant committed (`arbitration`).
         return grant_of(self._next_epoch) == grant_of(state.log.last_epoch)
 
     @property
     def _next_epoch(self) -> Epoch:
-        """The first in which this replica may stand by itself."""
-        return Epoch(max(self._state.epoch, self._state.promised) + 1)
+        """The first epoch in which this replica may stand by itself."""
+        return Epoch(max(self._state.epoch, self._state.delegated_epoch) + 1)
 
-    def _ask_whether(self, epoch: Epoch) -> None:
-        """Would an election be won?"""
+    def _ask_prevotes(self, epoch: Epoch) -> None:
+        """Ask whether this replica would win an election."""
         assert epoch > self._state.epoch, "a pre-vote asks about a later epoch"
         self._asked_epoch = epoch
         self._granted = {self._state.self_id}
@@ -234,7 +244,7 @@ class Elections:
         in_step: tuple[BrokerId, ...] = (),
         stands_for: Index = NO_END,
     ) -> None:
-        """`granted` have given their votes for that epoch already."""
+        """Stand for `epoch`; the voters `granted` have voted in it already."""
         state = self._state
         assert epoch > state.epoch and not state.lost_state, "a candidate opens an epoch"
         state.adopt(epoch, vote=state.self_id)

@@ -1,15 +1,16 @@
-"""What who hands over orders: the heir to stand for election, the other voters to vote for it.
+"""A leadership transfer, as the transfer target and the other voters see it.
 
-Why:    a heir that has to ask for votes leads a round trip after it was told to stand. Who is told
-        beside it to vote for it has voted by the time that it would be asked.
-How:    an order waits until its receiver's log has all that it names, in the epoch of its giver
-        only; what is not obeyed by then never is, and the heir asks.
-            The vote that comes with the order to stand is given for a log that has its end, and so
-        are those of the other voters, who send theirs to the heir. A voter has to have
-        acknowledged everything first: in the next epoch it could not, and what was appended just
-        before would have to wait for the next leader. Nobody else led meanwhile: a voter that has
-        heard so, or has lost its disk, is in another epoch, or does not vote.
-Owns:   `ReplicaState.order`.
+Why:    a target that must ask for votes leads a round trip after it was told to stand. Voters that
+        the leader asks at the same time have voted by the time the target would ask.
+How:    A request waits until the log of its receiver has all that it names, and only in its
+        sender's epoch; then the target stands, or the voter votes. If that never happens, the
+        target asks for votes.
+            The TimeoutNow carries the sender's vote, for a log that has its end. The other voters
+        send their votes to the target. A voter must have acknowledged everything first: in the next
+        epoch it could not, and what was appended last would wait for the next leader. No other
+        leader came between: a voter that heard of one, or lost its disk, is in another epoch or
+        does not vote.
+Owns:   `ReplicaState.pending_request`.
 Source: Raft thesis 3.10; decision 0013."""
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch
@@ -20,7 +21,7 @@ from strandline.raft.state import ReplicaState
 from strandline.raft.transitions import Cause, Role
 
 
-class Orders:
+class TransferRequests:
     """See the module."""
 
     def __init__(self, state: ReplicaState, elections: Elections, appends: Appends) -> None:
@@ -35,38 +36,37 @@ class Orders:
             return
         if message.epoch > state.epoch:
             state.follow(message.epoch, sender, Cause.EPOCH_SUPERSEDED)
-        state.order = sender, message
-        self.obey()
+        state.pending_request = sender, message
+        self.try_pending()
 
-    def obey(self) -> None:
-        """Stand or vote as ordered, if everything is here that the order names; else when it
-        comes."""
+    def try_pending(self) -> None:
+        """Stand or vote as requested, if the log has all that the request names; else later."""
         state = self._state
-        assert state.order is not None
-        sender, order = state.order
-        if order.epoch != state.epoch or state.role in (Role.CANDIDATE, Role.LEADER):
-            state.order = None
-        elif isinstance(order, LeaderContact):
-            if self._appends.has_acknowledged(order.epoch, order.last_index):
-                state.order = None
-                self._vote(order)
-        elif self._has_all(order):
-            state.order = None
-            self._elections.stand_as_ordered(sender, order)
+        assert state.pending_request is not None
+        sender, request = state.pending_request
+        if request.epoch != state.epoch or state.role in (Role.CANDIDATE, Role.LEADER):
+            state.pending_request = None
+        elif isinstance(request, LeaderContact):
+            if self._appends.has_acknowledged(request.epoch, request.last_index):
+                state.pending_request = None
+                self._vote(request)
+        elif self._has_all(request):
+            state.pending_request = None
+            self._elections.stand_on_request(sender, request)
 
-    def _has_all(self, order: TimeoutNow) -> bool:
+    def _has_all(self, request: TimeoutNow) -> bool:
         log = self._state.log
-        return order.last_index < 0 or (
-            (log.last_epoch, log.last_index) >= (order.epoch, order.last_index)
+        return request.last_index < 0 or (
+            (log.last_epoch, log.last_index) >= (request.epoch, request.last_index)
         )
 
-    def _vote(self, order: LeaderContact) -> None:
+    def _vote(self, request: LeaderContact) -> None:
         state = self._state
         state.follow(
             Epoch(state.epoch + 1),
             NO_BROKER,
             Cause.VOTE_REQUESTED_BY_LEADER,
-            vote=order.transfer_target,
+            vote=request.transfer_target,
         )
-        vote = VoteResponse(state.epoch, granted=True, pre=True, given_for=order.last_index)
-        state.send(order.transfer_target, vote)
+        vote = VoteResponse(state.epoch, granted=True, pre=True, transfer_end=request.last_index)
+        state.send(request.transfer_target, vote)

@@ -1,31 +1,32 @@
 """A leader hands over to a voter of its choice.
 
-Why:    restarts and placement move leaders; waiting for an election time-out would cost seconds,
-        and every round trip of a transfer is one without answers for producers.
-How:    lead on until enough voters have left their votes to the leader, where its own is not
-        enough (see `promises`), and the target was sent everything --> vote for it in the next
-        epoch --> order it to stand, with these votes --> a follower like any other
-            The order names the end of the log. The target stands once it has all up to there,
-        which is on its way at that moment, and needs no vote any more: it leads at once. Where
-        promises do not come in time, the others are ordered to vote for it (see `orders`).
-        Proposals are held while the target does not keep up, from when it has what there was at
-        the beginning.
-            Who has given its vote away leads no more: its lease ends before the order leaves, and
-        no order that comes late, twice or never elects anybody beside it. Only the target's
-        progress is looked at: whoever else is behind delays nothing. The driver gives up by
-        `AbandonTransfer`, and who has handed over to somebody who never led stands again.
-Owns:   the target, while role is LEADER; in which epoch it was handed over.
-Source: Raft thesis 3.10; Redpanda RFC 20220119 (recoveries that complicated transfers); decision
+Why:    restarts and placement move leaders. Waiting for an election time-out would cost seconds,
+        and during each round trip of a transfer producers get no answer.
+How:    lead on until enough voters have delegated their votes, if the leader's own is not enough
+        (`vote_delegation`), and the target was sent everything --> vote for the target in the next
+        epoch --> send it TimeoutNow with these votes --> follow
+
+            The TimeoutNow names the end of the log. The target stands once it has all up to there,
+        which is on its way at that moment, and needs no further vote: it leads at once. If
+        delegations do not come in time, the leader asks the voters to vote for the target
+        (`timeout_now`). From when the target has what there was at the beginning, the leader holds
+        proposals while the target does not keep up.
+            A leader that has given its vote away leads no more: its lease ends before TimeoutNow
+        leaves, and a TimeoutNow that comes late or twice elects no second leader. Only the target's
+        progress counts: other slow followers delay nothing. The driver gives up with
+        `AbandonTransfer`; a leader that has handed over to a target that never led stands again.
+Owns:   the target, while role is LEADER; the epoch in which it was handed over.
+Source: Raft thesis 3.10; Redpanda RFC 20220119 (recoveries that complicated transfers); decisions
         0013 and 0021."""
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch
 from strandline.raft.election.election import Elections
 from strandline.raft.election.vote_delegation import (
-    ask_promises,
-    count_promise,
+    count_delegation,
     delegated_votes_elect,
+    request_delegations,
 )
-from strandline.raft.events import AbandonTransfer, PromisesTimedOut, TransferLeadership
+from strandline.raft.events import AbandonTransfer, DelegationsTimedOut, TransferLeadership
 from strandline.raft.leader.leader_state import HandOver, LeaderState
 from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import LeaderContact, TimeoutNow, VoteResponse
@@ -40,7 +41,7 @@ class Transfers:
         self._state = state
         self._elections = elections
         # For which epoch the target of the last transfer got the vote of this replica; -1 for none.
-        self._given_epoch = Epoch(-1)
+        self._handed_over_epoch = Epoch(-1)
 
     def on_transfer(self, event: TransferLeadership) -> None:
         """Begin, unless `to` is not another voter that counts."""
@@ -53,11 +54,11 @@ class Transfers:
         leader_state.transferring_to = event.to
         leader_state.transfer_from = self._state.log.last_index
         leader_state.is_holding = False
-        leader_state.awaits_promises = not delegated_votes_elect(
+        leader_state.awaits_delegations = not delegated_votes_elect(
             self._state, leader_state, event.to
         )
-        if leader_state.awaits_promises:
-            ask_promises(self._state, leader_state)
+        if leader_state.awaits_delegations:
+            request_delegations(self._state, leader_state)
         self.advance(leader_state, progress)
         if self._state.leader_state is leader_state:
             self._state.wake.append(progress.ready)
@@ -68,31 +69,31 @@ class Transfers:
         if state.leader_state is not None:
             state.leader_state.end_transfer()
         elif (
-            state.epoch == self._given_epoch
+            state.epoch == self._handed_over_epoch
             and state.role == Role.FOLLOWER
             and state.leader == NO_BROKER
         ):
             self._elections.stand_again()
 
-    def on_promised(self, sender: BrokerId, message: VoteResponse) -> None:
-        """A voter leaves its vote of the next epoch to this leader."""
-        leader_state = count_promise(self._state, sender, message)
+    def on_delegated(self, sender: BrokerId, message: VoteResponse) -> None:
+        """A voter delegates its vote of the next epoch to this leader."""
+        leader_state = count_delegation(self._state, sender, message)
         if (
             leader_state is not None
             and leader_state.transferring_to is not None
-            and leader_state.awaits_promises
+            and leader_state.awaits_delegations
         ):
-            leader_state.awaits_promises = not delegated_votes_elect(
+            leader_state.awaits_delegations = not delegated_votes_elect(
                 self._state, leader_state, leader_state.transferring_to
             )
-            if not leader_state.awaits_promises:
+            if not leader_state.awaits_delegations:
                 self._go_on(leader_state)
 
-    def on_promises_timed_out(self, event: PromisesTimedOut) -> None:
-        """Not enough have."""
+    def on_delegations_timed_out(self, event: DelegationsTimedOut) -> None:
+        """Too few voters have delegated their votes: hand over without them."""
         leader_state = self._state.leader_state
-        if leader_state is not None and leader_state.awaits_promises:
-            leader_state.awaits_promises = False
+        if leader_state is not None and leader_state.awaits_delegations:
+            leader_state.awaits_delegations = False
             self._go_on(leader_state)
 
     def _go_on(self, leader_state: LeaderState) -> None:
@@ -107,7 +108,7 @@ class Transfers:
         last_index = self._state.log.last_index
         if progress.is_recovering:
             leader_state.end_transfer()
-        elif leader_state.awaits_promises:
+        elif leader_state.awaits_delegations:
             return
         elif progress.has_been_sent(last_index):
             self._hand_over(leader_state, progress)
@@ -124,22 +125,23 @@ class Transfers:
             if progress is not target and progress.has_been_sent(last_index)
         )
         if not delegated_votes_elect(state, leader_state, target.peer):
-            self._order_votes(leader_state, target.peer, in_step)
-        promised = tuple(sorted(leader_state.promises))
+            self._request_votes(leader_state, target.peer, in_step)
+        delegators = tuple(sorted(leader_state.delegators))
         state.hand_over(target.peer)
-        self._given_epoch = state.epoch
+        self._handed_over_epoch = state.epoch
         if state.commit < last_index:
             state.handing_over = HandOver(leader_state, last_index)
-        state.send(target.peer, TimeoutNow(leader_state.epoch, last_index, in_step, promised))
-        if state.promised == state.epoch:
+        state.send(target.peer, TimeoutNow(leader_state.epoch, last_index, in_step, delegators))
+        if state.delegated_epoch == state.epoch:
             state.persist()
 
-    def _order_votes(
+    def _request_votes(
         self, leader_state: LeaderState, transfer_target: BrokerId, in_step: tuple[BrokerId, ...]
     ) -> None:
-        """The heir will lack votes: tell who will have everything to give it theirs.
+        """The target will lack votes: ask the voters that will have everything to vote for it.
 
-        They leave before this replica's own vote is durable. That is of no concern to theirs."""
+        The requests leave before this replica's own vote is durable, which does not concern
+        their votes."""
         state = self._state
         contact = LeaderContact(
             leader_state.epoch, state.commit, state.visible, transfer_target, state.log.last_index

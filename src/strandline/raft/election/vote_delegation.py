@@ -1,18 +1,19 @@
-"""Votes that are left to the leader before it hands over.
+"""Votes that voters delegate to the leader before it hands over.
 
-Why:    votes that have to reach the heir keep everybody waiting for them. A leader that may give
-        them away with its order to stand needs to ask nobody any more, and what it asks for before
-        it does while it leads on.
-How:    a voter promises, durably, that in the next epoch it votes for whom the leader of the
-        present one orders to stand, and for nobody else; and goes on following. The order, of which
-        there is one in a reign, names those who have promised, and the end of the log. They vote by
-        that for a log that has everything they ever acknowledged: nothing is appended after.
-            Nobody is named in a promise. So it is good for whichever heir, until the next epoch is
-        over, and where no order is ever given, that epoch is passed over: who promised stands for
-        the one after, and names it to those that it refuses.
-            Whose disk is lost has forgotten what it promised. It takes part again only when the
-        leader has heard so, which then counts no promise of it any more in this reign.
-Owns:   `ReplicaState.promised`, `LeaderState.promises`.
+Why:    a transfer target that must ask for votes leads one round trip later. If the leader already
+        holds the votes, its TimeoutNow elects the target at once; and it asks for them while it
+        still leads.
+How:    A voter promises, durably, that in the next epoch it votes for the replica that the leader
+        of the present epoch names, and for no other; it keeps following. The leader names one
+        target an epoch, in its TimeoutNow, with the delegators and the end of its log. They vote
+        for a log that has everything they ever acknowledged: nothing is appended after it.
+            A delegated vote names no target, so it serves any, until the next epoch is over. If the
+        leader never hands over, the group skips that epoch: a delegator stands for the one after,
+        and names that epoch when it refuses a vote.
+            A replica that loses its disk forgets what it delegated. It takes part again only after
+        the leader has learned of the loss, and the leader then counts no delegation of that replica
+        for the rest of its epoch.
+Owns:   `ReplicaState.delegated_epoch`, `LeaderState.delegators`.
 Source: Raft thesis 3.10 and 3.8; decision 0021."""
 
 from strandline.model.ids import BrokerId, Epoch
@@ -21,36 +22,39 @@ from strandline.raft.messages import LeaderContact, VoteResponse
 from strandline.raft.state import ReplicaState
 
 
-def make_promise(state: ReplicaState, leader: BrokerId) -> None:
-    """A voter's side: `leader`, who is followed, asks for it."""
+def delegate_vote(state: ReplicaState, leader: BrokerId) -> None:
+    """A voter: the leader that it follows asks for its vote of the next epoch."""
     if state.lost_state:
         return
-    _promise(state)
-    state.send(leader, VoteResponse(state.epoch, granted=True, pre=True, promised=state.promised))
+    _delegate_next_vote(state)
+    state.send(
+        leader,
+        VoteResponse(state.epoch, granted=True, pre=True, delegated_epoch=state.delegated_epoch),
+    )
 
 
-def ask_promises(state: ReplicaState, leader_state: LeaderState) -> None:
-    """A leader's side: promise as well, and ask those who have not."""
-    _promise(state)
-    contact = LeaderContact(state.epoch, state.commit, state.visible, asks_promise=True)
+def request_delegations(state: ReplicaState, leader_state: LeaderState) -> None:
+    """A leader: delegate its own vote, and ask the voters that have not delegated theirs."""
+    _delegate_next_vote(state)
+    contact = LeaderContact(state.epoch, state.commit, state.visible, requests_delegation=True)
     for voter in state.configuration.all_voters:
-        if voter in leader_state.progress and voter not in leader_state.promises:
+        if voter in leader_state.progress and voter not in leader_state.delegators:
             state.send(voter, contact)
 
 
-def count_promise(
+def count_delegation(
     state: ReplicaState, sender: BrokerId, message: VoteResponse
 ) -> LeaderState | None:
-    """A voter has promised; None where that is of no use to who leads here, if anybody does."""
+    """A voter has delegated its vote; None if this replica does not lead or may not count it."""
     leader_state = state.leader_state
-    if leader_state is None or (message.epoch, message.promised) != (
+    if leader_state is None or (message.epoch, message.delegated_epoch) != (
         leader_state.epoch,
         leader_state.epoch + 1,
     ):
         return None
-    if sender in leader_state.forgetful:
+    if sender in leader_state.excluded_delegators:
         return None
-    leader_state.promises.add(sender)
+    leader_state.delegators.add(sender)
     return leader_state
 
 
@@ -59,13 +63,13 @@ def delegated_votes_elect(
 ) -> bool:
     """Whether the leader's own vote and those delegated to it elect `transfer_target`."""
     return state.configuration.wins_election(
-        (state.self_id, transfer_target, *leader_state.promises)
+        (state.self_id, transfer_target, *leader_state.delegators)
     )
 
 
-def _promise(state: ReplicaState) -> None:
+def _delegate_next_vote(state: ReplicaState) -> None:
     epoch = Epoch(state.epoch + 1)
-    assert state.promised <= epoch, "a delegated vote is not taken back"
-    if state.promised != epoch:
-        state.promised = epoch
+    assert state.delegated_epoch <= epoch, "a delegated vote is not taken back"
+    if state.delegated_epoch != epoch:
+        state.delegated_epoch = epoch
         state.persist()

@@ -1,16 +1,16 @@
-"""The follower's side of replication: make the log equal to the leader's, and say how far it is.
+"""A follower makes its log equal to the leader's, and reports how far it is.
 
 Why:    whatever the network did to the leader's messages (twice, late, out of order), the log must
-        end up equal and nothing committed may be touched.
-How:    entries at or below the commit match by leader completeness and are skipped; above, runs of
-        (index, epoch) are compared, the first difference cuts the log, the rest is appended. A
-        written entry is reported at once only when asked for; else its flush is what is reported.
+        end up equal, and nothing committed may change.
+How:    Entries at or below the commit match by leader completeness, so the follower skips them.
+        Above, it compares runs of (index, epoch), truncates its log at the first difference, and
+        appends the rest. It reports a write at once only if asked to; else it reports the flush.
         The leader's marks count as far as this log is known to equal the leader's.
 Owns:   `matched`: up to where this log equals the log of the leader of `epoch`.
 Source: Raft thesis, figure 3.1 and 3.5; Redpanda #25018 (skip what matches), #16475 (visible)."""
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index
-from strandline.raft.election.vote_delegation import make_promise
+from strandline.raft.election.vote_delegation import delegate_vote
 from strandline.raft.events import (
     AppendEntries,
     MarksAdvanced,
@@ -19,7 +19,7 @@ from strandline.raft.events import (
     TruncateLog,
 )
 from strandline.raft.follower.rejoin import Rejoin
-from strandline.raft.follower.stale_log_reset import look, note_joining
+from strandline.raft.follower.stale_log_reset import check_outdated, note_joining
 from strandline.raft.group.membership import Membership
 from strandline.raft.messages import (
     NO_HINT,
@@ -31,7 +31,7 @@ from strandline.raft.messages import (
 from strandline.raft.state import ReplicaState
 from strandline.raft.transitions import Cause, Role
 
-NOTHING_HEARD = Index(-2)
+NOTHING_RECEIVED = Index(-2)
 
 
 class Appends:
@@ -50,21 +50,21 @@ class Appends:
         # The flushed index last reported to the leader.
         self._reported = Index(-1)
         # Whether more was flushed while no leader was known: the one of this epoch waits for it.
-        self._owes_report = False
+        self._has_unreported_flush = False
         # The highest marks heard from the leader; they may be ahead of `_matched`.
         self._leader_commit = Index(-1)
         self._leader_visible = Index(-1)
         # Up to where it was heard of configurations; NOTHING_HEARD before the first append.
-        self._configured = NOTHING_HEARD
+        self._configured = NOTHING_RECEIVED
 
     # ---- messages of a leader --------------------------------------------------------------------
 
     def on_append_request(
         self, sender: BrokerId, message: AppendRequest, *, leader_alive: bool
     ) -> None:
-        """Take over what is new, refuse what does not join on."""
+        """Append what is new; refuse what does not join on."""
         state = self._state
-        if not self._heed(sender, message.epoch):
+        if not self._accept_leader(sender, message.epoch):
             return
         prev_index = message.prev_index
         if prev_index > state.commit and not self._has(prev_index, message.prev_epoch):
@@ -73,10 +73,10 @@ class Appends:
         has_appended = self._take_over(message)
         end = message.runs[-1].last_index if message.runs else prev_index
         self._matched = max(self._matched, end, state.commit)
-        self._hear_marks(message.commit, message.visible)
+        self._take_marks(message.commit, message.visible)
         self._configured = max(self._configured, message.configured)
-        if message.configurations or state.has_to_look:
-            look(state)
+        if message.configurations or state.must_check_outdated:
+            check_outdated(state)
         if state.lost_state:
             self._rejoin.on_asked(message.epoch, message.rejoin_at)
             self._rejoin.is_due(self._matched)
@@ -86,16 +86,16 @@ class Appends:
     def on_leader_contact(
         self, sender: BrokerId, message: LeaderContact, *, leader_alive: bool
     ) -> None:
-        """The leader lives, and these are its marks; perhaps it orders to vote for another one, or
-        asks for a promise."""
-        if self._heed(sender, message.epoch):
+        """The leader lives, and these are its marks; it may ask for a vote for its transfer
+        target, or for a delegated vote."""
+        if self._accept_leader(sender, message.epoch):
             if message.transfer_target != NO_BROKER:
-                self._state.order = sender, message
-            if message.asks_promise:
-                make_promise(self._state, sender)
-            self._hear_marks(message.commit, message.visible)
+                self._state.pending_request = sender, message
+            if message.requests_delegation:
+                delegate_vote(self._state, sender)
+            self._take_marks(message.commit, message.visible)
             has_rejoined = self._state.lost_state and self._rejoin.is_due(self._matched)
-            if has_rejoined or self._owes_report:
+            if has_rejoined or self._has_unreported_flush:
                 self._acknowledge(sender)
 
     def on_reset_request(
@@ -103,7 +103,7 @@ class Appends:
     ) -> None:
         """The leader no longer has what this log lacks: begin anew, unless nothing is lacking."""
         state = self._state
-        if not self._heed(sender, message.epoch):
+        if not self._accept_leader(sender, message.epoch):
             return
         last_dropped = Index(message.start_index - 1)
         if last_dropped > state.commit and not self._has(last_dropped, message.previous_epoch):
@@ -124,56 +124,57 @@ class Appends:
             self._membership.refresh()
             state.effects.append(MarksAdvanced(state.commit, state.visible))
         self._matched = max(self._matched, last_dropped, state.commit)
-        self._hear_marks(self._leader_commit, self._leader_visible)
+        self._take_marks(self._leader_commit, self._leader_visible)
         self._acknowledge(sender)
 
     # ---- the own disk ----------------------------------------------------------------------------
 
     def on_flushed(self) -> None:
-        """More is durable: report what of it equals the leader's log."""
+        """More is durable: report as much of it as equals the leader's log."""
         state = self._state
         if self._epoch != state.epoch:
             return
         if state.leader == NO_BROKER:
-            self._owes_report = True
+            self._has_unreported_flush = True
             return
         has_rejoined = state.lost_state and self._rejoin.is_due(self._matched)
         if has_rejoined or min(self._matched, state.log.flushed_index) > self._reported:
             self._acknowledge(state.leader)
 
     def on_compacted(self) -> None:
-        """The log was compacted: say so, as nothing may be written for long."""
+        """The log was compacted: report it now, for no append may come for long."""
         state = self._state
         if self._epoch == state.epoch and state.leader != NO_BROKER:
             self._acknowledge(state.leader)
 
     def on_rejoin_allowed(self, event: RejoinAllowed) -> None:
-        """Take part again, if nothing else was waited for."""
+        """Take part again, if this replica waited for nothing else."""
         state = self._state
         self._rejoin.allow()
         if state.lost_state and self._epoch == state.epoch and self._rejoin.is_due(self._matched):
             if state.leader == NO_BROKER:
-                self._owes_report = True
+                self._has_unreported_flush = True
             else:
                 self._acknowledge(state.leader)
 
     @property
     def knows_configuration(self) -> bool:
-        """Whether this log has all that the leader of this epoch has of configurations, and this
-        replica among their members: else it may be outdated, and nobody knows."""
+        """Whether this log has all configurations that the leader of this epoch has, and this
+        replica is among their members. If not, the log may be outdated without anyone
+        knowing."""
         state = self._state
-        is_told = self._epoch == state.epoch and self._configured > NOTHING_HEARD
+        is_told = self._epoch == state.epoch and self._configured > NOTHING_RECEIVED
         is_here = is_told and self._configured <= state.log.last_index
         return is_here and not state.lost_state and state.self_id in state.configuration.members
 
     def has_acknowledged(self, epoch: Epoch, index: Index) -> bool:
-        """Whether the leader of `epoch` was told that everything up to `index` is durable here."""
+        """Whether this replica reported to the leader of `epoch` that `index` is durable here."""
         return epoch == self._epoch and index <= self._reported and not self._state.lost_state
 
     # ---- parts -----------------------------------------------------------------------------------
 
-    def _heed(self, sender: BrokerId, epoch: Epoch) -> bool:
-        """Follow the sender, or refuse it when its epoch has passed."""
+    def _accept_leader(self, sender: BrokerId, epoch: Epoch) -> bool:
+        """Follow the sender, or refuse it if its epoch has passed."""
         state = self._state
         if epoch == self._epoch == state.epoch and sender == state.leader:
             return True
@@ -189,9 +190,9 @@ class Appends:
             self._epoch = epoch
             self._matched = state.commit
             self._reported = Index(-1)
-            self._owes_report = False
+            self._has_unreported_flush = False
             self._leader_commit = self._leader_visible = Index(-1)
-            self._configured = NOTHING_HEARD
+            self._configured = NOTHING_RECEIVED
         return True
 
     def _has(self, index: Index, epoch: Epoch) -> bool:
@@ -217,7 +218,7 @@ class Appends:
         )
 
     def _take_over(self, message: AppendRequest) -> bool:
-        """Append what is missing, over what differs; whether there was anything."""
+        """Append what is missing, after truncating what differs; whether there was anything."""
         state = self._state
         log = state.log
         position = max(message.prev_index, state.commit)
@@ -261,7 +262,7 @@ class Appends:
         self._reported = min(self._reported, Index(first - 1))
         state.effects.append(TruncateLog(first))
 
-    def _hear_marks(self, commit: Index, visible: Index) -> None:
+    def _take_marks(self, commit: Index, visible: Index) -> None:
         state = self._state
         self._leader_commit = max(self._leader_commit, commit)
         self._leader_visible = max(self._leader_visible, visible)
@@ -283,7 +284,7 @@ class Appends:
         flushed = min(self._matched, state.log.flushed_index)
         assert flushed >= self._reported, "what the leader was told to be durable stays durable"
         self._reported = flushed
-        self._owes_report = False
+        self._has_unreported_flush = False
         state.send(
             sender,
             AppendResponse(

@@ -1,25 +1,27 @@
-"""Entries that one follower sends another, on the leader's order.
+"""Entries that one follower sends another, at the leader's request.
 
-Why:    where two replicas of a region are behind, or one is and the other has what it lacks, the
-        bytes need to cross from the leader's region once, or not at all.
-How:    leader --Lend(to, append)--> lender --LentAppend(append), with its own entries--> borrower
-        borrower --AppendResponse--> leader
+Why:    if two replicas of a region are behind, or one is and the other has what it lacks, the bytes
+        need to cross from the leader's region once, or not at all.
+How:    leader --PeerCatchupRequest(to, append)--> source
+        source --PeerAppend(append), with its own entries--> receiver
+        receiver --AppendResponse--> leader
+
         The append is the one that the leader would have sent, to the last field; only the bytes of
         its entries come from another log. They are the same bytes: the leader asks for committed
-        entries only, and the lender looks that it knows them to be committed, too. So a
-        lent append is one of the leader's that took a longer way, and everything that
-        may befall it may befall any append: it comes late, twice, in another epoch, or never.
-            The borrower judges it as the leader's own. It takes none of an epoch other than the one
-        it follows a leader in.
+        entries only, and the source checks that it knows them to be committed, too. So a peer
+        append is one of the leader's that took a longer way. Like any append it may come late,
+        twice, in another epoch, or never.
+            The receiver judges it as the leader's own. It takes none of an epoch other than the one
+        in which it follows a leader.
 Owns:   nothing.
 Source: design section 5 ("from a peer in its own region"); Raft thesis 3.5 (log matching), 3.6.3
         (leader completeness); decision 0022."""
 
 from strandline.model.ids import NO_BROKER, BrokerId, Index
-from strandline.raft.events import LendEntries
+from strandline.raft.events import SendPeerAppend
 from strandline.raft.follower.appends import Appends
 from strandline.raft.leader.leader_state import LeaderState
-from strandline.raft.messages import AppendRequest, LeaderContact, Lend, LentAppend
+from strandline.raft.messages import AppendRequest, LeaderContact, PeerAppend, PeerCatchupRequest
 from strandline.raft.state import ReplicaState
 from strandline.raft.transitions import Role
 
@@ -31,22 +33,24 @@ class PeerCatchup:
         self._state = state
         self._appends = appends
 
-    def on_lend(self, sender: BrokerId, message: Lend, *, leader_alive: bool) -> None:
-        """The leader asks for it; its marks come along, as with everything that a leader says."""
+    def on_peer_catchup_request(
+        self, sender: BrokerId, message: PeerCatchupRequest, *, leader_alive: bool
+    ) -> None:
+        """The leader asks this replica to serve a peer; its marks come along, as always."""
         request = message.request
         contact = LeaderContact(request.epoch, request.commit, request.visible)
         self._appends.on_leader_contact(sender, contact, leader_alive=leader_alive)
-        if self._state.leader == sender and self.may_lend(request):
-            self._state.effects.append(LendEntries(message))
+        if self._state.leader == sender and self.may_serve_peer(request):
+            self._state.effects.append(SendPeerAppend(message))
 
-    def on_lent_append(self, sender: BrokerId, message: LentAppend, *, leader_alive: bool) -> None:
+    def on_peer_append(self, sender: BrokerId, message: PeerAppend, *, leader_alive: bool) -> None:
         """Entries of the leader's, out of another log."""
         request = message.request
         if self._follows(request):
             self._appends.on_append_request(self._state.leader, request, leader_alive=leader_alive)
 
-    def may_lend(self, request: AppendRequest) -> bool:
-        """Whether these entries are in this log, for good, and their leader is still followed."""
+    def may_serve_peer(self, request: AppendRequest) -> bool:
+        """Whether these entries are committed in this log, and their leader is still followed."""
         state = self._state
         log = state.log
         end = request.runs[-1].last_index if request.runs else request.prev_index
@@ -70,8 +74,8 @@ def member_since(state: ReplicaState, peer: BrokerId) -> Index:
     return Index(state.log.first_index - 1) if peer in state.start_configuration.members else since
 
 
-def lendable_end(state: ReplicaState, leader_state: LeaderState, fetch_source: BrokerId) -> Index:
-    """See `Raft.lendable_end`."""
+def peer_fetch_end(state: ReplicaState, leader_state: LeaderState, fetch_source: BrokerId) -> Index:
+    """See `Raft.peer_fetch_end`."""
     progress = leader_state.progress.get(fetch_source)
     if progress is None or progress.is_recovering:
         return Index(-1)

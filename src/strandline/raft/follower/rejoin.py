@@ -1,21 +1,21 @@
 """How a replica that lost its disk takes part again.
 
-Why:    it has forgotten votes it cast and entries it acknowledged. Voting with an empty log elects
-        leaders that lack committed entries. To have caught up with the commit of the leader first
-        heard is not enough: that leader may be a deposed one whose successor has this replica's
+Why:    It has forgotten votes it cast and entries it acknowledged. Voting with an empty log elects
+        leaders that lack committed entries. Catching up with the commit of the first leader it
+        hears is not enough: that leader may be deposed while its successor has this replica's
         forgotten vote, or may be about to count an acknowledgement from before the loss.
-How:    the replica refuses votes, never campaigns, and says `recovering` instead of acknowledging
-        flushes. A leader that hears so for the first time appends a marker and counts that peer for
-        nothing. Once so many others have flushed the marker that nobody can be elected without one
-        of them, the leader names it in its appends (`rejoin_at`); the replica takes part again when
-        it has flushed it too.
+How:    The replica refuses votes, never stands, and says `recovering` instead of acknowledging
+        flushes. A leader that first receives this appends a marker and counts that peer for
+        nothing. Once enough others have flushed the marker that no replica can be elected without
+        one of them, the leader names it in its appends (`rejoin_at`). The replica takes part again
+        when it has flushed the marker too.
             The marker was proposed after the loss. A candidate with a forgotten vote for a later
-        epoch needs one of those others as well, and its log is older than the marker: it can win
+        epoch needs one of those others as well, and its log is older than the marker, so it can win
         no more. Every committed entry that the replica had acknowledged lies before the marker in
         this leader's log.
-        Where too many disks are lost for that, nobody rejoins: it is for an operator to decide.
-            Where it is to be known elsewhere that it takes part again, before it does, it asks the
-        driver first (`asks_to_rejoin`; decision 0030).
+            If too many disks are lost for that, no replica rejoins: an operator must decide.
+            If others must know that the replica takes part again before it does, it asks the driver
+        first (`asks_to_rejoin`; decision 0030).
 Owns:   whether this replica is recovering (`ReplicaState.lost_state`), and its peers' `rejoin_at`.
 Source: Viewstamped Replication Revisited 4.3 (recovery); NATS PR 7038; design section 4."""
 
@@ -25,7 +25,7 @@ from strandline.model.ids import Epoch, Index
 from strandline.raft.events import RejoinAsked, Rejoined
 from strandline.raft.leader.leader_state import LeaderState
 from strandline.raft.leader.leading import Leading
-from strandline.raft.leader.progress import UNTOLD, Progress
+from strandline.raft.leader.progress import NEVER_SENT, Progress
 from strandline.raft.messages import AppendResponse
 from strandline.raft.state import ReplicaState
 
@@ -55,11 +55,11 @@ class Rejoin:
                 self._state.effects.append(RejoinAsked())
 
     def allow(self) -> None:
-        """Nothing but the leader's marker is waited for from now on."""
+        """Wait for nothing but the leader's marker from now on."""
         self._asks = False
 
     def is_due(self, matched: Index) -> bool:
-        """Take part again if the leader's marker is durable here; True when so."""
+        """Take part again if the leader's marker is durable here; True if so."""
         state = self._state
         if self._asks or not state.lost_state or self._index < 0 or self._epoch != state.epoch:
             return False
@@ -72,10 +72,10 @@ class Rejoin:
         return True
 
 
-def count_only_whole(
+def count_unless_recovering(
     leading: Leading, leader_state: LeaderState, progress: Progress, response: AppendResponse
 ) -> AppendResponse:
-    """The leader's side: the response, without its flushes where the peer does not count."""
+    """The leader's side: the response, without its flushes if the peer does not count."""
     if response.recovering:
         is_news = not progress.is_recovering or (
             not response.accepted and response.hint < progress.match_written
@@ -83,8 +83,8 @@ def count_only_whole(
         progress.match_flushed = progress.compacted_index = Index(-1)
         if is_news:
             leader_state.has_recovering = True
-            leader_state.forgetful.add(progress.peer)
-            leader_state.promises.discard(progress.peer)
+            leader_state.excluded_delegators.add(progress.peer)
+            leader_state.delegators.discard(progress.peer)
             progress.rejoin_marker = leading.append_marker(leader_state)
             progress.rejoin_at = Index(-1)
     elif not progress.is_recovering:
@@ -97,7 +97,7 @@ def count_only_whole(
 
 
 def grant_rejoins(state: ReplicaState, leader_state: LeaderState) -> None:
-    """Tell recovering peers their marker, where enough voters without them hold it."""
+    """Send recovering peers their marker, if enough voters without them hold it."""
     waiting = [progress for progress in leader_state.progress.values() if progress.is_recovering]
     leader_state.has_recovering = bool(waiting)
     for progress in waiting:
@@ -105,5 +105,5 @@ def grant_rejoins(state: ReplicaState, leader_state: LeaderState) -> None:
         holders = leader_state.holders(progress.rejoin_marker)
         if progress.rejoin_at < 0 and state.configuration.blocks_election(holders):
             progress.rejoin_at = progress.rejoin_marker
-            progress.told_commit = UNTOLD  # An append has to carry it, whatever else is new.
+            progress.sent_commit = NEVER_SENT  # An append has to carry it, whatever else is new.
             state.wake.append(progress.ready)

@@ -1,24 +1,24 @@
-"""A log that goes on where it was left, though its replica was no member meanwhile, is begun anew.
+"""A replica that was no member for a while begins its log anew.
 
-Why:    of a compacted log, what others have let go of while this replica was none of them stays in
-        it: a key that was deleted, and its tombstone went. It cannot tell by its entries.
-How:    with the first entry of a log comes where the leader's last configuration stands that is
-        committed for certain; that is noted, durably, before the entry (`joined`). A configuration
-        behind that, without this replica, and a later one with it again: the log is of two
-        memberships. It says so whatever is known of the commit: the later one was appended once
-        the other one was committed.
-            Who is added is sent nothing before that is committed for certain: what it had got by an
-        entry that is lost would be of no membership.
-            But for a seat, whose configuration supersedes what may be committed nowhere: it is
-        committed with the help of the voters that it names, who may have been so all the time.
-        While they may be seated, no tombstone goes without them (`compactor.outlived_index`).
-            It is found before the entry that makes this replica a member again is acknowledged, so
-        before it can vote; from then on it counts for nothing, as after the loss of a disk
-        (`rejoin`).
-            Of other logs whole prefixes go, and no more: who comes back goes on with what it has.
-            The log of a data directory that another one took the place of is known to be outdated
-        when it is opened. It is begun anew once a leader was heard: until then it may be all that
-        is left.
+Why:    In a compacted log the others remove entries while this replica is no member: a key is
+        deleted, and then its tombstone. This log still has that key, and cannot tell by its
+        entries.
+How:    With the first entry of a log, the leader names the index of its last configuration that is
+        committed for certain; the replica notes it, durably, before the entry (`joined`). If behind
+        that index one configuration lacks this replica and a later one has it again, the log is of
+        two memberships. That holds whatever is known of the commit: a leader appends the later one
+        only once the other is committed.
+            The leader sends a new member nothing before its membership is committed for certain:
+        entries received by a membership that is lost would belong to none.
+            The exception is a seat, whose configuration supersedes what may not be committed: the
+        voters that it names commit it, and they may have been voters all the time. While they may
+        be seated, no tombstone goes without them (`compactor.outlived_index`).
+            The replica finds this out before it acknowledges the entry that makes it a member
+        again, so before it can vote. From then on it counts for nothing, as after the loss of a
+        disk (`rejoin`).
+            Other logs lose only whole prefixes: such a replica continues with what it has.
+            If another data directory took this one's place, its log is known to be outdated when it
+        is opened. It begins anew once a leader is heard: until then it may be all that is left.
 Owns:   `ReplicaState.joined` and `is_outdated`.
 Source: decisions 0037 and 0038."""
 
@@ -41,23 +41,23 @@ def note_joining(state: ReplicaState, message: AppendRequest) -> None:
         state.persist()
 
 
-def look(state: ReplicaState) -> None:
-    """A leader has sent something, and nothing of it is acknowledged yet: configurations may have
-    come with it, or the driver told what the log is."""
-    state.has_to_look = False
-    if state.joined is None or state.leader_state is not None or state.is_told_outdated:
+def check_outdated(state: ReplicaState) -> None:
+    """A leader's append is taken over and not acknowledged yet: configurations may have come
+    with it, or the driver has reported that the log is compacted."""
+    state.must_check_outdated = False
+    if state.joined is None or state.leader_state is not None or state.is_outdated_reported:
         return
-    judge(state)
+    decide_outdated(state)
     if state.is_outdated:
-        state.is_told_outdated = True
+        state.is_outdated_reported = True
         state.effects.append(FoundOutdated())
 
 
-def judge(state: ReplicaState) -> None:
-    """Where the log was left and is gone on with, count for nothing; or go on with it for good."""
+def decide_outdated(state: ReplicaState) -> None:
+    """If the log is of two memberships: if compacted, count for nothing; else keep it for good."""
     if state.joined is None or state.is_outdated or state.role != Role.FOLLOWER:
         return
-    left = _left_last(state, state.joined)
+    left = _last_absence(state, state.joined)
     if left is None:
         return
     assert state.leader_state is None, "a leader's log is not outdated"
@@ -69,9 +69,9 @@ def judge(state: ReplicaState) -> None:
         state.persist()
 
 
-def _left_last(state: ReplicaState, joined: Index) -> Index | None:
-    """Where the last configuration stands that is without this replica, behind `joined`, where it
-    has come back since; None where there is none."""
+def _last_absence(state: ReplicaState, joined: Index) -> Index | None:
+    """The index of the last configuration behind `joined` that lacks this replica, if it is a
+    member again since; else None."""
     log = state.log
     if joined == OUTDATED:
         return Index(-1) if log.last_index >= log.first_index else None
@@ -96,14 +96,14 @@ def _left_last(state: ReplicaState, joined: Index) -> Index | None:
 
 
 def last_certain(state: ReplicaState) -> Index:
-    """Where the last configuration stands that is committed for certain: as this leader knows, or
-    because roles were changed behind it, not by a seat. -1 where there is none."""
+    """The index of the last configuration that is committed for certain: this leader knows the
+    commit, or roles changed behind it, other than by a seat. -1 if there is none."""
     return _last_certain(state)[0]
 
 
 def is_certain_member(state: ReplicaState, peer: BrokerId) -> bool:
-    """Whether `peer` is a member whatever may be lost, or votes already: then it may be needed to
-    commit anything at all."""
+    """Whether `peer` is a member whatever may be lost, or votes already: then it may be needed
+    to commit anything at all."""
     configurations = state.log.configurations
     if not configurations or configurations[-1][0] <= state.commit:
         return True
@@ -123,13 +123,13 @@ def _last_certain(state: ReplicaState) -> tuple[Index, Configuration]:
 
 
 def _roles(one: Configuration) -> tuple[frozenset[BrokerId], ...]:
-    """What changes only once the configuration before is committed, but for seats: a smaller write
-    quorum is in force whatever else is under way."""
+    """What changes only once the configuration before is committed, seats excepted; a smaller
+    write quorum comes into force at any time."""
     return frozenset(one.voters), frozenset(one.old_voters), frozenset(one.observers)
 
 
 def _is_seat(state: ReplicaState, index: Index) -> bool:
-    """Whether the entry there is the first one of who was seated by a grant."""
+    """Whether the entry there is the first one of a leader that was seated by a grant."""
     epoch = state.log.epoch_at(index)
     grant = grant_of(epoch)
     return grant > 0 and epoch == first_epoch(grant) != state.log.epoch_at(Index(index - 1))

@@ -1,10 +1,10 @@
-"""Who votes: a group's configuration, joint while it changes, and the arithmetic of its quorums.
+"""A group's configuration: its voters, joint while they change, and the arithmetic of quorums.
 
 Why:    elections and commits ask only "is this set a quorum?"; the answer must be the same
         everywhere.
 How:    an election needs a majority of the voters; a commit needs the write quorum
         W = max(majority, min(min_insync, N)); while joint, both of the old and of the new voters.
-        With a floor W is known to whoever has the version: then N - W + 1 voters hold all that was
+        With a promised quorum, W is known from the version: then N - W + 1 voters hold all that was
         acknowledged, which may be fewer than would elect a leader.
 Source: Raft thesis 4.3 (joint consensus); design section 6."""
 
@@ -14,21 +14,21 @@ import msgspec
 
 from strandline.model.ids import BrokerId, Index
 
-Floor = int | msgspec.UnsetType
+PromisedQuorum = int | msgspec.UnsetType
 """A promised `min_insync`; unset where none is, and then it takes no room where it is written."""
 
 
 class Configuration(msgspec.Struct, frozen=True):
     """One configuration. `old_voters` is empty unless it is joint; observers count in no quorum.
 
-    `version`: which of the changes of voters that the controller granted led here; 0 before any."""
+    `version`: the number of the controller's grant that led here; 0 before any."""
 
     voters: tuple[BrokerId, ...]
     old_voters: tuple[BrokerId, ...] = ()
     observers: tuple[BrokerId, ...] = ()
     min_insync: int = 1
     version: int = 0
-    floor: Floor = msgspec.UNSET
+    floor: PromisedQuorum = msgspec.UNSET
     """`min_insync` never goes below it under this version, and a lease needs as many as it makes a
     write quorum: so the controller may count on it. Never set while joint."""
 
@@ -46,7 +46,7 @@ class Configuration(msgspec.Struct, frozen=True):
 
     @property
     def members(self) -> tuple[BrokerId, ...]:
-        """Everybody who receives the log, each once."""
+        """All members that receive the log, each once."""
         voters = self.all_voters
         if not self.observers:
             return voters
@@ -59,15 +59,15 @@ class Configuration(msgspec.Struct, frozen=True):
         )
 
     def holds_lease(self, holders: Collection[BrokerId]) -> bool:
-        """Whether, while these vote for nobody else, nobody else can come to lead: be elected, or
-        be seated by whoever counts on the floor."""
+        """Whether, while these vote for no other replica, no other can come to lead: neither by
+        an election nor by a seat of the controller, which counts on the promised quorum."""
         if not self.wins_election(holders):
             return False
-        least = floor_of(self.floor)
+        least = promised_quorum_of(self.floor)
         return not least or msgspec.structs.replace(self, min_insync=least).can_commit(holders)
 
     def blocks_election(self, holders: Collection[BrokerId]) -> bool:
-        """Whether nobody can be elected without the vote of one of `holders`."""
+        """Whether no replica can be elected without the vote of one of `holders`."""
         return all(
             not _has_majority(voters, [voter for voter in voters if voter not in holders])
             for voters in (self.voters, self.old_voters)
@@ -80,8 +80,8 @@ class Configuration(msgspec.Struct, frozen=True):
         )
 
     def holds_commits(self, holders: Collection[BrokerId]) -> bool:
-        """Whether whatever is committed under this configuration, at any time, is in the log of one
-        of `holders` at least, and nothing can be committed without one of them."""
+        """Whether each entry committed under this configuration, at any time, is in the log of
+        at least one of `holders`, and nothing can be committed without one of them."""
         return all(
             sum(1 for voter in voters if voter not in holders) < self.write_quorum(voters)
             for voters in (self.voters, self.old_voters)
@@ -116,6 +116,6 @@ def _has_majority(voters: tuple[BrokerId, ...], granted: Collection[BrokerId]) -
     return sum(1 for voter in voters if voter in granted) > len(voters) // 2
 
 
-def floor_of(floor: Floor) -> int:
-    """As a number: 0 where nothing is promised, and a majority has to be taken."""
+def promised_quorum_of(floor: PromisedQuorum) -> int:
+    """As a number: 0 if none is promised, and the write quorum is taken to be a majority."""
     return 0 if floor is msgspec.UNSET else floor

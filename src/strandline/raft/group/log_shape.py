@@ -1,8 +1,8 @@
 """The shape of a log: which epochs lie where, which entries are configurations, what is durable.
 
-Why:    consensus needs to know neither bytes nor batches; two logs are compared by runs of epochs.
-How:    a run is a stretch of entries of one epoch; there are as many as there were elections, so
-        lists with bisection do. Log matching makes (index, epoch) name a whole prefix.
+Why:    consensus needs neither bytes nor batches; it compares two logs by their runs of epochs.
+How:    A run is a stretch of entries of one epoch. There are as many as there were elections, so
+        lists with bisection do. By log matching, (index, epoch) names a whole prefix.
 
             first_index      epochs[1] start       last_index
             |                |                     |

@@ -34,7 +34,7 @@ class Membership:
         self._state = state
         self._index = self._last()[0]
         # The latest that this replica was told with a refusal.
-        self._told: Removal | None = None
+        self._reported_removal: Removal | None = None
 
     @property
     def index(self) -> Index:
@@ -50,7 +50,9 @@ class Membership:
     def may_campaign(self) -> bool:
         """Whether this replica may stand for election."""
         state = self._state
-        if self._told is not None and _removes(self._told, state.self_id, *self.position):
+        if self._reported_removal is not None and _removes(
+            self._reported_removal, state.self_id, *self.position
+        ):
             return False
         if state.self_id in state.configuration.all_voters:
             return True
@@ -64,17 +66,17 @@ class Membership:
     def removal_of(self, broker: BrokerId, position: tuple[Epoch, Index]) -> Removal | None:
         """Why `broker`, whose configuration stands at `position`, need not stand for election."""
         removal = self._last_committed()
-        if self._told is not None and self._told.index > removal.index:
-            removal = self._told
+        if self._reported_removal is not None and self._reported_removal.index > removal.index:
+            removal = self._reported_removal
         return removal if _removes(removal, broker, *position) else None
 
-    def on_told(self, removal: Removal) -> None:
-        """A voter refused this replica, for the reason that it was removed."""
-        if self._told is None or removal.index > self._told.index:
-            self._told = removal
+    def on_removal_reported(self, removal: Removal) -> None:
+        """A voter refused this replica because it was removed."""
+        if self._reported_removal is None or removal.index > self._reported_removal.index:
+            self._reported_removal = removal
 
     def refresh(self) -> None:
-        """The log gained or lost entries, or was reset: see what is in force now."""
+        """The log gained or lost entries, or was reset: find the configuration in force."""
         state = self._state
         index, configuration = self._last()
         if index == self._index and configuration == state.configuration:
@@ -85,7 +87,7 @@ class Membership:
         state.effects.append(ConfigurationChanged(index, configuration, self.is_committed))
 
     def on_prefix_dropped(self, event: PrefixDropped) -> None:
-        """Retention: what was in force in the removed part becomes the start's configuration."""
+        """Retention: the last configuration of the removed part becomes the start's."""
         state = self._state
         assert event.first_index - 1 <= state.commit, "only committed entries are dropped"
         for index, configuration in state.log.configurations:
@@ -95,16 +97,16 @@ class Membership:
         self._index = self._last()[0]
 
     def on_commit(self, before: Index) -> None:
-        """The commit went up from `before`: say which configurations are committed."""
+        """The commit went up from `before`: report the configurations that it committed."""
         state = self._state
         for index, configuration in state.log.configurations:
             if before < index <= state.commit:
                 state.effects.append(ConfigurationChanged(index, configuration, committed=True))
 
     def _voters_before(self) -> tuple[BrokerId, ...]:
-        """Who voted before the last change of voters that is not known to be committed.
+        """The voters before the last change of voters that is not known to be committed.
 
-        More than one entry may have come since: a write quorum may be made smaller behind it."""
+        More than one entry may have come since: a leader may lower the write quorum after it."""
         state = self._state
         present = set(state.configuration.all_voters)
         for index, configuration in reversed(state.log.configurations):
@@ -128,6 +130,6 @@ class Membership:
 
 
 def _removes(removal: Removal, broker: BrokerId, epoch: Epoch, index: Index) -> bool:
-    """Whether it settles that `broker`, with a configuration of this place, is no member."""
+    """Whether it settles that `broker`, whose configuration has this position, is no member."""
     is_settled = removal.index >= 0 and (epoch, index) <= (removal.epoch, removal.index)
     return is_settled and broker not in removal.configuration.members

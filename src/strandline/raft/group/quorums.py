@@ -1,9 +1,10 @@
-"""What a write quorum has reached, from the voters' progress.
+"""The index that a write quorum has reached, from the voters' progress.
 
-Why:    asked on nearly every acknowledgement, so a round must cost no look-up and build no set.
+Why:    a leader asks for it on nearly every acknowledgement, so that must cost no look-up and build
+        no set.
 How:    for each set of voters that must agree, a list of their Progress (the leader's own included)
-        and a position: sorted upwards, the value at the position is reached by W of them.
-Source: design section 6; `Configuration.quorum_index` says the same, slowly."""
+        and a position: sorted upwards, W of them have reached the value at the position.
+Source: design section 6; `Configuration.quorum_index` computes the same, slowly."""
 
 from collections.abc import Mapping
 

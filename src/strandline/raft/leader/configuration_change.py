@@ -21,7 +21,7 @@ Source: Raft thesis 4.2.1-4.2.3 and 4.3."""
 import msgspec
 
 from strandline.raft.events import ChangeConfiguration
-from strandline.raft.group.configuration import Configuration, floor_of
+from strandline.raft.group.configuration import Configuration, promised_quorum_of
 from strandline.raft.group.membership import Membership
 from strandline.raft.leader.leading import Leading
 from strandline.raft.state import ReplicaState
@@ -66,7 +66,7 @@ class ConfigurationChanges:
             return "a broker is named twice"
         if state.leader_state is None:
             return "this replica does not lead"
-        if event.min_insync < floor_of(self._wanted(event).floor):
+        if event.min_insync < promised_quorum_of(self._wanted(event).floor):
             return "its version promises a larger write quorum"
         if self._only_lowers(event) and state.leader_state.transferring_to is None:
             return None
@@ -91,7 +91,7 @@ class ConfigurationChanges:
         is_lower = wanted.min_insync < present.min_insync
         if wanted.version != present.version:
             is_lower = wanted.min_insync <= present.min_insync and wanted.version > present.version
-            is_lower &= floor_of(wanted.floor) < floor_of(present.floor)
+            is_lower &= promised_quorum_of(wanted.floor) < promised_quorum_of(present.floor)
         return (
             is_lower
             and set(event.voters) == set(present.voters)

@@ -18,21 +18,21 @@ class LeaderState:
     """See the module."""
 
     __slots__ = (
-        "awaits_promises",
+        "awaits_delegations",
+        "delegators",
         "epoch",
         "everybody",
+        "excluded_delegators",
         "first_index",
-        "forgetful",
         "has_recovering",
         "has_unsettled_members",
         "is_holding",
         "own",
         "progress",
-        "promises",
         "quorums",
-        "relaxed_last",
         "transfer_from",
         "transferring_to",
+        "unflushed_visible_last",
     )
 
     def __init__(self, epoch: Epoch, own: Progress, quorums: Quorums) -> None:
@@ -52,7 +52,7 @@ class LeaderState:
         # A peer lost its disk and does not count yet.
         self.has_recovering = False
         # The last entry of this epoch proposed as relaxed; -1 for none.
-        self.relaxed_last = Index(-1)
+        self.unflushed_visible_last = Index(-1)
         # The transfer target; None while no transfer is under way.
         self.transferring_to: BrokerId | None = None
         # The end of the log when that transfer began.
@@ -60,17 +60,17 @@ class LeaderState:
         # The leader takes no proposals: the transfer target does not keep up.
         self.is_holding = False
         # The transfer waits for delegated votes.
-        self.awaits_promises = False
+        self.awaits_delegations = False
         # The voters that have delegated their votes of the next epoch to this leader.
-        self.promises: set[BrokerId] = set()
+        self.delegators: set[BrokerId] = set()
         # The peers that lost their disks in this epoch, or were removed: what they delegated does
         # not count, for they may have forgotten it.
-        self.forgetful: set[BrokerId] = set()
+        self.excluded_delegators: set[BrokerId] = set()
 
     def end_transfer(self) -> None:
         """No transfer is under way."""
         self.transferring_to = None
-        self.is_holding = self.awaits_promises = False
+        self.is_holding = self.awaits_delegations = False
 
     def most_advanced(self, voters: tuple[BrokerId, ...]) -> BrokerId:
         """The voter with the longest log, NO_BROKER when there is none that counts."""

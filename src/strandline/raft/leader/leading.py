@@ -91,8 +91,8 @@ class Leading:
             log.append(leader_state.epoch, last)
         leader_state.own.match_written = last
         state.wake += leader_state.everybody
-        if event.relaxed:
-            leader_state.relaxed_last = last
+        if event.unflushed_visible:
+            leader_state.unflushed_visible_last = last
             self.advance(leader_state)
 
     def on_flushed(self, leader_state: LeaderState) -> None:
@@ -111,8 +111,8 @@ class Leading:
         known = leader_state.progress
         gone = known.keys() - set(configuration.members)
         # A removed replica may come back without what it remembered.
-        leader_state.forgetful |= gone
-        leader_state.promises -= gone
+        leader_state.excluded_delegators |= gone
+        leader_state.delegators -= gone
         next_index = Index(state.log.last_index + 1)
         progress = leader_state.progress = {
             peer: known.get(peer) or Progress(peer, next_index)
@@ -150,9 +150,9 @@ class Leading:
             progress.next_index = progress.answered_next = Index(written + 1)
         if flushed > progress.match_flushed:
             progress.match_flushed = flushed
-            if flushed > state.commit or leader_state.relaxed_last > state.visible:
+            if flushed > state.commit or leader_state.unflushed_visible_last > state.visible:
                 self.advance(leader_state)
-        elif leader_state.relaxed_last > state.visible:
+        elif leader_state.unflushed_visible_last > state.visible:
             self.advance(leader_state)
 
     def on_refused(self, progress: Progress, response: AppendResponse) -> None:
@@ -161,7 +161,7 @@ class Leading:
         It did not take the marks of the refused append: late entries may yet fill the gap."""
         if progress.has_passed(response.hint):
             return
-        progress.told_commit = progress.told_visible = Index(-1)
+        progress.sent_commit = progress.sent_visible = Index(-1)
         self._state.effects.append(PeerRefused(progress.peer))
         log = self._state.log
         # The hint names what may match, not what does. What was only written may be lost; if the
@@ -190,7 +190,7 @@ class Leading:
             progress.probe_from(progress.answered_next, is_empty=progress.probe_is_empty)
         else:
             progress.probe_from(Index(self._state.log.last_index + 1), is_empty=True)
-        progress.told_commit = progress.told_visible = Index(-1)
+        progress.sent_commit = progress.sent_visible = Index(-1)
 
     # ---- the marks -------------------------------------------------------------------------------
 
@@ -202,9 +202,9 @@ class Leading:
         if commit < leader_state.first_index or commit < before:
             commit = before
         visible = max(commit, state.visible)
-        if leader_state.relaxed_last > visible:
+        if leader_state.unflushed_visible_last > visible:
             # Not below the epoch's first entry: an earlier one may still be replaced, see `commit`.
-            written = leader_state.quorums.written(leader_state.relaxed_last)
+            written = leader_state.quorums.written(leader_state.unflushed_visible_last)
             if written > visible and written >= leader_state.first_index:
                 visible = written
         if commit == before and visible == state.visible:

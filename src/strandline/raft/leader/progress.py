@@ -1,14 +1,15 @@
 """What a leader knows about one peer, and what it may send it next.
 
 Why:    appends are pipelined, so "what was acknowledged" and "what was sent" are two things.
-How:    PROBE --accepted--> REPLICATE --refused, reset or silent--> PROBE
-        A leader that was handed over to begins with REPLICATE, for those who were sent everything.
-        While probing, one append at a time is under way; while replicating, as many as the driver's
-        window allows. A probe that follows a refusal is empty unless the refusal named an entry
-        that this leader has too: only then is it known to end a batch on both sides. One that
-        follows silence is empty too, and comes after all that was sent: what it asks for is
-        whether that has arrived. An answer that falls short of a probe is not the probe's.
-Owns:   one Progress per member; changed only by `leader_state.LeaderState`.
+How:    PROBE --accepted--> REPLICATE --refused, reset or timed out--> PROBE
+
+        A leader elected by a transfer begins with REPLICATE for the peers that were sent
+        everything. While probing, one append at a time is under way; while replicating, as many as
+        the driver's window allows. A probe that follows a refusal is empty unless the refusal named
+        an entry that this leader has too: only then does that entry end a batch on both sides. A
+        probe that follows silence is empty too, and comes after all that was sent: it asks whether
+        that has arrived. An answer that falls short of a probe is not the probe's.
+Owns:   one Progress per member; changed only by the parts of a leader.
 Source: etcd's Progress; Redpanda RFC 20220119 (last sent, so that nothing is sent twice)."""
 
 from collections.abc import Sequence
@@ -21,12 +22,13 @@ from strandline.raft.events import ReplicationReady
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import AppendRequest, Run
 
-UNTOLD = Index(-2)
+NEVER_SENT = Index(-2)
 """In the place of a mark that was told: it was told none, not even that nothing is committed."""
 
 
 class PeerState(IntEnum):
-    """PROBE: where the logs part is not known. REPLICATE: it is, and appends are pipelined."""
+    """PROBE: the leader does not know where the logs part. REPLICATE: it does, and pipelines
+    appends."""
 
     PROBE = 0
     REPLICATE = 1
@@ -38,7 +40,7 @@ class Progress:
     __slots__ = (
         "answered_next",
         "asked_from",
-        "awaiting",
+        "awaits_answer",
         "compacted_index",
         "is_probing",
         "match_flushed",
@@ -49,8 +51,8 @@ class Progress:
         "ready",
         "rejoin_at",
         "rejoin_marker",
-        "told_commit",
-        "told_visible",
+        "sent_commit",
+        "sent_visible",
     )
 
     def __init__(self, peer: BrokerId, next_index: Index) -> None:
@@ -59,7 +61,7 @@ class Progress:
         # PROBE or REPLICATE, as a flag: it is looked at on every acknowledgement.
         self.is_probing = True
         # A probe is under way, and what it joins on to.
-        self.awaiting = False
+        self.awaits_answer = False
         self.asked_from = Index(-1)
         # The next probe carries no entries.
         self.probe_is_empty = False
@@ -75,8 +77,8 @@ class Progress:
         # What it said last of its `LogShape.compacted_index`, in this epoch.
         self.compacted_index = Index(-1)
         # The marks that were last sent along; UNTOLD where they have to be sent whatever they are.
-        self.told_commit = Index(-1)
-        self.told_visible = Index(-1)
+        self.sent_commit = Index(-1)
+        self.sent_visible = Index(-1)
         # The peer lost its disk and counts again once it has flushed this index; else -1.
         self.rejoin_marker = Index(-1)
         # The same once a majority without it has flushed the marker: from then on it is told.
@@ -102,29 +104,29 @@ class Progress:
         return not self.is_probing and self.next_index > last_index
 
     def has_passed(self, hint: Index) -> bool:
-        """Whether a refusal with this hint is no answer to what is under way: it was overtaken, or
-        speaks of what was sent side by side with what led to the present probe."""
-        is_asking = self.is_probing and self.awaiting
+        """Whether a refusal with this hint does not answer what is under way: it was overtaken,
+        or answers what was sent side by side with the append that led to the present probe."""
+        is_asking = self.is_probing and self.awaits_answer
         return hint >= (self.asked_from if is_asking else self.last_sent)
 
     def probe_from(self, next_index: Index, *, is_empty: bool) -> None:
-        """Forget what was sent; ask anew from `next_index` on."""
+        """Drop what is known of appends under way; ask anew from `next_index` on."""
         self.is_probing = True
-        self.awaiting = False
+        self.awaits_answer = False
         self.probe_is_empty = is_empty
         self.next_index = next_index
 
     def ask(self) -> None:
         """Ask whether everything that was sent has arrived, without sending any of it again."""
-        if not self.is_probing or self.awaiting:
+        if not self.is_probing or self.awaits_answer:
             self.probe_from(self.next_index, is_empty=True)
-        self.told_commit = self.told_visible = Index(-1)
+        self.sent_commit = self.sent_visible = Index(-1)
 
-    def tell_again(self) -> None:
-        """The marks may be lost; and while probing the question, or the reset in its place."""
+    def resend_marks(self) -> None:
+        """The marks may be lost; while probing, also the question, or the reset in its place."""
         if self.is_probing:
             self.ask()
-        self.told_commit = self.told_visible = Index(-1)
+        self.sent_commit = self.sent_visible = Index(-1)
 
 
 class AppendPlan(msgspec.Struct, frozen=True, gc=False):

@@ -1,14 +1,14 @@
-"""What becomes of the followers' answers, and of their silence, at a leader.
+"""What a leader does with its followers' answers, and when they do not answer.
 
-Why:    the one place that every acknowledgement passes; what follows from it is done by others.
+Why:    every acknowledgement passes this one place; the parts of the room do what follows from it.
 Owns:   nothing.
 Source: Raft thesis, figure 3.1 ("Rules for Servers: Leaders")."""
 
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.raft.election.hand_over import HandOvers
 from strandline.raft.election.transfer import Transfers
-from strandline.raft.events import PeerReset, PeerSilent, PeerUntold
-from strandline.raft.follower.rejoin import count_only_whole, grant_rejoins
+from strandline.raft.events import MarksMaybeLost, PeerReset, PeerTimedOut
+from strandline.raft.follower.rejoin import count_unless_recovering, grant_rejoins
 from strandline.raft.leader.leading import Leading
 from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import NO_HINT, AppendResponse
@@ -30,7 +30,7 @@ class Replies:
     def on_append_response(
         self, sender: BrokerId, message: AppendResponse, *, leader_alive: bool
     ) -> None:
-        """A follower got further, or could not."""
+        """A follower has more of the log, or refused an append."""
         state = self._state
         if message.epoch != state.epoch:
             if message.epoch > state.epoch:
@@ -47,7 +47,7 @@ class Replies:
         # While a probe is under way nothing else is sent, not even marks.
         was_probing = progress.is_probing
         if message.recovering or leader_state.has_recovering:
-            message = count_only_whole(self._leading, leader_state, progress, message)
+            message = count_unless_recovering(self._leading, leader_state, progress, message)
         if message.accepted:
             self._leading.on_accepted(leader_state, progress, message)
             if state.leader_state is not leader_state:
@@ -70,21 +70,21 @@ class Replies:
             self._leading.on_reset(progress)
             self._state.wake.append(progress.ready)
 
-    def on_peer_silent(self, event: PeerSilent) -> None:
+    def on_peer_timed_out(self, event: PeerTimedOut) -> None:
         """A peer does not answer, though nothing is known to be lost: ask where it is."""
         progress = self._progress_of(event.peer)
         if progress is not None:
             progress.ask()
             self._state.wake.append(progress.ready)
 
-    def on_peer_untold(self, event: PeerUntold) -> None:
-        """Marks may be lost: tell them again."""
+    def on_marks_maybe_lost(self, event: MarksMaybeLost) -> None:
+        """Marks may be lost: send them again."""
         progress = self._progress_of(event.peer)
         if progress is not None:
-            progress.tell_again()
+            progress.resend_marks()
             self._state.wake.append(progress.ready)
 
     def _progress_of(self, peer: BrokerId) -> Progress | None:
-        """What a leader knows of a follower; None where this replica leads nobody of that name."""
+        """What this leader knows of a follower; None if it leads no such peer."""
         leader_state = self._state.leader_state
         return None if leader_state is None else leader_state.progress.get(peer)

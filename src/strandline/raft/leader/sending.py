@@ -1,10 +1,10 @@
 """What a leader sends to a peer next.
 
 Why:    windows, sockets and bytes are the driver's; what may be sent, and what was, is known here.
-How:    `plan` says from where to where and with which marks; the driver sends as much of it as fits
-        and says so by `mark_sent`. Appends to a peer in step follow each other without waiting;
-        a probe waits for its answer. Where the peer needs what retention took, it is reset. Who was
-        added gets nothing before that is committed.
+How:    `plan` says from where to where and with which marks. The driver sends as much of it as
+        fits, and reports that with `AppendSent`. Appends to a peer in step follow each other
+        without waiting; a probe waits for its answer. If retention removed what the peer needs, the
+        leader resets it. A new member gets nothing before its membership is committed.
 Owns:   nothing; changes the peer's Progress.
 Source: Raft thesis 10.2.2 (pipelining), 5 (instead of a snapshot); design section 5."""
 
@@ -22,14 +22,14 @@ def plan(
     """See `Raft.plan_append`."""
     log = state.log
     is_probe = progress.is_probing
-    if is_probe and progress.awaiting:
+    if is_probe and progress.awaits_answer:
         return None
     last_index = log.last_index
     if (
         not is_probe
         and last_index < progress.next_index
-        and progress.told_commit == state.commit
-        and progress.told_visible == state.visible
+        and progress.sent_commit == state.commit
+        and progress.sent_visible == state.visible
     ):
         return None
     if not is_certain_member(state, progress.peer):
@@ -53,7 +53,7 @@ def plan(
         last_index,
         state.commit,
         state.visible,
-        leader_state.relaxed_last > state.visible,
+        leader_state.unflushed_visible_last > state.visible,
         is_probe,
         progress.rejoin_at,
         _configured(state, progress),
@@ -64,19 +64,19 @@ def mark_sent(state: ReplicaState, progress: Progress, last_index: Index) -> Non
     """See `events.AppendSent`."""
     assert last_index <= state.log.last_index, "what is sent is in the log"
     if progress.next_index >= state.log.first_index:
-        progress.told_commit = state.commit
-        progress.told_visible = state.visible
+        progress.sent_commit = state.commit
+        progress.sent_visible = state.visible
     else:
         progress.is_probing = True  # A reset, which carries no marks.
     if progress.is_probing:
-        progress.awaiting = True
+        progress.awaits_answer = True
         progress.asked_from = progress.last_sent
     if last_index >= progress.next_index:
         progress.next_index = Index(last_index + 1)
 
 
 def _configured(state: ReplicaState, progress: Progress) -> Index:
-    """For `AppendRequest.configured`; see `outdated`."""
+    """For `AppendRequest.configured`; see `stale_log_reset`."""
     configurations = state.log.configurations
     if configurations and progress.match_written < configurations[-1][0]:
         return last_certain(state)

@@ -116,7 +116,7 @@ class FetchSources:
         raft = self._replica.raft
         near = self._neighbours(peer)
         reliable = [one for one in near if self._is_reliable(one)]
-        able = [one for one in reliable if raft.lendable_end(one) >= first_index]
+        able = [one for one in reliable if raft.peer_fetch_end(one) >= first_index]
         if able:
             present = self._streams[peer].fetch_source
             return present if present in able else self._nearest(peer, able)
@@ -221,7 +221,7 @@ class FetchSources:
 
     def _nearest(self, peer: BrokerId, able: list[BrokerId]) -> BrokerId:
         levels = self._nearness.levels
-        end = self._replica.raft.lendable_end
+        end = self._replica.raft.peer_fetch_end
         return max(able, key=lambda one: (levels(one, peer), end(one), -one))
 
     def _is_ahead(self, one: BrokerId, peer: BrokerId) -> bool:

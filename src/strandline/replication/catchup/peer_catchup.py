@@ -24,7 +24,7 @@ from strandline.base.disk import Buffer
 from strandline.base.errors import StorageError
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, GroupId, Index
-from strandline.raft.messages import AppendRequest, Lend, LentAppend, Run
+from strandline.raft.messages import AppendRequest, PeerAppend, PeerCatchupRequest, Run
 from strandline.replication.leader.sender import ORDER_MS_MAX
 from strandline.replication.replica.entries import Entries, cut_before
 from strandline.replication.replica.replica import Replica
@@ -50,7 +50,7 @@ class PeerCatchup:
         self._throttle = shared.throttle
         self._append_bytes_max = shared.settings.append_bytes_max
         # {(group, follower): [(order, when it came)]}
-        self._orders: dict[_Reader, deque[tuple[Lend, int]]] = {}
+        self._orders: dict[_Reader, deque[tuple[PeerCatchupRequest, int]]] = {}
         self.peer_sent_bytes = 0
 
     def on_order(self, leader: BrokerId, order: LendOrder) -> None:
@@ -65,9 +65,9 @@ class PeerCatchup:
         replica = self._replicas.get(head.group)
         if replica is not None:
             entries = Entries.checked(payload, head.request)
-            replica.on_message(fetch_source, LentAppend(head.request), entries)
+            replica.on_message(fetch_source, PeerAppend(head.request), entries)
 
-    def add(self, replica: Replica, order: Lend) -> None:
+    def add(self, replica: Replica, order: PeerCatchupRequest) -> None:
         """Queue an order, and obeys it now if it is the only one."""
         reader = replica.group, order.to
         orders = self._orders.setdefault(reader, deque())
@@ -124,7 +124,7 @@ class PeerCatchup:
             _log.info("group %d: dropped %d orders to serve broker %d", group, len(orders), peer)
         self._orders.pop(reader, None)
 
-    def _send(self, replica: Replica, order: Lend) -> "_PeerAppend | None":
+    def _send(self, replica: Replica, order: PeerCatchupRequest) -> "_PeerAppend | None":
         try:
             if order.may_differ:
                 append = _read_compacted(replica, order, self._append_bytes_max)
@@ -152,15 +152,15 @@ class _PeerAppend(msgspec.Struct, frozen=True, gc=False):
     request: AppendRequest
     parts: list[Buffer]
     size_bytes: int
-    rest: Lend | None = None
+    rest: PeerCatchupRequest | None = None
 
 
-def _may_send(replica: Replica, order: Lend) -> bool:
+def _may_send(replica: Replica, order: PeerCatchupRequest) -> bool:
     is_able = replica.failed is None and not replica.is_leader
-    return is_able and replica.raft.may_lend(order.request)
+    return is_able and replica.raft.may_serve_peer(order.request)
 
 
-def _read(replica: Replica, order: Lend) -> _PeerAppend | None:
+def _read(replica: Replica, order: PeerCatchupRequest) -> _PeerAppend | None:
     """The ordered entries, from as many segments as hold them; None if their size differs here."""
     request = order.request
     index = Index(request.prev_index + 1)
@@ -177,7 +177,9 @@ def _read(replica: Replica, order: Lend) -> _PeerAppend | None:
     return _PeerAppend(request, parts, order.size_bytes) if not left_bytes else None
 
 
-def _read_compacted(replica: Replica, order: Lend, bytes_max: int) -> _PeerAppend | None:
+def _read_compacted(
+    replica: Replica, order: PeerCatchupRequest, bytes_max: int
+) -> _PeerAppend | None:
     """As many of the ordered entries as fit one append; None if no batch begins at the first
     one."""
     request = order.request

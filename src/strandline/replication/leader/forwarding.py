@@ -17,7 +17,7 @@ from functools import partial
 from strandline.base.clock import Timer
 from strandline.base.network import Lane
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId
-from strandline.raft.messages import AppendRequest, LentAppend
+from strandline.raft.messages import AppendRequest, PeerAppend
 from strandline.replication.replica.entries import Entries
 from strandline.replication.replica.replica import Replica
 from strandline.replication.shared import Shared
@@ -123,7 +123,7 @@ class Relaying:
     def _take(self, replica: Replica, relay: BrokerId, head: AppendHead, entries: Entries) -> None:
         if head.request.epoch == replica.epoch:
             replica.hear_outlived(head.outlived)
-        replica.on_message(relay, LentAppend(head.request), entries)
+        replica.on_message(relay, PeerAppend(head.request), entries)
 
     def _take_held(self, replica: Replica, held: _Held) -> None:
         self._held_bytes -= held.size_bytes

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch
 from strandline.protocol.errors import Error
-from strandline.raft.events import AbandonTransfer, Event, PromisesTimedOut, TransferLeadership
+from strandline.raft.events import AbandonTransfer, DelegationsTimedOut, Event, TransferLeadership
 from strandline.replication.leader.appender import Appender
 from strandline.replication.replica.state import ReplicaState
 from strandline.replication.shared import Shared
@@ -128,7 +128,7 @@ class HandOver:
     def _hand_over_anyhow(self, count: int) -> None:
         """Hand over without the votes of voters that are away, or of an earlier release."""
         if count == self._asked_count and self._replica.is_leader:
-            self._owner.step(PromisesTimedOut())
+            self._owner.step(DelegationsTimedOut())
 
     def _lead_on(self, epoch: Epoch) -> None:
         """The other one does not keep up."""

@@ -20,9 +20,15 @@ from strandline.base.disk import Buffer
 from strandline.base.errors import StorageError
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
-from strandline.raft.events import AppendSent, Event, PeerSilent, PeerUntold, Propose
+from strandline.raft.events import AppendSent, Event, MarksMaybeLost, PeerTimedOut, Propose
 from strandline.raft.group.configuration import Configuration
-from strandline.raft.messages import NO_HINT, AppendResponse, LeaderContact, Lend, ResetRequest
+from strandline.raft.messages import (
+    NO_HINT,
+    AppendResponse,
+    LeaderContact,
+    PeerCatchupRequest,
+    ResetRequest,
+)
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_deletion_marker
 from strandline.replication.catchup.fetch_sources import LEADER, FetchSources, switch_source
@@ -170,7 +176,7 @@ class Leading:
         marker = build_deletion_marker(log.end_offset, replica.epoch, before, now)
         self.append_marker(marker, epoch=replica.epoch, configuration=None)
         index = log.last_index
-        self._owner.step(Propose(1, relaxed=False))
+        self._owner.step(Propose(1, unflushed_visible=False))
         return index
 
     @property
@@ -335,7 +341,7 @@ class Leading:
             _log.info("%s: broker %d gets what it lacks from %s", name, peer, whom)
         if chunks:
             if fetch_source != LEADER:
-                end = self._replica.raft.lendable_end(fetch_source)
+                end = self._replica.raft.peer_fetch_end(fetch_source)
                 chunks = [chunk for chunk in chunks if chunk.last_index <= end]
             if not chunks:
                 self._fetch_sources.wait(peer)
@@ -397,13 +403,15 @@ class Leading:
     ) -> bool:
         """Have another replica send it from its own log."""
         replica = self._replica
-        if append_chunk.last_index > replica.raft.lendable_end(stream.fetch_source):
+        if append_chunk.last_index > replica.raft.peer_fetch_end(stream.fetch_source):
             self._fetch_sources.wait(peer)
             return False
         request = plan.request(append_chunk.runs, append_chunk.configurations)
         size = sum(map(len, append_chunk.parts))
         may_differ = replica.log.config.has_been_compacted
-        order = LendOrder(replica.group, Lend(peer, request, size, is_throttled, may_differ))
+        order = LendOrder(
+            replica.group, PeerCatchupRequest(peer, request, size, is_throttled, may_differ)
+        )
         message = encode_control(Kind.LEND, order)
         if not self._network.send(stream.fetch_source, Lane.CONTROL, [message]):
             self._fetch_sources.wait(peer)
@@ -444,7 +452,7 @@ class Leading:
             bytes_max = min(bytes_max, limit or bytes_max)
         end = self._tail.boundary_after(first_index)
         if is_by_peer:
-            end = min(end, Index(replica.raft.lendable_end(stream.fetch_source) + 1))
+            end = min(end, Index(replica.raft.peer_fetch_end(stream.fetch_source) + 1))
         try:
             # Up to where the tail begins, or a chunk of it: from there on the tail serves.
             entries = cut_before(replica.log.read_entries(first_index, bytes_max), end)
@@ -502,7 +510,7 @@ class Leading:
         that may be, too, where a question would not overtake what others send it."""
         stream = self._streams.get(peer)
         if stream is not None and stream.is_sent_by_others:
-            self._owner.step(PeerUntold(peer))
+            self._owner.step(MarksMaybeLost(peer))
         else:
             self.ask(peer)
 
@@ -520,7 +528,7 @@ class Leading:
         if stream is not None:
             stream.on_asked(self._clock.monotonic_ms())
             self.relays.on_upset(peer)
-        self._owner.step(PeerSilent(peer))
+        self._owner.step(PeerTimedOut(peer))
 
     def on_stalled(self, peer: BrokerId) -> None:
         """`peer` acknowledges nothing: ask it, and send the rest from here, if others did so."""

@@ -30,7 +30,6 @@ from strandline.raft.events import (
     ElectionTimedOut,
     Event,
     FoundOutdated,
-    LendEntries,
     MarksAdvanced,
     PeerRefused,
     PersistState,
@@ -41,14 +40,15 @@ from strandline.raft.events import (
     ReplicationReady,
     ResetLog,
     Send,
+    SendPeerAppend,
     TruncateLog,
 )
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import (
     AppendRequest,
     Fenced,
-    LentAppend,
     Marks,
+    PeerAppend,
     VoteRequest,
     VoteResponse,
 )
@@ -223,7 +223,7 @@ class ReplicaDriver(ReplicaState):
     def _begin(self, event: Event, entries: Entries | None) -> None:
         if entries is not None and isinstance(event, Received):
             message = event.message
-            request = message.request if isinstance(message, LentAppend) else message
+            request = message.request if isinstance(message, PeerAppend) else message
             assert isinstance(request, AppendRequest)
             try:
                 entries.check_place(request, self.log)
@@ -311,7 +311,7 @@ class ReplicaDriver(ReplicaState):
         if isinstance(message, Fenced):
             self.host.fencing.on_fenced(self.group, message)
             return
-        if isinstance(message, VoteResponse) and message.granted and not message.promised:
+        if isinstance(message, VoteResponse) and message.granted and not message.delegated_epoch:
             self._liveness.await_election(self)
         self._outbox.send(effect.to, self.group, message)  # type: ignore[arg-type]
 
@@ -426,8 +426,8 @@ class ReplicaDriver(ReplicaState):
         if self.leading is not None and self.raft.is_leader:
             self._liveness.on_leading(self, self.configuration.members)
 
-    def _lend_entries(self: Self, effect: LendEntries, _: Entries | None) -> None:
-        self.host.peer_catchup.add(self, effect.order)
+    def _lend_entries(self: Self, effect: SendPeerAppend, _: Entries | None) -> None:
+        self.host.peer_catchup.add(self, effect.request)
 
     def _rejoin_asked(self: Self, effect: RejoinAsked, _: Entries | None) -> None:
         for callback in self.host.on_rejoin_asked:
@@ -510,7 +510,7 @@ def _table() -> dict[type, Callable[[ReplicaDriver, object, Entries | None], Non
         ReplicationReady: driver._replication_ready,
         PeerRefused: driver._peer_refused,
         ConfigurationChanged: driver._configuration_changed,
-        LendEntries: driver._lend_entries,
+        SendPeerAppend: driver._lend_entries,
         RejoinAsked: driver._rejoin_asked,
         FoundOutdated: driver._found_outdated,
         Rejoined: driver._rejoined,

@@ -54,15 +54,15 @@ class DurableState:
             self.persist_base(replica, done)
             return
         assert effect.epoch >= self.epoch_of(replica.group)
-        is_promise = effect.promised > effect.epoch
+        is_promise = effect.delegated_epoch > effect.epoch
         self.candidacy_count += effect.vote == self._self_id and not is_promise
-        state = _state_of(replica, effect.epoch, effect.vote, effect.promised)
+        state = _state_of(replica, effect.epoch, effect.vote, effect.delegated_epoch)
         self.journal.put(replica.group, state, done)
 
     def persist_base(self, replica: ReplicaState, done: Done) -> None:
         """Make the configuration at the log's start durable, after a change of `replica.base`."""
         raft = replica.raft
-        state = _state_of(replica, raft.epoch, raft.vote, raft.promised)
+        state = _state_of(replica, raft.epoch, raft.vote, raft.delegated_epoch)
         self.journal.put(replica.group, state, done)
 
     def persist_new(self, replica: ReplicaState, done: Done) -> None:

@@ -69,7 +69,7 @@ class RaftFactory:
             commit=marks.commit,
             visible=marks.visible,
             lost_state=state.lost_state,
-            promised=state.promised,
+            delegated_epoch=state.promised,
             asks_to_rejoin=bool(self._on_rejoin_asked)
             and group != CONTROLLER_GROUP
             and not may_rejoin,

@@ -28,7 +28,7 @@ from strandline.raft.events import (
     Received,
     RejoinAllowed,
 )
-from strandline.raft.group.configuration import Floor
+from strandline.raft.group.configuration import PromisedQuorum
 from strandline.raft.messages import (
     AppendRequest,
     AppendResponse,
@@ -156,7 +156,7 @@ class Replica(ReplicaDriver):
         observers: Sequence[BrokerId],
         min_insync: int = 1,
         version: int | None = None,
-        floor: Floor = UNSET,
+        floor: PromisedQuorum = UNSET,
     ) -> None:
         """Go to these members, by joint consensus; raises RejectedError where this replica does not
         lead. `version`, `floor`: see `ChangeConfiguration`."""

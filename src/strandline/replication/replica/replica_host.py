@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.raft.group.configuration import Configuration
-from strandline.raft.messages import Fenced, Lend
+from strandline.raft.messages import Fenced, PeerCatchupRequest
 
 R_contra = TypeVar("R_contra", contravariant=True)
 
@@ -40,7 +40,7 @@ class CompactionQueue(Protocol[R_contra]):
 class PeerSends(Protocol[R_contra]):
     """The entries that the broker sends to followers of other leaders."""
 
-    def add(self, replica: R_contra, order: Lend) -> None:
+    def add(self, replica: R_contra, order: PeerCatchupRequest) -> None:
         """Send what a leader has ordered."""
 
 
