@@ -131,7 +131,7 @@ def test_topics_tell_how_many_partitions_are_not_well(moving: MovingWorld) -> No
 @pytest.mark.parametrize("name", ["", "none", "t/0", "%74"])
 def test_a_topic_that_there_is_not_is_not_found(world: ClusterWorld, name: str) -> None:
     found = told(world, 1, api(world, 1).topic(name), status=404)
-    assert found == {"error": f"there is no topic {name}"}
+    assert found == {"error": f"no topic {name}"}
 
 
 def test_before_it_serves_clients_a_broker_tells_of_nothing(world: ClusterWorld) -> None:
@@ -203,7 +203,7 @@ def test_who_has_lost_the_controllers_quorum_is_not_the_controller(world: Cluste
     for broker in (2, 3):
         world.hosts[broker].kill()
     world.advance(30_000)
-    nobody = {"error": "this broker knows of no controller", "controller": None}
+    nobody = {"error": "this broker knows no controller", "controller": None}
     for broker in (1, 4):
         assert told(world, broker, api(world, broker).outages(), status=503) == nobody
         assert told(world, broker, api(world, broker).brokers())["controller"] is None

@@ -192,7 +192,7 @@ def test_a_page_that_fails_is_logged_and_tells_nothing(caplog: pytest.LogCapture
 
     served(talk)
     (record,) = caplog.records
-    assert record.getMessage() == "cannot make the page /broken"
+    assert record.getMessage() == "cannot render page /broken"
 
 
 def test_who_says_nothing_more_is_given_up() -> None:

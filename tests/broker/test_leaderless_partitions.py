@@ -24,7 +24,7 @@ from strandline.simulation.network.network import _Outgoing as SimulatedOutgoing
 from strandline.simulation.world.scheduler import US_PER_MS
 
 HOME = (3, 4, 5)
-BEGUN = "no-leader: nobody who is heard leads: 1 partition, moved-0"
+BEGUN = "no-leader: no reachable leader: 1 partition, moved-0"
 
 
 class Told:
@@ -74,7 +74,7 @@ def test_of_three_voters_the_last_one_lives_and_leads_nobody(
             world.hosts[lost].start()
             world.until_started(lost)
         world.until(lambda: len(told.lines) > 1)
-        assert told.lines[1:] == ["no-leader: all are led"]
+        assert told.lines[1:] == ["no-leader: all have a leader"]
         world.finish(*HOME)
 
 

@@ -32,9 +32,11 @@ def test_the_controller_tells_where_acks_all_is_refused_though_nobody_may_leave(
         world.until_started(lost)
         world.until(lambda: len(told()) == 2)
         assert told() == [
-            "low-quorum: acks=all is refused, for fewer voters are left than min.insync.replicas "
-            "asks for: 1 partition, moved-0",
-            "low-quorum: acks=all is refused nowhere",
+            (
+                "low-quorum: acks=all writes are rejected: fewer voters are in sync than "
+                "min.insync.replicas requires: 1 partition, moved-0"
+            ),
+            "low-quorum: acks=all writes are accepted everywhere",
         ]
         assert produce(world, TOPIC, b"taken").error_code == Error.NONE
         world.finish(*HOME)

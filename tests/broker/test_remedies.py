@@ -77,7 +77,7 @@ def lose_one(world: MovingWorld, victim: str, replicas: tuple[int, ...]) -> None
 def test_a_majority_that_is_fewer_than_asked_for_goes_on_once_that_is_lowered(
     monkeypatch: pytest.MonkeyPatch, victim: str
 ) -> None:
-    """`the 2 of 3 voters that are left do with each other; acks=all is refused until ...`"""
+    """`the 2 of 3 voters that are left continue; acks=all is refused until ...`"""
     configs = ((MIN_INSYNC, "3"), (SHRINK, "true"))
     with moving_world(monkeypatch, (3, 4, 5), configs=configs) as world:
         goes_on(world)
@@ -91,7 +91,7 @@ def test_a_majority_that_is_fewer_than_asked_for_goes_on_once_that_is_lowered(
 def test_the_last_of_all_that_had_to_acknowledge_goes_on_once_that_is_lowered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """`the controller seats a leader among the 1 of 3 voters that is left; acks=all is refused
+    """`the controller appoints a leader among the 1 of 3 voters that is left; acks=all is refused
     until ...`"""
     configs = ((MIN_INSYNC, "3"), (SHRINK, "true"))
     with moving_world(monkeypatch, (3, 4, 5), configs=configs) as world:
@@ -122,7 +122,7 @@ LINKED = (1, 2, 3)
 def test_a_majority_that_hears_its_leader_goes_on_while_a_link_is_cut(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """`2 of 3 voters go on with their leader; the others catch up when the link is mended`"""
+    """`2 of 3 voters continue with their leader; the others catch up when the link is repaired`"""
     with moving_world(monkeypatch, LINKED, configs=((MIN_INSYNC, "2"),)) as world:
         goes_on(world)
         link = cut_link(world)
@@ -137,7 +137,7 @@ def test_a_majority_that_hears_its_leader_goes_on_while_a_link_is_cut(
 def test_a_majority_that_is_too_few_waits_for_the_link_or_for_a_lower_number(
     monkeypatch: pytest.MonkeyPatch, shrinks: str
 ) -> None:
-    """`...; acks=all is refused until the link is mended, or: ...`, or waits for that alone."""
+    """`...; acks=all is refused until the link is repaired, or: ...`, or waits for that alone."""
     configs = ((MIN_INSYNC, "3"), (SHRINK, shrinks))
     with moving_world(monkeypatch, LINKED, configs=configs) as world:
         goes_on(world)
@@ -188,8 +188,8 @@ def test_a_majority_that_is_fewer_than_asked_for_goes_on_with_an_observer(
 def test_half_of_the_voters_go_on_with_an_observer_at_a_third_site(
     monkeypatch: pytest.MonkeyPatch, lost: tuple[int, int]
 ) -> None:
-    """`the controller seats a leader among the 2 of 4 voters that are left; then 1 observer stands
-    in: acks=all goes on`, whichever half is lost."""
+    """`the controller appoints a leader among the 2 of 4 voters that are left; then 1 observer
+    stands in: acks=all goes on`, whichever half is lost."""
     text = constraints({"west": 2, "east": 2}, {"north": 1})
     with watched_world(monkeypatch, (4, 1, 5, 2), (3,), policy=text, min_insync=3) as world:
         for one in lost:
@@ -219,7 +219,7 @@ def test_half_of_the_voters_refuse_acks_all_where_the_observer_is_lost_with_the_
 def test_an_observer_stands_in_once_the_region_is_taken_for_down(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """`...; then, once the region is taken for down, 1 observer stands in: acks=all goes on`"""
+    """`...; then, once the region counts as down, 1 observer stands in: acks=all goes on`"""
     regions = {1: "west", 2: "west", 3: "west", 4: "east", 5: "east"}
     text = '{"rules":[{"count":4,"where":[%s]},{"role":"observer","count":1,"where":[%s]}],'
     text += '"promotion":"region-lost"}'
@@ -240,7 +240,7 @@ def test_an_observer_stands_in_once_the_region_is_taken_for_down(
 def test_of_four_voters_one_that_is_left_needs_one_more(
     monkeypatch: pytest.MonkeyPatch, back: int
 ) -> None:
-    """`nobody leads; 1 of 4 voters is left: bring 1 more back`, and the observer is the third."""
+    """`no leader; 1 of 4 voters is left: bring 1 more back`, and the observer is the third."""
     text = constraints({"west": 2, "east": 2}, {"north": 1})
     with watched_world(monkeypatch, (4, 1, 5, 2), (3,), policy=text, min_insync=3) as world:
         for one in (4, 5, 2):

@@ -131,9 +131,11 @@ def test_the_controller_tells_of_partitions_that_go_on_with_less_and_when_that_i
         world.hosts[lost].kill()
         world.until(lambda: len(told()) == 2)
         assert told() == [
-            "fewer-voters: fewer voters than placement asks for: 1 partition, moved-0",
-            "low-quorum: acks=all is refused, for fewer voters are left than min.insync.replicas "
-            "asks for: 1 partition, moved-0",
+            "fewer-voters: fewer voters than placement requires: 1 partition, moved-0",
+            (
+                "low-quorum: acks=all writes are rejected: fewer voters are in sync than "
+                "min.insync.replicas requires: 1 partition, moved-0"
+            ),
         ]
         shown = described(world).happenings
         assert told() == sorted(f"{one.kind}: {one.text}" for one in shown if one.kind != "broker")
@@ -144,7 +146,7 @@ def test_the_controller_tells_of_partitions_that_go_on_with_less_and_when_that_i
         world.until(lambda: len(told()) == 2)
         assert told() == [
             "fewer-voters: all voters are back",
-            "low-quorum: acks=all is refused nowhere",
+            "low-quorum: acks=all writes are accepted everywhere",
         ]
         world.finish(*HOME)
 

@@ -93,7 +93,7 @@ def brokers(cluster: FakeCluster) -> Brokers:
 
 def test_a_broker_is_to_leave_or_to_stay(run: Run, brokers: Brokers) -> None:
     assert run("broker", "decommission", "2") == (
-        0, "broker 2 is being emptied; see `strandline broker status`\n", "",
+        0, "broker 2: its replicas move away; see `strandline broker status`\n", "",
     )  # fmt: skip
     assert brokers.changed == {"2": {DECOMMISSION: "true"}}
     told = json.loads(run("broker", "cancel", "2", "--json")[1])
@@ -113,7 +113,7 @@ def test_a_domain_is_maintained_for_a_while_and_resumed(
     assert told["until_ms"] >= before_ms + 120_000
     assert brokers.changed == {one: {MAINTENANCE: str(told["until_ms"])} for one in ("2", "3")}
     brokers.brokers = [BalanceBroker(one, "up", maintenance_until_ms=-1) for one in (2, 3)]
-    assert run("broker", "resume", "--domain", "b")[:2] == (0, "no more in maintenance: 2,3\n")
+    assert run("broker", "resume", "--domain", "b")[:2] == (0, "maintenance ended: 2,3\n")
     assert brokers.changed == {one: {MAINTENANCE: None} for one in ("2", "3")}
     run("broker", "maintain", "1", "--minutes", "0")
     assert brokers.changed["1"] == {MAINTENANCE: "-1"}
@@ -124,7 +124,7 @@ def test_only_brokers_that_were_in_maintenance_are_said_to_end_it(
 ) -> None:
     brokers.brokers = [BalanceBroker(2, "up", maintenance_until_ms=-1), BalanceBroker(3, "up")]
     assert run("broker", "resume", "--domain", "b")[:2] == (
-        0, "no more in maintenance: 2\nnot in maintenance, as before: 3\n",
+        0, "maintenance ended: 2\nnot in maintenance: 3\n",
     )  # fmt: skip
     told = json.loads(run("broker", "resume", "--domain", "b", "--json")[1])
     assert told == {"brokers": [2, 3], "ended": [2]}
@@ -172,6 +172,6 @@ def test_the_status_is_that_of_one_moment(
         "broker 2 (up) is in maintenance and leads 1 partition",
         "broker 1 (up) holds 3 replicas, 1 of them moving away",
         "  turn: waits its turn; 2 partitions wait",
-        "broker 3 holds nothing and is stopped: it may be unregistered",
+        "broker 3 is empty and stopped: you may unregister it",
     ]
     assert brokers.looks == 1

@@ -79,7 +79,7 @@ def test_labels_are_shown_with_what_the_configuration_says(run: Run, brokers: Br
         },
         {"id": 2, "labels": {"region": "south"}, "configured": None},
     ]
-    assert run("broker", "label", "9") == (1, "", "error: there is no broker 9\n")
+    assert run("broker", "label", "9") == (1, "", "error: no broker 9 in this cluster\n")
     assert brokers.asked == []
 
 
@@ -109,18 +109,21 @@ def test_what_moves_and_what_stood_against_it_is_told(run: Run, brokers: Brokers
     brokers.answer.objections = ["placement.policy of topic orders could not be met any more"]
     assert run("broker", "label", "1", "region=south", "--force")[1].splitlines() == [
         "broker 1 has region=south",
-        "against it: placement.policy of topic orders could not be met any more",
-        "topic orders: 7 partitions are no more as the policy wants: 0,2,...",
-        "topic trips: 1 partition is no more as the policy wants: 3",
-        "replicas move by themselves where that mends anything; see `strandline cluster balance`",
+        "objection: placement.policy of topic orders could not be met any more",
+        "topic orders: 7 partitions are against the policy: 0,2,...",
+        "topic trips: 1 partition is against the policy: 3",
+        (
+            "replicas move automatically where that improves anything; see `strandline "
+            "cluster balance`"
+        ),
     ]
     lines = run("broker", "label", "1", "region=south", "--dry-run")[1].splitlines()
     assert lines[0] == "broker 1 would have region=south"
-    assert lines[3] == "topic trips: 1 partition would be no more as the policy wants: 3"
-    told = "replicas would move by themselves where that mends anything"
-    assert lines[4:] == [told, "nothing was changed"]
+    assert lines[3] == "topic trips: 1 partition would be against the policy: 3"
+    told = "replicas would move automatically where that improves anything"
+    assert lines[4:] == [told, "nothing changed"]
     brokers.answer.objections = []
-    assert "replicas move by themselves; see" in run("broker", "label", "1", "region=south")[1]
+    assert "replicas move automatically; see" in run("broker", "label", "1", "region=south")[1]
     found = json.loads(run("broker", "label", "1", "region=south", "--json")[1])
     assert found["changed"] is True
     assert found["brokers"] == [{"id": 1, "labels": {"region": "south"}}]
@@ -133,8 +136,10 @@ def test_what_is_refused_is_told_with_the_reason(run: Run, brokers: Brokers) -> 
         error_code=Error.POLICY_VIOLATION, error_message="topic orders needs it"
     )
     assert run("broker", "label", "1", "region-") == (
-        1, "", "error: broker 1: topic orders needs it (POLICY_VIOLATION); if that is how it is, "
-        "say it with --force\n",
+        1, "", (
+            "error: broker 1: topic orders needs it (POLICY_VIOLATION); to change them all "
+            "the same, add --force\n"
+        ),
     )  # fmt: skip
     brokers.answer = AlterBrokerLabelsResponse(error_code=Error.INVALID_REQUEST)
     assert "--force" not in run("broker", "label", "1", "region-")[2]
@@ -143,11 +148,11 @@ def test_what_is_refused_is_told_with_the_reason(run: Run, brokers: Brokers) -> 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("1", "region"), "'region' is no change of a label: write rack=r12"),
-        (("1", "rack=a", "rack-"), "label rack is there twice"),
-        (("one", "rack=a"), "'one' are no brokers"),
-        (("rack=a",), "'rack=a' are no brokers"),
-        (("1", "--dry-run"), "say which labels to change"),
+        (("1", "region"), "'region' is not a label change: write rack=r12"),
+        (("1", "rack=a", "rack-"), "label rack is given twice"),
+        (("one", "rack=a"), "'one' is not a list of broker IDs"),
+        (("rack=a",), "'rack=a' is not a list of broker IDs"),
+        (("1", "--dry-run"), "no labels to change"),
     ],
 )
 def test_what_makes_no_sense_is_not_asked(

@@ -302,7 +302,7 @@ def test_who_led_or_should_lead_is_a_leader_that_is_back_and_anybody_where_none_
 ) -> None:
     before = {("t", 0): Was(BrokerId(1), frozenset({1, 2}))}
     why = ": 300 s are left" if waits else ""
-    lines = [] if is_steady else [f"t-0: led by broker 2, and not 1{why}"]
+    lines = [] if is_steady else [f"t-0: led by broker 2 instead of 1{why}"]
     assert missing(before, [status(2, 1, 2)], lambda _: waits) == lines
 
 
@@ -352,15 +352,15 @@ def test_nothing_is_done_before_somebody_says_yes(
 ) -> None:
     monkeypatch.setattr(RegionDrill, "run", lambda _: pytest.fail("it was done"))
     code, out, _ = run("drill", "region", "--name", "west")
-    assert code == 0 and out.splitlines()[-1] == "nothing was done; --yes does it"
+    assert code == 0 and out.splitlines()[-1] == "nothing done; add --yes to run the drill"
     assert [line.split() for line in out.splitlines() if line.startswith("u ")] == [
         ["u", "1", "1", "1"]
     ]
     code, out, err = run("drill", "region", "--name", "west", "--yes")
     assert code == 1
     assert err == (
-        "error: without west, topic u would take no writes, or may lose some; --force does it all "
-        "the same\n"
+        "error: without west, topic u would refuse writes or may lose some; to run it all "
+        "the same, add --force\n"
     )
     code, out, _ = run("drill", "region", "--name", "west", "--json")
     told = json.loads(out)
@@ -375,9 +375,9 @@ def test_what_goes_on_with_observers_needs_no_force(
     monkeypatch.setattr("strandline.cli.text.live_cluster.look", lambda *_, **__: live(one, other))
     code, out, _ = run("drill", "region", "--name", "west", "--yes")
     assert code == 0
-    assert "  partitions that go on once voters have left: u (2)" in out.splitlines()
-    assert "  partitions that go on once observers stand in: t (1)" in out.splitlines()
-    assert "  every topic goes on, and no acknowledged write is in jeopardy" in out.splitlines()
+    assert "  partitions that continue after voters have left: u (2)" in out.splitlines()
+    assert "  partitions that continue after observers stand in: t (1)" in out.splitlines()
+    assert "  every topic continues; no acknowledged write is at risk" in out.splitlines()
     code, out, _ = run("drill", "region", "--name", "west", "--json")
     told = [(one["voters_leave"], one["observers_stand_in"]) for one in json.loads(out)["topics"]]
     assert (code, told) == (0, [(0, 1), (2, 0)])
@@ -391,8 +391,8 @@ def test_groups_whose_offsets_can_be_committed_nowhere_are_told(
     stopped = [partition_for(one, partition_count=2) for one in ("g", "h")].count(1)
     assert stopped == 1
     code, out, _ = run("drill", "region", "--name", "west")
-    line = "  consumer groups that are coordinated there: 2; 1 of them cannot commit until it is "
-    assert code == 0 and line + "back" in out.splitlines()
+    line = "  consumer groups coordinated there: 2; 1 of them cannot commit until it "
+    assert code == 0 and line + "returns" in out.splitlines()
     code, out, _ = run("drill", "region", "--name", "west", "--json")
     told = json.loads(out)
     assert (told["groups_coordinated_there"], told["groups_without_coordinator"]) == (2, 1)
@@ -433,7 +433,7 @@ def test_a_controller_that_would_lose_its_quorum_is_told(
     monkeypatch.setattr("strandline.cli.drill.forecast.controller_group", lambda *_: group)
     code, out, err = run("drill", "region", "--name", "west", "--yes")
     assert code == 1 and "  the controller has no quorum: " in out
-    assert err.startswith("error: without west, the controller and 1 more would take no writes")
+    assert err.startswith("error: without west, the controller and 1 more would refuse writes")
     code, out, _ = run("drill", "region", "--name", "west", "--json")
     assert not json.loads(out)["controller_goes_on"]
 
@@ -458,7 +458,7 @@ def test_who_is_cut_off_already_when_another_one_refuses_comes_back_by_itself(
         drill._cut()
     assert asked == [2, 3]
     assert "POLICY_VIOLATION" in str(refused.value)
-    assert str(refused.value).endswith("broker 2 comes back by itself within 6 s")
+    assert str(refused.value).endswith("broker 2 reconnects by itself within 6 s")
 
 
 def test_what_came_of_it_is_told(run: Run, drilled: list[Outcome]) -> None:
@@ -480,7 +480,7 @@ def test_a_region_that_leads_nothing_is_told_before_and_afterwards(
 ) -> None:
     drilled[0] = replace(OUTCOME, waits=(replace(OUTCOME.waits[0], leader=BrokerId(1)),))
     code, out, _ = run("drill", "region", "--name", "west", "--yes", "--force")
-    last = "warning: none of the drill's partitions was led there: what was measured is not how "
+    last = "warning: the region led none of the drill's partitions, so the figures do not show how "
     assert code == 0 and out.splitlines()[-1].startswith(last)
     code, out, _ = run("drill", "region", "--name", "west", "--yes", "--force", "--json")
     assert (code, json.loads(out)["led_there"]) == (0, 0)
@@ -489,7 +489,7 @@ def test_a_region_that_leads_nothing_is_told_before_and_afterwards(
         found = {0: BrokerId(leader)}
         region.warn_of(found, "west", [BrokerId(2)], told.append)
         assert len(told) == count
-    assert told[0].startswith("warning: west leads no partition of the drill's topic: ")
+    assert told[0].startswith("warning: west leads no partition of the drill's topic, so ")
 
 
 @pytest.mark.parametrize(
@@ -517,8 +517,8 @@ def test_what_is_missing_fails_the_command(
 @pytest.mark.parametrize(
     ("living", "dead", "name", "why"),
     [
-        ("east west", "", "north", "there is no region north; there are: east, west"),
-        ("west", "east", "west", "no broker outside west is up: nothing would be left"),
+        ("east west", "", "north", "no region north; known regions: east, west"),
+        ("west", "east", "west", "no broker outside west is up: the cluster would be down"),
         ("east", "west", "west", "broker 2 of west is down already"),
     ],
 )

@@ -115,7 +115,7 @@ def test_a_start_with_other_regions_is_refused(tmp_path: Path, brokers: FakeBrok
     cluster = open_cluster(tmp_path, brokers)
     start(cluster)
     start(cluster, StartOptions(regions=REGIONS))
-    with pytest.raises(OperatorError, match="holds a cluster with the regions east=2,west=1"):
+    with pytest.raises(OperatorError, match="holds a cluster with regions east=2,west=1"):
         start(cluster, StartOptions(regions="east=3"))
 
 
@@ -148,7 +148,7 @@ def test_what_was_changed_by_hand_is_kept(tmp_path: Path, brokers: FakeBrokers) 
     assert [one.id for one in cluster.directory.edited(plan)] == [1]
 
     cluster.stop(remove=False)
-    with pytest.raises(OperatorError, match=r"overwrite what was changed by hand in .*broker-1"):
+    with pytest.raises(OperatorError, match=r"overwrite your edits in .*broker-1"):
         start(cluster, StartOptions(settings=("log.level=debug",)))
     assert first.read_text() == changed and "debug" not in second.read_text()
     assert cluster.status()[0] == plan
@@ -240,7 +240,7 @@ def test_a_broker_that_ends_while_starting_is_told_with_its_last_line_and_stops_
     with pytest.raises(OperatorError) as caught:
         start(cluster)
     assert str(caught.value) == (
-        "broker 2 ended while starting: error: data_directory is in use "
+        "broker 2 exited while starting: error: data_directory is in use "
         f"(log: {tmp_path}/broker-2/broker.log)"
     )
     assert states(cluster) == {1: "down", 2: "down", 3: "down"}
@@ -286,7 +286,7 @@ def test_brokers_are_killed_started_paused_and_resumed(
     assert states(cluster)[1] == "serving"
     assert cluster.kill_brokers(lambda plan: (plan.broker(1),)) == [1]
     assert cluster.kill_brokers(lambda plan: (plan.broker(1),)) == []
-    with pytest.raises(OperatorError, match="broker 1 is down; start it: strandline dev broker"):
+    with pytest.raises(OperatorError, match="broker 1 is down; to start it: strandline dev broker"):
         cluster.pause_broker(1)
     assert cluster.start_brokers(lambda plan: (plan.broker(1),)) == [1]
     assert cluster.start_brokers(lambda plan: (plan.broker(1),)) == []
@@ -307,7 +307,7 @@ def test_a_stop_ends_paused_brokers_too_and_can_remove_everything(
 
 def test_a_directory_that_cannot_be_made_is_one_line(tmp_path: Path, brokers: FakeBrokers) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OperatorError, match="file/c: cannot be used: Not a directory"):
+    with pytest.raises(OperatorError, match="file/c: cannot open: Not a directory"):
         start(open_cluster(tmp_path / "file" / "c", brokers))
 
 

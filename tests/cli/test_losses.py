@@ -38,10 +38,10 @@ LOWER = "acks=all is refused until: strandline topic alter orders -c min.insync.
 @pytest.mark.parametrize(
     ("paths", "begin"),
     [
-        (THREE, "the 2 of 3 voters that are left do with each other; "),
+        (THREE, "the 2 of 3 voters that are left continue; "),
         (
             HALVES,
-            "the controller seats a leader among the 2 of 4 voters that are left; ",
+            "the controller appoints a leader among the 2 of 4 voters that are left; ",
         ),
     ],
 )
@@ -65,36 +65,39 @@ def of_a_link(*paths: str, observers: str = "", least: int = 1, shrinks: bool = 
 def test_what_a_cut_link_does_is_told() -> None:
     alter = "strandline topic alter orders"
     assert of_a_link(*THREE) == (
-        "2 of 3 voters go on with their leader; the others catch up when the link is mended"
+        "2 of 3 voters continue with their leader; the others catch up when the link is repaired"
     )
     assert of_a_link(*HALVES) == (
-        "neither side elects anybody: the controller seats a leader on one, with 2 of 4 voters; "
-        "the others catch up when the link is mended"
+        "neither side elects a leader: the controller appoints a leader on one side, with 2 "
+        "of 4 voters; the others catch up when the link is repaired"
     )
-    seated = "neither side elects anybody: the controller seats a leader on one, with 2 of 4 voters"
+    seated = (
+        "neither side elects a leader: the controller appoints a leader on one side, with 2 "
+        "of 4 voters"
+    )
     assert of_a_link(*HALVES, observers="c", least=3) == (
         f"{seated}; then 1 observer stands in: acks=all goes on"
     )
     assert of_a_link(*HALVES, least=3) == (
-        f"{seated}; acks=all is refused until the link is mended, or: "
+        f"{seated}; acks=all is refused until the link is repaired, or: "
         f"{alter} -c min.insync.replicas=2"
     )
     assert of_a_link(*HALVES, observers="c", least=3, shrinks=False) == (
-        "neither side elects anybody: mend the link, or have the controller seat a leader on one, "
-        "with 2 of 4 voters and 1 observer, which have all that was acknowledged: "
-        f"{alter} -c voters.shrink.enable=true"
+        "neither side elects a leader: repair the link, or let the controller appoint a "
+        "leader on one side, with 2 of 4 voters and 1 observer, which hold every "
+        f"acknowledged record: {alter} -c voters.shrink.enable=true"
     )
     assert of_a_link(*HALVES, shrinks=False).endswith(
-        f"on one, with 2 of 4 voters, which have all that was acknowledged: {alter} -c "
+        f"on one side, with 2 of 4 voters, which hold every acknowledged record: {alter} -c "
         "voters.shrink.enable=true"
     )
     assert of_a_link(*THREE, least=3) == (
-        "2 of 3 voters go on with their leader; acks=all is refused until the link is mended, or: "
-        f"{alter} -c min.insync.replicas=2"
+        "2 of 3 voters continue with their leader; acks=all is refused until the link is "
+        f"repaired, or: {alter} -c min.insync.replicas=2"
     )
     assert of_a_link(*THREE, least=3, shrinks=False) == (
-        "min.insync.replicas asks for 3 of 3, and 2 hear their leader: acks=all waits: mend the "
-        "link"
+        "min.insync.replicas requires 3 of 3, and 2 reach their leader: acks=all waits: "
+        "repair the link"
     )
 
 
@@ -103,7 +106,7 @@ def test_a_link_beyond_which_the_controller_is_is_told() -> None:
     placement = placed(*HALVES, observers=("c",))
     found = outcomes([(placement, (0,))], Rules(1, True, seeds("a", "b")))
     assert tell(topic, one_of(found, LINK, is_cut=True)) == (
-        "the controller has no majority either, or is not reached: mend the link"
+        "the controller has no majority either, or is unreachable: repair the link"
     )
 
 
@@ -126,8 +129,8 @@ def halves(world: World) -> World:
 def test_a_region_that_is_taken_for_down_has_observers_stand_in(halves: World, told: Lines) -> None:
     lines = told("topic", "explain", "t")
     rows = {row[0]: row[1:] for row in cells(lines, "LOST ")}
-    begin = "the controller seats a leader among the 2 of 4 voters that are left; "
-    then = "then, once the region is taken for down, 1 observer stands in: acks=all goes on"
+    begin = "the controller appoints a leader among the 2 of 4 voters that are left; "
+    then = "then, once the region counts as down, 1 observer stands in: acks=all goes on"
     assert rows["1 region"] == ["by itself", "kept", begin + then]
     assert rows["2 brokers"][0] == "operator"
     assert not any(line.startswith("note: ") for line in lines)
@@ -138,8 +141,8 @@ def test_regions_that_are_too_small_to_be_taken_for_down_are_noted(
 ) -> None:
     halves.outage_brokers_min = 3
     note = (
-        "region-lost: regions east, west have fewer brokers than outage.brokers.min, too few to be "
-        "taken for down: no observer stands in for their voters"
+        "region-lost: regions east, west have fewer brokers than outage.brokers.min, too "
+        "few to count as down: no observer stands in for their voters"
     )
     lines = told("topic", "explain", "t")
     assert f"note: {note}" in lines
@@ -156,7 +159,7 @@ def test_where_no_voter_is_left_an_observer_that_may_go_on_is_told(
     assert rows["2 regions"] == [
         "operator", "may be lost",
         "no voter is left: bring 3 back; or see what may be lost: strandline partition survivors t "
-        "PARTITION, and have an observer go on without it: strandline partition declare-lost t "
+        "PARTITION, and let an observer continue without it: strandline partition declare-lost t "
         "PARTITION",
     ]  # fmt: skip
     halves.observers = {}

@@ -138,12 +138,16 @@ def test_the_offsets_at_risk_are_told_exactly(world: World, run: Run) -> None:
     assert rows[0][:3] == ["1", "voter", "silent"]
     assert rows[2] == ["3", "voter", "answers", "0", "12", "15", "4", "4"]
     assert lines[5:] == [
-        "below offset 12: on broker 3, and known to be committed",
-        "offsets 12 to 14: AT RISK: on broker 3; those who are lost may have acknowledged these, "
-        "or others in their place",
-        "offset 15 and above: AT RISK: on nobody who answers; whether anything was acknowledged "
-        "there, and how much, nobody who is left can tell",
-        "nothing is at risk once 1 of brokers 1,2 is back with what is on their disks",
+        "below offset 12: on broker 3, and committed",
+        (
+            "offsets 12 to 14: AT RISK: on broker 3; the lost replicas may have acknowledged "
+            "these records, or others at these offsets"
+        ),
+        (
+            "offset 15 and above: AT RISK: on no replica that answers; whether and how much was "
+            "acknowledged there is unknown"
+        ),
+        "nothing is at risk once 1 of brokers 1,2 returns with its disks intact",
     ]
     _, out, _ = run("partition", "survivors", "t", "0", "--json")
     found = json.loads(out)
@@ -158,16 +162,16 @@ def test_who_lives_and_does_not_answer_is_waited_for(world: World, run: Run) -> 
     world.broken, world.alive = {2}, {2, 3}
     lines = told(run)
     assert "its log cannot be used" in lines[3]
-    assert "broker 2 is heard by others: ask again when its log is open" in lines
+    assert "broker 2 is reachable from other brokers: ask again when its log is open" in lines
     assert not any("offsets 12 to" in line for line in lines)
 
 
 def test_nothing_is_at_risk_where_somebody_leads_or_could(world: World, run: Run) -> None:
     world.ends = {2: (12, 12), 3: (10, 12)}
     world.lose(1)
-    assert told(run)[-2].startswith("a majority of its voters answers")
+    assert told(run)[-2].startswith("a majority of the voters answers")
     world.led = {2}
-    assert told(run)[-1].startswith("it is led")
+    assert told(run)[-1].startswith("the replicas that answer report a leader")
     _, out, _ = run("partition", "survivors", "t", "0", "--json")
     assert (json.loads(out)["at_risk_from"], json.loads(out)["standing"]) == (None, "led")
 
@@ -176,10 +180,12 @@ def test_voters_that_answer_and_do_not_hear_each_other_are_helped_by_a_mended_li
     world: World, run: Run
 ) -> None:
     world.ends = {1: (12, 12), 2: (12, 12), 3: (10, 12)}
-    assert "zone status names the link: mend it, or have one side" in told(run)[-1]
+    assert "zone status names the link: repair it, or let one side" in told(run)[-1]
     assert told(run)[-1].endswith("topic alter t -c voters.shrink.enable=true")
     world.shrinks = "true"
-    assert told(run)[-1].endswith("the controller seats one side, if that holds everything")
+    assert told(run)[-1].endswith(
+        "the controller appoints a leader on one side, if that side holds every record"
+    )
 
 
 def test_half_of_the_voters_go_on_by_a_command_that_is_told(world: World, run: Run) -> None:
@@ -187,15 +193,15 @@ def test_half_of_the_voters_go_on_by_a_command_that_is_told(world: World, run: R
     world.lose(2)
     assert told(run)[-1].endswith("topic alter t -c voters.shrink.enable=true")
     world.shrinks = "true"
-    assert told(run)[-1].endswith("the controller seats one of them")
+    assert told(run)[-1].endswith("the controller appoints one of them")
     # Where there is one.
     world.seeds = "1@fake:1,2@fake:2,3@fake:3"
     world.lose(1)
     seats, missing = told(run)[-2:]
-    assert seats.endswith("the controller seats one of them")
+    assert seats.endswith("the controller appoints one of them")
     assert missing == (
-        "no controller: 1 of 3 of its voters answers, 2 are needed: start 1 of broker 1, 2; until "
-        "then nobody is seated, and no loss can be declared"
+        "no controller: 1 of 3 of its voters answers, 2 are needed: start 1 of broker 1, 2; "
+        "until then the partition gets no leader, and no loss can be declared"
     )
 
 
@@ -205,7 +211,9 @@ def test_after_a_declaration_a_majority_elects_nobody_and_it_is_said_what_to_do(
     world.ends, world.needs_all = {1: (12, 12), 2: (12, 12), 3: (12, 15)}, True
     assert told(run)[-1].endswith(" partition declare-lost t 0")
     world.lose(1)
-    assert told(run)[-1].startswith("a loss was declared, and nobody is seated without broker 1:")
+    assert told(run)[-1].startswith(
+        "a loss was declared, but no leader can be appointed without broker 1:"
+    )
     assert not any("elects a leader" in line or "nothing is" in line for line in told(run))
 
 
@@ -213,8 +221,8 @@ def test_what_nobody_has_is_told_by_who_knows_the_voters(world: World, run: Run)
     world.voters = [1, 2]
     world.lose(1, 2)
     lines = told(run)
-    assert any(line.startswith("nobody who answers has a log that proves any") for line in lines)
-    assert lines[-1].startswith("nothing is at risk once 1 of brokers 1,2 is back")
+    assert any(line.startswith("no replica that answers has a usable log") for line in lines)
+    assert lines[-1].startswith("nothing is at risk once 1 of brokers 1,2 returns")
 
 
 def test_an_observer_with_the_best_log_is_told_of(world: World, run: Run) -> None:
@@ -224,10 +232,10 @@ def test_an_observer_with_the_best_log_is_told_of(world: World, run: Run) -> Non
     lines = told(run)
     assert lines[4].split()[:3] == ["3", "observer", "answers"]
     assert lines[5:7] == [
-        "the best log that is left is that of broker 3, an observer",
-        "below offset 12: on broker 3, and known to be committed",
+        "the best log left is on broker 3, an observer",
+        "below offset 12: on broker 3, and committed",
     ]
-    assert lines[-1].startswith("nothing is at risk once 1 of brokers 1,2 is back")
+    assert lines[-1].startswith("nothing is at risk once 1 of brokers 1,2 returns")
     _, out, _ = run("partition", "survivors", "t", "0", "--json")
     found = json.loads(out)
     assert (found["standing"], found["best"], found["at_risk_from"]) == ("short", 3, 12)
@@ -253,7 +261,7 @@ def test_an_observer_that_a_move_adds_is_one(world: World, run: Run) -> None:
     world.lose(1, 2)
     lines = told(run)
     assert [line.split()[1] for line in lines[2:5]] == ["voter", "voter", "observer"]
-    assert lines[5] == "the best log that is left is that of broker 3, an observer"
+    assert lines[5] == "the best log left is on broker 3, an observer"
 
 
 def test_the_logs_are_told_where_nobody_says_who_is_an_observer(world: World, run: Run) -> None:
@@ -261,10 +269,10 @@ def test_the_logs_are_told_where_nobody_says_who_is_an_observer(world: World, ru
     world.lose(1, 2)
     lines = told(run)
     assert lines[4].split("  ")[1:2] != ["observer"] and "does not vote now" in lines[4]
-    assert lines[5] == "below offset 12: on broker 3, and known to be committed"
+    assert lines[5] == "below offset 12: on broker 3, and committed"
 
 
 def test_a_partition_that_there_is_not_is_one_line(world: World, run: Run) -> None:
     code, out, err = run("partition", "survivors", "t", "7")
     assert (code, out) == (1, "")
-    assert err == "error: topic t has partitions 0 to 0, not 7\n"
+    assert err == "error: topic t has no partition 7: its partitions are 0 to 0\n"

@@ -34,7 +34,7 @@ def test_it_tells_where_replicas_go_and_what_that_means(run: Run, files: dict[st
     )  # fmt: skip
     assert (code, err) == (0, "")
     assert "12 partitions of 5 replicas; an acknowledged write is on 3 of 5" in out
-    assert "writes go on after the loss of 1 region, or 2 brokers" in out
+    assert "writes continue after the loss of 1 region, or 2 brokers" in out
     waits = re.findall(r"^ +(\d+)  (\d+) ms +(\d) +0  (0\.\d+) EUR$", out, re.MULTILINE)
     assert {(ms, copies, money) for _, ms, copies, money in waits} == {
         ("30", "2", "0.04"),
@@ -65,7 +65,7 @@ def test_programs_get_the_same(run: Run, files: dict[str, str]) -> None:
         ("cluster", "brokers: [{id: 1}, {id: 1}]", "a broker's id is there once"),
         ("cluster", "brokers: [{region: a, colour: red}]", "unknown field `colour`"),
         ("cluster", "brokers: [{count: 900}, {count: 900}]", "at most 1000 brokers"),
-        ("prices", "{currency: EUR, cross_region_per_gb: -1}", "is no price"),
+        ("prices", "{currency: EUR, cross_region_per_gb: -1}", "is not a price"),
         (
             "cluster",
             "{brokers: [{region: a}, {region: b}], round_trips_ms: [{between: [a, c], ms: 9}]}",

@@ -131,14 +131,14 @@ def test_it_tells_what_moves_how_much_and_how_long(
     world: Previewed, told: Lines, file: Path
 ) -> None:
     lines = told("policy", "test", str(file), "--topic", "t")
-    assert lines[0].startswith('topic t, if its placement.policy were {"rules":[{"count":2,')
+    assert lines[0].startswith('topic t with placement.policy {"rules":[{"count":2,')
     assert lines[1:6] == [
         "2 partitions would change replicas; 2 copies, 3.0 MB, 1.0 MB of it to other regions",
-        "at least 10 s at the throttle in force: broker 1 sends 1.0 MB to other regions at "
+        "at least 10 s at the current throttle: broker 1 sends 1.0 MB to other regions at "
         f"100.0 kB/s ({RECOVERY_FAR})",
         "1 leader would change: 1 -> 4: 0",
         "then, some writes stop with the loss of one replica",
-        "then, no acknowledged write is lost by the loss of 1 broker",
+        "then, no acknowledged write is lost with the loss of 1 broker",
     ]
     assert cells(lines, "PARTITIONS") == [
         ["0", "1,3,5", "4,3", "1 to 4", "1.0 MB", "policy-broken"],
@@ -151,15 +151,15 @@ def test_what_is_set_for_all_moves_or_for_a_broker_counts_too(
 ) -> None:
     world.rates = [CopyRate("all", 100_000), CopyRate("cross-region", 90_000)]
     lines = told("policy", "test", str(file), "--topic", "t")
-    assert lines[2].startswith("at least 30 s at the throttle in force: all brokers send 3.0 MB at")
+    assert lines[2].startswith("at least 30 s at the current throttle: all brokers send 3.0 MB at")
     assert lines[2].endswith(f"({MOVES})")
     world.rates.append(CopyRate("to broker 4", 50_000))
     lines = told("policy", "test", str(file), "--topic", "t")
-    assert lines[2].startswith("at least 60 s at the throttle in force: broker 4 takes 3.0 MB at")
+    assert lines[2].startswith("at least 60 s at the current throttle: broker 4 takes 3.0 MB at")
     assert lines[2].endswith(f"({TAKEN_RATE})")
     world.rates[0] = CopyRate("all", 0)
     lines = told("policy", "test", str(file), "--topic", "t")
-    assert lines[2] == f"nothing is copied as long as {MOVES} is 0"
+    assert lines[2] == f"no copies while {MOVES} is 0"
 
 
 def test_nothing_is_changed_and_what_the_controller_refuses_is_said(
@@ -179,7 +179,9 @@ def test_a_policy_that_holds_already_moves_nothing(
     world.voters[1] = [2, 4, 5]
     lines = told("policy", "test", str(file), "--topic", "t")
     assert lines[1:3] == ["no replica moves", "no leader changes"]
-    assert len(lines) == 5 and lines[3].startswith("then, writes go on after the loss of 1 region")
+    assert len(lines) == 5 and lines[3].startswith(
+        "then, writes continue after the loss of 1 region"
+    )
 
 
 def test_pauses_and_waits_are_said(world: Previewed, told: Lines, file: Path) -> None:
@@ -188,10 +190,10 @@ def test_pauses_and_waits_are_said(world: Previewed, told: Lines, file: Path) ->
     world.fake.down.add(4)
     lines = told("policy", "test", str(file), "--topic", "t")
     assert lines[1:3] == [
-        "paused: none of this begins before the balancer is resumed",
+        "paused: nothing starts until you resume the balancer",
         "no replica moves",
     ]
-    assert "it may come otherwise: whoever is down or lost (broker 4) is taken to stay so" in lines
+    assert "assumption: broker 4 will remain down or lost" in lines
     (waits,) = [line for line in lines if line.startswith("cannot-be-met: ")]
     assert "broker 4 is down" in waits and waits.endswith("2 partitions wait (t-0, t-1)")
 
@@ -213,7 +215,7 @@ def test_what_moves_already_arrives_first(world: Previewed, told: Lines, file: P
     world.moving = {0: ([4], [1])}
     lines = told("policy", "test", str(file), "--topic", "t")
     assert lines[1] == "no replica moves"
-    told_of = "it may come otherwise: what moves already (1 partition) is taken to arrive first"
+    told_of = "assumption: moves in progress (1 partition) finish first"
     assert told_of in lines
 
 

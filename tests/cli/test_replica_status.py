@@ -173,7 +173,7 @@ def test_replicas_are_shown_by_their_kind(
     code, out, _ = run("replica", "status", "--topics", "a", "--partitions", "0", *options)
     lines = [line.split() for line in out.splitlines() if line.startswith("a ")]
     assert (code, [int(line[2]) for line in lines]) == (0, shown)
-    assert shown or out == "there is no such replica\n"
+    assert shown or out == "no such replica\n"
     code, out, _ = run(
         "replica", "status", "--topics", "a", "--partitions", "0-1", *options, "--json"
     )
@@ -231,7 +231,7 @@ def test_what_helps_where_nobody_leads_is_named(
     cluster.topics["a"][1].leader = -1
     code, out, _ = run("replica", "status", "--topics", "a")
     line = out.splitlines()[-1]
-    assert code == 0 and line.startswith("a-1: it has no leader; what helps: ")
+    assert code == 0 and line.startswith("a-1: it has no leader; to see what helps: ")
     assert line.endswith(" partition survivors a 1")
 
 
@@ -250,7 +250,7 @@ def test_a_topic_that_there_is_not_is_an_error(run: Run, leaders: Leaders) -> No
     code, _, err = run("replica", "status", "--topics", "a,zzz")
     assert (code, err) == (
         1,
-        "error: topic zzz: there is none; see `strandline topic list`\n",
+        "error: topic zzz does not exist; see `strandline topic list`\n",
     )
 
 

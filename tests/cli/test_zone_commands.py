@@ -81,7 +81,7 @@ def test_the_status_tells_of_zones_what_is_so_for_their_region(run: Run, zones: 
         _, out, _ = run("zone", "status")
         return [out.splitlines()[row][out.index("REPAIR") :].split("  ")[0] for row in (1, 3, 4)]
 
-    assert repair() == ["held until it is back", "held with region west", "held until it is back"]
+    assert repair() == ["held until it returns", "held with region west", "held until it returns"]
     region.ruling, region.is_held, zone.is_held, down.is_held = "release", False, False, False
     assert repair() == ["released", "released with region west", "released with region west"]
 
@@ -97,9 +97,9 @@ def test_the_status_tells_what_is_down_and_what_waits(run: Run, zones: Zones) ->
         "west    region  up                 6/6  -        -       as usual                     0",
         "east/a  zone    up                 3/3  -        -       as usual                     0",
         "west/a  zone    up                 3/3  -        -       as usual                     0",
-        "b       zone    down for 10 min    0/3  50-66 %  7,8,9   held until it is back       40",
+        "b       zone    down for 10 min    0/3  50-66 %  7,8,9   held until it returns       40",
         f"zone: {TEXT}",
-        "broker 7: heard from nowhere; not from zone east/a, zone west/a",
+        "broker 7: its heartbeats reach nowhere; missing in zone east/a, zone west/a",
     ]
     told = json.loads(run("zone", "status", "--json")[1])
     assert told["zones"][3] == {
@@ -125,21 +125,21 @@ def test_the_status_tells_what_is_down_and_what_waits(run: Run, zones: Zones) ->
 def test_a_cluster_without_labels_is_told_how_to_get_them(run: Run, zones: Zones) -> None:
     zones.described = DescribeZonesResponse()
     assert run("zone", "status")[1].splitlines() == [
-        "no broker has a label region or zone: `strandline broker label` sets them",
-        "nothing is down, and nothing is cut off",
+        "no broker has a region or zone label: set them with `strandline broker label`",
+        "All zones and regions are up.",
     ]
 
 
 def test_partitions_that_go_on_with_less_are_told_of_where_nothing_is_down(
     run: Run, zones: Zones
 ) -> None:
-    text = "fewer voters than placement asks for: 1 partition, orders-0"
+    text = "fewer voters than placement requires: 1 partition, orders-0"
     zones.described = DescribeZonesResponse(
         happenings=[ZoneHappening("fewer-voters", "partitions", text, 60_000)]
     )
     assert run("zone", "status")[1].splitlines()[1:] == [
         f"fewer-voters: {text}",
-        "nothing is down, and nothing is cut off",
+        "All zones and regions are up.",
     ]
 
 
@@ -149,7 +149,7 @@ def test_a_hold_is_asked_for_with_its_end(run: Run, zones: Zones) -> None:
     assert (code, out) == (0, "zone west/a is held by hand until 2023-11-14 22:13 UTC\n")
     assert zones.asked == [RuleZoneRequest("west", "a", "hold", 1_800_000)]
     zones.answer = RuleZoneResponse()
-    assert run("zone", "release", "west")[1] == "region west is held no more\n"
+    assert run("zone", "release", "west")[1] == "region west is no longer held\n"
     assert zones.asked[1] == RuleZoneRequest("west", "", "release", -1)
 
 
@@ -159,8 +159,8 @@ def test_who_declares_a_zone_lost_types_its_name_again(
     answer_with(monkeypatch, "yes\n")
     code, out, err = run("zone", "declare-lost", "b")
     assert code == 1 and out == "" and not zones.asked
-    assert "3 of 3 brokers of zone b are silent, and 40 partitions wait for them." in err
-    assert "that is not its name: nothing was done" in err
+    assert "3 of 3 brokers of zone b are silent; 40 partitions wait for them." in err
+    assert "the name does not match: nothing done" in err
     answer_with(monkeypatch, "b\n")
     code, out, _ = run("zone", "declare-lost", "west/b", "--json")
     assert code == 0 and zones.asked == [RuleZoneRequest("west", "b", "lost", -1)]
@@ -188,18 +188,18 @@ def test_with_yes_nobody_is_asked(run: Run, zones: Zones, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("hold", "nowhere"), "no broker is in 'nowhere'; there are: region west, zone east/a"),
-        (("hold", "a"), "zone a is there more than once: say east/a or west/a"),
-        (("hold", ""), "an empty name is no zone's; see `strandline zone status`"),
-        (("hold", "b", "--region"), "no broker is in 'b'"),
-        (("hold", "b", "--for", "soon"), "--for 'soon' must look like 30m, 12h or 7d"),
+        (("hold", "nowhere"), "no zone or region 'nowhere'; known: region west, zone east/a"),
+        (("hold", "a"), "zone a is ambiguous: write east/a or west/a"),
+        (("hold", ""), "zone name is empty; see `strandline zone status`"),
+        (("hold", "b", "--region"), "no zone or region 'b'"),
+        (("hold", "b", "--for", "soon"), "--for 'soon': expected a number of 1 to 999999"),
         (
             ("hold", "b", "--for", "0m"),
-            "--for '0m' must look like 30m, 12h or 7d, with a number of 1 to 999999",
+            "--for '0m': expected a number of 1 to 999999 and a unit, as in 30m, 12h or 7d",
         ),
         (
             ("declare-lost", "east/a"),
-            "error: zone east/a is not lost: all its brokers are heard",
+            "error: zone east/a is not lost: all its brokers are reachable",
         ),
     ],
 )

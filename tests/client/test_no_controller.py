@@ -89,8 +89,8 @@ def test_a_voter_that_is_heard_and_does_not_answer_is_named(fake: FakeCluster) -
     with pytest.raises(ClientError) as raised:
         describe_zones(client_of(fake))
     assert str(raised.value) == (
-        "no controller: 2 of 5 of its voters answer here, 3 are needed; broker 1 hears broker 3: "
-        "see that it is well, and reached from here"
+        "no controller: 2 of 5 of its voters answer here, 3 are needed; broker 1 receives "
+        "heartbeats from broker 3: check that it is healthy and reachable from here"
     )
 
 
@@ -116,8 +116,9 @@ def test_voters_that_do_not_hear_each_other_are_told_apart_from_those_that_are_d
     heard = {one: [one], two: [two, three], three: [two, three]}
     assert tell([one, two, three], heard) == ""
     assert tell([one, two, three], {at: [at] for at in (one, two, three)}) == (
-        "no controller: 3 of 3 of its voters answer, and do not hear each other: mend the network "
-        "between them (broker 1 hears none; broker 2 hears none; broker 3 hears none)"
+        "no controller: 3 of 3 of its voters answer but do not reach each other: repair the "
+        "network between them (broker 1 receives from none; broker 2 receives from none; "
+        "broker 3 receives from none)"
     )
     assert tell([one, two, three], {}).endswith("start 2 of broker 1, 2, 3")
     assert tell([one, two], {one: [one]}) == (

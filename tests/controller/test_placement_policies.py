@@ -123,7 +123,7 @@ def test_a_policy_that_cannot_be_met_is_refused_with_reasons_and_with_what_could
     assert result.error_code == 44
     assert result.message is not None
     assert "brokers 3, 4, 5: " in result.message and "region" in result.message
-    assert "what can be met: " in result.message
+    assert "this would be possible: " in result.message
     assert not world.state.cluster.topics
 
 

@@ -36,7 +36,7 @@ def test_a_broker_is_emptied_under_load_as_the_page_says_and_no_write_fails(
         assert len(refused.stderr.splitlines()) == 1
         assert "broker 4" in type_in(five, commands(PAGE, title, 0))
         wait_until(lambda: bool(leaving(five)[4]["empty"]), what="an empty broker", timeout_s=90)
-        assert "may be stopped" in five.run("broker", "status", *where).stdout
+        assert "you may stop it" in five.run("broker", "status", *where).stdout
         five.kill(4)
         before = load.count
         wait_until(lambda: load.count > before + 500, what="more load")

@@ -67,9 +67,9 @@ def test_writing_goes_on_and_who_comes_back_takes_nothing_away(five: DevCluster)
     def survivors_told() -> str:
         return type_in(five, commands(PAGE, TITLE))
 
-    saved = "nothing is at risk once 1 of brokers 4,5 is back with what is on their disks"
+    saved = "nothing is at risk once 1 of brokers 4,5 returns with its disks intact"
     wait_until(lambda: saved in survivors_told(), what="the table", timeout_s=TIMEOUT_S)
-    assert "and above: AT RISK: on nobody who answers" in survivors_told()
+    assert "and above: AT RISK: on no replica that answers" in survivors_told()
 
     # Who writes or reads on the command line is told where to look.
     wait_until(lambda: leader(five) < 0, what="no leader", timeout_s=TIMEOUT_S)
@@ -87,9 +87,7 @@ def test_writing_goes_on_and_who_comes_back_takes_nothing_away(five: DevCluster)
         assert try_line(five, line, typed="order\n").returncode
         done = try_line(five, line, typed=f"{TOPIC}\n")
         if done.returncode:
-            assert "not lost" in done.stderr or "led" in done.stderr or "heard" in done.stderr, (
-                done.stderr
-            )
+            assert re.search(r"not lost|led|heard|reachable", done.stderr), done.stderr
         return done.returncode == 0
 
     wait_until(declared, what="the declaration", timeout_s=TIMEOUT_S)
@@ -133,6 +131,6 @@ def expect_the_page_to_help_without_a_controller(cluster: DevCluster) -> None:
     told = type_in(cluster, commands(PAGE, CONTROLLER_LOST, 1))
     assert re.search(rf"^{TOPIC} +1 +3 +0 +1$", told, re.MULTILINE), told
     assert re.search(r"^ +0 +[35]@", told, re.MULTILINE), told
-    assert "it is led, or was a moment ago" in told
+    assert "the replicas that answer report a leader" in told
     cluster.start(1)
     assert type_in(cluster, ["strandline zone status"])

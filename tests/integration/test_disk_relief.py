@@ -99,7 +99,7 @@ def test_a_disk_that_fills_is_relieved_as_the_page_says(small: DevCluster, tmp_p
     lines = commands("placement.md", "When a disk fills")
     told = type_in(small, lines)
     head = rf"disk-high: disk of broker {full} is 8\d % full, 80 is wanted: "
-    assert re.search(head + r"2 partitions go, 2\.\d MB", told), told
+    assert re.search(head + r"2 partitions move, 2\.\d MB", told), told
     assert {one["reason"] for one in moves()} == {"disk-high"}
     small.run("cluster", "alter", "-c", "moves.bytes.per.s=-1", *where)
     wait_until(lambda: used_percent(data) <= 80 and not moves(), what="room", timeout_s=90)

@@ -65,8 +65,8 @@ def test_a_region_is_cut_off_and_comes_back_and_nothing_acknowledged_is_missing(
 ) -> None:
     prepare(own_cluster)
     told = type_in(own_cluster, commands(PAGE, TITLE))
-    assert told.splitlines()[-1] == "nothing was done; --yes does it"
-    assert "every topic goes on" in told
+    assert told.splitlines()[-1] == "nothing done; add --yes to run the drill"
+    assert "every topic continues" in told
     type_in(own_cluster, commands(PAGE, TITLE, block=2))  # Who is on call is left in peace.
     told = type_in(own_cluster, commands(PAGE, TITLE, block=1))
     counts = re.search(r"RPO: 0 of (\d+) acknowledged records lost; 0 of (\d+) consumed", told)
@@ -74,7 +74,7 @@ def test_a_region_is_cut_off_and_comes_back_and_nothing_acknowledged_is_missing(
     assert int(counts[1]) > 100 and int(counts[2]) > 100
     waits = [line.split() for line in told.splitlines() if re.match(r"\s+\d+\s+\d", line)]
     assert sorted(leader for _, leader, *_ in waits) == ["1", "1", "2", "2", "3", "3"]
-    assert re.search(r"^as before \d+\.\d s after it came back$", told, re.MULTILINE)
+    assert re.search(r"^as before \d+\.\d s after its return$", told, re.MULTILINE)
     assert topics_of(own_cluster) == ["orders"]
     expect_groups(own_cluster, told)
     told = type_in(own_cluster, commands(PAGE, STATUS_TITLE))
@@ -142,8 +142,8 @@ def test_what_is_foretold_to_go_on_with_an_observer_does(own_cluster: DevCluster
     assert re.search(r"^orders +2 +2 +0$", told, re.MULTILINE), told
     own_cluster.run("topic", "alter", "orders", "--unset", "voters.shrink.enable", *where)
     told = own_cluster.run("drill", "region", "--name", "west", *where).stdout
-    assert "  partitions that go on once observers stand in: orders (2)" in told.splitlines()
-    assert "every topic goes on" in told
+    assert "  partitions that continue after observers stand in: orders (2)" in told.splitlines()
+    assert "every topic continues" in told
     with client_of(own_cluster) as client:
         west = west_of(client)
 

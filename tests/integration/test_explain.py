@@ -134,7 +134,7 @@ def test_a_policy_that_no_longer_holds_says_what_does_not(five: DevCluster) -> N
     wait_until(has_faults, what="the fault to be told")
     told = five.run("topic", "explain", "payments", "-b", five.bootstrap).stdout
     assert "0-11        1,2,3,4,5  3 of 5         -     no: survive 1 region does not hold" in told
-    assert "no placement is as the policy wants: cannot place " in told
+    assert "no placement satisfies the policy: cannot place " in told
     relabel("south")
     wait_until(lambda: not has_faults(), what="the policy to hold again")
 
@@ -168,7 +168,9 @@ def test_an_outage_is_explained_while_it_lasts(five: DevCluster) -> None:
         five.kill(broker)
     wait_until(lambda: down() == [2, 3, 4, 5], what="the others to be missed")
     told = five.run("topic", "explain", "payments", "-b", five.bootstrap).stdout.splitlines()
-    assert "  acks=all is not taken by partitions 0-11 until enough are back in sync" in told
+    assert (
+        "  acks=all is refused by partitions 0-11 until enough replicas are in sync again"
+    ) in told
     left = tell(five, "partition", "survivors", "payments", "0")
     assert (left["standing"], left["best"], left["missing"]) == ("short", 1, [2, 3, 4, 5])
     assert left["wanted_back"] == 2
@@ -179,4 +181,4 @@ def test_an_outage_is_explained_while_it_lasts(five: DevCluster) -> None:
     explanation = tell(five, "topic", "explain", "payments")["explanation"]
     assert explanation["writes_now"] == [{"region": 1}, {"broker": 2}]
     told = five.run("partition", "survivors", "payments", "0", "-b", five.bootstrap).stdout
-    assert "it is led, or was a moment ago, as those who answer know: nothing is lost" in told
+    assert "the replicas that answer report a leader: nothing is lost" in told

@@ -119,7 +119,7 @@ def test_copies_are_throttled_by_what_kafka_clients_set_while_they_run(
     cluster.run("cluster", "alter", "-c", "moves.bytes.per.s=40000000", *where)
     rates_told = told()["rates"]
     assert isinstance(rates_told, dict) and rates_told["all"]["bytes_per_s"] == 40_000_000
-    assert "copies may take 40.0 MB/s together" in cluster.run("cluster", "balance", *where).stdout
+    assert "copies may use 40.0 MB/s in total" in cluster.run("cluster", "balance", *where).stdout
     for broker in ("1", "2", "3"):
         alter(
             ResourceType.BROKER,

@@ -107,7 +107,7 @@ def test_a_region_is_killed_under_load_and_the_page_says_what_to_do(
         assert replicas(admin) == before and not balance(five)["moves"]
         shown = type_in(five, commands(PAGE, "What to look at first"))
         assert "region: region west is down since" in shown
-        assert "or by `strandline zone release west`" in shown
+        assert "or you run `strandline zone release west`" in shown
         five.dev("region", "start", "west")  # Who comes back much later than the others is lost.
         wait_until(lambda: west(five)["down"] is False, what="the region")
         type_in(five, commands(PAGE, "It will come back"))
@@ -227,5 +227,5 @@ def test_what_was_said_for_a_while_is_over_by_itself_and_all_is_as_before(five: 
             what=f"the end of {ruling}",
             timeout_s=90,
         )
-        assert "held until it is back" in repair_shown(five)
+        assert "held until it returns" in repair_shown(five)
         assert west(five)["down"] is True

@@ -36,7 +36,7 @@ def test_a_policy_in_a_file_places_the_topic_or_says_why_not(
     )  # fmt: skip
     assert refused.returncode == 1
     (line,) = refused.stderr.splitlines()
-    assert "placement.policy" in line and "what can be met" in line
+    assert "placement.policy" in line and "this would be possible" in line
     assert f"{topic_name}-2" not in metadata_of(admin).topics
 
     file.write_text("survive: [regoin]\n")

@@ -51,7 +51,7 @@ def test_what_is_told_is_what_happens(five: DevCluster, tmp_path: Path, policy: 
 
     wait_until(lambda: balance()["has_looked"], what="the balancer to know the brokers")
     lines = five.run("policy", "test", str(file), "--topic", TOPIC, *where).stdout.splitlines()
-    assert lines[0].startswith(f"topic {TOPIC}, if its placement.policy were ")
+    assert lines[0].startswith(f"topic {TOPIC} with placement.policy ")
     told = json.loads(
         five.run("policy", "test", str(file), "--topic", TOPIC, "--json", *where).stdout
     )

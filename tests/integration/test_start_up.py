@@ -127,8 +127,8 @@ def test_a_bad_value_is_named_with_its_place(
 def test_a_file_that_cannot_be_read_is_named(configuration: Configuration, tmp_path: Path) -> None:
     configuration.path.chmod(0)
     line = refusal(configuration.path, prepare=give_up_privileges)
-    assert f"{configuration.path}: cannot be read: Permission denied" in line
-    assert "nowhere.toml: cannot be read: No such file" in refusal(tmp_path / "nowhere.toml")
+    assert f"{configuration.path}: cannot read: Permission denied" in line
+    assert "nowhere.toml: cannot read: No such file" in refusal(tmp_path / "nowhere.toml")
 
 
 def give_up_privileges() -> None:

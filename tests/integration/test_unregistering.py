@@ -83,7 +83,7 @@ def test_an_emptied_broker_is_forgotten_and_joins_anew_from_its_old_directory(
 
     def is_down() -> bool:
         told = four.run("broker", "status", *where).stdout
-        return "is stopped: it may be unregistered" in told
+        return "is empty and stopped: you may unregister it" in told
 
     wait_until(is_down, what="its silence")
     type_in(four, commands(PAGE, title, 1))

@@ -98,7 +98,7 @@ def test_relative_directory_means_the_same_place_to_every_resolver(
 
 
 def test_resolver_that_brings_nothing_is_passed_over(tmp_path: Path) -> None:
-    with pytest.raises(OperatorError, match=r"org\.example:thing:1\.0 did not arrive"):
+    with pytest.raises(OperatorError, match=r"org\.example:thing:1\.0 missing"):
         ensure_jars(tmp_path, [lambda jars, directory: None], jars=[jar_of(b"bytes")])
 
 

@@ -32,7 +32,7 @@ def test_java_home_wins_over_path_and_installed_ones(tmp_path: Path) -> None:
 
 def test_java_home_that_spark_cannot_use_is_refused_by_name(tmp_path: Path) -> None:
     old = make_home(tmp_path / "old", "11.0.4")
-    with pytest.raises(OperatorError, match=f"JAVA_HOME={old} is no Java 17"):
+    with pytest.raises(OperatorError, match=f"JAVA_HOME={old} has no Java 17"):
         find_java({"JAVA_HOME": str(old), "PATH": ""}, install_root=tmp_path)
 
 

@@ -43,7 +43,7 @@ def test_tables_are_partitioned_by_date_when_nobody_says() -> None:
     ("words", "decoded", "reason"),
     [
         (["carrier"], False, "raw values have no fields"),
-        (["offset"], True, "the table has a column of that name"),
+        (["offset"], True, "the table already has this column"),
         (["a", "A"], True, "given twice"),
         (["a b"], True, "expected NAME or NAME=EXPRESSION"),
         (["a="], True, "expected NAME or NAME=EXPRESSION"),

@@ -62,6 +62,6 @@ def test_java_failure_is_told_without_its_stack() -> None:
 
 def test_common_failures_are_told_in_plain_words() -> None:
     kafka = "x UnknownTopicOrPartitionException: This server does not host this topic-partition"
-    assert summarize(kafka) == "the cluster has no such topic"
+    assert summarize(kafka) == "the topic does not exist"
     lost = "Some data may have been lost because they are not available in Kafka any more;"
-    assert "gone from the topic" in summarize(lost)
+    assert "no longer holds records" in summarize(lost)

@@ -73,8 +73,8 @@ def test_a_copy_crosses_to_each_region_and_is_handed_on_there_to_observers_too()
     [
         ("currency: ''", "Expected `str` of length >= 1"),
         ("cross_zone_per_gb: 1", "missing required field `currency`"),
-        ("{currency: EUR, cross_zone_per_gb: -1}", "-1 is no price"),
-        ("{currency: EUR, cross_zone_per_gb: .nan}", "is no price"),
+        ("{currency: EUR, cross_zone_per_gb: -1}", "-1 is not a price"),
+        ("{currency: EUR, cross_zone_per_gb: .nan}", "is not a price"),
         ("{currency: EUR, cross_zone: 1}", "unknown field `cross_zone`"),
         ("{currency: EUR, links: [{from: a, per_gb: 1}]}", "missing required field `to`"),
     ],
@@ -101,7 +101,7 @@ def test_each_replica_says_who_else_could_be_there_and_who_could_not() -> None:
     assert leader.worse == (4,) and not leader.equal and not leader.better
     assert [str(one) for one in leader.refused] == [
         "brokers 1, 5 hold another replica of the partition",
-        "brokers 2, 6: losing 1 region could then take 2 voters, and 1 may be lost",
+        "brokers 2, 6: losing 1 region could then take 2 voters, but at most 1 may be lost",
     ]
     moved = explained(policy, 4, 1, 5)
     assert moved.replicas[0].better == (3,)

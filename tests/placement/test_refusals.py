@@ -33,7 +33,7 @@ def test_the_end_of_all_changes_is_told_and_not_the_steps(
     refusal = refused(policy, cluster(*regions))
     assert refusal.nearest is not None
     assert refusal.nearest.changes == (changes,)
-    assert f"what can be met: {changes}" in refusal.lines()
+    assert f"this would be possible: {changes}" in refusal.lines()
     solved(refusal.nearest.policy, cluster(*regions))
 
 

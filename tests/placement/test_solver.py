@@ -208,10 +208,10 @@ def test_a_refusal_says_what_blocks_why_each_broker_is_refused_and_what_could_be
     assert refusal.lines() == [
         "cannot place 3 voters",
         "with replicas on brokers 1, 3, no other broker can take a voter",
-        "brokers 2, 4: losing 1 region could then take 2 voters, and 1 may be lost",
-        "what is in the way: survive 1 region",
-        "what would help: one more broker in another region",
-        "what can be met: survive 1 zone instead of 1 region",
+        "brokers 2, 4: losing 1 region could then take 2 voters, but at most 1 may be lost",
+        "conflict: survive 1 region",
+        "this would help: one more broker in another region",
+        "this would be possible: survive 1 zone instead of 1 region",
         'as a policy: {"survive":[{"zone":1}]}',
     ]
     assert str(refusal) == "; ".join(refusal.lines())

@@ -105,8 +105,8 @@ def test_a_broker_that_is_down_is_counted_as_lost() -> None:
             (1, 2, 3),
             "at most 1: brokers 1, 2: region e has 1 of at most 1 replica",
         ),
-        ("rules: [{count: 3}]", (1, 3), "1 fewer replica than the rules ask for"),
-        ("rules: [{count: 1}]", (1, 3), "no rule asks for the replicas of broker 3"),
+        ("rules: [{count: 3}]", (1, 3), "1 fewer replica than the rules require"),
+        ("rules: [{count: 1}]", (1, 3), "no rule requires the replicas of broker 3"),
         (
             "residency: {deny: [{label: region, op: in, values: [s]}]}",
             (1, 3, 5),
@@ -336,4 +336,4 @@ def test_what_would_be_right_is_right_and_keeps_what_was(
 def test_why_nothing_would_be_right_is_told_with_what_could_be() -> None:
     found = mended(request_of("survive: 2 regions"), brokers(), Roles((BrokerId(1), BrokerId(3))))
     assert isinstance(found, Refusal) and found.nearest is not None
-    assert "what can be met: survive 2 zones instead of 2 regions" in str(found)
+    assert "this would be possible: survive 2 zones instead of 2 regions" in str(found)

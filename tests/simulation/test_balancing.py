@@ -75,7 +75,7 @@ def test_of_a_region_that_is_down_for_ten_minutes_no_byte_is_copied() -> None:
     told = [line.split(": region: ")[-1] for line in outcome.trace if "region east is " in line]
     assert len(told) == 2 and told[0].endswith(", 2 of 2 brokers silent")
     assert any("  region: " in line for line in outcome.trace)
-    assert told[1].endswith("region east is back, 2 of 2 brokers heard, after 10 min")
+    assert told[1].endswith("region east is back, 2 of 2 brokers reachable, after 10 min")
 
 
 @pytest.mark.simulation
@@ -87,7 +87,7 @@ def test_of_a_zone_that_is_down_for_ten_minutes_no_byte_is_copied() -> None:
     assert outcome.tally.fault_counts == {"zone-power-failure": 1}
     told = [line.split(": zone: ")[-1] for line in outcome.trace if " zone: zone b is " in line]
     assert len(told) == 2 and told[0].endswith(", 2 of 2 brokers silent")
-    assert told[1].endswith("zone b is back, 2 of 2 brokers heard, after 10 min")
+    assert told[1].endswith("zone b is back, 2 of 2 brokers reachable, after 10 min")
     assert not any("  region: " in line for line in outcome.trace)
 
 

@@ -83,7 +83,7 @@ class Api:
         services, pace = self._broker.services, Pace()
         topic = services.cluster.topics.get(name)
         if topic is None:
-            return _answer({"error": f"there is no topic {name}"}, HTTPStatus.NOT_FOUND)
+            return _answer({"error": f"no topic {name}"}, HTTPStatus.NOT_FOUND)
         listed, _ = await facts.topic_of(services, topic, pace)
         partitions = list(topic.partitions)
         return await _listed(

@@ -87,7 +87,7 @@ class MetricsEndpoint:
         claimed, self._claimed = self._claimed, None
         await self._server.start(claimed)
         address = format_address(Address(self._config.host, self._config.port))
-        _log.info("metrics are at http://%s/metrics, the page for people at /", address)
+        _log.info("metrics: http://%s/metrics; console: /", address)
 
     def set_ready(self, is_ready: bool) -> None:
         """Whether Kafka clients are served."""

@@ -130,9 +130,9 @@ def outages_of(services: Services) -> OutageFacts | NotKnown:
     except ApiError:
         controller = controller_of(services)
         if controller is None:
-            return NotKnown("this broker knows of no controller", None)
+            return NotKnown("this broker knows no controller", None)
         is_here = controller == services.broker_id
-        why = "this broker has not looked yet" if is_here else "ask the controller"
+        why = "this broker has not checked yet" if is_here else "ask the controller"
         return NotKnown(why, controller)
     return OutageFacts(found, services.balancing.outages.voting.counts)
 

@@ -132,7 +132,7 @@ class HttpServer:
         try:
             return await page() or _refusal(HTTPStatus.NOT_FOUND)
         except Exception:  # A task boundary: what one page cannot tell ends nothing else.
-            _log.exception("cannot make the page %s", path)
+            _log.exception("cannot render page %s", path)
             return _refusal(HTTPStatus.INTERNAL_SERVER_ERROR)
 
     def _page(self, path: str) -> Page | None:

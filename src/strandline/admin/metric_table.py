@@ -44,48 +44,45 @@ _MANAGER = "kafka.server:type=ReplicaManager,name="
 _CONTROLLER = "kafka.controller:type=KafkaController,name="
 
 PARTITION_METRICS = (
-    _partition("replicas", f"{_BEAN}ReplicasCount", "Replicas, observers among them."),
-    _partition(
-        "observer_replicas", f"{_BEAN}ObserverReplicasCount", "Replicas that are observers."
-    ),
+    _partition("replicas", f"{_BEAN}ReplicasCount", "Replicas, including observers."),
+    _partition("observer_replicas", f"{_BEAN}ObserverReplicasCount", "Observers."),
     _partition(
         "in_sync_replicas",
         f"{_BEAN}InSyncReplicasCount",
-        "Voters that are alive and not behind, promoted observers among them.",
+        "Live voters that are not behind, including promoted observers.",
     ),
     _partition(
         "caught_up_replicas",
         f"{_BEAN}CaughtUpReplicasCount",
-        "Replicas that are alive and keep up, voters or not.",
+        "Live replicas that keep up, voters or not.",
     ),
     _partition(
         "not_caught_up",
         f"{_BEAN}IsNotCaughtUp",
-        "1 where some replica does not keep up, or is silent.",
+        "1 if a replica is silent or does not keep up.",
     ),
     _partition(
         "observers_in_isr",
         f"{_BEAN}ObserversInIsrCount",
-        "Observers that are in sync as voters: those that were promoted.",
+        "Promoted observers that are in sync.",
     ),
     _partition(
         "under_replicated",
         f"{_BEAN}UnderReplicated",
-        "1 where fewer voters are in sync than there should be; observers do not count.",
+        "1 if fewer voters are in sync than the partition should have; observers do not count.",
     ),
     _partition(
         "under_min_isr",
         f"{_BEAN}UnderMinIsr",
-        "1 where fewer replicas are in sync than min.insync.replicas: nothing is acknowledged with "
-        "acks=all.",
+        "1 if fewer replicas are in sync than min.insync.replicas: acks=all writes are rejected.",
     ),
     _partition(
-        "log_start_offset", "kafka.log:type=Log,name=LogStartOffset", "The first offset there is."
+        "log_start_offset", "kafka.log:type=Log,name=LogStartOffset", "First available offset."
     ),
     _partition(
         "log_end_offset",
         "kafka.log:type=Log,name=LogEndOffset",
-        "The offset that the next record gets; its rate is that of records produced.",
+        "Offset of the next record; its rate is the rate of produced records.",
     ),
 )
 """One series for each partition that this broker leads, in the order of `partitions.values_of`."""
@@ -94,26 +91,29 @@ BROKER_METRICS = (
     Metric(
         name="strandline_broker_info",
         labels=("broker", "cluster", "region", "zone", "version"),
-        help="Always 1: which broker this is, and where.",
+        help="Always 1: this broker's id and place.",
         kafka="kafka.server:type=app-info",
     ),
     Metric(
         name="strandline_broker_ready",
-        help="1 while Kafka clients are served.",
+        help="1 while the broker serves Kafka clients.",
     ),
     Metric(
         name="strandline_replicas",
-        help="Replicas that are to be here.",
+        help="Replicas placed on this broker.",
         kafka=f"{_MANAGER}PartitionCount",
     ),
     Metric(
         name="strandline_offline_replicas",
-        help="Those of them that are not open here, or were stopped by a failure.",
+        help="Of these, replicas that are not open here or that a failure stopped.",
         kafka=f"{_MANAGER}OfflineReplicaCount",
     ),
     Metric(
         name="strandline_leaderless_replicas",
-        help="Those of them that know no leader: nobody can write there, nor read the newest.",
+        help=(
+            "Of these, replicas that know no leader: clients cannot write there or read the "
+            "newest records."
+        ),
     ),
     Metric(
         name="strandline_leaders",
@@ -122,7 +122,7 @@ BROKER_METRICS = (
     ),
     Metric(
         name="strandline_under_replicated_partitions",
-        help="Partitions led here with fewer voters in sync than there should be.",
+        help="Partitions led here with fewer voters in sync than they should have.",
         kafka=f"{_MANAGER}UnderReplicatedPartitions",
     ),
     Metric(
@@ -132,88 +132,97 @@ BROKER_METRICS = (
     ),
     Metric(
         name="strandline_at_min_isr_partitions",
-        help="Partitions led here with just as many in sync as min.insync.replicas asks for, and "
-        "fewer than there should be.",
+        help=(
+            "Partitions led here with exactly min.insync.replicas in sync, and fewer than "
+            "they should have."
+        ),
         kafka=f"{_MANAGER}AtMinIsrPartitionCount",
     ),
     Metric(
         name="strandline_not_caught_up_partitions",
-        help="Partitions led here of which some replica, voter or observer, does not keep up.",
+        help="Partitions led here with a replica, voter or observer, that does not keep up.",
     ),
     Metric(
         name="strandline_reassigning_partitions",
-        help="Partitions led here whose replicas move.",
+        help="Partitions led here with moving replicas.",
         kafka=f"{_MANAGER}ReassigningPartitions",
     ),
     Metric(
         name="strandline_partitions_without_series",
-        help="Partitions led here that have no series of their own, by "
-        "`[metrics] partition_count_max`.",
+        help="Partitions led here without series of their own, by `[metrics] partition_count_max`.",
     ),
     Metric(
         name="strandline_elections_total",
         kind=Kind.COUNTER,
-        help="Elections in which a replica here stood.",
+        help="Elections in which a replica here was a candidate.",
         kafka="kafka.controller:type=ControllerStats,name=LeaderElectionRateAndTimeMs",
     ),
     Metric(
         name="strandline_relayed_bytes_total",
         kind=Kind.COUNTER,
-        help="What this broker handed on to others of its region as a relay, and so did not cross "
-        "from another one again.",
+        help=(
+            "Data that this broker relayed to others of its region, so that it did not cross "
+            "regions again."
+        ),
     ),
     Metric(
         name="strandline_lent_bytes_total",
         kind=Kind.COUNTER,
-        help="What replicas here sent to others of their region that had missed it, on their "
-        "leader's order.",
+        help=(
+            "Data that replicas here sent, on their leader's order, to others of their region "
+            "that had missed it."
+        ),
     ),
     Metric(
         name="strandline_leader_changes_total",
         kind=Kind.COUNTER,
         labels=("change",),
-        help="How often a replica here began to lead (`begun`), and ceased to (`ended`).",
+        help="Times that a replica here became leader (`begun`) or ceased to lead (`ended`).",
     ),
     Metric(
         name="strandline_replica_failures_total",
         kind=Kind.COUNTER,
         labels=("cause",),
-        help="Replicas here that were stopped until the broker starts anew: a write or a flush "
-        "failed (`io`), or the log is damaged (`damage`).",
+        help=(
+            "Replicas here that are stopped until the broker restarts: a write or flush "
+            "failed (`io`), or the log is damaged (`damage`)."
+        ),
     ),
     Metric(
         name="strandline_damaged_logs",
-        help="Logs of open replicas here with a part that cannot be read, and is not mended yet.",
+        help="Logs of open replicas here with an unreadable part that is not repaired yet.",
     ),
     Metric(
         name="strandline_mended_gaps_total",
         kind=Kind.COUNTER,
-        help="Damaged parts of logs here that were replaced by what other replicas have.",
+        help="Damaged parts of logs here that were replaced from other replicas.",
     ),
     Metric(
         name="strandline_disk_used_bytes",
-        help="Used of the file system with the data directory.",
+        help="Used space of the data directory's file system.",
     ),
     Metric(
         name="strandline_disk_free_bytes",
-        help="Free there for this broker.",
+        help="Free space there for this broker.",
     ),
     Metric(
         name="strandline_produced_bytes_total",
         kind=Kind.COUNTER,
-        help="Bytes of record batches that were taken to be appended by leaders here, the brokers' "
-        "own topics among them.",
+        help=(
+            "Bytes of record batches that leaders here accepted for append, including the "
+            "brokers' own topics."
+        ),
         kafka="kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec",
     ),
     Metric(
         name="strandline_fetched_bytes_total",
         kind=Kind.COUNTER,
-        help="Bytes of records in the answers to clients' fetches.",
+        help="Bytes of records in responses to client fetches.",
         kafka="kafka.server:type=BrokerTopicMetrics,name=BytesOutPerSec",
     ),
     Metric(
         name="strandline_client_connections",
-        help="Connections of Kafka clients that are open.",
+        help="Open connections of Kafka clients.",
         kafka="kafka.server:type=socket-server-metrics,name=connection-count",
     ),
     Metric(
@@ -222,21 +231,21 @@ BROKER_METRICS = (
     ),
     Metric(
         name="strandline_replication_memory_limit_bytes",
-        help="At so many producers are read no further.",
+        help="Limit of these bytes: at it the broker reads no more from producers.",
     ),
     Metric(
         name="strandline_peer_up",
         labels=("peer",),
-        help="1 where this broker hears that one.",
+        help="1 if this broker receives heartbeats from that one.",
     ),
     Metric(
         name="strandline_peer_round_trip_seconds",
         labels=("peer",),
-        help="The round trip to that broker by its heartbeats, smoothed; only where it is heard.",
+        help="Smoothed heartbeat round trip to that broker; only while its heartbeats arrive.",
     ),
     Metric(
         name="strandline_controller_active",
-        help="1 on the broker that is the controller.",
+        help="1 on the active controller.",
         kafka=f"{_CONTROLLER}ActiveControllerCount",
     ),
 )
@@ -246,28 +255,30 @@ CONTROLLER_METRICS = (
     Metric(
         name="strandline_controller_alarms",
         labels=("class",),
-        help="What goes on and is to be looked at: a `broker`, `zone` or `region` that is down, a "
-        "`network-cut`; or was `planned`. `fewer-voters`, `observers-vote` and `low-quorum`: 1 "
-        "where partitions go on with less, for a while; `no-leader`: where nobody leads some.",
+        help=(
+            "Current alarms: a `broker`, `zone` or `region` that is down, a `network-cut`, or "
+            "a `planned` outage. `fewer-voters`, `observers-vote`, `low-quorum` and "
+            "`no-leader`: 1 while there are such partitions."
+        ),
     ),
     Metric(
         name="strandline_controller_domain_down",
         labels=("region", "zone"),
-        help="1 where a zone, or a region (`zone` is empty), is down as a whole.",
+        help="1 if a zone, or a region (`zone` is empty), is down as a whole.",
     ),
     Metric(
         name="strandline_controller_domain_held",
         labels=("region", "zone"),
-        help="1 where nothing of it is made anew elsewhere, by itself or by hand.",
+        help="1 while a hold, automatic or by hand, stops re-replication of its data elsewhere.",
     ),
     Metric(
         name="strandline_controller_domain_silent_brokers",
         labels=("region", "zone"),
-        help="Its brokers that are silent, but for those in maintenance.",
+        help="Its silent brokers, except those in maintenance.",
     ),
     Metric(
         name="strandline_controller_held_brokers",
-        help="Brokers that are down and whose replicas are not made anew elsewhere meanwhile.",
+        help="Down brokers whose replicas are held, not re-replicated elsewhere.",
     ),
     Metric(
         name="strandline_controller_brokers",
@@ -287,32 +298,39 @@ CONTROLLER_METRICS = (
     ),
     Metric(
         name="strandline_controller_offline_partitions",
-        help="Partitions that no broker leads, as far as the controller knows: of a leader that "
-        "lives and has lost its quorum, only those that hold a replica do "
-        "(`strandline_leaderless_replicas`).",
+        help=(
+            "Partitions without a leader, as the controller knows. If a leader lives but has "
+            "lost its quorum, only the partition's replicas know "
+            "(`strandline_leaderless_replicas`)."
+        ),
         kafka=f"{_CONTROLLER}OfflinePartitionsCount",
     ),
     Metric(
         name="strandline_controller_preferred_replica_imbalance",
-        help="Partitions led by another broker than the first of their replicas.",
+        help="Partitions not led by the first of their replicas.",
         kafka=f"{_CONTROLLER}PreferredReplicaImbalanceCount",
     ),
     Metric(
         name="strandline_controller_moving_partitions",
-        help="Partitions whose replicas move.",
+        help="Partitions with moving replicas.",
     ),
     Metric(
         name="strandline_controller_waiting_partitions",
         labels=("reason",),
-        help="Partitions whose replicas should move and do not, by the codes of `cluster balance`: "
-        "`zone-down` and `cut-off` are repairs that are held; `no-quorum` has lost its quorum.",
+        help=(
+            "Partitions whose replicas should move but wait, by the codes of `cluster "
+            "balance`: `zone-down` and `cut-off` are held repairs; `no-quorum` has lost its "
+            "quorum."
+        ),
     ),
     Metric(
         name="strandline_controller_weakened_partitions",
         labels=("class",),
-        help="Partitions that go on with `fewer-voters` than placement asks for; whose "
-        "`observers-vote`; whose leader refuses acks=all, for they have a `low-quorum`; that "
-        "nobody leads, as all say who have a replica and are heard: `no-leader`.",
+        help=(
+            "Partitions with `fewer-voters` than placement requires, whose `observers-vote`, "
+            "whose leader rejects acks=all (`low-quorum`), or without a reachable leader "
+            "(`no-leader`)."
+        ),
     ),
 )
 """What the controller alone tells."""

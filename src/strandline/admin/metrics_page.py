@@ -19,27 +19,28 @@ _INTRODUCTION = """\
 
 # Metrics
 
-What a broker tells Prometheus at `/metrics`, once `[metrics] port` is set
-([how](../operating/monitoring.md)). Beside each name stands the bean of Kafka's, or of Confluent's,
-that tells the same; where that one is a rate, ours is the count that Prometheus makes a rate of.
-What `strandline replica status --verbose` calls `InSyncReplicasCount` is the metric with that name
-beside it.
+The metrics of a broker for Prometheus, at `/metrics` if `[metrics] port` is set
+([how](../operating/monitoring.md)). The last column names the equivalent MBean of Kafka or
+Confluent; if that is a rate, the Strandline metric is the counter behind it. The names that
+`strandline replica status --verbose` shows, such as `InSyncReplicasCount`, are of that column.
 """
 _SECTIONS = (
     (
-        "Of each partition, by the broker that leads it",
-        "Others tell nothing of it, so sums over all brokers count each partition once.",
+        "Of each partition, by its leader",
+        "Only the leader reports them, so sums over all brokers count each partition once.",
         PARTITION_METRICS,
     ),
     (
         "Of each broker",
-        "Beside these come the usual ones of a process: `process_cpu_seconds_total`, "
-        "`process_resident_memory_bytes`, `process_open_fds`, `process_max_fds` and others.",
+        (
+            "Plus the usual process metrics: `process_cpu_seconds_total`, "
+            "`process_resident_memory_bytes`, `process_open_fds`, `process_max_fds` and others."
+        ),
         BROKER_METRICS,
     ),
     (
-        "Of the cluster, by its controller",
-        "Only the broker with `strandline_controller_active` 1 tells these.",
+        "Of the cluster, by the controller",
+        "Only the broker with `strandline_controller_active` 1 reports these.",
         CONTROLLER_METRICS,
     ),
 )

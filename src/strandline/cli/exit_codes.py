@@ -11,9 +11,9 @@ INTERRUPTED = 130
 
 EXIT_CODES: dict[int, str] = {
     OK: "done",
-    ERROR: "refused or failed; standard error says why, in one line where one is enough",
-    USAGE: "an unknown command or option, or an argument is missing",
-    CANNOT_CONNECT: "no broker could be reached, or none answered in time",
+    ERROR: "refused or failed; standard error says why, in one line if that is enough",
+    USAGE: "an unknown command or option, or a missing argument",
+    CANNOT_CONNECT: "no broker was reachable, or none answered in time",
     UNHEALTHY: "`dev status`: a broker is not serving",
     INTERRUPTED: "interrupted (Ctrl-C)",
 }

@@ -67,7 +67,7 @@ app.command("version")(version.version)
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )
 def pipeline(context: typer.Context) -> None:
-    """Topics into lake tables with Spark. `strandline pipeline --help` lists its commands."""
+    """Load topics into lake tables with Spark. `strandline pipeline --help` lists its commands."""
     # A group of its own room: imported when it is asked for, because it imports a lot.
     from strandline.pipeline.commands import app as pipeline_app
 

@@ -28,14 +28,14 @@ Bootstrap = Annotated[
         "-b",
         metavar="HOST:PORT,...",
         envvar=BOOTSTRAP_VARIABLE,
-        help="Brokers to ask first; without it the local cluster of `strandline dev`, if there is "
-        f"one, else {DEFAULT_BOOTSTRAP}.",
+        help="Brokers to contact first; default: the local cluster of `strandline dev` if "
+        f"there is one, else {DEFAULT_BOOTSTRAP}.",
     ),
 ]
 Timeout = Annotated[
     float,
     typer.Option(
-        "--timeout", min=0.1, max=3600, metavar="SECONDS", help="Give up after so many seconds."
+        "--timeout", min=0.1, max=3600, metavar="SECONDS", help="Give up after this many seconds."
     ),
 ]
 DevDirectory = Annotated[
@@ -53,11 +53,11 @@ PriceFile = Annotated[
 ]
 PolicyFile = Annotated[
     Path | None,
-    typer.Option("--policy", metavar="FILE", help="What must survive, and where: JSON or YAML."),
+    typer.Option("--policy", metavar="FILE", help="Placement policy: JSON or YAML."),
 ]
 Unset = Annotated[
     list[str] | None,
-    typer.Option("--unset", metavar="KEY", help="A key to be no more set; may be repeated."),
+    typer.Option("--unset", metavar="KEY", help="A key to reset to its default; may be repeated."),
 ]
 
 DEFAULT_TIMEOUT_S = 30.0
@@ -91,7 +91,7 @@ def parse_pairs(texts: list[str] | None, *, option: str) -> tuple[tuple[str, str
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise OperatorError(f"{option} {text!r} must look like key=value")
+            raise OperatorError(f"{option} {text!r}: expected key=value")
         pairs.append((name, value))
     return tuple(pairs)
 

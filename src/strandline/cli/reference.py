@@ -17,11 +17,11 @@ _INTRODUCTION = """\
 
 # The command line
 
-Every command that shows something has `--json` for programs: one object on standard output (for
-`consume` one object a line). Errors are one line on standard error. Commands that talk to a cluster
-find it by `--bootstrap`, else by `STRANDLINE_BOOTSTRAP`, else in the directory of the local cluster
-(`STRANDLINE_DEV_DIR`, or `strandline-dev`), else at `127.0.0.1:9092`. Only `pipeline lake` does not
-search: it must be told, by `--bootstrap` or `STRANDLINE_BOOTSTRAP`.
+Every command that shows something has `--json` for programs: one object on standard output
+(`consume`: one object per line). Errors are one line on standard error. Commands find their cluster
+by `--bootstrap`, else by `STRANDLINE_BOOTSTRAP`, else in the directory of the local cluster
+(`STRANDLINE_DEV_DIR`, or `strandline-dev`), else at `127.0.0.1:9092`. Only `pipeline lake` requires
+`--bootstrap` or `STRANDLINE_BOOTSTRAP`.
 """
 
 

@@ -259,7 +259,7 @@ def delete_records(client: Client, topic: str, partition: int, before: int) -> i
         if result.error_code == Error.POLICY_VIOLATION:
             raise ApiError(
                 result.error_code,
-                f"topic {topic} is compacted; set cleanup.policy to delete, or compact,delete",
+                f"topic {topic} is compacted: set cleanup.policy to delete, or compact,delete",
             )
         if result.error_code:
             raise refusal(result.error_code, f"partition {topic}-{partition}")
@@ -306,7 +306,7 @@ def describe_group(client: Client, group: str) -> GroupView:
         )
         (described,) = answer.groups
         if described.error_code == Error.GROUP_ID_NOT_FOUND:
-            raise ApiError(described.error_code, f"group {group}: there is none")
+            raise ApiError(described.error_code, f"group {group} does not exist")
         if described.error_code:
             raise refusal(described.error_code, f"group {group}")
         return GroupView(

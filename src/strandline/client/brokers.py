@@ -176,7 +176,7 @@ class Brokers:
     def _address_of(self, broker: BrokerId) -> Address:
         known = self._brokers.get(broker)
         if known is None:
-            raise CannotConnectError(f"broker {broker} is not there")
+            raise CannotConnectError(f"broker {broker} is not in the cluster")
         return known.address
 
     def _patience(self, deadline_ms: int) -> int:

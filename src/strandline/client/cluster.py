@@ -90,7 +90,8 @@ class Client(Brokers):
             for index in wanted:
                 if not 0 <= index < len(view.partitions):
                     raise ClientError(
-                        f"topic {topic} has partitions 0 to {len(view.partitions) - 1}, not {index}"
+                        f"topic {topic} has no partition {index}: its partitions are 0 to "
+                        f"{len(view.partitions) - 1}"
                     )
                 if view.partitions[index].leader not in self._brokers:
                     raise refusal(Error.LEADER_NOT_AVAILABLE, f"partition {topic}-{index}")
@@ -108,7 +109,7 @@ class Client(Brokers):
             code = Error.UNKNOWN_TOPIC_OR_PARTITION if view is None else view.error_code
             if code == Error.UNKNOWN_TOPIC_OR_PARTITION:
                 if self.transport.monotonic_ms() >= grace_ms:
-                    raise ClientError(f"topic {name}: there is none; see `strandline topic list`")
+                    raise ClientError(f"topic {name} does not exist; see `strandline topic list`")
                 raise refusal(code, f"topic {name}")
             assert view is not None
             if code not in (Error.NONE, Error.LEADER_NOT_AVAILABLE):

@@ -164,8 +164,8 @@ class Consumer:
         )[index]
         if self.positions[index] >= start:
             raise ClientError(
-                f"partition {self._topic}-{index} has no offset {self.positions[index]}: "
-                "it lies beyond the end"
+                f"partition {self._topic}-{index} has no offset {self.positions[index]}: it is "
+                "beyond the end"
             )
         self.positions[index] = start
 
@@ -175,8 +175,8 @@ class Consumer:
                 continue
             if not crc_matches(data, header):
                 raise ClientError(
-                    f"partition {self._topic}-{index}: the batch at offset {header.base_offset} "
-                    "came damaged",
+                    f"partition {self._topic}-{index}: the batch at offset "
+                    f"{header.base_offset} arrived damaged",
                 )
             if not header.is_control:
                 yield from self._records_of(index, data, header)

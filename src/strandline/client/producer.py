@@ -117,8 +117,8 @@ class Producer:
             )
         elif not 0 <= partition < self._partition_count:
             raise ClientError(
-                f"topic {self._topic} has partitions 0 to {self._partition_count - 1}, "
-                f"not {partition}"
+                f"topic {self._topic} has no partition {partition}: its partitions are 0 to "
+                f"{self._partition_count - 1}"
             )
         if timestamp_ms is None:
             timestamp_ms = self._client.transport.wall_ms()

@@ -10,14 +10,17 @@ import typer
 from strandline.pipeline.jars import JARS_VARIABLE
 
 MasterOption = Annotated[
-    str, typer.Option("--master", help="Spark master; spark-submit's own wins.", metavar="URL")
+    str,
+    typer.Option(
+        "--master", help="Spark master; spark-submit's own takes precedence.", metavar="URL"
+    ),
 ]
 JarsOption = Annotated[
     Path | None,
     typer.Option(
         "--jars",
-        help=f"Directory of the connector's jars, filled when it lacks them"
-        f" (${JARS_VARIABLE}; default: the user's cache).",
+        help=f"Directory of the connector's jars, filled if it lacks them (${JARS_VARIABLE}; "
+        "default: the user's cache).",
         metavar="DIR",
     ),
 ]
@@ -53,16 +56,14 @@ PartitionByOption = Annotated[
 CheckpointOption = Annotated[
     str, typer.Option(help="Where the job keeps its progress; default: in the table.")
 ]
-BatchRecordsOption = Annotated[int, typer.Option(help="Most records in one commit of the table.")]
-FilesOption = Annotated[
-    int, typer.Option(help="Most files that a commit writes into each table partition.")
-]
+BatchRecordsOption = Annotated[int, typer.Option(help="Maximum records per commit of the table.")]
+FilesOption = Annotated[int, typer.Option(help="Maximum files per commit in each table partition.")]
 ContinuousOption = Annotated[
     bool, typer.Option("--continuous", help="Follow the topic until interrupted.")
 ]
-IntervalOption = Annotated[int, typer.Option(help="With --continuous: from one batch to the next.")]
+IntervalOption = Annotated[int, typer.Option(help="With --continuous: time between batches.")]
 RackOption = Annotated[
-    str | None, typer.Option(help="The region to read from, where replicas may serve reads.")
+    str | None, typer.Option(help="The region to read from, if replicas may serve reads.")
 ]
 KafkaOption = Annotated[
     list[str] | None,
@@ -74,5 +75,5 @@ ByOption = Annotated[
 ]
 MeanOption = Annotated[
     str | None,
-    typer.Option("--mean", help="Number to take the mean of, by group.", metavar="SQL"),
+    typer.Option("--mean", help="Number to average, by group.", metavar="SQL"),
 ]

@@ -92,7 +92,8 @@ def lake(
     conf: ConfOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring a table up to a topic: each record is one row, exactly once, whatever is killed."""
+    """Bring a table up to date with a topic: each record is one row, exactly once, even after
+    crashes."""
     options = LakeOptions(
         bootstrap=bootstrap,
         topic=topic,
@@ -170,11 +171,11 @@ def aggregate(
     conf: ConfOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Means over a table, by group: --by carrier --mean value.arr_delay."""
+    """Average columns of a table, by group: --by carrier --mean value.arr_delay."""
     location = existing_table(table)
     question = parse_question(by or (), mean)
     if question is None:
-        raise OperatorError("--by and --mean: say what to count")
+        raise OperatorError("nothing to count: give --by and --mean")
     session = _session_options("aggregate", master=master, jars=jars, conf=conf)
     with _screen().status("starting Spark") as status, open_session(session) as spark:
         from strandline.pipeline.aggregate import mean_by
@@ -206,11 +207,11 @@ def java(
     *,
     install: Annotated[
         bool,
-        typer.Option("--install", help="Install Debian's when there is none (needs root)."),
+        typer.Option("--install", help="Install Debian's if there is none (needs root)."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Find the Java runtime that the jobs will use, and print its home."""
+    """Find the Java runtime for the jobs, and print its home."""
     found = find_or_install_java() if install else find_java()
     if as_json:
         _write_json({"home": str(found.home), "major": found.major})

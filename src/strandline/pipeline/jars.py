@@ -127,7 +127,7 @@ def _resolve(missing: Sequence[Jar], directory: Path, resolvers: Sequence[Resolv
                     continue
                 absent = [jar.coordinate for jar in missing if not _is_in(staging, jar)]
                 if absent:
-                    reasons.append(f"{', '.join(absent)} did not arrive")
+                    reasons.append(f"{', '.join(absent)} missing")
                     continue
                 _check(missing, Path(staging))
                 for jar in missing:
@@ -151,8 +151,8 @@ def _check(jars: Iterable[Jar], directory: Path) -> None:
         found = _digest(directory / jar.file_name)
         if found != jar.sha256:
             raise OperatorError(
-                f"{jar.coordinate}: expected SHA-256 {jar.sha256}, the repository served {found}:"
-                " do not use it; find out which repository answers"
+                f"{jar.coordinate}: expected SHA-256 {jar.sha256}, the repository served "
+                f"{found}: do not use it; check which repository answers"
             )
 
 

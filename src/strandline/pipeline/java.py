@@ -64,8 +64,8 @@ def find_java(
         java = inspect_home(Path(told))
         if java is None:
             raise OperatorError(
-                f"JAVA_HOME={told} is no Java {JAVA_MAJOR_MIN}+ with module {NEEDED_MODULE}:"
-                " correct it, or unset it to have one found"
+                f"JAVA_HOME={told} has no Java {JAVA_MAJOR_MIN}+ with module {NEEDED_MODULE}: "
+                "correct it, or unset it to search elsewhere"
             )
         return java
     on_path = shutil.which("java", path=environment.get("PATH", os.defpath))

@@ -157,9 +157,9 @@ def _refuse_lost_checkpoint(spark: SparkSession, options: LakeOptions) -> None:
     rows = spark.read.format("delta").load(options.table)
     if "topic" in rows.columns and rows.where(F.col("topic") == options.topic).take(1):
         raise OperatorError(
-            f"{options.table} already holds records of {options.topic}, but there is no checkpoint"
-            f" at {options.checkpoint_location}: name the right one with --checkpoint, or write to"
-            " a new table"
+            f"{options.table} already holds records of {options.topic}, but there is no "
+            f"checkpoint at {options.checkpoint_location}: name the right one with "
+            "--checkpoint, or use a new table"
         )
 
 

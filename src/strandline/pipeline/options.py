@@ -62,7 +62,7 @@ def parse_partition_by(words: Sequence[str], *, decoded: bool) -> tuple[Partitio
     for name in names:
         if name in RECORD_COLUMNS:
             raise OperatorError(
-                f"--partition-by {name}: the table has a column of that name: write NEW=EXPRESSION"
+                f"--partition-by {name}: the table already has this column: write NEW=EXPRESSION"
             )
         if names.count(name) > 1:
             raise OperatorError(f"--partition-by {name}: given twice")
@@ -132,7 +132,7 @@ def read_schema(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise OperatorError(f"--schema {path}: cannot be read: {error}") from error
+        raise OperatorError(f"--schema {path}: cannot read: {error}") from error
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("--")]
     ddl = " ".join(" ".join(lines).split()).rstrip(",; ")
     if not ddl:

@@ -52,9 +52,11 @@ _LOCAL_SETTINGS: Mapping[str, str] = {
 _ERROR_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 _PLAIN_WORDS: Mapping[str, str] = {
-    "UnknownTopicOrPartitionException": "the cluster has no such topic",
-    "Some data may have been lost": "records that were not read yet are gone from the topic"
-    " (retention removed them, or the topic was made anew)",
+    "UnknownTopicOrPartitionException": "the topic does not exist",
+    "Some data may have been lost": (
+        "the topic no longer holds records that were not read yet (retention removed them, or the "
+        "topic was recreated)"
+    ),
 }
 
 

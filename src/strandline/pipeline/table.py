@@ -46,7 +46,7 @@ def read_table(table: Path) -> TableVersion:
         raise OperatorError(f"{table} is not a Delta table: {log} has no commits")
     if [int(path.stem) for path in commits] != list(range(len(commits))):
         raise OperatorError(
-            f"{table}: the oldest commits were cleaned up: read it with a Delta reader"
+            f"{table}: its oldest commits were removed: read it with a Delta reader"
         )
     live: dict[str, TableFile] = {}
     for commit in commits:

@@ -49,7 +49,7 @@ def test_a_zone_that_is_down_is_held_and_back_it_is_not(watched: Watched) -> Non
     assert watched.down == {WEST_B} and watched.kinds == ["zone: zone b"]
     assert watched.told == ["zone b is down since 22:14 UTC, 3 of 3 brokers silent"]
     assert watched.condition.lost == {7, 8, 9} and not watched.replaced
-    assert watched.found.held[BrokerId(8)][1].endswith("or by `strandline zone release b`")
+    assert watched.found.held[BrokerId(8)][1].endswith("or you run `strandline zone release b`")
     watched.silent = set()
     watched.look()
     assert not watched.down and not watched.kinds and not watched.outages
@@ -82,7 +82,7 @@ def test_who_was_held_and_falls_silent_again_before_it_settles_is_not_lost_at_on
     watched.wait(LOST_AFTER_MS - 5_000)
     assert not watched.replaced
     assert watched.found.held[BrokerId(9)][1] == (
-        "broker 9 was back for a moment: taken for lost after 900 s"
+        "broker 9 returned briefly: it counts as lost after 900 s"
     )
     watched.wait(5_000)
     assert watched.replaced == {9}
@@ -184,7 +184,7 @@ def test_who_is_merely_cut_off_is_told_and_not_replaced(watched: Watched) -> Non
     assert watched.condition.lost == {7, 8, 9} and not watched.replaced and not watched.down
     assert watched.kinds == ["network-cut: zone b"]
     assert watched.told == [
-        "brokers 7, 8, 9 in zone b are heard from zone west/a and not from zone east/a"
+        "heartbeats of brokers 7, 8, 9 in zone b reach zone west/a, but not zone east/a"
     ]
     watched.unheard = {}
     for _ in range(60):
@@ -327,7 +327,7 @@ def test_a_hold_by_hand_holds_single_failures_until_it_is_over(watched: Watched)
     watched.wait(2 * LOST_AFTER_MS)
     assert not watched.replaced
     assert watched.found.held[BrokerId(9)][1] == (
-        "zone b is held by hand: until 22:58 UTC, or by `strandline zone release b`"
+        "zone b is held by hand until 22:58 UTC or you run `strandline zone release b`"
     )
     watched.wait(LOST_AFTER_MS)
     assert watched.replaced == {9} and not watched.outages
@@ -415,8 +415,10 @@ def test_who_is_cut_off_is_replaced_once_released_until_the_cut_is_over(watched:
     assert not watched.replaced
     assert watched.found.held[BrokerId(9)] == (
         "cut-off",
-        "broker 9 is cut off from the controller, and others hear it: until it is heard, or by "
-        "`strandline zone release b`",
+        (
+            "broker 9 is cut off from the controller, but other brokers reach it: held "
+            "until it returns or you run `strandline zone release b`"
+        ),
     )
     watched.rule(WEST_B, Ruling.RELEASE)
     watched.wait(20_000)
@@ -463,7 +465,7 @@ def test_a_zone_is_not_back_for_all_its_silent_brokers_being_planned(watched: Wa
     watched.wait(20_000)
     assert not watched.outages
     over = next(one.text for one in watched.raised if one.is_over)
-    assert over.startswith("zone b is back, 3 of 3 brokers heard")
+    assert over.startswith("zone b is back, 3 of 3 brokers reachable")
 
 
 def test_what_is_down_no_more_as_its_silent_brokers_are_planned_is_not_told_to_be_back(
@@ -476,8 +478,10 @@ def test_what_is_down_no_more_as_its_silent_brokers_are_planned_is_not_told_to_b
     watched.wait(20_000)
     assert not watched.down
     assert [one.text for one in watched.raised if one.is_over] == [
-        "zone b is down no more, 1 of 1 brokers heard, and brokers 7, 8 count no more: in "
-        "maintenance, or to be emptied, after 1 min"
+        (
+            "zone b is no longer down, 1 of 1 brokers reachable; brokers 7, 8 no longer count: "
+            "in maintenance, or being decommissioned, after 1 min"
+        )
     ]
 
 

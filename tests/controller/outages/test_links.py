@@ -7,7 +7,7 @@ from strandline.controller.outages.links import LINK_MS
 from strandline.model.ids import BrokerId
 
 BETWEEN = "between zone west/a and zone b"
-OVER = f"{BETWEEN} no single link is cut any more"
+OVER = f"no single link {BETWEEN} is cut any more"
 
 
 @pytest.fixture
@@ -29,8 +29,7 @@ def test_a_link_between_two_brokers_is_told_and_that_it_is_mended(watched: Watch
     watched.unheard = {}
     watched.wait(1_000)
     assert raised(watched) == [
-        f"network-cut: {BETWEEN}, where others hear each other, brokers 4 and 9 do not hear each "
-        "other",
+        f"network-cut: some links {BETWEEN} are cut: brokers 4 and 9 do not reach each other",
         f"- network-cut: {OVER}, after 1 min",
     ]
 
@@ -39,8 +38,11 @@ def test_one_way_is_told_apart_and_of_many_three_are_named(watched: Watched) -> 
     watched.unheard = {4: {7, 8, 9}, 5: {7}, 7: {4}}
     watched.wait(60_000)
     assert [text for text in watched.told if "broker 9" in text] == [
-        f"{BETWEEN}, where others hear each other, brokers 4 and 7 do not hear each other; broker "
-        "4 does not hear broker 8; broker 4 does not hear broker 9; and 1 more such links"
+        (
+            f"some links {BETWEEN} are cut: brokers 4 and 7 do not reach each other; broker "
+            "4 receives nothing from broker 8; broker 4 receives nothing from broker 9; and "
+            "1 more such links"
+        )
     ]
 
 
@@ -48,7 +50,7 @@ def test_a_link_inside_a_zone_is_told(watched: Watched) -> None:
     watched.unheard = {4: {5}}
     watched.wait(60_000)
     assert watched.told == [
-        "inside zone west/a, where others hear each other, broker 4 does not hear broker 5"
+        "some links inside zone west/a are cut: broker 4 receives nothing from broker 5"
     ]
 
 
@@ -89,10 +91,10 @@ def test_a_link_that_becomes_a_cut_of_the_zone_is_over_when_it_is_mended(watched
     watched.unheard = {5: {9}, 6: {9}}
     watched.wait(60_000)
     assert raised(watched)[2:] == [
-        "- network-cut: zone b is heard from everywhere again, after 1 min",
+        "- network-cut: zone b is connected again, after 1 min",
         f"- network-cut: {OVER}, after 2 min",
-        f"network-cut: {BETWEEN}, where others hear each other, broker 5 does not hear broker 9; "
-        "broker 6 does not hear broker 9",
+        f"network-cut: some links {BETWEEN} are cut: broker 5 receives nothing from broker 9; "
+        "broker 6 receives nothing from broker 9",
     ]
 
 
@@ -104,7 +106,7 @@ def test_a_restart_that_mends_a_link_is_the_end_of_it(watched: Watched, silent_m
     watched.wait(silent_ms)
     watched.silent, watched.unheard = set(), {}
     watched.wait(60_000)
-    assert [one for one in raised(watched) if "link" in one] == [
+    assert [one for one in raised(watched) if "single link" in one] == [
         f"- network-cut: {OVER}, after {1 + silent_ms // 60_000} min"
     ]
     assert not watched.kinds

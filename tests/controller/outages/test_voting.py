@@ -57,7 +57,7 @@ def told() -> Told:
 def test_many_partitions_are_one_alarm_when_it_begins_and_when_it_is_over(told: Told) -> None:
     told.act(1, 2, of=range(5))
     assert told.wait(BEGUN_MS + STEP_MS) == [
-        "fewer-voters: fewer voters than placement asks for: 5 partitions, flights-0, flights-1, "
+        "fewer-voters: fewer voters than placement requires: 5 partitions, flights-0, flights-1, "
         "flights-2 and 2 more"
     ]
     assert told.alarms.counts[Kind.FEWER_VOTERS] == 5
@@ -88,8 +88,10 @@ def test_observers_that_stand_in_are_told_though_as_many_vote_as_should(told: To
 def test_leaders_that_refuse_acks_all_are_told(told: Told) -> None:
     told.refusing = {GroupId(1), GroupId(9)}
     assert told.wait(BEGUN_MS + STEP_MS) == [
-        "low-quorum: acks=all is refused, for fewer voters are left than min.insync.replicas asks "
-        "for: 1 partition, flights-1"
+        (
+            "low-quorum: acks=all writes are rejected: fewer voters are in sync than "
+            "min.insync.replicas requires: 1 partition, flights-1"
+        )
     ]
     assert told.alarms.told == [Kind.LOW_QUORUM]
 
@@ -97,10 +99,10 @@ def test_leaders_that_refuse_acks_all_are_told(told: Told) -> None:
 def test_partitions_that_nobody_leads_are_told(told: Told) -> None:
     told.leaderless = {GroupId(3), GroupId(0), GroupId(9)}
     assert told.wait(BEGUN_MS + STEP_MS) == [
-        "no-leader: nobody who is heard leads: 2 partitions, flights-0, flights-3"
+        "no-leader: no reachable leader: 2 partitions, flights-0, flights-3"
     ]
     told.leaderless.clear()
-    assert told.wait(OVER_MS + STEP_MS) == ["- no-leader: all are led"]
+    assert told.wait(OVER_MS + STEP_MS) == ["- no-leader: all have a leader"]
 
 
 def test_what_comes_and_goes_is_neither_begun_nor_over_each_time(told: Told) -> None:

@@ -128,9 +128,9 @@ def _role(one: PartitionFacts, broker: int) -> str:
 def _notes(one: PartitionFacts) -> list[str]:
     found = []
     if one.leader is None:
-        found.append("no leader is known here")
+        found.append("no leader known here")
     if one.is_fenced:
-        found.append("nobody was chosen to lead it yet")
+        found.append("no leader appointed yet")
     if one.target_voters:
         found.append("replicas are moving")
     if one.losses_declared:

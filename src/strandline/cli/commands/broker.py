@@ -40,12 +40,12 @@ def decommission(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Have all that a broker holds moved to others; refused where they have no place for it."""
+    """Move everything off a broker. Refused if the other brokers have no room for it."""
     from strandline.config.broker_life import DECOMMISSION
 
     with open_client(bootstrap, timeout) as client:
         _alter(client, {DECOMMISSION: "true"}, broker=broker)
-    line = f"broker {broker} is being emptied; see `strandline broker status`"
+    line = f"broker {broker}: its replicas move away; see `strandline broker status`"
     show(as_json, {"broker": broker, "decommission": True}, people=lambda: print_line(line))
 
 
@@ -56,7 +56,7 @@ def cancel(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Let a broker that is being decommissioned stay; what has moved away is not moved back."""
+    """Cancel a decommission. Replicas that have moved away do not move back."""
     from strandline.config.broker_life import DECOMMISSION
 
     with open_client(bootstrap, timeout) as client:
@@ -72,7 +72,7 @@ def unregister(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Have the cluster forget a broker that is empty and was stopped for good."""
+    """Remove an empty, stopped broker from the cluster."""
     from strandline.client.operations.broker_removal import unregister_broker
     from strandline.model.ids import BrokerId
 
@@ -81,7 +81,7 @@ def unregister(
     show(
         as_json,
         {"broker": broker, "registered": False},
-        people=lambda: print_line(f"broker {broker} is no part of the cluster any more"),
+        people=lambda: print_line(f"broker {broker} is removed from the cluster"),
     )
 
 
@@ -92,15 +92,18 @@ def maintain(
     minutes: Annotated[
         int,
         typer.Option(
-            "--minutes", min=0, max=100_000, help="Ends by itself after so long; 0: when resumed."
+            "--minutes",
+            min=0,
+            max=100_000,
+            help="Minutes until maintenance ends by itself; 0: only when resumed.",
         ),
     ] = 60,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Have others lead what a broker leads, before it is stopped for a while: its replicas stay.
-    Refused where a partition could not be written without it."""
+    """Move leadership off a broker before you stop it for a while; its replicas stay. Refused if
+    a partition could not be written without it."""
     import time
 
     from strandline.config.broker_life import MAINTENANCE, NO_END
@@ -121,7 +124,7 @@ def resume(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """End maintenance: the brokers lead again what they are preferred for."""
+    """End maintenance: the brokers lead their preferred partitions again."""
     from strandline.client.operations.broker_removal import describe_lives
     from strandline.config.broker_life import MAINTENANCE
 
@@ -133,9 +136,9 @@ def resume(
 
     def people() -> None:
         if ended:
-            print_line(f"no more in maintenance: {ids(ended)}")
+            print_line(f"maintenance ended: {ids(ended)}")
         if others:
-            print_line(f"not in maintenance, as before: {ids(others)}")
+            print_line(f"not in maintenance: {ids(others)}")
 
     show(as_json, {"brokers": list(brokers), "ended": list(ended)}, people=people)
 
@@ -158,13 +161,13 @@ def _brokers(client: "Client", broker: int | None, domain: str) -> "list[BrokerI
     from strandline.model.ids import BrokerId
 
     if (broker is None) != bool(domain):
-        raise OperatorError("give a broker, or --domain")
+        raise OperatorError("give either a broker ID or --domain")
     if broker is not None:
         return [BrokerId(broker)]
     known = describe_topology(client).brokers
     found = [one.id for one in known if one.labels.upgrade_domain == domain]
     if not found:
-        raise OperatorError(f"--domain {domain}: no broker is in this upgrade domain")
+        raise OperatorError(f"--domain {domain}: no broker has this upgrade domain")
     return found
 
 
@@ -174,8 +177,8 @@ def status(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Show which brokers are being decommissioned, what they still hold and why, and which are in
-    maintenance, and what they still lead."""
+    """Show brokers that are being decommissioned, with what they still hold and why, and brokers
+    in maintenance, with what they still lead."""
     from strandline.client.operations.broker_removal import describe_lives
 
     with open_client(bootstrap, timeout) as client:
@@ -206,8 +209,8 @@ def _describe(one: "Leaving") -> Json:
 
 def _idle(condition: str) -> str:
     if condition in ("down", "lost"):
-        return "holds nothing and is stopped: it may be unregistered"
-    return "holds nothing: it may be stopped"
+        return "is empty and stopped: you may unregister it"
+    return "is empty: you may stop it"
 
 
 def _print(found: "Lives") -> None:

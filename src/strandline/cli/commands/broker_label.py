@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from strandline.client.operations.topology import PlacedBroker
     from strandline.model.ids import BrokerId
 
-BY_FORCE = "if that is how it is, say it with --force"
+BY_FORCE = "to change them all the same, add --force"
 
 Brokers = Annotated[
-    str, typer.Argument(metavar="ID,...", help="The brokers; all, where labels are only shown.")
+    str, typer.Argument(metavar="ID,...", help="The brokers; without CHANGE, default: all.")
 ]
 Changes = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="CHANGE",
-        help="LABEL=VALUE sets a label, LABEL- takes it off.",
+        help="LABEL=VALUE sets a label, LABEL- removes it.",
         show_default=False,
     ),
 ]
@@ -35,18 +35,18 @@ def label(
     brokers: Brokers = "",
     changes: Changes = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it would come to, and change nothing.")
+        bool, typer.Option("--dry-run", help="Show the effect; change nothing.")
     ] = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Change them even where policies can be met no more then."),
+        typer.Option("--force", help="Change labels even if policies can then not be met."),
     ] = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Show labels of brokers, or change them while they run; what is then not as its policy wants
-    moves. Refused where a policy could be met no more, or would miss a label that it needs."""
+    """Show labels of brokers, or change them at run time. Replicas that then break their policy
+    move. Refused if a policy could not be met, or would lack a label that it needs."""
     from strandline.base.errors import ApiError, OperatorError
     from strandline.client.operations.labels import alter_labels
     from strandline.client.operations.topology import describe_topology
@@ -54,7 +54,7 @@ def label(
 
     wanted, named = _changes(changes or []), _ids(brokers)
     if (dry_run or force) and not wanted:
-        raise OperatorError("say which labels to change: LABEL=VALUE, or LABEL- to take one off")
+        raise OperatorError("no labels to change: give LABEL=VALUE, or LABEL- to remove one")
     with open_client(bootstrap, timeout) as client:
         if wanted:
             try:
@@ -71,7 +71,7 @@ def label(
         known = describe_topology(client).brokers
     missing = set(named) - {one.id for one in known}
     if missing:
-        raise OperatorError(f"there is no broker {min(missing)}")
+        raise OperatorError(f"no broker {min(missing)} in this cluster")
     shown = [one for one in known if one.id in named or not named]
     show(as_json, [_describe_broker(one) for one in shown], people=lambda: _print(shown))
 
@@ -83,9 +83,7 @@ def _ids(text: str) -> "list[BrokerId]":
     try:
         return [BrokerId(int(part)) for part in text.split(",")] if text else []
     except ValueError:
-        raise OperatorError(
-            f"{text[:80]!r} are no brokers: give their ids, as in 4 or 4,5"
-        ) from None
+        raise OperatorError(f"{text[:80]!r} is not a list of broker IDs: write 4 or 4,5") from None
 
 
 def _changes(texts: Sequence[str]) -> dict[str, str | None]:
@@ -97,11 +95,11 @@ def _changes(texts: Sequence[str]) -> dict[str, str | None]:
         name, equals, value = text.partition("=")
         if not equals and not text.endswith("-"):
             raise OperatorError(
-                f"{text[:80]!r} is no change of a label: write rack=r12, or rack- to take it off"
+                f"{text[:80]!r} is not a label change: write rack=r12, or rack- to remove the label"
             )
         name = name if equals else text.removesuffix("-")
         if name in found:
-            raise OperatorError(f"label {name} is there twice: keep one of them")
+            raise OperatorError(f"label {name} is given twice: keep one")
         found[name] = value if equals else None
     return found
 
@@ -128,20 +126,18 @@ def _tell(altered: "Altered", *, is_done: bool) -> None:
         text = _text(labels) or "no labels"
         print_line(f"broker {broker} {'has' if is_done else 'would have'} {text}")
     for objection in altered.objections:
-        print_line(f"against it: {objection}")
+        print_line(f"objection: {objection}")
     for one in altered.moves:
         some = ids(one.partitions) + (",..." if one.count > len(one.partitions) else "")
         noun, verb = ("partition", "is") if one.count == 1 else ("partitions", "are")
         verb = verb if is_done else "would be"
-        print_line(
-            f"topic {one.topic}: {one.count} {noun} {verb} no more as the policy wants: {some}"
-        )
+        print_line(f"topic {one.topic}: {one.count} {noun} {verb} against the policy: {some}")
     if altered.moves:
         see = "; see `strandline cluster balance`" if is_done else ""
-        where = " where that mends anything" if altered.objections else ""
-        print_line(f"replicas {'move' if is_done else 'would move'} by themselves{where}{see}")
+        where = " where that improves anything" if altered.objections else ""
+        print_line(f"replicas {'move' if is_done else 'would move'} automatically{where}{see}")
     if not is_done:
-        print_line("nothing was changed")
+        print_line("nothing changed")
 
 
 # ---- shown ---------------------------------------------------------------------------------------

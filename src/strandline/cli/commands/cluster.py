@@ -45,8 +45,8 @@ def explain(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Show where brokers are and how far apart, which topics are as their policies want, what they
-    survive as placed and now, and what one more loss would stop."""
+    """Show where brokers are and how far apart, which topics satisfy their policies, which
+    losses they survive as placed and now, and what one more loss would stop."""
     from strandline.cli.text.live_cluster import look
     from strandline.client.operations.log_dirs import describe_disk
     from strandline.placement.explain.exposure import exposures
@@ -165,7 +165,7 @@ def _tell_round_trips(cluster: "LiveCluster") -> None:
         title = "round trips by the brokers' heartbeats:"
         print_table(Table(title=title, heads=("REGION", "REGION", "TAKES"), rows=rows))
     elif cluster.round_trips.brokers:
-        print_line("round trips between regions: brokers do not say in which region they are")
+        print_line("round trips between regions: unknown, brokers have no region label")
     else:
         print_line("round trips between regions: not measured")
 
@@ -207,7 +207,7 @@ def _tell_topics(told: _Told) -> None:
             )
         )
     else:
-        print_line("no topics yet")
+        print_line("no topics")
 
 
 def _tell_losses(told: _Told) -> None:
@@ -216,7 +216,7 @@ def _tell_losses(told: _Told) -> None:
     print_line("")
     if not told.exposures:
         stopped = any(alike.has_stopped for _, one in told.topics for alike in one.alike)
-        which = "of the partitions that take writes, no" if stopped else "no"
+        which = "of the partitions that accept writes, no" if stopped else "no"
         print_line(f"{which} single further loss stops writes or loses acknowledged ones")
         return
     rows = [
@@ -225,7 +225,7 @@ def _tell_losses(told: _Told) -> None:
     ]
     print_table(
         Table(
-            title="partitions that one further loss would hurt:",
+            title="partitions that one more loss would affect:",
             heads=("LOSS OF", "BROKERS", "STOPS WRITES OF", "MAY LOSE WRITES OF"),
             rows=rows,
             right=frozenset(("STOPS WRITES OF", "MAY LOSE WRITES OF")),

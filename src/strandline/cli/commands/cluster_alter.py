@@ -28,7 +28,7 @@ def alter(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Change keys that hold for every broker."""
+    """Change keys that apply to every broker."""
     from strandline.base.errors import OperatorError
     from strandline.cli.text.policy_notes import notes_on_changes, tell_notes
     from strandline.client.operations.configs import alter_cluster_configs
@@ -41,7 +41,7 @@ def alter(
         notes = notes_on_changes(client, changes)
 
     def people() -> None:
-        print_line("the cluster is changed")
+        print_line("cluster changed")
         tell_notes(notes)
 
     show(as_json, {"altered": list(changes), "notes": notes}, people=people)

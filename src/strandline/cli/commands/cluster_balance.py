@@ -26,13 +26,13 @@ _PAUSED = "balancer.enable is false"
 
 
 def balance(
-    pause: Annotated[bool, typer.Option("--pause", help="Begin no more moves.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Move replicas again.")] = False,
+    pause: Annotated[bool, typer.Option("--pause", help="Start no more moves.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume moves.")] = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Show which replicas move by themselves, which wait, and why."""
+    """Show which replicas move automatically, which wait, and why."""
     from strandline.base.errors import OperatorError
     from strandline.client.operations.balance import ENABLE, describe_balance
     from strandline.client.operations.configs import alter_cluster_configs
@@ -40,7 +40,7 @@ def balance(
     from strandline.model.ids import BrokerId
 
     if pause and resume:
-        raise OperatorError("--pause and --resume: give one of them")
+        raise OperatorError("--pause and --resume exclude each other: give one")
     with open_client(bootstrap, timeout) as client:
         if pause or resume:
             alter_cluster_configs(client, {ENABLE: "true" if resume else "false"})
@@ -118,7 +118,7 @@ def _numbers(found: "DescribeBalanceResponse") -> list[str]:
             alike.setdefault((one.code, one.text), []).append(one)
     lines = []
     for (code, text), moves in alike.items():
-        noun = "partition goes" if len(moves) == 1 else "partitions go"
+        noun = "partition moves" if len(moves) == 1 else "partitions move"
         amount = format_bytes(sum(max(0, one.log_bytes) for one in moves))
         lines.append(f"{code}: {text}: {len(moves)} {noun}, {amount}")
     return lines
@@ -130,15 +130,15 @@ def _print(
     if not is_enabled:
         halted = [one for one in found.waits if _is_just_paused(one)]
         who = "".join(map(_who, halted))
-        print_line(f"paused: no move is begun ({_PAUSED}){who}")
+        print_line(f"paused: no move starts ({_PAUSED}){who}")
     for broker in found.brokers:
         if broker.condition != "up":
             since = f" for {broker.down_ms // 1_000} s" if broker.down_ms else ""
             print_line(f"broker {broker.broker_id}: {broker.condition}{since}")
         if broker.is_disk_full:
             print_line(
-                f"broker {broker.broker_id}: its disk is {broker.disk_used_percent} % full, and it "
-                "is given no more replicas"
+                f"broker {broker.broker_id}: its disk is {broker.disk_used_percent} % full; it "
+                "gets no more replicas"
             )
     for line in rate_lines(found.rates):
         print_line(line)
@@ -174,7 +174,7 @@ def _print(
             f"({waiting[0].topic}-{waiting[0].partition}{', ...' if len(waiting) > 1 else ''})"
         )
     if not found.has_looked:
-        print_line("the controller has not looked yet")
+        print_line("the controller has not checked yet")
     elif not found.moves and not found.waits:
         print_line("no replica has to move" if leaders else "every replica is where it should be")
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from strandline.placement.survival.restarts import QuorumGroup, Unit
 
 app = typer.Typer(
-    help="Restart all brokers without a partition that cannot be written.", no_args_is_help=True
+    help="Restart all brokers while every partition stays writable.", no_args_is_help=True
 )
 
 
@@ -26,7 +26,7 @@ def plan(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Show which upgrade domains, or brokers, may be restarted together, and in which order."""
+    """Show which upgrade domains or brokers may restart together, and in which order."""
     from strandline.cli.text.restarts import look_at_restarts
 
     with open_client(bootstrap, timeout) as client:
@@ -43,13 +43,18 @@ def plan(
 def next_(
     done: Annotated[
         list[str] | None,
-        typer.Option("--done", metavar="NAME", help="A domain or broker of the plan; repeatable."),
+        typer.Option(
+            "--done",
+            metavar="NAME",
+            help="A domain or broker of the plan that is done; may be repeated.",
+        ),
     ] = None,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Show what may be restarted now, with who is down or behind; for the rest, why not."""
+    """Show what may restart now, given which brokers are down or behind, and why the rest must
+    wait."""
     from strandline.cli.text.restarts import look_at_restarts
 
     with open_client(bootstrap, timeout) as client:
@@ -79,7 +84,7 @@ def _print_plan(found: "Restarts") -> None:
     if rows:
         print_table(Table(heads=("STEP", "RESTART", "BROKERS"), rows=rows))
     for unit in found.plan.split:
-        print_line(f"{unit.name} cannot go down as a whole: its brokers go one by one")
+        print_line(f"{unit.name} cannot go down as a whole: restart its brokers one by one")
     for unit, group in found.plan.never:
         print_line(f"{unit.name} cannot go down: {_needs(group)}")
 
@@ -95,6 +100,6 @@ def _print_next(now: "list[Unit]", later: "list[tuple[Unit, str]]") -> None:
     elif later:
         print_line("restart nothing now")
     else:
-        print_line("nothing is left to restart")
+        print_line("all restarted")
     for unit, why in later:
         print_line(f"  {unit.name}: {why}")

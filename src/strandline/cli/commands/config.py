@@ -11,7 +11,7 @@ import typer
 from strandline.cli.options import AsJson
 from strandline.cli.output import print_error, print_line, show
 
-app = typer.Typer(help="Check configuration, write its reference.", no_args_is_help=True)
+app = typer.Typer(help="Check configuration; write its reference.", no_args_is_help=True)
 
 
 @app.command()
@@ -21,7 +21,7 @@ def check(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Say everything that is wrong with a broker's file; the environment counts too."""
+    """Report every mistake in a broker's file and environment."""
     from strandline.cli.exit_codes import ERROR
     from strandline.cli.server.broker_file import read_file
     from strandline.cli.server.labels import configured_labels, label_mistake, tell_origin
@@ -41,7 +41,7 @@ def check(
         for mistake in mistakes:
             print_error(str(mistake))
         if config is not None:
-            print_line(f"{file}: broker {config.broker_id}, nothing wrong")
+            print_line(f"{file}: broker {config.broker_id}: no mistakes")
         for line in tell_origin(labels) if labels is not None else ():
             print_line(f"label {line}")
 
@@ -66,11 +66,11 @@ def check(
 def reference(
     context: typer.Context,
     write: Annotated[
-        Path, typer.Option("--write", metavar="DIR", help="Write the pages into this directory.")
+        Path, typer.Option("--write", metavar="DIR", help="Directory to write the pages into.")
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Write the reference pages: every configuration key, every command, every metric."""
+    """Write the reference pages: every configuration key, command and metric."""
     from strandline.admin.metrics_page import PAGE, render_metrics_page
     from strandline.base.errors import OperatorError
     from strandline.cli.reference import render_cli_page
@@ -86,6 +86,6 @@ def reference(
         for name, text in pages.items():
             (write / name).write_text(text)
     except OSError as error:
-        raise OperatorError(f"{write}: cannot be written: {error.strerror}") from error
+        raise OperatorError(f"{write}: cannot write: {error.strerror}") from error
     paths = [str(write / name) for name in pages]
     show(as_json, {"written": paths}, people=lambda: print_line("\n".join(paths)))

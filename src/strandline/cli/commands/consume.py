@@ -26,15 +26,17 @@ def consume(
         typer.Option(
             "--from",
             metavar="earliest|latest|OFFSET|@MS",
-            help="Where to begin: an offset counts for each partition, @MS is a time in ms.",
+            help="Where to start: an offset applies to each partition, @MS is a time in ms.",
         ),
     ] = "earliest",
     count: Annotated[
-        int | None, typer.Option("--count", "-n", min=1, help="End after so many records.")
+        int | None, typer.Option("--count", "-n", min=1, help="Stop after this many records.")
     ] = None,
     exit_at_end: Annotated[
         bool,
-        typer.Option("--exit-at-end", "-e", help="End when everything there was has been read."),
+        typer.Option(
+            "--exit-at-end", "-e", help="Stop at the end that each partition has at the start."
+        ),
     ] = False,
     partition: Annotated[
         list[int] | None,
@@ -47,7 +49,7 @@ def consume(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Read a topic, without a group. One line a record, or with --json one object a line."""
+    """Read a topic without a group: one line per record, or with --json one object per line."""
     from strandline.client.admin import LATEST, list_offsets
     from strandline.client.consumer import Consumer
 
@@ -84,7 +86,7 @@ def find_positions(
     number = start.removeprefix("@")
     if not (number.isascii() and number.isdigit() and len(number) <= 18):
         raise OperatorError(
-            f"--from must be earliest, latest, an offset, or @ and a time in ms, not {start!r}"
+            f"--from {start!r}: expected earliest, latest, an offset, or @ and a time in ms"
         )
     ends = list_offsets(client, topic, LATEST, partitions=partitions)
     if start.startswith("@"):

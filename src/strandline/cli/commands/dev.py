@@ -39,7 +39,7 @@ def start(
         str | None,
         typer.Option(
             metavar="NAME=COUNT,...",
-            help=f"Brokers in each region; {DEFAULT_REGIONS} for a new cluster.",
+            help=f"Brokers in each region. New clusters: {DEFAULT_REGIONS}.",
         ),
     ] = None,
     rtt: Annotated[
@@ -47,7 +47,7 @@ def start(
         typer.Option(
             metavar="A-B=MS,...",
             help="Simulated round trips between regions in milliseconds, as in "
-            "east-west=30,east-south=80. Off unless given; kept for the next start.",
+            "east-west=30,east-south=80. Default: none. Kept for the next start.",
         ),
     ] = None,
     port_base: Annotated[
@@ -56,7 +56,7 @@ def start(
             metavar="PORT",
             min=1024,
             max=65_000,
-            help="The first Kafka port of a new cluster; a port that is taken is passed over.",
+            help="First Kafka port of a new cluster; skips ports in use.",
         ),
     ] = DEFAULT_PORT_BASE,
     settings: Annotated[
@@ -64,14 +64,14 @@ def start(
         typer.Option(
             "--set",
             metavar="SECTION.KEY=VALUE",
-            help="Configuration for every broker, as in log.level=debug; may be repeated. Kept "
-            "for the next start. metrics.port is that of broker 1; each one after it has the next.",
+            help="Configuration of every broker, as in log.level=debug; may be repeated. Kept for "
+            "the next start. metrics.port is broker 1's; each next broker has the next port.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start the cluster, a new one where there is none; returns when every broker serves. A
-    broker's config.toml that was changed by hand is kept."""
+    """Start the cluster, or a new one if there is none; returns when every broker serves. Keeps
+    edited config.toml files."""
     from strandline.cli.dev.spawner import Spawner
 
     # It imports the broker while this process imports what it needs itself.
@@ -94,7 +94,7 @@ def start(
         print_line("")
         for one in cluster.directory.edited(plan):
             file = cluster.directory.files(one).config
-            print_line(f"kept       {file}, which was changed by hand")
+            print_line(f"kept       {file}, which was edited")
         print_line(f"bootstrap  {plan.bootstrap}")
         target = "" if not at else f" -b {plan.brokers[0].address}"
         typed = program()
@@ -109,26 +109,26 @@ def start(
 def stop(
     directory: DevDirectory = DEFAULT_DEV_DIRECTORY,
     remove: Annotated[
-        bool, typer.Option("--remove", help="Delete the directory with all data afterwards.")
+        bool, typer.Option("--remove", help="Then delete the directory with all data.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Stop every broker: a request to end first, SIGKILL after 10 seconds."""
+    """Stop every broker: SIGTERM first, SIGKILL after 10 seconds."""
     from strandline.cli.dev.lifecycle import LocalCluster
 
     killed = [broker.id for broker in LocalCluster(directory).stop(remove=remove)]
 
     def people() -> None:
-        print_line("removed" if remove else "stopped; the data is kept for the next start")
+        print_line("removed" if remove else "stopped; the data stays for the next start")
         for number in killed:
-            print_line(f"broker {number} did not end by itself and was killed")
+            print_line(f"broker {number} did not stop within 10 s and was killed")
 
     show(as_json, {"removed": remove, "killed": killed}, people=people)
 
 
 @app.command()
 def status(directory: DevDirectory = DEFAULT_DEV_DIRECTORY, as_json: AsJson = False) -> None:
-    """Show every broker; exit code 10 unless all of them serve."""
+    """Show every broker; exit code 10 unless all serve."""
     from strandline.cli.dev.lifecycle import LocalCluster
     from strandline.cli.exit_codes import UNHEALTHY
 
@@ -149,7 +149,7 @@ def broker_kill(
     directory: DevDirectory = DEFAULT_DEV_DIRECTORY,
     as_json: AsJson = False,
 ) -> None:
-    """Kill brokers at once (SIGKILL), as a crash would."""
+    """Kill brokers at once (SIGKILL), like a crash."""
     from strandline.cli.dev.lifecycle import LocalCluster
 
     ids = LocalCluster(directory).kill_brokers(_chosen(numbers))
@@ -164,7 +164,7 @@ def broker_start(
 ) -> None:
     """Start brokers again; returns when they serve.
 
-    After the loss of a majority, name enough of them: none serves before the others are there."""
+    After the loss of a majority, name enough brokers for a majority: none serves alone."""
     from strandline.cli.dev.spawner import Spawner
 
     with Spawner() as spawner:
@@ -181,7 +181,7 @@ def broker_pause(
     directory: DevDirectory = DEFAULT_DEV_DIRECTORY,
     as_json: AsJson = False,
 ) -> None:
-    """Pause a broker (SIGSTOP): it keeps its connections and answers nobody."""
+    """Pause a broker (SIGSTOP): it keeps its connections but does not answer."""
     from strandline.cli.dev.lifecycle import LocalCluster
 
     LocalCluster(directory).pause_broker(number)
@@ -194,7 +194,7 @@ def broker_resume(
     directory: DevDirectory = DEFAULT_DEV_DIRECTORY,
     as_json: AsJson = False,
 ) -> None:
-    """Let a paused broker go on (SIGCONT)."""
+    """Resume a paused broker (SIGCONT)."""
     from strandline.cli.dev.lifecycle import LocalCluster
 
     LocalCluster(directory).resume_broker(number)
@@ -224,7 +224,7 @@ def region_start(
 
         cluster = LocalCluster(directory, spawn=spawner.spawn)
         ids = cluster.start_brokers(lambda plan: plan.brokers_in(name))
-    _show_change(ids, as_json, done="started", nothing=f"every broker in {name} runs already")
+    _show_change(ids, as_json, done="started", nothing=f"every broker in {name} was up already")
 
 
 def _chosen(numbers: Sequence[int]) -> "Callable[[Plan], Sequence[PlannedBroker]]":

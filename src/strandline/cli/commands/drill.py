@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from strandline.cli.drill.verdict import Place
 
 app = typer.Typer(
-    help="Lose a part of the cluster for a while, and measure it.", no_args_is_help=True
+    help="Take down a part of the cluster for a while, and measure the effect.",
+    no_args_is_help=True,
 )
 
 TOPICS_SHOWN_MAX = 20
 
 Name = Annotated[str, typer.Option("--name", metavar="REGION", help="The region to cut off.")]
 Duration = Annotated[
-    int, typer.Option("--for", min=1, max=600, metavar="SECONDS", help="How long it is cut off.")
+    int, typer.Option("--for", min=1, max=600, metavar="SECONDS", help="How long it stays cut off.")
 ]
 Partitions = Annotated[
     int,
@@ -36,7 +37,7 @@ Partitions = Annotated[
         "-p",
         min=1,
         max=100,
-        help="Partitions of the drill's own topic, each with a producer and a consumer.",
+        help="Partitions of the drill's own topic, each with one producer and one consumer.",
     ),
 ]
 SteadyTimeout = Annotated[
@@ -46,14 +47,14 @@ SteadyTimeout = Annotated[
         min=1,
         max=7200,
         metavar="SECONDS",
-        help="How long to wait, when it is back, until all is as it was before.",
+        help="How long to wait afterwards until the cluster is as before.",
     ),
 ]
 
 
 @app.callback()
 def group() -> None:
-    """Lose a part of the cluster for a while, and measure it."""
+    """Take down a part of the cluster for a while, and measure the effect."""
 
 
 @app.command()
@@ -63,19 +64,19 @@ def region(
     partitions: Partitions = 6,
     steady_timeout: SteadyTimeout = 900,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do it; without, only tell what would stop.")
+        bool, typer.Option("--yes", help="Run the drill; without it, only show what would stop.")
     ] = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Do it even where writes stop or may be lost meanwhile."),
+        typer.Option("--force", help="Run it even if writes stop or may be lost."),
     ] = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Cut a region off from clients and from all brokers, measure how long clients wait, have it
-    come back, and count whether anything acknowledged is missing. It comes back by itself, even if
-    this command is killed. Only where the brokers allow drills."""
+    """Cut a region off from clients and brokers, measure how long clients wait, reconnect it,
+    and count lost records. The region reconnects by itself, even if this command is killed.
+    Brokers must allow drills."""
     from strandline.base.errors import OperatorError
     from strandline.cli.drill.forecast import forecast, loses_controller
     from strandline.cli.drill.groups import forecast_groups
@@ -102,15 +103,17 @@ def region(
                 "groups_without_coordinator": groups.stopped,
                 "topics": [_describe_forecast(one) for one in expected],
             }
-            show(as_json, told, people=lambda: print_line("nothing was done; --yes does it"))
+            show(
+                as_json, told, people=lambda: print_line("nothing done; add --yes to run the drill")
+            )
             return
         hurt = [f"topic {one.topic}" for one in expected if one.stopped or one.exposed]
         hurt = hurt if decides else ["the controller", *hurt]
         if hurt and not force:
             more = f" and {len(hurt) - 1} more" if len(hurt) > 1 else ""
             raise OperatorError(
-                f"without {name}, {hurt[0]}{more} would take no writes, or may lose some; --force "
-                "does it all the same"
+                f"without {name}, {hurt[0]}{more} would refuse writes or may lose some; to run "
+                "it all the same, add --force"
             )
         drill = RegionDrill(
             client,
@@ -160,19 +163,17 @@ def _tell_forecast(
     print_line(f"without {name} (brokers {ids(brokers)}):")
     hurt = [one for one in found if one.stopped or one.exposed]
     led = sum(one.led for one in found)
-    print_line(f"  partitions that are led there: {led}")
+    print_line(f"  partitions led there: {led}")
     print_line(
-        f"  consumer groups that are coordinated there: {groups.coordinated}; "
-        f"{groups.stopped} of them cannot commit until it is back"
+        f"  consumer groups coordinated there: {groups.coordinated}; {groups.stopped} of them "
+        "cannot commit until it returns"
     )
     if not decides:
-        print_line(
-            "  the controller has no quorum: no topic is created, nothing moves, new producers wait"
-        )
+        print_line("  the controller has no quorum: no topics, no moves, no new producers")
     for what, names in _ways_on(found):
         print_line(f"  {what}: {names}")
     if not hurt:
-        print_line("  every topic goes on, and no acknowledged write is in jeopardy")
+        print_line("  every topic continues; no acknowledged write is at risk")
         return
     rows = [
         (one.topic, one.partitions, one.stopped, one.exposed) for one in hurt[:TOPICS_SHOWN_MAX]
@@ -186,8 +187,8 @@ def _tell_forecast(
 def _ways_on(found: "list[TopicForecast]") -> Iterator[tuple[str, str]]:
     """What goes on, and not by an election alone: in which way, and the topics."""
     for what, counts in (
-        ("go on once voters have left", [(one.topic, one.voters_leave) for one in found]),
-        ("go on once observers stand in", [(one.topic, one.stand_ins) for one in found]),
+        ("continue after voters have left", [(one.topic, one.voters_leave) for one in found]),
+        ("continue after observers stand in", [(one.topic, one.stand_ins) for one in found]),
     ):
         names = [f"{topic} ({count})" for topic, count in counts if count]
         if names:
@@ -295,7 +296,7 @@ def _tell(outcome: "Outcome") -> None:
         for line in outcome.unsteady[:TOPICS_SHOWN_MAX]:
             print_line(f"  {line}")
     else:
-        print_line(f"as before {outcome.steady_after_ms / 1000:.1f} s after it came back")
+        print_line(f"as before {outcome.steady_after_ms / 1000:.1f} s after its return")
     for what, places in (("lost", verdict.lost), ("retracted", verdict.retracted)):
         for one in places[:EXAMPLES_MAX]:
             at = "?" if one.offset < 0 else one.offset
@@ -312,6 +313,6 @@ def _tell(outcome: "Outcome") -> None:
     )
     if not outcome.led_there_count:
         print_line(
-            "warning: none of the drill's partitions was led there: what was measured is not how "
-            "long clients wait for another leader"
+            "warning: the region led none of the drill's partitions, so the figures do not "
+            "show how long clients wait for a new leader"
         )

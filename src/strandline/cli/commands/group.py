@@ -67,7 +67,7 @@ def describe(
     with open_client(bootstrap, timeout) as client:
         group = describe_group(client, name)
         if group.state == "Dead" and not group.offsets:
-            raise OperatorError(f"group {name}: there is none; see `strandline group list`")
+            raise OperatorError(f"group {name} does not exist; see `strandline group list`")
         topics = sorted({topic for topic, _ in (*group.offsets, *_owners(group))})
         known = client.metadata(topics).topics if topics else {}
         ends = {

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
-app = typer.Typer(help="Look at the logs of a stopped broker.", no_args_is_help=True)
+app = typer.Typer(help="Inspect the logs of a stopped broker.", no_args_is_help=True)
 
 Directory = Annotated[
     Path,
@@ -36,11 +36,11 @@ Directory = Annotated[
 def inspect(
     directory: Directory,
     batches: Annotated[
-        bool, typer.Option("--batches", help="List every batch, with a check of its checksum.")
+        bool, typer.Option("--batches", help="List every batch and check its checksum.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what the logs in a directory hold. The broker must be stopped; nothing is changed."""
+    """Show what the logs in a directory hold. The broker must be stopped; changes nothing."""
     from strandline.base.errors import StorageError
     from strandline.cli.server.stopped_broker import open_stopped
     from strandline.storage.recovery.survey import survey_log
@@ -69,11 +69,11 @@ def inspect(
 
 @app.command()
 def verify(directory: Directory, as_json: AsJson = False) -> None:
-    """Read every batch of the logs in a directory and say what is damaged.
+    """Read every batch of the logs in a directory and report damage.
 
-    The broker must be stopped; nothing is changed. `damage`: something that was durable is not as
-    it was, exit code 1. `torn`: a tail that was never durable, which the next start cuts. `stale`:
-    a file beside the log that the next start makes anew."""
+    The broker must be stopped; changes nothing. `damage`: durable data has changed, exit code 1.
+    `torn`: a tail that was never durable; the next start cuts it. `stale`: a file beside the log
+    that the next start rebuilds."""
     from strandline.base.errors import OperatorError
     from strandline.cli.server.stopped_broker import open_stopped
     from strandline.storage.recovery.verification import FindingKind
@@ -245,9 +245,9 @@ def _describe_for_people(one: dict[str, Json]) -> None:
     epochs, state, segments = one["epochs"], one["state"], one["segments"]
     assert isinstance(epochs, list) and isinstance(segments, list)
     print_line(
-        f"offsets {one['start_offset']} to {one['end_offset']} (exclusive)  "
-        f"last index {one['last_index']}  known to be flushed {one['flushed_index']}  "
-        f"producers {'?' if one['producers'] is None else one['producers']}"
+        f"offsets {one['start_offset']} to {one['end_offset']} (exclusive)  last index "
+        f"{one['last_index']}  known flushed {one['flushed_index']}  producers "
+        f"{'?' if one['producers'] is None else one['producers']}"
     )
     history = " ".join(f"{row['epoch']}@{row['offset']}" for row in epochs)
     print_line(f"epochs {history or 'none'}")
@@ -306,7 +306,7 @@ def _batches_for_people(segment: dict[str, Json]) -> None:
 
 def _state_line(state: Json) -> str:
     if not isinstance(state, dict):
-        return "none in the journal"
+        return "not in the journal"
     base = state["base"]
     line = f"epoch {state['epoch']}  vote {state['vote']}"
     if state["amnesiac"]:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from strandline.client.operations.reassignments import MoveView
 
 app = typer.Typer(
-    help="Move replicas of partitions between brokers; see what is left of one; go on with that.",
+    help="Move replicas of partitions between brokers; recover a partition that has lost most "
+    "of its voters.",
     no_args_is_help=True,
 )
 
@@ -32,21 +33,21 @@ def move(
     to: Annotated[
         str,
         typer.Option(
-            "--to", metavar="ID,ID...", help="Brokers to hold it; the preferred leader first."
+            "--to", metavar="ID,ID...", help="Brokers to hold it, the preferred leader first."
         ),
     ],
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Move a partition's replicas to other brokers; returns when the move has begun."""
+    """Move a partition's replicas to other brokers; returns when the move has started."""
     from strandline.base.errors import OperatorError
     from strandline.client.operations.reassignments import move_replicas
 
     try:
         brokers = [int(one) for one in to.split(",")]
     except ValueError:
-        raise OperatorError(f"--to {to}: give ids of brokers, as in --to 1,2,3") from None
+        raise OperatorError(f"--to {to}: expected broker IDs, as in --to 1,2,3") from None
     with open_client(bootstrap, timeout) as client:
         move_replicas(client, topic, partition, brokers)
     show(
@@ -64,8 +65,8 @@ def moves(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Show the partitions whose replicas move, how far each added replica is, and how fast they may
-    be."""
+    """Show partitions with moving replicas, the progress of each added replica, and the copy
+    rates."""
     from strandline.client.operations.balance import describe_balance
     from strandline.client.operations.reassignments import list_moves
 
@@ -84,7 +85,7 @@ def cancel(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Stop moving a partition's replicas; what cannot be stopped any more is undone."""
+    """Cancel a move of a partition's replicas; undoes what can no longer be cancelled."""
     from strandline.client.operations.reassignments import move_replicas
 
     with open_client(bootstrap, timeout) as client:
@@ -116,7 +117,7 @@ def _list(found: "list[MoveView]", rates: list[str]) -> None:
     for line in rates:
         print_line(line)
     if not found:
-        print_line("nothing moves")
+        print_line("no moves")
         return
     print_table(
         Table(

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 def declare_lost(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
     partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for the name again.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Give up the replicas of brokers that are gone for good, where too few voters are left to hold
-    everything: the best log that is left goes on. Stop those brokers' processes before."""
+    """Give up replicas on brokers that are gone for good, when too few voters are left: the best
+    log left becomes the leader's. Stop the processes of those brokers first."""
     from strandline.client.operations.losses import declare_lost as declare
     from strandline.client.operations.losses import foretell_loss
     from strandline.client.operations.survivors import ask_replica_logs
@@ -63,7 +63,8 @@ def declare_lost(
         "text": [*lines],
     }
     after = (
-        f"{topic}-{partition} goes on from offset {done.log_end_offset} at broker {done.leader_id}"
+        f"{topic}-{partition} continues from offset {done.log_end_offset} on broker "
+        f"{done.leader_id}"
     )
     show(as_json, told, people=lambda: print_line(after))
 
@@ -78,10 +79,10 @@ def _silent(
     silent = found.silent
     if not found.answers:
         raise OperatorError(
-            f"none of brokers {ids(found.hosts)} answers: nothing is left to go on with"
+            f"none of brokers {ids(found.hosts)} answers: no log is left to continue with"
         )
     if not silent and not any(one.has_lost for one in found.answers.values()):
-        told = ["every broker that holds it answers, or is heard: there is nobody to be given up"]
+        told = ["every broker with a log answers or is reachable: there is nothing to give up"]
         if found.judge().standing is Standing.ELECTABLE:
             told += _tell_electable(client, topic, partition, grant)
         raise OperatorError("; ".join(told))
@@ -117,22 +118,22 @@ def _tell(
     empty = [one for one, answer in found.answers.items() if answer.has_lost]
     lines = [f"given up: brokers {ids(lost)}"] if lost else []
     if empty:
-        lines.append(f"given up: what brokers {ids(empty)} had, which have lost their logs")
+        lines.append(f"given up: the lost logs of brokers {ids(empty)}")
     note = ""
     if not found.may_vote(best):
         note = ", which does not vote now"
     if best in found.observers:
-        note = ", an observer, which leads, and votes until voters of the partition do again"
-    lines.append(f"goes on: the log of broker {best}{note}")
-    lines.append(f"below offset {committed}: kept, and known to be committed")
+        note = ", an observer; it leads and votes until voters of the partition vote again"
+    lines.append(f"continues: the log of broker {best}{note}")
+    lines.append(f"below offset {committed}: kept, and committed")
     if committed < end:
         lines.append(
-            f"offsets {committed} to {end - 1}: AT RISK: kept as they are on broker {best}; where "
-            "others were acknowledged in their place, those are lost"
+            f"offsets {committed} to {end - 1}: AT RISK: kept as on broker {best}; if other "
+            "records were acknowledged at these offsets, those are lost"
         )
     lines.append(
-        f"offset {end} and above: AT RISK: whatever was acknowledged there is lost, and these "
-        "offsets are given to other records"
+        f"offset {end} and above: AT RISK: records acknowledged there are lost, and new "
+        "records get these offsets"
     )
     return lines
 
@@ -152,12 +153,12 @@ def _confirm(topic: str) -> None:
     from strandline.base.errors import OperatorError
 
     sys.stderr.write(
-        "A process of those brokers that still runs goes on by itself: have them stopped. When "
-        f"they come back, they drop what they have.\nType {topic} to do it: "
+        "A process of those brokers that still runs continues by itself: stop it. When those "
+        f"brokers return, they drop their copies.\nType {topic} to continue: "
     )
     sys.stderr.flush()
     if sys.stdin.readline().strip() != topic:
-        raise OperatorError("that is not its name: nothing was done (--yes does not ask)")
+        raise OperatorError("the name does not match: nothing done (--yes skips the question)")
 
 
 def _others(found: "ReplicaLogs") -> list[str]:
@@ -166,8 +167,11 @@ def _others(found: "ReplicaLogs") -> list[str]:
     if found.needs_all:
         return []
     return [
-        f"nothing would be at risk once {judged.wanted} of {ids(judged.missing)} "
-        f"{'is' if judged.wanted == 1 else 'are'} back with what is on their disks"
+        (
+            f"nothing would be at risk once {judged.wanted} of {ids(judged.missing)} "
+            f"{'returns' if judged.wanted == 1 else 'return'} with "
+            f"{'its' if judged.wanted == 1 else 'their'} disks intact"
+        )
     ]
 
 

@@ -29,8 +29,8 @@ def survivors(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Show the logs that are left of a partition and the exact offsets at risk, where most of its
-    voters are lost; changes nothing."""
+    """Show the logs left of a partition that has lost most of its voters, and the exact offsets
+    at risk; changes nothing."""
     from strandline.client.operations.no_controller import why_no_controller
     from strandline.client.operations.survivors import ask_replica_logs
     from strandline.controller.arbitration.survivors import Standing
@@ -42,7 +42,9 @@ def survivors(
         without = "" if judged.standing is Standing.LED else why_no_controller(client)
     lines = tell(f"{topic} {partition}", found, judged, shrinks=shrinks)
     if without:
-        lines.append(f"{without}; until then nobody is seated, and no loss can be declared")
+        lines.append(
+            f"{without}; until then the partition gets no leader, and no loss can be declared"
+        )
 
     def people() -> None:
         print_logs(topic, partition, found)
@@ -67,31 +69,35 @@ def tell(which: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool
     match judged.standing:
         case Standing.LED:
             return [
-                "it is led, or was a moment ago, as those who answer know: nothing is lost while "
-                "its leader lives; ask again after an election timeout"
+                (
+                    "the replicas that answer report a leader: nothing is lost while it lives; "
+                    "ask again after an election timeout"
+                )
             ]
         case Standing.ELECTABLE:
             return tell_electable(which, shrinks=shrinks)
         case Standing.WHOLE:
-            text = "those who answer hold all that was acknowledged: nothing is lost, and "
+            text = "the replicas that answer hold every acknowledged record: nothing is lost, and "
             if shrinks:
-                return [text + "the controller seats one of them"]
-            return [f"{text}they go on after: {_alter(which)} -c {SHRINK}=true"]
+                return [text + "the controller appoints one of them"]
+            return [f"{text}they continue after: {_alter(which)} -c {SHRINK}=true"]
         case Standing.NOBODY:
             lines = [
-                "nobody who answers has a log that proves anything: what is on the others' disks "
-                "nobody can tell"
+                "no replica that answers has a usable log: what the other disks hold is unknown"
             ]
         case Standing.SHORT:
             lines = _tell_ranges(found, judged)
     lives = [one for one in judged.missing if one in found.heard]
     if lives:
-        lines.append(f"{_brokers(lives)} heard by others: ask again when its log is open")
+        lines.append(
+            f"{_brokers(lives)} reachable from other brokers: ask again when its log is open"
+        )
     if found.needs_all:
         return [*lines, *_tell_declared(which, judged)]
     lines.append(
         f"nothing is at risk once {judged.wanted} of {_ids(judged.missing)} "
-        f"{'is' if judged.wanted == 1 else 'are'} back with what is on their disks"
+        f"{'returns' if judged.wanted == 1 else 'return'} with "
+        f"{'its' if judged.wanted == 1 else 'their'} disks intact"
     )
     return lines
 
@@ -100,14 +106,14 @@ def tell_electable(which: str, *, shrinks: bool) -> list[str]:
     """What to do where a majority answers."""
     from strandline.cli.output import program
 
-    text = "if nobody leads for long, they do not hear each other: "
-    text += f"{program()} zone status names the link: mend it"
+    text = "if there is no leader for long, the voters do not reach each other: "
+    text += f"{program()} zone status names the link: repair it"
     text += (
-        "; meanwhile the controller seats one side, if that holds everything"
+        "; meanwhile the controller appoints a leader on one side, if that side holds every record"
         if shrinks
-        else f", or have one side go on by: {_alter(which)} -c {SHRINK}=true"
+        else f", or let one side continue: {_alter(which)} -c {SHRINK}=true"
     )
-    return ["a majority of its voters answers, and elects a leader: nothing is lost", text]
+    return ["a majority of the voters answers and elects a leader: nothing is lost", text]
 
 
 def _alter(which: str) -> str:
@@ -123,12 +129,17 @@ def _tell_declared(which: str, judged: "Survivors") -> list[str]:
     again = f"{program()} partition declare-lost {which}"
     if judged.missing:
         return [
-            f"a loss was declared, and nobody is seated without {_ids(judged.missing)}: bring "
-            f"{'it' if len(judged.missing) == 1 else 'them'} back, or declare it again: {again}"
+            (
+                "a loss was declared, but no leader can be appointed without "
+                f"{_ids(judged.missing)}: bring {'it' if len(judged.missing) == 1 else 'them'} "
+                f"back, or declare the loss again: {again}"
+            )
         ]
     return [
-        "a loss was declared, and nobody is seated yet: where that lasts, the logs are not those "
-        f"that were shown: declare it again: {again}"
+        (
+            "a loss was declared, but no leader is appointed yet: if this lasts, the logs have "
+            f"changed: declare the loss again: {again}"
+        )
     ]
 
 
@@ -136,16 +147,16 @@ def _tell_ranges(found: "ReplicaLogs", judged: "Survivors") -> list[str]:
     committed, end, best = judged.committed, judged.end, judged.best
     lines = []
     if best in found.observers:
-        lines.append(f"the best log that is left is that of broker {best}, an observer")
-    lines.append(f"below offset {committed}: on broker {best}, and known to be committed")
+        lines.append(f"the best log left is on broker {best}, an observer")
+    lines.append(f"below offset {committed}: on broker {best}, and committed")
     if committed < end:
         lines.append(
-            f"offsets {committed} to {end - 1}: AT RISK: on broker {best}; those who are lost may "
-            "have acknowledged these, or others in their place"
+            f"offsets {committed} to {end - 1}: AT RISK: on broker {best}; the lost replicas "
+            "may have acknowledged these records, or others at these offsets"
         )
     lines.append(
-        f"offset {end} and above: AT RISK: on nobody who answers; whether anything was "
-        "acknowledged there, and how much, nobody who is left can tell"
+        f"offset {end} and above: AT RISK: on no replica that answers; whether and how much "
+        "was acknowledged there is unknown"
     )
     return lines
 

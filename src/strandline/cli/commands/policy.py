@@ -54,7 +54,7 @@ Replicas = Annotated[
         "-r",
         min=1,
         max=15,
-        help="If the policy says nothing; without it the default of the cluster, or 3.",
+        help="Replicas, if the policy does not say; default: the cluster's, or 3.",
     ),
 ]
 MinInsync = Annotated[
@@ -63,7 +63,7 @@ MinInsync = Annotated[
         "--min-insync",
         min=1,
         max=15,
-        help="The topic's min.insync.replicas; without it the default of the cluster, or 1.",
+        help="The topic's min.insync.replicas; default: the cluster's, or 1.",
     ),
 ]
 
@@ -78,7 +78,7 @@ def test(
     policy: Annotated[
         Path,
         typer.Argument(
-            metavar="POLICY", help="A placement policy: JSON or YAML, ours or Confluent's."
+            metavar="POLICY", help="A placement policy: JSON or YAML, Strandline's or Confluent's."
         ),
     ],
     cluster: Annotated[
@@ -86,7 +86,7 @@ def test(
         typer.Option(
             "--cluster",
             metavar="FILE",
-            help="Brokers and round trips: JSON or YAML. Without it, the cluster that runs.",
+            help="Brokers and round trips: JSON or YAML. Default: the running cluster.",
         ),
     ] = None,
     topic: Annotated[
@@ -94,13 +94,13 @@ def test(
         typer.Option(
             "--topic",
             metavar="NAME",
-            help="What it would move of this topic, and what that takes, instead of a new topic.",
+            help="Show the moves and their cost for this topic, instead of a new topic.",
         ),
     ] = "",
     partitions: Annotated[
         int | None,
         typer.Option(
-            "--partitions", "-p", min=1, max=10_000, help="How many to place; without it 12."
+            "--partitions", "-p", min=1, max=10_000, help="Partitions to place; default: 12."
         ),
     ] = None,
     replicas: Replicas = None,
@@ -110,9 +110,9 @@ def test(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Place a topic by a policy, and create nothing: where it goes and why, what survives, what a
-    write waits for, what crosses regions; or why it cannot be placed, and what could be. With
-    --topic: what would move, and change nothing."""
+    """Place a topic by a policy without creating it: where replicas go and why, what survives,
+    what a write waits for, what crosses regions; or why it cannot be placed, and what could be.
+    With --topic: what would move. Changes nothing."""
     from strandline.base.errors import OperatorError
     from strandline.cli.text.explaining import builtins, check_prices, read_prices
     from strandline.placement.explain.explanation import explain
@@ -120,7 +120,7 @@ def test(
     wanted = _read(policy)
     if topic:
         if any(one is not None for one in (cluster, partitions, replicas, min_insync, prices)):
-            raise OperatorError("--topic tells of a topic as it is: give no more than a policy")
+            raise OperatorError("--topic uses the topic's own settings: give only a policy with it")
         with open_client(bootstrap, timeout) as client:
             preview_topic(client, topic, wanted, as_json=as_json)
         return
@@ -275,8 +275,9 @@ def _tell(
     print_line(f"policy: {told.policy}")
     tell_notes(notes)
     print_line(
-        f"{count} partition{'s' * (count > 1)} of {len(found.partitions[0].replicas)} replicas; "
-        f"an acknowledged write is on {told.survival.write_quorum} of {told.survival.voters}"
+        f"{count} partition{'s' * (count > 1)} of {len(found.partitions[0].replicas)} "
+        f"replicas; an acknowledged write is on {told.survival.write_quorum} of "
+        f"{told.survival.voters}"
     )
     tell_survival(told.survival.writes, told.survival.data)
     print_line("")
@@ -294,11 +295,11 @@ def _tell_unfit(candidates: "Sequence[Candidate]") -> None:
 
     down = [one.id for one in candidates if not one.is_up]
     if down:
-        print_line(f"brokers that are down: {ids(down)}")
+        print_line(f"down brokers: {ids(down)}")
     for state in (BrokerState.DECOMMISSIONING, BrokerState.MAINTENANCE):
         brokers = [one.id for one in candidates if one.state is state]
         if brokers:
-            print_line(f"brokers that are {state.value}: {ids(brokers)}")
+            print_line(f"brokers {state.value}: {ids(brokers)}")
 
 
 def _tell_load(found: "Solution", candidates: "Sequence[Candidate]") -> None:

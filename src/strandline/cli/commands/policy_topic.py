@@ -87,10 +87,10 @@ def _tell(
     from strandline.cli.text.explaining import tell_survival
     from strandline.cli.text.policy_notes import tell_notes
 
-    print_line(f"topic {found.topic.name}, if its placement.policy were {told.policy}:")
+    print_line(f"topic {found.topic.name} with placement.policy {told.policy}:")
     tell_notes(notes)
     if found.is_paused:
-        print_line("paused: none of this begins before the balancer is resumed")
+        print_line("paused: nothing starts until you resume the balancer")
     _tell_cost(found)
     _tell_leaders(found.leaders, follows=bool(policy.leaders.follow))
     for (code, text), one in found.preview.waits.found.items():
@@ -98,11 +98,11 @@ def _tell(
         print_line(f"{code}: {text}; {one.count} {noun} ({', '.join(one.examples)})")
     if found.others:
         noun = "partition" if found.others == 1 else "partitions"
-        print_line(f"besides, {found.others} {noun} of other topics would move")
+        print_line(f"also, {found.others} {noun} of other topics would move")
     if not found.preview.is_whole:
-        print_line("that is not all: more would move than is looked at here")
+        print_line("incomplete: more would move than this preview shows")
     for proviso in found.provisos:
-        print_line(f"it may come otherwise: {proviso}")
+        print_line(f"assumption: {proviso}")
     tell_survival(told.writes, told.data, before="then, ")
     if found.steps:
         print_line("")
@@ -128,7 +128,7 @@ def _throttle(one: "Slowest") -> str:
 
     limit = one.limit
     if one.seconds is None:
-        return f"nothing is copied as long as {limit.key} is 0"
+        return f"no copies while {limit.key} is 0"
     who = "all brokers send"
     if limit.source is not None:
         who = f"broker {limit.source} sends"
@@ -137,7 +137,7 @@ def _throttle(one: "Slowest") -> str:
     where = {None: "", True: " to other regions", False: " within its region"}[limit.crosses]
     least = "at least " if one.seconds >= 1 else ""
     return (
-        f"{least}{format_seconds(one.seconds)} at the throttle in force: {who} "
+        f"{least}{format_seconds(one.seconds)} at the current throttle: {who} "
         f"{format_bytes(one.bytes)}{where} at {format_bytes(limit.bytes_per_s)}/s ({limit.key})"
     )
 
@@ -148,7 +148,7 @@ def _amount(cost: "CopyCost") -> str:
     text = f"{format_bytes(cost.bytes)}, {format_bytes(cost.cross_region_bytes)} of it to other "
     text += "regions"
     if cost.unknown:
-        text += f", and {counted(cost.unknown, 'copy')} of which nobody says how large"
+        text += f", and {counted(cost.unknown, 'copy')} of unknown size"
     return text
 
 
@@ -171,7 +171,7 @@ def _tell_leaders(changes: "Iterable[LeaderChange]", *, follows: bool) -> None:
     total = sum(count for _, count in pairs)
     print_line(f"{counted(total, 'leader')} would change: {text}")
     if follows:
-        print_line("after that, leaders follow the writers")
+        print_line("then leaders follow the writers")
 
 
 def _tell_steps(found: "TopicMoves") -> None:
@@ -205,7 +205,7 @@ def _tell_steps(found: "TopicMoves") -> None:
     )
     more = len(alike) - MOVES_SHOWN_MAX
     if more > 0:
-        print_line(f"and {more} more like these; --json tells all")
+        print_line(f"and {more} more like these; --json shows all")
 
 
 def _ways(source: int, targets: "list[BrokerId]") -> str:

@@ -39,14 +39,14 @@ def produce(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
     file: Annotated[
         Path | None,
-        typer.Option("--file", "-f", metavar="FILE", help="Read this file, not standard input."),
+        typer.Option(
+            "--file", "-f", metavar="FILE", help="Read this file instead of standard input."
+        ),
     ] = None,
     key: Annotated[str | None, typer.Option("--key", "-k", help="The key of every record.")] = None,
     key_separator: Annotated[
         str,
-        typer.Option(
-            "--key-separator", "-K", metavar="TEXT", help="What stands between key and value."
-        ),
+        typer.Option("--key-separator", "-K", metavar="TEXT", help="Text between key and value."),
     ] = "",
     partition: Annotated[
         int | None, typer.Option("--partition", "-p", min=0, help="Send to this partition only.")
@@ -63,14 +63,14 @@ def produce(
         typer.Option(
             "--acks",
             metavar="|".join(ACKS),
-            help="Who must have a record: nobody, the leader, or the write quorum.",
+            help="Which brokers must have a record: none, the leader, or the write quorum.",
         ),
     ] = "all",
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Send lines to a topic. Each is a record; returns when all are acknowledged."""
+    """Send lines to a topic, one record each; returns when all are acknowledged."""
     from strandline.client.producer import Producer, ProducerSettings
 
     settings = ProducerSettings(
@@ -104,7 +104,7 @@ def read_lines(file: Path | None, *, on_idle: Callable[[], None]) -> Iterator[by
     try:
         descriptor = 0 if file is None else os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise OperatorError(f"{file}: cannot be read: {error.strerror}") from error
+        raise OperatorError(f"{file}: cannot read: {error.strerror}") from error
     try:
         rest = b""
         while chunk := os.read(descriptor, READ_BYTES):
@@ -182,5 +182,5 @@ def _choice(option: str, text: str, choices: dict[str, int]) -> int:
     from strandline.config.keys import alternatives
 
     if text not in choices:
-        raise OperatorError(f"{option} must be {alternatives(tuple(choices))}, not {text!r}")
+        raise OperatorError(f"{option} {text!r}: expected {alternatives(tuple(choices))}")
     return choices[text]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from strandline.client.operations.replica_status import PartitionStatus
     from strandline.protocol.messages.describe_replica_status import ReplicaStatus
 
-app = typer.Typer(help="See how far each replica is.", no_args_is_help=True)
+app = typer.Typer(help="Show how far each replica is.", no_args_is_help=True)
 
 
 NUMBER_DIGITS_MAX = 6
@@ -54,19 +54,17 @@ def _completed(words: list[str]) -> list[str]:
 
 @app.callback()
 def group() -> None:
-    """See how far each replica is."""
+    """Show how far each replica is."""
 
 
 @app.command(cls=_Command)
 def status(
     topics: Annotated[
-        str, typer.Option("--topics", metavar="NAME,...", help="These topics; all without it.")
+        str, typer.Option("--topics", metavar="NAME,...", help="Topics; default: all.")
     ] = "",
     partitions: Annotated[
         str,
-        typer.Option(
-            "--partitions", metavar="N,N-M...", help="Partitions with these numbers; all else."
-        ),
+        typer.Option("--partitions", metavar="N,N-M...", help="Partition numbers; default: all."),
     ] = "",
     leaders: Annotated[
         Shown | None,
@@ -84,14 +82,14 @@ def status(
         bool, typer.Option("--exclude-internal", help="Leave internal topics out.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show the counts of each partition too.")
+        bool, typer.Option("--verbose", help="Also show the counts of each partition.")
     ] = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Show each replica as its leader knows it: whether it is in sync, how far it is behind, and
-    since when; and where its log begins, as its broker says."""
+    """Show each replica as its leader sees it: in sync or not, how far behind, and for how long;
+    and where its log starts, as its broker reports."""
     from strandline.base.errors import OperatorError
     from strandline.client.operations.replica_status import ask_log_starts, replica_status, told_of
 
@@ -101,7 +99,9 @@ def status(
             client, [one for one in topics.split(",") if one], partitions=numbers
         )
         if numbers and not found:
-            raise OperatorError(f"--partitions {partitions[:80]}: there is none of these numbers")
+            raise OperatorError(
+                f"--partitions {partitions[:80]}: no topic has a partition with these numbers"
+            )
         found = [one for one in found if not (exclude_internal and one.is_internal)]
         kept = {
             (one.topic, one.partition): [
@@ -129,7 +129,7 @@ def _numbers(text: str) -> frozenset[int]:
         last = last if dash else first
         are_numbers = first.isdecimal() and last.isdecimal() and len(last) <= NUMBER_DIGITS_MAX
         if not are_numbers or int(first) > int(last):
-            raise OperatorError(f"--partitions {text[:80]}: give numbers, as in 0 or 0,2-5")
+            raise OperatorError(f"--partitions {text[:80]}: expected numbers, as in 0 or 0,2-5")
         found |= set(range(int(first), int(last) + 1))
     return frozenset(found)
 
@@ -176,12 +176,14 @@ def _print(
             why = f"its leader, broker {one.leader}, does not answer"
             if one.leader < 0:
                 which = f"{one.topic} {one.partition}"
-                why = f"it has no leader; what helps: {program()} partition survivors {which}"
+                why = (
+                    f"it has no leader; to see what helps: {program()} partition survivors {which}"
+                )
             print_line(f"{one.topic}-{one.partition}: {why}")
     if verbose and any(one.answer is not None for one in found):
         _print_counts([one for one in found if one.answer is not None])
     if not rows and all(one.answer is not None for one in found):
-        print_line("there is no such replica")
+        print_line("no such replica")
 
 
 def _print_counts(found: "list[PartitionStatus]") -> None:

@@ -61,8 +61,8 @@ def create(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Create topics; returns when every partition has a leader, and says after which losses they go
-    on by themselves."""
+    """Create topics; returns when every partition has a leader. Shows which losses each topic
+    survives by itself."""
     from strandline.cli.text.losses import look_at_losses
     from strandline.cli.text.policy_notes import notes_on_changes
     from strandline.client.admin import USE_DEFAULT, NewTopic, create_topic
@@ -93,7 +93,9 @@ def create(
 
 @app.command("list")
 def list_topics(
-    internal: Annotated[bool, typer.Option("--internal", help="Show internal topics too.")] = False,
+    internal: Annotated[
+        bool, typer.Option("--internal", help="Also show internal topics.")
+    ] = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
@@ -161,7 +163,7 @@ def alter(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Change keys of topics; with another policy their replicas move by themselves."""
+    """Change keys of topics. With another policy, replicas move automatically."""
     from strandline.base.errors import OperatorError
     from strandline.cli.text.policy_notes import notes_on_changes, tell_notes
     from strandline.client.operations.configs import alter_topic_configs
@@ -191,7 +193,7 @@ def delete(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Delete topics with everything in them."""
+    """Delete topics with all their records."""
     from strandline.client.admin import delete_topic
 
     with open_client(bootstrap, timeout) as client:
@@ -208,18 +210,18 @@ def delete(
 @app.command("delete-records")
 def delete_records(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The topic.")],
-    partition: Annotated[int, typer.Option("--partition", "-p", min=0, help="Which partition.")],
+    partition: Annotated[int, typer.Option("--partition", "-p", min=0, help="The partition.")],
     before: Annotated[
         int,
         typer.Option(
-            "--before", min=-1, metavar="OFFSET", help="The first offset to be kept; -1 keeps none."
+            "--before", min=-1, metavar="OFFSET", help="First offset to keep; -1 keeps none."
         ),
     ],
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Delete the records of a partition below an offset, for good."""
+    """Delete the records of a partition below an offset, permanently."""
     from strandline.client import admin
 
     with open_client(bootstrap, timeout) as client:
@@ -227,7 +229,7 @@ def delete_records(
     show(
         as_json,
         {"topic": name, "partition": partition, "start_offset": start},
-        people=lambda: print_line(f"{name}-{partition} begins at offset {start} now"),
+        people=lambda: print_line(f"{name}-{partition} now starts at offset {start}"),
     )
 
 
@@ -369,7 +371,7 @@ def _describe_for_people(
 
     print_line(f"topic {topic.name}  id {topic.id}")
     changed = [f"{one.name}={one.value}" for one in configs if one.source == ConfigSource.TOPIC]
-    print_line(f"configuration {' '.join(changed) or 'as the cluster has it'}")
+    print_line(f"configuration {' '.join(changed) or 'cluster defaults'}")
     observers = {one.index: _observers(observed, topic.name, one.index) for one in topic.partitions}
     has_observers = any(observers.values())
     watch = ("OBSERVERS",) if has_observers else ()

@@ -40,17 +40,15 @@ def explain(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The topic.")],
     partition: Annotated[
         int | None,
-        typer.Option(
-            "--partition", min=0, help="Tell all of this one; without it, of one of the weakest."
-        ),
+        typer.Option("--partition", min=0, help="Explain this one; default: one of the weakest."),
     ] = None,
     prices: PriceFile = None,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Say where replicas are and why, whether that is as the policy wants, what survives as placed
-    and now, after which losses somebody has to act, what a write waits for, and what crosses
+    """Explain where replicas are and why, whether they satisfy the policy, what survives as
+    placed and now, which losses need an operator, what a write waits for, and what crosses
     regions."""
     from strandline.cli.text.declared_losses import declared_json
     from strandline.cli.text.explaining import builtins, check_prices, read_prices
@@ -165,7 +163,9 @@ def _partition(topic: "LiveTopic", index: int) -> "PartitionState":
 
     if index >= len(topic.partitions):
         last = len(topic.partitions) - 1
-        raise OperatorError(f"topic {topic.name} has partitions 0 to {last}, not {index}")
+        raise OperatorError(
+            f"topic {topic.name} has no partition {index}: its partitions are 0 to {last}"
+        )
     return topic.partitions[index]
 
 
@@ -206,8 +206,8 @@ def _tell_topic(
         print_line(line)
     if told.elsewhere:
         print_line(
-            f"led elsewhere than the policy prefers: {_partitions(told.elsewhere)}; leadership "
-            "returns once a preferred replica has been in sync for a while"
+            f"not led as the policy prefers: {_partitions(told.elsewhere)}; leadership returns "
+            "once a preferred replica has been in sync for a while"
         )
     for one in waits[:WAITS_SHOWN_MAX]:
         print_line(
@@ -215,15 +215,12 @@ def _tell_topic(
             f"({one.code}): {one.text}"
         )
     if len(waits) > WAITS_SHOWN_MAX:
-        print_line(f"and {len(waits) - WAITS_SHOWN_MAX} more are led elsewhere; --json tells all")
+        print_line(f"and {len(waits) - WAITS_SHOWN_MAX} more; --json shows all")
     if told.leaderless:
         print_line(f"without a leader: {_partitions(told.leaderless)}")
     if told.unplaced:
-        print_line(
-            f"in which region they are is not said by brokers {few(told.unplaced)}: "
-            "they count as one region"
-        )
-    print_line(f"bytes that cross regions for each byte produced: {round(told.cross_region, 2):g}")
+        print_line(f"brokers {few(told.unplaced)} have no region label: they count as one region")
+    print_line(f"bytes that cross regions per byte produced: {round(told.cross_region, 2):g}")
     _tell_waits(told)
     if told.per_gb is not None:
         print_line(f"replicating a GB costs {told.per_gb:f} {currency}")
@@ -238,10 +235,10 @@ def _tell_waits(told: "TopicExplanation") -> None:
     if known:
         least, most = milliseconds(known[0]), milliseconds(known[-1])
         span = least if least == most else f"{least} to {most}"
-        print_line(f"a write waits {span} for its quorum, as partitions are led now")
+        print_line(f"a write waits {span} for its quorum, with the current leaders")
     unknown = [index for one in told.waits if one.commit_ms is None for index in one.partitions]
     if unknown:
-        print_line(f"what a write waits for was not measured for {_partitions(unknown)}")
+        print_line(f"wait of a write not measured for {_partitions(unknown)}")
 
 
 def replica_counts(told: "TopicExplanation") -> str:
@@ -282,11 +279,11 @@ def _tell_now(told: "TopicExplanation") -> None:
     what = [f"{_brokers(down)} {'is' if len(down) == 1 else 'are'} down"] if down else []
     what += [f"replicas of {_partitions(behind)} are behind"] if behind else []
     if acting:
-        what.append(f"{_partitions(acting)} go{'es' * (len(acting) == 1)} on with other voters")
+        what.append(f"{_partitions(acting)} run{'s' * (len(acting) == 1)} with other voters")
     print_line(f"{', and '.join(what)}:")
     if stopped:
         which = _partitions(stopped)
-        print_line(f"  acks=all is not taken by {which} until enough are back in sync")
+        print_line(f"  acks=all is refused by {which} until enough replicas are in sync again")
     if len(stopped) < sum(len(one.partitions) for one in told.alike):
         before = "  of the others, " if stopped else "  "
         tell_survival(told.writes_now, told.data_now, before=before, further="further ")
@@ -329,12 +326,12 @@ def _tell_alike(told: "TopicExplanation", *, has_policy: bool) -> None:
         *(["VOTE NOW"] if has_acting else []),
         "DOWN",
         *(["BEHIND"] if has_behind else []),
-        *(["AS THE POLICY WANTS"] if has_policy else []),
+        *(["SATISFIES THE POLICY"] if has_policy else []),
     )
     print_table(Table(heads=heads, rows=rows))
     more = len(told.alike) - ALIKE_SHOWN_MAX
     if more > 0:
-        print_line(f"and {more} more like these; --json tells all")
+        print_line(f"and {more} more like these; --json shows all")
 
 
 def _tell_partition(state: "PartitionState", told: "Explanation", cluster: "LiveCluster") -> None:
@@ -372,7 +369,7 @@ def _tell_mending(topic: "LiveTopic", state: "PartitionState", found: "Roles | R
     print_line("")
     if isinstance(found, Refusal):
         first, *others = found.lines()
-        print_line(f"no placement is as the policy wants: {first}")
+        print_line(f"no placement satisfies the policy: {first}")
         for line in others:
             print_line(f"  {line}")
         return
@@ -381,8 +378,8 @@ def _tell_mending(topic: "LiveTopic", state: "PartitionState", found: "Roles | R
         stay = set(state.observers) & set(found.voters) | set(state.voters) & set(found.observers)
         is_list = not stay and len(state.voters) == len(found.voters)
     if not is_list:  # A list of brokers says nothing of roles.
-        print_line(f"the balancer moves it to what the policy wants, as {roles(found)} would be")
+        print_line(f"the balancer moves it to satisfy the policy, for example to {roles(found)}")
     else:
         to = ",".join(map(str, found.all))
-        print_line("this would be as the policy wants:")
+        print_line("this would satisfy the policy:")
         print_line(f"  {program()} partition move {topic.name} {state.index} --to {to}")

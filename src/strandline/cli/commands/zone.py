@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from strandline.protocol.messages.rule_zone import RuleZoneResponse
 
 app = typer.Typer(
-    help="Zones and regions: what is down, and whether it is made anew elsewhere.",
+    help="Zones and regions: which are down, and whether their data is re-replicated elsewhere.",
     no_args_is_help=True,
 )
 
@@ -26,10 +26,10 @@ Name = Annotated[
     typer.Argument(metavar="NAME", help="A zone, region/zone or region.", show_default=False),
 ]
 For = Annotated[
-    str, typer.Option("--for", metavar="TIME", help="Ends by itself after so long: 30m, 12h, 7d.")
+    str, typer.Option("--for", metavar="TIME", help="Ends by itself after this time: 30m, 12h, 7d.")
 ]
 AsRegion = Annotated[
-    bool, typer.Option("--region", help="NAME is a region, though a zone is called so, too.")
+    bool, typer.Option("--region", help="NAME is a region, even if a zone has the same name.")
 ]
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -40,7 +40,7 @@ def status(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Show zones and regions, what goes on, and who is heard from where."""
+    """Show zones and regions, current outages, and which brokers reach which."""
     from strandline.client.operations.zones import describe_zones, told_of
 
     with open_client(bootstrap, timeout) as client:
@@ -65,28 +65,28 @@ def _offer(ruling: str, text: str) -> None:
 
 _offer(
     "hold",
-    "Have nothing of a zone made anew elsewhere, whether it is down or not: before planned work, "
-    "or to go on waiting. Without --for until it is released.",
+    "Do not re-replicate a zone's data elsewhere, whether it is down or not: before planned "
+    "work, or to wait longer. Without --for, until released.",
 )
 _offer(
     "release",
-    "End a hold. Where the zone is down, have what is lost there made anew elsewhere, as for "
-    "single brokers, until it is back.",
+    "End a hold. If the zone is down, re-replicate what is lost there, as for single brokers, "
+    "until it returns.",
 )
 
 
 @app.command("declare-lost")
 def declare_lost(
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for the name again.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     for_: For = "",
     region: AsRegion = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Give up the silent brokers of a zone: what they hold is made anew elsewhere at once, without
-    waiting until they are lost. Ends when the zone is back."""
+    """Give up the silent brokers of a zone: re-replicate their data elsewhere at once. Ends when
+    the zone returns."""
     _rule(name, "lost", for_, region, bootstrap, timeout, as_json, is_sure=yes)
 
 
@@ -134,15 +134,17 @@ def _confirm(zone: "DescribedZone", silent: int) -> None:
 
     count = len(zone.brokers)
     if not silent:
-        raise OperatorError(f"{level_of(zone)} {zone.name} is not lost: all its brokers are heard")
+        raise OperatorError(
+            f"{level_of(zone)} {zone.name} is not lost: all its brokers are reachable"
+        )
     sys.stderr.write(
-        f"{silent} of {count} brokers of {level_of(zone)} {zone.name} are silent, and "
-        f"{zone.waiting_count} partitions wait for them. What these brokers hold would be made "
-        f"anew elsewhere: that may copy all of it.\nType {zone.name} to do it: "
+        f"{silent} of {count} brokers of {level_of(zone)} {zone.name} are silent; "
+        f"{zone.waiting_count} partitions wait for them. Strandline would re-replicate their "
+        f"data elsewhere and may copy all of it.\nType {zone.name} to continue: "
     )
     sys.stderr.flush()
     if sys.stdin.readline().strip() != zone.name:
-        raise OperatorError("that is not its name: nothing was done (--yes does not ask)")
+        raise OperatorError("the name does not match: nothing done (--yes skips the question)")
 
 
 def _answer_text(zone: "DescribedZone", answer: "RuleZoneResponse") -> str:
@@ -150,7 +152,7 @@ def _answer_text(zone: "DescribedZone", answer: "RuleZoneResponse") -> str:
 
     where = f"{level_of(zone)} {zone.name}"
     if not answer.ruling:
-        return f"{where} is held no more"
+        return f"{where} is no longer held"
     until = "" if answer.ruling_until_ms < 0 else f" until {time_text(answer.ruling_until_ms)}"
     return f"{where} is {SAID.get(answer.ruling, answer.ruling)}{until}"
 
@@ -161,17 +163,17 @@ def _find(zones: "Sequence[DescribedZone]", name: str, *, is_region: bool) -> "D
     from strandline.client.operations.zone_rows import level_of
 
     if not name:
-        raise OperatorError("an empty name is no zone's; see `strandline zone status`")
+        raise OperatorError("zone name is empty; see `strandline zone status`")
     fitting = [one for one in zones if name in (one.name, f"{one.region}/{one.zone}")]
     if not fitting and not is_region:
         same = [f"{one.region}/{one.zone}" for one in zones if one.zone == name]
         if same:
-            raise OperatorError(f"zone {name} is there more than once: say {' or '.join(same)}")
+            raise OperatorError(f"zone {name} is ambiguous: write {' or '.join(same)}")
     if is_region:
         fitting = [one for one in fitting if not one.zone]
     if not fitting:
-        known = ", ".join(f"{level_of(one)} {one.name}" for one in zones) or "none is labelled"
-        raise OperatorError(f"no broker is in {name[:80]!r}; there are: {known}")
+        known = ", ".join(f"{level_of(one)} {one.name}" for one in zones) or "no labels"
+        raise OperatorError(f"no zone or region {name[:80]!r}; known: {known}")
     return max(fitting, key=lambda one: bool(one.zone))
 
 
@@ -184,7 +186,8 @@ def _duration_ms(text: str) -> int:
     found = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", text)
     if found is None:
         raise OperatorError(
-            f"--for {text[:20]!r} must look like 30m, 12h or 7d, with a number of 1 to 999999"
+            f"--for {text[:20]!r}: expected a number of 1 to 999999 and a unit, as in 30m, 12h "
+            "or 7d"
         )
     return int(found[1]) * _UNITS_MS[found[2]]
 

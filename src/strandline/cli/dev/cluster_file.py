@@ -87,12 +87,12 @@ class ClusterDirectory:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise OperatorError(f"{self.file}: cannot be read: {error.strerror}") from error
+            raise OperatorError(f"{self.file}: cannot read: {error.strerror}") from error
         try:
             return _plan_from(json.loads(text))
         except (ValueError, KeyError, TypeError, AttributeError, OperatorError) as error:
             raise OperatorError(
-                f"{self.file}: is damaged; remove {self.path} and start anew"
+                f"{self.file} is damaged: remove {self.path} and start a new cluster"
             ) from error
 
     def require(self) -> Plan:
@@ -100,7 +100,8 @@ class ClusterDirectory:
         plan = self.read()
         if plan is None:
             raise OperatorError(
-                f"{self.path}: no cluster here; make one: strandline dev start --dir {self.path}"
+                f"{self.path}: no cluster here; to create one: strandline dev start --dir "
+                f"{self.path}"
             )
         return plan
 
@@ -218,7 +219,7 @@ def _read(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise OperatorError(f"{path}: cannot be read: {error}") from error
+        raise OperatorError(f"{path}: cannot read: {error}") from error
 
 
 def _write(path: Path, text: str) -> None:
@@ -228,4 +229,4 @@ def _write(path: Path, text: str) -> None:
         scratch.write_text(text)
         os.replace(scratch, path)
     except OSError as error:
-        raise OperatorError(f"{path}: cannot be written: {error.strerror}") from error
+        raise OperatorError(f"{path}: cannot write: {error.strerror}") from error

@@ -101,15 +101,15 @@ class LocalCluster:
             down = [one for one in plan.brokers if self._live(one) is None]
             if recorded is not None and plan != recorded and len(down) < len(plan.brokers):
                 raise OperatorError(
-                    "--rtt and --set cannot change while brokers run: "
+                    "--rtt and --set cannot change while brokers run; to stop them: "
                     f"strandline dev stop --dir {self.directory.path}"
                 )
             edited = [] if recorded is None else self.directory.edited(recorded)
             if edited and plan != recorded:
                 raise OperatorError(
-                    "--rtt and --set would overwrite what was changed by hand in "
-                    f"{self.directory.files(edited[0]).config}: change that there, too, or remove "
-                    "the file to have it written anew"
+                    "--rtt and --set would overwrite your edits in "
+                    f"{self.directory.files(edited[0]).config}: make the change there too, or "
+                    "remove the file to have it rewritten"
                 )
             self._check_ports(down)
             self.directory.write(plan)
@@ -189,8 +189,8 @@ class LocalCluster:
         if options.regions is not None and parse_regions(options.regions) != recorded.regions:
             has = ",".join(f"{region}={count}" for region, count in recorded.regions.items())
             raise OperatorError(
-                f"{self.directory.path} holds a cluster with the regions {has}: choose another "
-                f"--dir, or strandline dev stop --remove --dir {self.directory.path}"
+                f"{self.directory.path} holds a cluster with regions {has}: choose another "
+                f"--dir, or remove it: strandline dev stop --remove --dir {self.directory.path}"
             )
         links = recorded.rtt_ms if options.rtt is None else parse_rtt(options.rtt, recorded.regions)
         settings = merge_settings(recorded.settings, settings)
@@ -242,7 +242,7 @@ class LocalCluster:
                 raise
             # They may wait for others, which are started next.
             raise OperatorError(
-                f"{error}; what runs is left running: where most are down, start more"
+                f"{error}; the started brokers keep running: if most brokers are down, start more"
             ) from error
 
     def _require_alive(self, broker: PlannedBroker, log_starts: Mapping[int, int]) -> None:
@@ -250,8 +250,8 @@ class LocalCluster:
             files = self.directory.files(broker)
             said = last_line(files.log, since=log_starts.get(broker.id, 0))
             raise OperatorError(
-                f"broker {broker.id} ended while starting: {said or 'it said nothing'} "
-                f"(log: {files.log})"
+                f"broker {broker.id} exited while starting: {said or 'no output'} (log: "
+                f"{files.log})"
             )
 
     def _status(self, broker: PlannedBroker) -> BrokerStatus:
@@ -274,7 +274,7 @@ class LocalCluster:
         mark = read_mark(self.directory.files(broker).pid)
         if mark is None or not mark.send(signal_number):
             raise OperatorError(
-                f"broker {number} is down; start it: strandline dev broker start {number} "
+                f"broker {number} is down; to start it: strandline dev broker start {number} "
                 f"--dir {self.directory.path}"
             )
         wanted = ProcessState.PAUSED if signal_number == signal.SIGSTOP else ProcessState.RUNNING
@@ -297,7 +297,7 @@ class LocalCluster:
                 self.directory.require()
             lock = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise OperatorError(f"{path}: cannot be used: {error.strerror}") from error
+            raise OperatorError(f"{path}: cannot open: {error.strerror}") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
@@ -315,8 +315,8 @@ def _require_planned(config: BrokerConfig, broker: PlannedBroker, files: BrokerF
     ):
         if found != planned:
             raise OperatorError(
-                f"{files.config}: {name} is {found}, and in this cluster broker {broker.id} has "
-                f"{planned}: put that back, or remove the file to have it written anew"
+                f"{files.config}: {name} is {found}, but broker {broker.id} of this cluster "
+                f"has {planned}: restore that value, or remove the file to have it rewritten"
             )
 
 

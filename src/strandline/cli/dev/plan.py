@@ -86,14 +86,14 @@ class Plan:
             if broker.id == number:
                 return broker
         ids = ", ".join(str(broker.id) for broker in self.brokers)
-        raise OperatorError(f"no broker {number} in this cluster: it has {ids}")
+        raise OperatorError(f"no broker {number} in this cluster; its brokers: {ids}")
 
     def brokers_in(self, region: str) -> tuple[PlannedBroker, ...]:
         """The brokers of a region; raises OperatorError when there is no such region."""
         found = tuple(broker for broker in self.brokers if broker.region == region)
         if not found:
             raise OperatorError(
-                f"no region {region!r} in this cluster: it has {', '.join(self.regions)}"
+                f"no region {region!r} in this cluster; its regions: {', '.join(self.regions)}"
             )
         return found
 
@@ -110,16 +110,16 @@ def parse_regions(text: str) -> dict[str, int]:
         name, _, number = part.partition("=")
         count = _whole_number(number or "1")
         if count is None or not 1 <= count <= BROKER_COUNT_MAX:
-            raise OperatorError(f"--regions: {part!r} must look like name=brokers, as in east=2")
+            raise OperatorError(f"--regions: {part!r}: expected name=brokers, as in east=2")
         reason = check_label(name) if name else "must have a name"
         if reason is not None:
             raise OperatorError(f"--regions: a region {reason}")
         if name in regions:
-            raise OperatorError(f"--regions: names {name} twice")
+            raise OperatorError(f"--regions: {name} is given twice")
         regions[name] = count
     total = sum(regions.values())
     if not 1 <= total <= BROKER_COUNT_MAX:
-        raise OperatorError(f"--regions: gives {total} brokers; 1 to {BROKER_COUNT_MAX} will do")
+        raise OperatorError(f"--regions: {total} brokers: expected 1 to {BROKER_COUNT_MAX}")
     return regions
 
 
@@ -132,11 +132,11 @@ def parse_rtt(text: str, regions: Mapping[str, int]) -> dict[tuple[str, str], in
         milliseconds = _whole_number(number)
         if milliseconds is None or milliseconds > RTT_MS_MAX:
             raise OperatorError(
-                f"--rtt: {part!r} must look like region-region=milliseconds, as in east-west=30"
+                f"--rtt: {part!r}: expected region-region=milliseconds, as in east-west=30"
             )
         link = _split_link(name, regions)
         if link in links:
-            raise OperatorError(f"--rtt: gives the link {name} twice")
+            raise OperatorError(f"--rtt: link {name} is given twice")
         links[link] = milliseconds
     return links
 
@@ -157,7 +157,7 @@ def parse_settings(texts: Sequence[str]) -> Settings:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
-            raise OperatorError(f"--set {text!r} must look like section.key=value")
+            raise OperatorError(f"--set {text!r}: expected section.key=value")
         row = known.get(name)
         if row is None:
             close = get_close_matches(name, known, n=1, cutoff=0.6)
@@ -165,7 +165,9 @@ def parse_settings(texts: Sequence[str]) -> Settings:
             raise OperatorError(f"--set {name}: unknown key{hint}")
         section, _, field_name = name.rpartition(".")
         if section in ("broker", "broker.labels", "cluster", "listener", "rpc"):
-            raise OperatorError(f"--set {name}: a local cluster gives each broker its own")
+            raise OperatorError(
+                f"--set {name}: not allowed: each broker of a local cluster has its own"
+            )
         try:
             settings.setdefault(section, {})[field_name] = row.parse(value)
         except ValueError as error:
@@ -193,7 +195,7 @@ def plan_brokers(
             port += 1
         if port > 65_535:
             raise OperatorError(
-                f"--port-base {port_base}: not enough free ports above it for {len(names)} brokers"
+                f"--port-base {port_base}: too few free ports above it for {len(names)} brokers"
             )
         taken.add(port)
         return port

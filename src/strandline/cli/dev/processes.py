@@ -113,7 +113,7 @@ def kill_processes(marks: Iterable[ProcessMark]) -> None:
     marks = [mark for mark in marks if mark.send(signal.SIGKILL)]
     stuck = wait_gone(marks, timeout_ms=10_000)
     if stuck:
-        raise OperatorError(f"process {stuck[0].pid} does not die: it hangs in the kernel")
+        raise OperatorError(f"process {stuck[0].pid} hangs in the kernel: SIGKILL has no effect")
 
 
 def wait_gone(marks: Iterable[ProcessMark], *, timeout_ms: int) -> list[ProcessMark]:
@@ -142,4 +142,4 @@ def _boot_id() -> str:
     try:
         return _BOOT_ID.read_text().strip()
     except OSError as error:
-        raise OperatorError("local clusters need Linux: /proc is not there") from error
+        raise OperatorError("local clusters need Linux: there is no /proc") from error

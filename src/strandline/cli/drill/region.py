@@ -109,9 +109,9 @@ def brokers_of(client: Client, region: str) -> tuple[BrokerId, ...]:
     there = [one for one in brokers if one.labels.region == region]
     if not there:
         known = sorted({one.labels.region for one in brokers if one.labels.region})
-        raise OperatorError(f"there is no region {region}; there are: {', '.join(known) or 'none'}")
+        raise OperatorError(f"no region {region}; known regions: {', '.join(known) or 'none'}")
     if not any(one.is_alive for one in brokers if one.labels.region != region):
-        raise OperatorError(f"no broker outside {region} is up: nothing would be left")
+        raise OperatorError(f"no broker outside {region} is up: the cluster would be down")
     down = [str(one.id) for one in there if not one.is_alive]
     if down:
         raise OperatorError(f"broker {', '.join(down)} of {region} is down already")
@@ -139,9 +139,9 @@ def warn_of(
     """Say so where the region leads none of the drill's partitions. `leaders`: of each of them."""
     if not set(leaders.values()) & set(brokers):
         tell(
-            f"warning: {region} leads no partition of the drill's topic: the cluster's default "
-            "policy prefers others, or there are too few --partitions; how long clients wait for "
-            "another leader is not measured"
+            f"warning: {region} leads no partition of the drill's topic, so the drill cannot "
+            "measure how long clients wait for a new leader: the cluster's default policy "
+            "prefers other brokers, or --partitions is too small"
         )
 
 
@@ -177,7 +177,7 @@ class RegionDrill:
         groups: list[Groups] = []
         try:
             load.start()
-            self._wait(lambda: load.is_under_way, self._client.timeout_ms, "not all clients go on")
+            self._wait(lambda: load.is_under_way, self._client.timeout_ms, "not all clients run")
             leaders = self._client.leaders(self._topic, deadline_ms=self._client.deadline())
             groups.append(self._groups(leaders, timeout_ms))
             groups[0].start()
@@ -215,7 +215,7 @@ class RegionDrill:
         self._expect_cut(addresses)
         ended_ms = begun_ms + self._settings.duration_ms
         self._sleep_until(ended_ms)
-        self._tell("the region comes back")
+        self._tell("the region is connected again")
         waits = partial(leader_waits, self._client)
         unsteady = self._wait_steady(lambda: missing(before, replica_status(self._client), waits))
         steady_ms = now_ms()
@@ -265,7 +265,7 @@ class RegionDrill:
                     raise
                 within_s = (BEGIN_MS + self._settings.duration_ms) // 1000
                 raise OperatorError(
-                    f"{error}; broker {', '.join(asked)} comes back by itself within {within_s} s"
+                    f"{error}; broker {', '.join(asked)} reconnects by itself within {within_s} s"
                 ) from error
             asked.append(str(broker))
         self._sleep_until(begins_ms)
@@ -277,13 +277,13 @@ class RegionDrill:
         """What was asked for has to be the case: otherwise nothing is measured."""
         for broker, address in zip(self._brokers, addresses, strict=True):
             if takes_clients(self._client, address, timeout_ms=ANSWER_MS):
-                raise OperatorError(f"broker {broker} should be cut off, and is not")
+                raise OperatorError(f"broker {broker} should be cut off, but is not")
 
     def _remove_topic(self) -> None:
         try:
             delete_topic(self._client, self._topic)
         except StrandlineError as error:
-            self._tell(f"topic {self._topic} is left behind: {error}")
+            self._tell(f"topic {self._topic} was not deleted: {error}")
 
     def _wait_steady(self, look: Callable[[], list[str]]) -> list[str]:
         """What is still missing when the time is over; nothing where it comes true."""

@@ -59,7 +59,7 @@ def missing(
             wait = None if waits is None else waits.get(place)
             if waits is None or (wait is not None and wait.code not in STAYS):
                 why = "" if wait is None else f": {wait.text}"
-                lines.append(f"{name}: led by broker {one.leader}, and not {was.leader}{why}")
+                lines.append(f"{name}: led by broker {one.leader} instead of {was.leader}{why}")
     return lines
 
 

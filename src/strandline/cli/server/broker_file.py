@@ -15,9 +15,9 @@ def read_file(path: Path) -> str:
     try:
         return path.read_text()
     except UnicodeDecodeError as error:
-        raise OperatorError(f"{path}: is not text in UTF-8") from error
+        raise OperatorError(f"{path} is not UTF-8 text") from error
     except OSError as error:
-        raise OperatorError(f"{path}: cannot be read: {error.strerror}") from error
+        raise OperatorError(f"{path}: cannot read: {error.strerror}") from error
 
 
 def load_file(path: Path, *, environment: Mapping[str, str]) -> BrokerConfig:

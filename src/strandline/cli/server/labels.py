@@ -92,12 +92,12 @@ def _ask(command: Sequence[str]) -> LabelSource:
         )
     except subprocess.TimeoutExpired:
         raise OperatorError(
-            f"{what}: says nothing for {COMMAND_TIMEOUT_S} s: make it print lines like "
-            "region=eu-west-1, and end"
+            f"{what}: no result after {COMMAND_TIMEOUT_S} s: it must print lines like "
+            "region=eu-west-1, and exit"
         ) from None
     except (OSError, ValueError) as error:
-        raise OperatorError(f"{what}: cannot be run: {error}") from None
+        raise OperatorError(f"{what}: cannot run: {error}") from None
     if done.returncode:
         said = " ".join(done.stderr.split())[:_STDERR_CHARACTERS_MAX]
-        raise OperatorError(f"{what}: ended with {done.returncode}: {said or 'without a word'}")
+        raise OperatorError(f"{what}: exit code {done.returncode}: {said or 'no output'}")
     return parse_labels(done.stdout, source=what)

@@ -22,11 +22,11 @@ def raise_open_files_limit() -> int:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
             soft = hard
         except (OSError, ValueError) as error:  # Some systems bound it below what they say.
-            _log.warning("the limit of open files stays at %d: %s", soft, error)
+            _log.warning("the open file limit stays at %d: %s", soft, error)
     if soft != resource.RLIM_INFINITY and soft < OPEN_FILES_MIN:
         _log.warning(
-            "this process may have %d files open, one for each partition and client: raise the "
-            "limit (ulimit -Hn, LimitNOFILE=) to %d or more",
+            "the open file limit is %d, and each partition and client needs one: raise it "
+            "(ulimit -Hn, LimitNOFILE=) to %d or more",
             soft,
             OPEN_FILES_MIN,
         )

@@ -51,7 +51,7 @@ def open_stopped(path: str) -> Iterator[StoppedBroker]:
             yield StoppedBroker(disk, journal if disk.exists(journal) else None, logs)
     except OSError as error:
         reason = error.strerror or error
-        raise OperatorError(f"{error.filename or path}: cannot be read: {reason}") from error
+        raise OperatorError(f"{error.filename or path}: cannot read: {reason}") from error
 
 
 def _find(disk: ReadOnlyDisk, path: str) -> tuple[str, list[LogDirectory]]:
@@ -62,7 +62,7 @@ def _find(disk: ReadOnlyDisk, path: str) -> tuple[str, list[LogDirectory]]:
         return path, [_log_directory(f"{root}/{name}") for name in names]
     if is_log(disk, path):
         return os.path.dirname(os.path.dirname(path)), [_log_directory(path)]
-    raise OperatorError(f"{path} is neither a broker's data directory nor the directory of a log")
+    raise OperatorError(f"{path} is neither a broker's data directory nor a log's directory")
 
 
 def _log_directory(path: str) -> LogDirectory:

@@ -31,7 +31,7 @@ def rate_lines(rates: "Iterable[CopyRate]") -> list[str]:
     lines = []
     for one in rates:
         which = words.get(one.name, f" {one.name}")
-        line = f"copies{which} may take {_rate(one.bytes_per_s)} together"
+        line = f"copies{which} may use {_rate(one.bytes_per_s)} in total"
         if not one.bytes_per_s:
             line = f"copies{which} are halted"
         shares = [f"broker {share.broker_id} {_rate(share.bytes_per_s)}" for share in one.shares]

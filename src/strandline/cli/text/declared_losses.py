@@ -26,11 +26,11 @@ def declared_text(one: "DeclaredLoss") -> str:
     day = datetime.fromtimestamp(one.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
     lost = f"brokers {ids(one.broker_ids)}"
     if not one.broker_ids:
-        lost = "nobody but brokers that had lost their logs"
+        lost = "only brokers that had lost their logs"
     kept = f"; those below {one.log_end_offset} are as on broker {one.leader_id}"
     return (
-        f"partition {one.partition}: declared lost on {day} by {one.by or 'nobody named'}: {lost}; "
-        f"offsets from {one.committed_offset} on were at risk"
+        f"partition {one.partition}: declared lost on {day} by {one.by or 'unknown'}: {lost}; "
+        f"offsets from {one.committed_offset} were at risk"
         f"{kept if one.committed_offset < one.log_end_offset else ''}"
     )
 

@@ -192,7 +192,7 @@ def _sets(found: "FailureSets", levels: Mapping[str, int]) -> str:
     if found.count == comb(levels[found.level], found.size):
         return f"any {found.size}"
     shown = " or ".join(
-        "+".join("those that do not say" if name == NOT_SAID else name for name in one)
+        "+".join("brokers without the label" if name == NOT_SAID else name for name in one)
         for one in found.sets[:SETS_SHOWN_MAX]
     )
     more = found.count - min(found.count, SETS_SHOWN_MAX)
@@ -204,11 +204,11 @@ def tell_survival(
 ) -> None:
     """What goes on, and what is kept; `before` begins each line."""
     if writes:
-        print_line(f"{before}writes go on after the {further}loss of {goals(writes)}")
+        print_line(f"{before}writes continue after the {further}loss of {goals(writes)}")
     else:
         print_line(f"{before}some writes stop with the {further}loss of one replica")
     if data:
-        print_line(f"{before}no acknowledged write is lost by the {further}loss of {goals(data)}")
+        print_line(f"{before}no acknowledged write is lost with the {further}loss of {goals(data)}")
     else:
         print_line(
             f"{before}some acknowledged writes may be lost with the {further}loss of one replica"

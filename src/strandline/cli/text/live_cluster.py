@@ -109,7 +109,7 @@ def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = Fa
     view = client.metadata(None)
     for name in names or ():
         if name not in view.topics or not view.topics[name].partitions:
-            raise OperatorError(f"topic {name}: is being made or deleted: try again")
+            raise OperatorError(f"topic {name} is being created or deleted: try again")
     whole = sorted(name for name, one in view.topics.items() if one.partitions)
     wanted = whole if names is None else names
     moving = moving_partitions(client)

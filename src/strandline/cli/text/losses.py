@@ -147,8 +147,9 @@ def _notes(
     noun = "region" if len(never) == 1 else "regions"
     have, their = ("has", "its") if len(never) == 1 else ("have", "their")
     return (
-        f"{REGION_LOST}: {noun} {', '.join(never)} {have} fewer brokers than outage.brokers.min, "
-        f"too few to be taken for down: no observer stands in for {their} voters",
+        f"{REGION_LOST}: {noun} {', '.join(never)} {have} fewer brokers than "
+        f"outage.brokers.min, too few to count as down: no observer stands in for {their} "
+        "voters",
     )
 
 
@@ -177,7 +178,7 @@ def tell_losses(foretold: Foretold) -> None:
         is_some = len(one.partitions) < count
         which = f" (partitions {ranges(one.partitions)})" if is_some else ""
         rows.append((_loss(one), _who(one), _data(one), tell(topic, one) + which))
-    print_line(f"topic {topic.name}, as placed, when all of these are lost at the same time:")
+    print_line(f"topic {topic.name}, as placed, if all of these are lost at the same time:")
     print_table(Table(heads=("LOST", "ACTS", "ACKNOWLEDGED WRITES", "HOW"), rows=rows))
 
 
@@ -208,11 +209,11 @@ def tell(topic: "LiveTopic", one: "Outcome") -> str:
     match one.course:
         case Course.ELECTION if one.is_cut:
             side = "that was cut off" if one.is_inside else "that was not cut off"
-            return f"the side {side} goes on, with {there}; the other waits for the cut to end"
+            return f"the side {side} continues, with {there}; the other waits until the cut ends"
         case Course.ELECTION:
-            return f"{there} {verb} left, and elect a leader where it is lost"
+            return f"{there} {verb} left, and elect a leader if it is lost"
         case Course.ARBITRATION:
-            return f"the controller seats a leader among the {there} that {verb} left"
+            return f"the controller appoints a leader among the {there} that {verb} left"
         case Course.STANDS_IN:
             stand = "stands" if one.stand_ins == 1 else "stand"
             then = f"then{_once(one)} {_stand_ins(one)} {stand} in"
@@ -225,14 +226,14 @@ def tell(topic: "LiveTopic", one: "Outcome") -> str:
         case Course.LET_LEAVE:
             comes = f", with {_stand_ins(one)}{_once(one) or ','}" if one.stand_ins else ""
             return (
-                f"nobody leads; the {there} that {verb} left have all that was acknowledged, and "
-                f"go on{comes} after: {_alter(topic, one, lets_leave=True)}"
+                f"no leader; the {there} that {verb} left hold every acknowledged record, and "
+                f"continue{comes} after: {_alter(topic, one, lets_leave=True)}"
             )
         case Course.RETURN:
             return _tell_return(one, there)
         case Course.MAY_LACK:
             return (
-                f"nobody leads; {there} {verb} left: bring {one.back} more back, or see what may "
+                f"no leader; {there} {verb} left: bring {one.back} more back, or see what may "
                 f"be lost: strandline partition survivors {topic.name} PARTITION"
             )
         case Course.GONE:
@@ -244,35 +245,35 @@ def _tell_link(topic: "LiveTopic", one: "Outcome") -> str:
     from strandline.placement.explain.outcomes import Course
 
     there = f"{one.left} of {one.voters} voters"
-    nobody = "neither side elects anybody: "
-    goes_on = f"{there} go on with their leader"
+    nobody = "neither side elects a leader: "
+    goes_on = f"{there} continue with their leader"
     if one.left <= one.voters // 2:
-        goes_on = f"{nobody}the controller seats a leader on one, with {there}"
+        goes_on = f"{nobody}the controller appoints a leader on one side, with {there}"
     match one.course:
         case Course.STANDS_IN:
             stand = "stands" if one.stand_ins == 1 else "stand"
             return f"{goes_on}; then {_stand_ins(one)} {stand} in: acks=all goes on"
         case Course.LOWER:
             return (
-                f"{goes_on}; acks=all is refused until the link is mended, or: "
+                f"{goes_on}; acks=all is refused until the link is repaired, or: "
                 f"{_alter(topic, one, lets_leave=False)}"
             )
         case Course.LET_LEAVE:
             comes = f" and {_stand_ins(one)}" if one.stand_ins else ""
             return (
-                f"{nobody}mend the link, or have the controller seat a leader on one, with {there}"
-                f"{comes}, which have all that was acknowledged: "
+                f"{nobody}repair the link, or let the controller appoint a leader on one side, "
+                f"with {there}{comes}, which hold every acknowledged record: "
                 f"{_alter(topic, one, lets_leave=True)}"
             )
         case Course.RETURN if one.without_controller:
-            return f"{NO_MAJORITY}, or is not reached: mend the link"
+            return f"{NO_MAJORITY}, or is unreachable: repair the link"
         case Course.RETURN:
             return (
-                f"min.insync.replicas asks for {one.write_quorum} of {one.voters}, and {one.left} "
-                "hear their leader: acks=all waits: mend the link"
+                f"min.insync.replicas requires {one.write_quorum} of {one.voters}, and "
+                f"{one.left} reach their leader: acks=all waits: repair the link"
             )
         case _:
-            return f"{goes_on}; the others catch up when the link is mended"
+            return f"{goes_on}; the others catch up when the link is repaired"
 
 
 def _stand_ins(one: "Outcome") -> str:
@@ -280,7 +281,7 @@ def _stand_ins(one: "Outcome") -> str:
 
 
 def _once(one: "Outcome") -> str:
-    return ", once the region is taken for down," if one.awaits_region else ""
+    return ", once the region counts as down," if one.awaits_region else ""
 
 
 def _tell_gone(topic: "LiveTopic", one: "Outcome") -> str:
@@ -293,7 +294,8 @@ def _tell_gone(topic: "LiveTopic", one: "Outcome") -> str:
     if one.without_controller:  # Nobody can declare it before.
         return text
     return (
-        f"{text}, and have an observer go on without it: strandline partition declare-lost {which}"
+        f"{text}, and let an observer continue without it: strandline partition declare-lost "
+        f"{which}"
     )
 
 
@@ -301,18 +303,18 @@ def _go_on(one: "Outcome", there: str) -> str:
     """How those go on that are fewer than acks=all asks for."""
     verb = "is" if one.left == 1 else "are"
     if one.left > one.voters // 2:
-        return f"the {there} that {verb} left do with each other"
-    return f"the controller seats a leader among the {there} that {verb} left"
+        return f"the {there} that {verb} left continue"
+    return f"the controller appoints a leader among the {there} that {verb} left"
 
 
 def _tell_return(one: "Outcome", there: str) -> str:
     if one.without_controller:
         why = NO_MAJORITY
     elif one.left > one.voters // 2:
-        why = f"min.insync.replicas asks for {one.write_quorum} of {one.voters}: acks=all waits"
+        why = f"min.insync.replicas requires {one.write_quorum} of {one.voters}: acks=all waits"
     else:
-        why = f"{there} elect nobody"
-    return f"{why}: {'mend the cut' if one.is_cut else f'bring {one.back} back'}"
+        why = f"{there} cannot elect a leader"
+    return f"{why}: {'repair the link' if one.is_cut else f'bring {one.back} back'}"
 
 
 def _alter(topic: "LiveTopic", one: "Outcome", *, lets_leave: bool) -> str:

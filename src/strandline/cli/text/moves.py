@@ -116,13 +116,13 @@ def _provisos(found: Preview, condition: Condition) -> Iterator[str]:
     """Why it may come otherwise, though nobody changes anything."""
     if found.arriving:
         noun = "partition" if found.arriving == 1 else "partitions"
-        yield f"what moves already ({found.arriving} {noun}) is taken to arrive first"
+        yield f"moves in progress ({found.arriving} {noun}) finish first"
     away = sorted(condition.down_since_ms.keys() | condition.lost)
     if away:
         noun = "broker" if len(away) == 1 else "brokers"
-        yield f"whoever is down or lost ({noun} {', '.join(map(str, away))}) is taken to stay so"
+        yield f"{noun} {', '.join(map(str, away))} will remain down or lost"
     if not found.is_by_turns:
-        yield "more partitions are taken to move at a time than may"
+        yield "more partitions move at a time than the limit allows"
 
 
 # ---- the controller's state ------------------------------------------------------------------

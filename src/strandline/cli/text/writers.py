@@ -32,7 +32,7 @@ def tell_writers(written: "Sequence[WrittenPartition]") -> None:
         )
     )
     if len(rows) > SHOWN_MAX:
-        print_line(f"and {len(rows) - SHOWN_MAX} more like these; --json tells all")
+        print_line(f"and {len(rows) - SHOWN_MAX} more like these; --json shows all")
 
 
 def writers_json(written: "Sequence[WrittenPartition]") -> Json:

@@ -16,7 +16,7 @@ from strandline.protocol.messages.describe_losses import (
     DescribeLossesResponse,
 )
 
-REFUSED = "nothing was declared lost"
+REFUSED = "no loss was declared"
 """What refusals begin with; the controller names the partition."""
 
 

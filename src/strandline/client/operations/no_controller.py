@@ -47,17 +47,20 @@ def tell(voters: Collection[BrokerId], heard: Mapping[BrokerId, Collection[Broke
         if hearing is not None:
             there = ", ".join(str(one) for one in silent if one in together[hearing])
             return (
-                f"{found} here, {needed} are needed; broker {hearing} hears broker {there}: see "
-                "that it is well, and reached from here"
+                f"{found} here, {needed} are needed; broker {hearing} receives heartbeats from "
+                f"broker {there}: check that it is healthy and reachable from here"
             )
         return f"{found}, {needed} are needed: {which} broker {missed}"
     if hearing is not None:
         return ""
     said = "; ".join(
-        f"broker {one} hears {', '.join(str(each) for each in others if each != one) or 'none'}"
+        (
+            f"broker {one} receives from "
+            f"{', '.join(str(each) for each in others if each != one) or 'none'}"
+        )
         for one, others in sorted(together.items())
     )
-    return f"{found}, and do not hear each other: mend the network between them ({said})"
+    return f"{found} but do not reach each other: repair the network between them ({said})"
 
 
 def _heard(answer: DescribeTopologyResponse) -> frozenset[BrokerId]:

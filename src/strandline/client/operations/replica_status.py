@@ -76,7 +76,7 @@ def replica_status(
         if topic not in view.topics or view.topics[topic].error_code == (
             Error.UNKNOWN_TOPIC_OR_PARTITION
         ):
-            raise ClientError(f"topic {topic}: there is none; see `strandline topic list`")
+            raise ClientError(f"topic {topic} does not exist; see `strandline topic list`")
     internal = {one.name for one in view.topics.values() if one.is_internal}
     wanted = _wanted(view, partitions)
     answers = _ask(client, view, wanted)

@@ -74,7 +74,10 @@ def ask_replica_logs(client: Client, topic: str, partition: int) -> ReplicaLogs:
     """Ask each of the partition's brokers. Raises ClientError where there is no such partition."""
     indexes = {one.index: one for one in client.topic(topic).partitions}
     if partition not in indexes:
-        raise ClientError(f"topic {topic} has partitions 0 to {len(indexes) - 1}, not {partition}")
+        raise ClientError(
+            f"topic {topic} has no partition {partition}: its partitions are 0 to "
+            f"{len(indexes) - 1}"
+        )
     request = DescribeReplicaLogsRequest(topic=topic, partition=partition)
 
     def look(until: int) -> DescribeReplicaLogsResponse:

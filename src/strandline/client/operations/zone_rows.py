@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from strandline.controller.outages.voting import CLASSES
 from strandline.protocol.messages.describe_zones import DescribedZone, DescribeZonesResponse
 
-CALM = "nothing is down, and nothing is cut off"
-UNLABELLED = "no broker has a label region or zone: `strandline broker label` sets them"
+CALM = "All zones and regions are up."
+UNLABELLED = "no broker has a region or zone label: set them with `strandline broker label`"
 SAID = {"hold": "held by hand", "release": "released", "lost": "declared lost"}
 """{ruling: that it was made}"""
 
@@ -47,7 +47,7 @@ def heard_lines(found: DescribeZonesResponse) -> Iterator[str]:
         if seen.not_heard_from:
             heard = ", ".join(seen.heard_from) or "nowhere"
             away = ", ".join(seen.not_heard_from)
-            yield f"broker {seen.broker_id}: heard from {heard}; not from {away}"
+            yield f"broker {seen.broker_id}: its heartbeats reach {heard}; missing in {away}"
 
 
 def level_of(zone: DescribedZone) -> str:
@@ -85,4 +85,4 @@ def _repair(zone: DescribedZone, region: DescribedZone) -> str:
         return text + (f" until {time_text(ruled.ruling_until_ms)}" * (ruled.ruling_until_ms >= 0))
     if not zone.is_held:
         return "as usual"
-    return "held until it is back" if zone.is_down else f"held{where}"
+    return "held until it returns" if zone.is_down else f"held{where}"

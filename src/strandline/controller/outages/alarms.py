@@ -102,26 +102,28 @@ def _end_of(one: Happening, judgement: Judgement, scene: Scene) -> str:
     if one.domain is not None:
         view = judgement.domains.get(one.domain)
         if view is None:
-            return f"{one.subject} has no more brokers"
+            return f"{one.subject} has no brokers any more"
         if view.is_down:
             return ""
-        heard = f"{view.total - len(view.silent)} of {view.total} brokers heard"
+        heard = f"{view.total - len(view.silent)} of {view.total} brokers reachable"
         uncounted = view.planned & scene.condition.down_since_ms.keys()
         if not uncounted:
             return f"{one.subject} is back, {heard}{after}"
         verb = "counts" if len(uncounted) == 1 else "count"
-        text = f"{one.subject} is down no more, {heard}, and {brokers_text(uncounted)} {verb} no"
-        return f"{text} more: in maintenance, or to be emptied{after}"
+        return (
+            f"{one.subject} is no longer down, {heard}; {brokers_text(uncounted)} no longer {verb}"
+            f": in maintenance, or being decommissioned{after}"
+        )
     if one.over:
         return one.over + after
     if one.kind is Kind.CUT:
         seen = [judgement.seen[broker] for broker in one.brokers if broker in judgement.seen]
         if any(what.verdict is not Verdict.HEARD for what in seen):
             return ""
-        return f"{one.subject} is heard from everywhere again{after}"
+        return f"{one.subject} is connected again{after}"
     if one.brokers & scene.condition.down_since_ms.keys():
         return ""
-    return f"{one.subject} is heard again{after}"
+    return f"{one.subject} is back{after}"
 
 
 def _renaming_of(one: Happening, judgement: Judgement) -> str:
@@ -129,8 +131,8 @@ def _renaming_of(one: Happening, judgement: Judgement) -> str:
     for other in judgement.happenings:
         is_wider = one.domain is not None and other.domain in widening(one.domain)
         if is_wider or one.brokers & other.brokers:
-            return f"{one.subject} goes on as {other.kind}: {other.subject}"
+            return f"{one.subject} continues as {other.kind}: {other.subject}"
     seen = [judgement.seen[broker] for broker in one.brokers if broker in judgement.seen]
     if any(what.verdict is Verdict.CUT for what in seen):
-        return f"{one.subject}: heard by some, and not by all"
-    return f"{one.subject} is told of by this name no more"
+        return f"{one.subject}: its heartbeats reach some brokers only"
+    return f"{one.subject} is no longer reported by this name"

@@ -377,9 +377,9 @@ class Outages:
             names = [vantage_name(one, domains) for one in deaf]
             where = vantage_name(vantage, domains)
             said = brokers_text(brokers)
-            text = f"{said} in {where} {'is' if len(brokers) == 1 else 'are'} heard from "
+            text = f"heartbeats of {said} in {where} reach "
             text += ", ".join(vantage_name(one, domains) for one in hearing) or "the controller"
-            text += " and not from " + (", ".join(names) or "the controller")
+            text += ", but not " + (", ".join(names) or "the controller")
             since_ms = min(self._cut_ms[one] for one in brokers)
             yield Happening(Kind.CUT, where, text, since_ms, frozenset(brokers))
 
@@ -411,7 +411,7 @@ class Outages:
                 continue
             if broker in condition.up:
                 if broker in self._held:  # It was not lost; now it settles.
-                    held[broker] = "zone-down", f"broker {broker} has come back"
+                    held[broker] = "zone-down", f"broker {broker} has returned"
                 continue
             mine = domains_of(scene.brokers[broker])
             ruled = domains[mine[0]].ruled if mine else None
@@ -442,20 +442,21 @@ class Outages:
             if domains[domain].is_held:
                 text = self._down_text(domain, domains[domain], domains)
                 name = short_name(domain, domains)
-                text += f": until it is back, or by `strandline zone release {name}`"
+                text += f": held until it returns or you run `strandline zone release {name}`"
                 return "zone-down", text
         if seen[broker].verdict is Verdict.CUT:
             return _cut_off(broker, mine, domains)
         for domain in mine:
             back_ms = self._back_ms.get(domain, scene.back_ms.get(domain))
             if back_ms is not None and scene.now_ms - back_ms < rules.lost_after_ms:
-                text = f"{full_name(domain, domains)} is back, and broker {broker} not yet: taken "
-                text += f"for lost after {rules.lost_after_ms / 1_000:g} s"
-                return "zone-down", text
+                return "zone-down", (
+                    f"{full_name(domain, domains)} is back, but broker {broker} is not: it counts "
+                    f"as lost after {rules.lost_after_ms / 1_000:g} s"
+                )
         silent_ms = scene.now_ms - scene.condition.down_since_ms.get(broker, scene.now_ms)
         is_early = broker in scene.condition.lost and silent_ms < rules.lost_after_ms
         if is_early and broker in self._held:  # Back for a moment; it was not lost before.
-            text = f"broker {broker} was back for a moment: taken for lost after "
+            text = f"broker {broker} returned briefly: it counts as lost after "
             return "zone-down", text + f"{rules.lost_after_ms / 1_000:g} s"
         return None
 
@@ -497,15 +498,18 @@ def _is_over(since: _Down, scene: Scene, rules: Rules) -> bool:
 
 
 def _cut_off(broker: BrokerId, mine: Sequence[Domain], known: Collection[Domain]) -> Wait:
-    text = f"broker {broker} is cut off from the controller, and others hear it: until it is heard"
+    text = (
+        f"broker {broker} is cut off from the controller, but other brokers reach it: held "
+        "until it returns"
+    )
     if mine:
-        text += f", or by `strandline zone release {short_name(mine[0], known)}`"
+        text += f" or you run `strandline zone release {short_name(mine[0], known)}`"
     return "cut-off", text
 
 
 def _hold_text(domain: Domain, domains: Mapping[Domain, DomainView]) -> str:
     until_ms = domains[domain].outage.until_ms
-    text = f"{full_name(domain, domains)} is held by hand: until "
+    text = f"{full_name(domain, domains)} is held by hand until "
     if until_ms != NO_END_MS:
-        text += f"{clock_time(until_ms)}, or by "
-    return text + f"`strandline zone release {short_name(domain, domains)}`"
+        text += f"{clock_time(until_ms)} or "
+    return text + f"you run `strandline zone release {short_name(domain, domains)}`"

@@ -68,10 +68,10 @@ class Links:
             yield Happening(
                 Kind.CUT,
                 f"links {where}",
-                f"{where}, where others hear each other, {_text(links)}",
+                f"some links {where} are cut: {_text(links)}",
                 min(self._since_ms[link] for link in links),
                 frozenset(end for link in links for end in link),
-                over=f"{where} no single link is cut any more",
+                over=f"no single link {where} is cut any more",
             )
 
 
@@ -95,9 +95,9 @@ def _cut_links(
 
 def _text(links: Collection[_Link]) -> str:
     both = sorted({(min(one), max(one)) for one in links if one[::-1] in links})
-    said = [f"brokers {one} and {other} do not hear each other" for one, other in both]
+    said = [f"brokers {one} and {other} do not reach each other" for one, other in both]
     said += [
-        f"broker {one} does not hear broker {other}"
+        f"broker {one} receives nothing from broker {other}"
         for one, other in sorted(links)
         if (other, one) not in links
     ]

@@ -28,13 +28,13 @@ SUBJECT = "partitions"
 
 CLASSES = (Kind.FEWER_VOTERS, Kind.OBSERVERS_VOTE, Kind.LOW_QUORUM, Kind.NO_LEADER)
 _TEXTS = {
-    Kind.FEWER_VOTERS: ("fewer voters than placement asks for", "all voters are back"),
+    Kind.FEWER_VOTERS: ("fewer voters than placement requires", "all voters are back"),
     Kind.OBSERVERS_VOTE: ("observers stand in for voters", "no observer stands in"),
     Kind.LOW_QUORUM: (
-        "acks=all is refused, for fewer voters are left than min.insync.replicas asks for",
-        "acks=all is refused nowhere",
+        "acks=all writes are rejected: fewer voters are in sync than min.insync.replicas requires",
+        "acks=all writes are accepted everywhere",
     ),
-    Kind.NO_LEADER: ("nobody who is heard leads", "all are led"),
+    Kind.NO_LEADER: ("no reachable leader", "all have a leader"),
 }
 
 

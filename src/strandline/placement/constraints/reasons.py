@@ -26,13 +26,15 @@ REASONS = {
     "not-pinned": "is not among the brokers [{values}]",
     "host-taken": "{domain} is the host of another replica",
     "domain-full": "{label} {domain} has {held} of at most {limit:replica}",
-    "distinct-needed": "{label} {domain} has a replica, and another {label} is needed",
+    "distinct-needed": "{label} {domain} has a replica, and another {label} is required",
     "distinct-short": "{left:more replica} cannot be in {needed:more distinct {label}}",
-    "uneven": "{label} {domain} has {held:replica}, and others would be left behind",
+    "uneven": "{label} {domain} has {held:replica}; one more would be uneven",
     "count-full": "{label}={domain} has {held} of exactly {limit:replica}",
-    "count-needed": "{label}={domain} is needed for {left:more replica}",
-    "count-short": "{label}={domain} is needed for {needed:more replica}, and {left} can be placed",
-    "goal": "losing {goal} could then take {lost:voter}, and {limit} may be lost",
+    "count-needed": "{left:more replica} must be in {label}={domain}",
+    "count-short": (
+        "{needed:more replica} must be in {label}={domain}, and only {left} can be placed"
+    ),
+    "goal": "losing {goal} could then take {lost:voter}, but at most {limit} may be lost",
 }  # fmt: skip
 _PLURALS = {"is": "are", "has": "have", "holds": "hold"}
 """What the texts of which the broker is the subject begin with."""

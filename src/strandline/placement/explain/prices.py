@@ -63,7 +63,7 @@ def decode_prices(text: str, *, source: str = "prices") -> Prices:
     amounts = [prices.cross_region_per_gb, prices.cross_zone_per_gb]
     for amount in amounts + [one.per_gb for one in prices.links]:
         if not (amount.is_finite() and 0 <= amount <= PRICE_MAX):
-            raise OperatorError(f"{source}: {amount} is no price: write 0 to {PRICE_MAX}")
+            raise OperatorError(f"{source}: {amount} is not a price: write 0 to {PRICE_MAX}")
     return prices
 
 

@@ -246,10 +246,10 @@ def faults_of(judgement: Judgement, broken: Iterable[BrokenGoal]) -> list[str]:
         if one.reason.code != "goal":  # Those are broken goals, which say more.
             found.append(f"{one.constraint}: {one.reason.told_of(one.brokers)}")
     if judgement.surplus:
-        found.append(f"no rule asks for the replicas of {brokers_named(judgement.surplus)}")
+        found.append(f"no rule requires the replicas of {brokers_named(judgement.surplus)}")
     missing = sum(judgement.missing.values())
     if missing:
-        found.append(f"{missing} fewer replica{'s' * (missing > 1)} than the rules ask for")
+        found.append(f"{missing} fewer replica{'s' * (missing > 1)} than the rules require")
     if judgement.unknown:
         verb = "is" if len(judgement.unknown) == 1 else "are"
         found.append(f"{brokers_named(judgement.unknown)} {verb} not registered")

@@ -80,13 +80,13 @@ class Refusal(msgspec.Struct, frozen=True):
         told = ("distinct broker", "labelled") if self.hint else ("distinct broker",)
         lines += [str(one) for one in self.refused if one.constraint not in told]
         if self.blocking:
-            lines.append(f"what is in the way: {', '.join(self.blocking)}")
+            lines.append(f"conflict: {', '.join(self.blocking)}")
         if not self.is_proved:
-            lines.append("not proved: the search ran out of steps")
+            lines.append("not certain: the search ran out of steps")
         if self.newcomers:
-            lines.append(f"what would help: {self.newcomers}")
+            lines.append(f"this would help: {self.newcomers}")
         if self.nearest is not None:
-            lines.append(f"what can be met: {', '.join(self.nearest.changes)}")
+            lines.append(f"this would be possible: {', '.join(self.nearest.changes)}")
             lines.append(f"as a policy: {self.nearest.policy}")
         return lines
 
