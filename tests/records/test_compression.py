@@ -55,6 +55,7 @@ def test_lz4_blocks_are_independent_as_kafkas_java_reader_demands() -> None:
     flags = frame[4]
     assert flags >> 6 == 1, "the version"
     assert flags & 0x20, "independent blocks"
+    assert not flags & 0x04, "no checksum of the content: the batch has its own"
 
 
 def test_gzip_of_several_members_is_read_to_its_end() -> None:

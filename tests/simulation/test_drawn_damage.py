@@ -49,9 +49,9 @@ def report_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(GapRepairClient, "_take_gaps", lambda self, replica, scrub: scrub.gaps.clear())
 
 
-def believe_for_ever(patch: pytest.MonkeyPatch) -> None:
+def trust_for_ever(patch: pytest.MonkeyPatch) -> None:
     """What was written or looked at once is never looked at again."""
-    patch.setattr(Segment, "believe", lambda self, trust: None)
+    patch.setattr(Segment, "trust_from_now", lambda self, trust: None)
 
 
 def refuse_rotten_summaries(patch: pytest.MonkeyPatch) -> None:
@@ -109,7 +109,7 @@ PLANTED = (
     ),
     Planted(scrub_nothing, draws("open-rot"), 33, "DamageMended"),
     Planted(report_nothing, draws("open-rot"), 92, "DamageMended"),
-    Planted(believe_for_ever, draws("open-rot"), 36, "NoDamageServed"),
+    Planted(trust_for_ever, draws("open-rot"), 36, "NoDamageServed"),
     Planted(refuse_rotten_summaries, draws("index-rot"), 204, "Progress"),
     Planted(believe_a_rotten_journal, draws("journal-rot"), 87, "NoDamageServed"),
 )

@@ -1,10 +1,10 @@
-"""What a log is, seen from Raft: markers, epochs and configurations, over indexes and offsets.
+"""Maps indexes to offsets, epochs and configurations for one log.
 
-Why:    offsets are dense over records, indexes over records and markers; elections are rare, so the
-        whole difference fits into memory and both directions are a bisection.
+Why:    offsets count records, indexes count records and markers. Elections are rare, so all markers
+        fit into memory and both directions are a bisection.
 How:    index = offset + markers before it.  Two parallel lists hold, for each marker, its index and
         the offset of the data entry that follows it.
-Owns:   these lists, for one log; changed only by that log, as it appends, truncates and lets go.
+Owns:   the lists of one log. Only the log changes them, as it appends, truncates and removes.
 Source: design section 4."""
 
 from array import array
@@ -15,7 +15,7 @@ from strandline.storage.layout import SegmentName
 
 
 class History:
-    """The shape of one log from `start` on."""
+    """The epochs, markers and configurations of one log from `start` on."""
 
     __slots__ = (
         "_marker_indexes",
@@ -35,11 +35,11 @@ class History:
         """(index, payload) of each configuration marker, ascending."""
         self.deletions: list[tuple[Index, Offset]] = []
         """(index, records below this offset are deleted) of each deletion marker, ascending in the
-        index. An offset is not above where its marker lies: once that is before the start, so are
-        the records, and it has nothing to say any more."""
+        index. The offset is not above its marker's: once the log starts behind the marker, the
+        records are gone and the deletion is not needed."""
         self.is_epoch_covered: bool | None = None
-        """While a log is read: whether a marker's checksum covers the last epoch, None where nobody
-        has looked."""
+        """While a log is read: whether a marker's checksum covers the last epoch; None if unknown.
+        """
         self._marker_indexes = array("q")
         self._marker_offsets = array("q")
 
@@ -57,12 +57,15 @@ class History:
         """The entry at `index`, the log's next, is of `epoch`."""
         if not self.epochs or self.epochs[-1][0] != epoch:
             assert epoch >= self.last_epoch, f"epoch {epoch} after {self.last_epoch}"
+            assert not self.epochs or index > self.epochs[-1][1], f"epoch {epoch} at index {index}"
             self.epochs.append((epoch, index))
 
     def note_marker(
         self, index: Index, configuration: bytes | None, deleted_before: Offset | None = None
     ) -> None:
         """The entry at `index`, the log's next, is a marker."""
+        last = self._marker_indexes[-1] if self._marker_indexes else self.start.base_index - 1
+        assert index > last, f"a marker at index {index} after {last}"
         self._marker_offsets.append(index - self.marker_count)
         self._marker_indexes.append(index)
         if configuration is not None:
@@ -135,7 +138,7 @@ class History:
         ]
 
     def truncate(self, from_index: Index) -> None:
-        """Forget everything at `from_index` and above."""
+        """Remove everything from `from_index` on."""
         del self.epochs[bisect_left(self.epochs, from_index, key=_start_of) :]
         del self.configurations[bisect_left(self.configurations, from_index, key=_index_of) :]
         del self.deletions[bisect_left(self.deletions, from_index, key=_index_of) :]
@@ -143,8 +146,9 @@ class History:
         del self._marker_indexes[count:], self._marker_offsets[count:]
 
     def advance(self, start: SegmentName, end_index: Index) -> None:
-        """The log begins at `start` now and ends before `end_index`: forget what was before."""
+        """The log begins at `start` and ends before `end_index`: remove everything before it."""
         first = start.base_index
+        assert first >= self.start.base_index, f"the start goes back to index {first}"
         at = bisect_right(self.epochs, first, key=_start_of) - 1
         if first >= end_index:
             self.epochs.clear()

@@ -1,9 +1,10 @@
-"""What a reader gets: ranges of files that hold whole record batches.
+"""Finds the batches for a reader: ranges of files that hold whole record batches.
 
-Why:    a consumer wants data batches only, all below its limit, as ranges that can go from the page
-        cache to the socket; a follower wants every batch, markers too, and to know their shape.
-How:    begin = the batch that holds the offset; end = the last boundary below the limit and the
-        budget; both from the sparse index and a walk of one interval. Ranges split around markers.
+Why:    a consumer gets data batches below its limit, as ranges that go from the page cache to the
+        socket. A follower gets every batch, markers too, with their epochs and configurations.
+How:    start = the batch that holds the offset; end = the last batch boundary below the limit and
+        the byte budget. Both take the sparse index and a walk of one interval. Ranges leave out
+        markers.
 Source: design sections 4 and 9."""
 
 from bisect import bisect_right
@@ -24,13 +25,13 @@ from strandline.storage.log.segment import Segment
 _LAST_OFFSET_DELTA_AT = 23
 _UNVERIFIED_BYTES_MAX = 1 << 20
 _UNVERIFIED_RECORDS_MAX = 4_000
-"""So much, or so many if that is more, is read at once of what may have to be proved: a batch has
-a record at least, and 2 us for each of them are a few ms."""
+"""The most bytes, or records if those are more bytes, of one read that may have to verify them. A
+batch has at least one record, and 2 us for each of 4,000 batches are a few ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileRange:
-    """`length` bytes of `file` from `position`. Holding it keeps a removed file alive."""
+    """`length` bytes of `file` from `position`. It keeps a removed file open."""
 
     file: File
     position: int
@@ -68,12 +69,12 @@ class Entries:
 
 
 def segment_at_offset(segments: Sequence[Segment], offset: Offset) -> int:
-    """Which segment holds the data entry at `offset`, or comes next."""
+    """The number of the segment that holds the data entry at `offset`, or follows it."""
     return max(0, bisect_right(segments, offset, key=_base_offset) - 1)
 
 
 def segment_at_index(segments: Sequence[Segment], index: Index) -> int:
-    """Which segment holds the entry at `index`."""
+    """The number of the segment that holds the entry at `index`."""
     return max(0, bisect_right(segments, index, key=_base_index) - 1)
 
 
@@ -96,7 +97,7 @@ def read_records(
             budget = min(budget, _unverified_bytes_max(segment))
         if first is None:
             if offset < segment.end_offset:
-                segment.verify_from(offset, segment.size)  # It ought to have been there.
+                segment.verify_from(offset, segment.size)  # The segment should hold it.
             continue
         end = _end_below(segment, first, limit_offset)
         if end - first.position > budget:
@@ -179,7 +180,7 @@ def _add_ranges(result: RecordSlices, segment: Segment, start: int, end: int) ->
 
 
 def _cut_empty(data: bytes, offset: Offset) -> bytes:
-    """Let the empty batch at the head of `data` begin at `offset`."""
+    """Make the empty batch at the head of `data` begin at `offset`."""
     copy = bytearray(data)
     header = read_header(copy)
     assert header is not None and header.records_count == 0

@@ -1,15 +1,15 @@
-"""The row of segments of one log, in memory and on the disk, kept the same through crashes.
+"""The segments of one log, kept the same in memory and on the disk through crashes.
 
-Why:    every change of the row is several changes of names; each is ordered so that a crash between
-        any two of them leaves something that recovery can tell from a loss.
-How:    begin_next     new file, directory flushed, then used
-        cut            a mark of what stays flushed, later segments removed, the summary removed,
-                       directory flushed, then the file cut and flushed
-        let_go         an intent file, then the removals (see `name_changes`)
-        begin_anew     an intent file, then the removals, then its rename (`reset`)
-        replace        a mark beside the active segment flushed, claims removed, rename over the
-                       first, the others removed (`finish_replacements`)
-Owns:   the segments, the active one among them, and the history over them.
+Why:    one change of the segments changes several file names. Each change orders its steps so that
+        recovery can tell a crash between two of them from a loss.
+How:    begin_next     create the new file, flush the directory, then use the file
+        cut            flush a mark of the durable rest, remove later segments, remove the summary,
+                       flush the directory, then cut and flush the file
+        remove_first   write an intent file, then remove the files (see `name_changes`)
+        reset          write an intent file, remove the files, then rename the intent file
+        replace        flush a mark beside the active segment, remove the claims, rename over the
+                       first segment, remove the others (`finish_replacements`)
+Owns:   the segments, the active one among them, and their history.
 Source: design section 4; "All File Systems Are Not Created Equal", OSDI'14, for the orders."""
 
 import contextlib
@@ -43,7 +43,9 @@ from strandline.storage.recovery.recovery import RecoveredLog
 
 
 class Cut(NamedTuple):
-    """Where a log is to end: in which of its segments, and what the last batch before says."""
+    """The new end of a log: the segment's number, the place in it, and what stays latest.
+
+    `latest`: see `Segment.latest_before`."""
 
     number: int
     end: Place
@@ -80,18 +82,18 @@ class SegmentRow:
             segment.trust_from_now(self._trust)
         self.active.open_index()
         self._old_marks = found.old_marks
-        """Closed segments that may have a mark beside them still."""
+        """Closed segments that may still have a mark beside them."""
         self._marked = (self.active.name, Index(-1))
-        """(beside which segment, what it says): the newest mark that this process has flushed. What
-        was found may be in the page cache alone, even if a flush had covered it that failed."""
+        """(segment, index): the newest mark that this process has flushed. A mark found at the
+        opening may be in the page cache only, because an earlier process failed to flush it."""
 
     def end_name(self) -> SegmentName:
-        """What a segment would be called that began at the end."""
+        """The name of a segment that would begin at the log's end."""
         history = self.history
         return SegmentName(self.active.end_offset, history.marker_count, history.last_epoch)
 
     def new_segment(self, name: SegmentName, index_interval_bytes: int) -> Segment:
-        """A segment in memory only."""
+        """A segment object; creates no file."""
         segment = Segment(
             self._disk,
             self.directory,
@@ -114,7 +116,7 @@ class SegmentRow:
             create_mark(self._disk, self.directory, segment.name)
             self._disk.flush_directory(self.directory)
         except OSError:
-            # Nobody knows it: it would be found beside one that begins at the same index later.
+            # The row does not use it, and a later segment may begin at the same index.
             segment.release()
             with contextlib.suppress(OSError):
                 for suffix in (LOG, FLUSHED):
@@ -124,16 +126,17 @@ class SegmentRow:
         self._old_marks.discard(segment.name)
         self.segments.append(segment)
         self.active = segment
+        assert segment.name.base_index == old.end_index, f"{segment.name} after {old.end_index}"
         return old
 
     @property
     def marked_index(self) -> Index:
-        """Up to there it is noted durably what is durable; -1 for nothing."""
+        """The index in the newest flushed mark; -1 for none."""
         return self._marked[1]
 
     def find_cut(self, from_index: Index) -> Cut:
-        """Where the log ends without the entries at `from_index`, a beginning of a batch, and
-        above. Raises StorageError where that cannot be found for damage."""
+        """Where the log ends once the entries from `from_index` on, where a batch begins, are gone.
+        Raises StorageError if damage hides that."""
         at = reads.segment_at_index(self.segments, from_index)
         segment = self.segments[at]
         position = self._place_of(segment, from_index)
@@ -142,9 +145,8 @@ class SegmentRow:
         return Cut(at, Place(position, offset, from_index), latest)
 
     def cut(self, place: Cut, kept_index: Index) -> list[Segment]:
-        """Remove what is at `place` and above, durably. `kept_index`: up to there is durable what
-        stays. The segment that holds it becomes the active one. Returns the segments that are
-        gone."""
+        """Remove everything from `place` on, durably. `kept_index`: the rest is durable up to it.
+        The segment of `place` becomes the active one. Returns the removed segments."""
         segment = self.segments[place.number]
         position, offset, from_index = place.end
         removed = self.segments[place.number + 1 :]
@@ -164,8 +166,8 @@ class SegmentRow:
         return removed
 
     def _place_of(self, segment: Segment, index: Index) -> int:
-        """Where the batch that begins at `index` begins in its segment: behind the one before,
-        for it may be damaged itself. Raises StorageError."""
+        """The position of the batch that begins at `index`: the end of the batch before it, because
+        the batch itself may be damaged. Raises StorageError."""
         if index == segment.name.base_index:
             return 0
         before = Index(index - 1)
@@ -178,8 +180,8 @@ class SegmentRow:
         try:
             segment.verify_again(offset, end)
         except StorageError:
-            # What is damaged may lie before that batch, and be lost everywhere. No checksum covers
-            # an offset: what follows has to say the same.
+            # The damage may lie before that batch, and no replica may have the batches. No checksum
+            # covers an offset, so the following batch must confirm it.
             read_verified(segment, header)
             following = next(segment.headers(end, min(end + 1, segment.size)), None)
             if (
@@ -193,7 +195,7 @@ class SegmentRow:
         return end
 
     def declare(self, name: SegmentName, suffix: str) -> None:
-        """Take what space is needed to let the log begin at `name`; nothing else changes.
+        """Take the space to let the log begin at `name`; nothing else changes.
 
         `suffix`: START before `remove_first`, RESET before `reset`."""
         declare(self._disk, self.directory, name, suffix)
@@ -203,13 +205,14 @@ class SegmentRow:
         removed = self.segments[:count]
         start = self.segments[count].name
         remove_before(self._disk, self.directory, start)
+        assert 0 < count < len(self.segments), f"removing {count} of {len(self.segments)} segments"
         del self.segments[:count]
         self.history.advance(start, self.active.end_index)
         _release(removed)
         return removed
 
     def reset(self, name: SegmentName, index_interval_bytes: int) -> list[Segment]:
-        """Replace everything by one empty segment; returns the segments that are gone."""
+        """Replace all segments by one empty segment; returns the removed ones."""
         reset(self._disk, self.directory, name)
         removed = list(self.segments)
         self.active = self.new_segment(name, index_interval_bytes)
@@ -221,16 +224,17 @@ class SegmentRow:
         return removed
 
     def prepare(self, cleaned: Cleaned, flushed_index: Index) -> None:
-        """Before `replace`: have a mark that lies beside none of the segments that go.
-        `flushed_index`: up to there the log is durable. Where there is no room, nothing has
-        changed."""
+        """Before `replace`: write a mark beside a segment that stays. `flushed_index`: the log is
+        durable up to it. On a full disk nothing has changed."""
         end = Index(cleaned.replaced[-1].end_index - 1)
         self.ensure_marked(min(flushed_index, end), flushed_index)
 
     def replace(self, cleaned: Cleaned) -> None:
-        """Let a compacted segment take the place of those it was made from."""
+        """Put a compacted segment in the place of those it was made from."""
         old = list(cleaned.replaced)
         segment = cleaned.segment
+        bounds = (old[0].name, old[-1].end_index, old[-1].end_offset)
+        assert bounds == (segment.name, segment.end_index, segment.end_offset), f"not {bounds}"
         self._remove_claims(old, CLAIMS)
         self._disk.rename(segment.path(CLEANED), segment.path(LOG))
         self._disk.flush_directory(self.directory)
@@ -241,20 +245,20 @@ class SegmentRow:
         _release(old)
 
     def seal(self, segment: Segment) -> None:
-        """Write the files beside a closed segment that is durable; without them it is scanned."""
+        """Write the files beside a durable closed segment; without them the next start scans it."""
         with contextlib.suppress(OSError, StorageError):
             seal_segment(self._disk, segment, self.history, keep_index=segment is not self.active)
 
     def write_mark(self, index: Index) -> tuple[File, set[SegmentName]]:
-        """Write beside the active segment that the log is durable up to `index`; (the file, to be
-        flushed and closed, whose marks say less and may go once it is)."""
+        """Write a mark beside the active segment: the log is durable up to `index`. Returns the
+        file, to be flushed and closed, and the segments whose older marks may go afterwards."""
         file = write_flushed(self._disk, self.directory, self.active.name, index)
         return file, set(self._old_marks)
 
     def ensure_marked(self, index: Index, flushed_index: Index) -> None:
-        """See that a durable mark beside the active segment says as much as `index`. Where it does
-        not, it says `flushed_index` then, for one may be under way that says more than `index`.
-        Blocks to flush; where there is no room for it, nothing has changed."""
+        """Ensure that a durable mark beside the active segment has at least `index`. If not, write
+        one with `flushed_index`, because a mark above `index` may be under way. Blocks to flush; on
+        a full disk nothing has changed."""
         name, marked_index = self._marked
         if index >= 0 and (name != self.active.name or marked_index < index):
             flush_mark(self._disk, self.directory, self.active.name, flushed_index)
@@ -268,8 +272,7 @@ class SegmentRow:
         self._old_marks.discard(name)
 
     def on_mark_flushed(self, name: SegmentName, index: Index, old: set[SegmentName]) -> None:
-        """What `write_mark` wrote is durable, and nothing was cut meanwhile: let go of what says
-        less."""
+        """The mark of `write_mark` is durable, with no cut meanwhile: remove the older marks."""
         if index >= self._marked[1]:
             self._marked = (name, index)
         with contextlib.suppress(OSError):
@@ -278,7 +281,7 @@ class SegmentRow:
             self._old_marks -= old
 
     def release(self) -> None:
-        """Let go of all files."""
+        """Drop all files."""
         _release(self.segments)
 
     def _epochs_of(self, segment: VerifiableSegment) -> list[tuple[Epoch, Index]]:

@@ -1,11 +1,11 @@
-"""Reads batches one after the other and believes only what can be proved.
+"""Reads the batches of a file in order and verifies each one.
 
 Why:    after a crash the end of a file may hold anything: zeros, half a batch, a whole batch whose
         predecessor is missing.
-How:    a batch counts when its header makes sense, it follows the one before without a gap in
-        offsets, its epoch is not lower, it lies wholly in the file, and its CRC is right. The CRC
-        covers no batch's epoch; but a marker repeats its own where it does, each epoch begins with
-        one, and what follows is of that epoch.
+How:    a batch counts if its header is valid, its offset continues the batch before, its epoch is
+        not lower, it lies wholly in the file, and its CRC is right. The CRC does not cover the
+        epoch of a batch. But each epoch begins with a marker, which repeats its epoch under its
+        CRC, and the batches that follow must have that epoch.
 Source: design section 4, "Recovery cuts a torn tail"."""
 
 from collections.abc import Iterator
@@ -36,12 +36,12 @@ def verified_batches(
     epoch: Epoch | None,
     is_epoch_covered: bool = False,
 ) -> Iterator[tuple[BatchHeader, bytes, int]]:
-    """(header, chunk, where the batch begins in that chunk) of each batch that counts, in order.
+    """(header, chunk, the batch's start in that chunk) of each batch that counts, in order.
 
-    From `position`, where a batch at `offset` has to begin, of `epoch` or a later one, to the first
-    batch that begins at or above `until`; no batch reaches beyond `end`. The header's `position` is
-    the file's. Ends early at a batch that does not count. `epoch`: None for a first batch of
-    whatever epoch; `is_epoch_covered`: a marker told it, so that records are of no other one."""
+    Starts at `position`, where a batch at `offset` must begin, of `epoch` or a later one. Ends at
+    the first batch that begins at or above `until`, or that does not count; no batch reaches beyond
+    `end`. The header's `position` is the file's. `epoch`: None for a first batch of any epoch;
+    `is_epoch_covered`: the CRC of a marker covers `epoch`, so records have no other epoch."""
     chunk = b""
     chunk_start = 0
     read = _Reader(file).read
@@ -79,8 +79,8 @@ def verified_batches(
 
 
 class _Reader:
-    """Reads much at once, until the disk does not give out all of that: then what is needed, for
-    each sector that it cannot read may cost it seconds."""
+    """Reads ahead until the disk fails to read a chunk. From then on it reads only what is needed,
+    because each unreadable sector may take the disk seconds."""
 
     __slots__ = ("_file", "_has_failed")
 
@@ -89,7 +89,7 @@ class _Reader:
         self._has_failed = False
 
     def read(self, position: int, needed: int, ahead: int) -> bytes:
-        """`ahead` bytes, or what is `needed`."""
+        """`ahead` bytes, or the `needed` ones after a failed read."""
         if ahead > needed and not self._has_failed:
             try:
                 return self._file.pread(ahead, position)
@@ -101,13 +101,13 @@ class _Reader:
 
 
 def is_zero(file: File, start: int, end: int) -> bool:
-    """Whether nothing was written in [start, end). Raises OSError."""
+    """Whether all bytes in [start, end) are zero. Raises OSError."""
     chunks = range(start, end, _CHUNK_BYTES)
     return not any(any(file.pread(min(_CHUNK_BYTES, end - at), at)) for at in chunks)
 
 
 def _is_of_epoch(header: BatchHeader, epoch: Epoch, *, is_epoch_covered: bool) -> bool:
-    """Whether a batch may follow one of `epoch`, which a marker told or not."""
+    """Whether a batch may follow one of `epoch`, which a marker's CRC covers or not."""
     if header.contradicts_epoch:
         return False
     found = header.partition_leader_epoch
@@ -117,7 +117,7 @@ def _is_of_epoch(header: BatchHeader, epoch: Epoch, *, is_epoch_covered: bool) -
 def why_refused(
     file: File, position: int, *, end: int, offset: Offset, epoch: Epoch, is_epoch_covered: bool
 ) -> str:
-    """Why `verified_batches` ended before the batch at `position`; for people."""
+    """Why `verified_batches` ended before the batch at `position`, for a report."""
     head = file.pread(min(HEADER_BYTES, end - position), position)
     if len(head) < HEADER_BYTES:
         return f"{len(head)} bytes, less than a header"
