@@ -1,4 +1,4 @@
-"""What a topic may say about its log.
+"""The settings of one log, from its topic's configuration.
 
 Source: Kafka's topic configuration, whose defaults these are."""
 

@@ -1,23 +1,23 @@
 """File names of a log, and the small checksummed files beside each segment.
 
-Why:    names alone tell where a log begins, even after retention took everything before; the files
-        beside a closed segment spare a restart from reading it again.
+Why:    the names alone say where a log begins, even after retention has removed the segments
+        before; the files beside a closed segment save a restart from reading it again.
 How:    {base offset, 20 digits}-{markers before}-{previous epoch}.SUFFIX
             .log        record batches, wire bytes
             .index      per entry: u32 offset relative to the base, u32 position
             .timeindex  per entry: i64 highest timestamp before it, u32 relative offset
-            .summary    what a scan of the closed segment, or of the head of the open one, would
-                        find, and the CRCs of the indexes
+            .summary    the result of a scan of the closed segment, or of the head of the open one,
+                        and the CRCs of the indexes
             .producers  the producers as they were at the segment's base
-            .flushed    since the segment is written to: an index up to which the log is durable
-            .cleaned    a compacted segment in the making
-            .start      empty: segments before this one are being let go
-            .reset      the first segment of a log that is being begun anew
-        A checksummed file is: u32 CRC-32C of what follows, then MessagePack. Such a file is written
-        after the segment is durable and is never trusted when its CRC, or the segment's size, is
-        not what it ought to be; so it needs no flush of its own. The mark has one, for it is asked
-        after a failure of power: it is made with the segment, has one size, and lies in a sector,
-        so that what a crash leaves of it is what it was before, or after.
+            .flushed    the mark: an index up to which the log is durable
+            .cleaned    a compacted segment while it is written
+            .start      empty: the segments before this one are being removed
+            .reset      the first segment of a log that is being reset
+        A checksummed file is: u32 CRC-32C of the rest, then MessagePack. It is written after the
+        segment is durable, and ignored if its CRC or the segment's size does not match; so it needs
+        no flush of its own. The mark is flushed, because it must survive a power failure. It is
+        created with the segment, has one size and lies in one sector, so a crash leaves the old
+        mark or the new one.
 Source: design section 4."""
 
 import re

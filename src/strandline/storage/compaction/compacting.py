@@ -1,11 +1,10 @@
-"""When a log is compacted: one pass after the other over its closed segments.
+"""Runs compaction of a log: one pass after the other over its closed segments.
 
-Why:    a pass takes many slices, and between two of them the log goes on, and may change under it.
-How:    step: none under way --enough dirt--> begin --slice--> ... --finished segment--> into the
-        row;  what removes or rewrites segments calls `abandon` first, and the next pass begins
-        anew.
-Owns:   the pass that is under way, and up to where the log is clean: known only since it was
-        opened.
+Why:    a pass takes many slices. Between two of them the log goes on, and its segments may change.
+How:    step: no pass --enough dirty bytes--> a pass --slice--> ... --finished segment--> replaced.
+        A change that removes or rewrites segments calls `abandon` first; the next pass starts over.
+Owns:   the current pass, and the offset below which the log is clean; after an opening that is the
+        log's start.
 Source: design section 4; Kafka's log cleaner."""
 
 from collections.abc import Callable

@@ -1,14 +1,14 @@
 """Keeps the last value of each key in the closed segments of a log.
 
-Why:    a log of states (offsets, groups, tables) would grow for ever, and be read for ever.
-How:    slices of bounded work, so that the loop goes on:
-            1. map      {key: offset of its last record} over what is new since the last pass
-            2. rewrite  each row of segments that fits into one -> {first stem}.cleaned
-            3. flush, forget the summaries, rename over the first segment's file, remove the rest
-        The rename is the moment of truth: a crash before it leaves the old segments, a crash
-        after it leaves the others covered by the new one, and recovery removes them.
-        The same segments and the same time give the same bytes on every replica.
-Owns:   the `.cleaned` file while a pass goes on.
+Why:    a log of states (offsets, groups, tables) would grow for ever, and a reader would read all.
+How:    slices of bounded work, so that the event loop goes on:
+            1. map      {key: offset of its last record} over the records since the last pass
+            2. rewrite  the neighbours that fit into one segment -> {first stem}.cleaned
+            3. flush, remove the summaries, rename over the first segment's file, remove the others
+        The rename decides: a crash before it leaves the old segments; after it, the new segment
+        covers the other old ones and recovery removes them.
+        The same segments at the same time give the same bytes on every replica.
+Owns:   the `.cleaned` file during a pass.
 Source: design section 4; Kafka's log cleaner."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence

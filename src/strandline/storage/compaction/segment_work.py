@@ -1,10 +1,10 @@
-"""Work on closed segments in slices, whose outcome is a segment that takes the place of others.
+"""Work on closed segments in slices that produces one segment in the place of others.
 
-Why:    compaction and mending read and write whole segments, and the loop must go on meanwhile.
-How:    `_run` yields where a slice is used up; the owner calls `step` again a little later, and
-        takes the finished segment from `take` before the next step. Only what is durable is
-        handed out.
-Owns:   the budget of the present slice, and the finished segment until it is taken.
+Why:    compaction and repair read and write whole segments while the event loop goes on.
+How:    `_run` yields at the end of each slice. The owner calls `step` again a little later, and
+        takes a finished segment from `take` before the next step. Only durable segments are handed
+        out.
+Owns:   the budget of the current slice, and the finished segment until it is taken.
 Source: design section 4."""
 
 from collections.abc import Generator, Iterator, Sequence

@@ -1,8 +1,7 @@
-"""Writes the file of a segment that is to take the place of others.
+"""Writes the file of a segment that will replace others.
 
-Why:    compaction and mending make a segment anew from batches of old ones, which are read
-        meanwhile.
-How:    batches are collected into large writes, and noted in the segment as they come.
+Why:    compaction and repair build a segment from batches of old ones while the log reads those.
+How:    collects batches into large writes and notes each batch in the segment.
 Owns:   nothing; the file and the segment are handed in.
 Source: design section 4."""
 

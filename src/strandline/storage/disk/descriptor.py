@@ -1,8 +1,9 @@
 """An open file descriptor that several users share.
 
-Why:    a log lets go of a file while a reader still sends from it, or a flush is under way: so a
-        removed segment can be read to its end, and no number is reused under somebody's feet.
-Owns:   the descriptor, until the last user lets go of this."""
+Why:    a log drops a file while a reader still sends from it, or a flush is under way. The reader
+        must be able to read a removed segment to its end, and the kernel must not reuse the number
+        before.
+Owns:   the descriptor, until the last user drops it."""
 
 import os
 

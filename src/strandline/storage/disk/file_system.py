@@ -1,6 +1,6 @@
-"""What the operating system tells of files and of the room for more, and nothing that changes any.
+"""Queries of the file system that change nothing.
 
-Why:    who may only look, and who may write, are told the same."""
+Why:    the disk that only reads and the disk that writes share them."""
 
 import os
 

@@ -1,15 +1,15 @@
-"""Notes on the disk now and then up to where a log is known to be durable.
+"""Writes to the disk now and then up to which index a log is durable.
 
-Why:    so that the next opening tells a torn tail from the damage of what had been durable, after a
-        failure of power too; and writes little of it again (`renewal`).
-How:    a while after the first flush that is not noted, the newest one is, and that note is flushed
-        by itself: what fails over with thousands of logs, each with one small entry, does not flush
-        as many files besides. A log that grows fast is not waited for.
+Why:    after a crash or a power failure, the next opening tells a torn tail from damage of durable
+        batches, and rewrites little of the log (`renewal`).
+How:    some time after the first flush above the mark, the newest flushed index is written and
+        flushed by itself. The delay keeps a failover of thousands of logs, each with one small
+        entry, from flushing as many more files. A log that grows fast is marked at once.
 
-            flushed ----5 s, or 256 KB----> written beside the active segment --> flushed: noted
+            flushed ----5 s, or 256 KB----> written beside the active segment --> flushed: marked
 
-        What closes a segment leaves its mark there until the next one, beside the segment that
-        follows, is durable: at no time is there none that speaks of what came before.
+        A closed segment keeps its mark until the next one, beside the segment that follows, is
+        durable: at every moment some mark covers the entries before.
 Owns:   when the mark is due, and the one under way.
 Source: design section 4; `sealing` for the file."""
 

@@ -1,10 +1,10 @@
-"""The thread that flushes, where the kernel does not do it by itself.
+"""Flushes files on a thread, if the kernel cannot do it asynchronously.
 
-Why:    a flush takes as long as it takes, on a loop that must not stand still; and a thousand dirty
-        logs flushed one by one take twenty times as long as all of them at once.
-How:    add --> queue --> thread, one round at a time: everything asked for so far, each file once;
-        up to 8 files by fdatasync, more by one syncfs per file system. The answers of a round come
-        back to the broker's thread in one callback.
+Why:    a flush may take long, and the loop must go on. A thousand dirty logs flushed one by one
+        take twenty times as long as all of them together.
+How:    add --> queue --> thread, one round at a time: all requests so far, each file once; up to 8
+        files by fdatasync, more by one syncfs per file system. The answers of a round come back to
+        the broker's thread in one callback.
 Owns:   the thread and its queue.
 Source: design section 4, "Flushing"; measured: 1,000 dirty logs, 158 ms one by one, 9 ms by
         syncfs."""

@@ -1,12 +1,11 @@
-"""What of a log is durable: which segments still have to be flushed, and who waits for that.
+"""Tracks what of a log is durable: the segments to flush, and the callbacks that wait for it.
 
-Why:    an acknowledgement stands on this, and nothing else; a flush covers what was written when it
-        was asked for, over every dirty segment, and a failed one is the end of the log.
+Why:    every acknowledgement depends on it. A flush covers all writes before its request, in every
+        dirty segment; a failed flush ends the log.
 How:    flush_soon(done) -> one request to the disk per dirty segment -> all answered -> done(index)
-        A segment is told to be durable once all before it are: its summary is believed of those,
-        too.
-        Truncation clamps what the requests under way may promise: the same index may be written
-        again, and those bytes are not the ones being flushed.
+        A segment counts as durable once all before it are, because its summary says that for them
+        too. A truncation lowers the target of the flushes under way: later writes may use the same
+        indexes, and those bytes are not the ones being flushed.
 Owns:   `flushed_index`, `failed`.
 Source: design section 4; ATC'20, "Can Applications Recover from fsync Failures?"."""
 

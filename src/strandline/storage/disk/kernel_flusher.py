@@ -1,19 +1,19 @@
-"""Flushes that the kernel does by itself: no thread waits, and no file waits for another.
+"""Flushes files through the kernel's asynchronous I/O, without threads.
 
-Why:    a thread that flushes shares the interpreter's lock with the loop, and each of them wakes
-        the other several times for one write; and files that it flushes in turn wait for each
-        other, where the file system would make all of them durable in one commit of its journal.
-How:    Linux's native AIO: `io_submit` of an fdatasync, whose end counts up an eventfd that the
-        loop watches. One round at a time, each file once, all of them side by side: the file system
-        makes a round durable in one commit, where flushes that begin whenever they like wait for
-        each other's commits.
+Why:    a thread that flushes shares the interpreter's lock with the loop, and each of the two wakes
+        the other several times for one write. Files that it flushes one by one wait for each other,
+        where the file system could make all of them durable in one commit of its journal.
+How:    Linux's native AIO: `io_submit` of an fdatasync, whose completion increments an eventfd that
+        the loop watches. One round at a time, each file once, all side by side: the file system
+        makes a round durable in one commit. Flushes that begin at any time wait for each other's
+        commits.
 
-            add --> no round under way: one begins at the end of the pass --> done
-                --> a round under way: the next one, together with all that is asked for meanwhile
+            add --> no round under way: one begins at the end of the loop's pass --> done
+                --> a round under way: the next one, with all requests that came meanwhile
 
-        Whoever cannot be served (too many files at once, a kernel or a sandbox without it) is told
-        so, and goes to the thread.
-Owns:   the kernel's context, the eventfd, and who waits for which file.
+        If it cannot serve a file (too many at once, or a kernel or sandbox without AIO), it says so
+        and the caller uses the thread.
+Owns:   the kernel's context, the eventfd, and the callbacks that wait for each file.
 Source: io_submit(2); Linux 4.18 (IOCB_CMD_FDSYNC); docs/decisions/0005, with figures."""
 
 import ctypes

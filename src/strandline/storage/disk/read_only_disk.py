@@ -1,8 +1,8 @@
-"""The real disk of a process that may only look.
+"""The real disk of a process that only reads.
 
-Why:    who inspects or verifies a log must not change it, whatever else is wrong with the code.
-How:    files are opened for reading only, so that the kernel refuses what this module overlooks;
-        whatever changes a name raises EROFS.
+Why:    a command that inspects or verifies a log must not change it, whatever bug it has.
+How:    files are opened for reading only, so the kernel refuses any write; every change of a name
+        raises EROFS.
 Source: docs/reference/cli.md, `strandline log`."""
 
 import os

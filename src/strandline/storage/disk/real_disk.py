@@ -1,8 +1,8 @@
 """The real disk: files of the operating system.
 
-Why:    the seam between the log and the operating system; the simulator has another one.
-How:    flush_soon --> the kernel (`kernel_flusher`), where it flushes by itself
-                   --> a thread (`flusher`), where it does not, or has too much of it to do already
+Why:    the seam between the log and the operating system; the simulator has another disk.
+How:    flush_soon --> the kernel (`kernel_flusher`), where it flushes asynchronously
+                   --> a thread (`flusher`), where it does not, or has too many files already
         Both answer on the broker's thread.
 Owns:   both flushers.
 Source: design section 4, "Flushing"; docs/decisions/0005."""

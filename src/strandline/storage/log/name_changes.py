@@ -1,12 +1,12 @@
-"""Changes of several names of a log's files, each so that a crash leaves one of two logs.
+"""Renames and removes several files of a log as one step, through crashes.
 
-Why:    a rename or a removal is one step, but a log lies in many files: a row of segments with some
-        of them gone, or one of its segments half replaced, could not be told from a loss.
-How:    an intent file says what is about to go, and whoever opens the log finishes that. A segment
-        that was made anew takes its place by one rename; the claims that the old one was durable
-        have gone before, so where they are gone and the rename was not, the new one, durable by
-        then, takes its place all the same: the old one may have been damaged, and nothing but its
-        claims kept anybody from looking at it.
+Why:    a rename or a removal of one file is atomic, but a log has many files. After a crash in the
+        middle, missing segments, or a half-replaced one, would look like a loss.
+How:    an intent file says which files are about to go; the next opening of the log finishes the
+        removal. A rewritten segment takes its place by one rename. The claims that the old segment
+        was durable are removed before. If a crash leaves neither the claims nor the rename, the
+        opening renames the new segment, which is durable by then: the old one may be damaged, and
+        without its claims no check would notice.
 Owns:   nothing; the disk is handed in.
 Source: design section 4; "All File Systems Are Not Created Equal", OSDI'14."""
 

@@ -1,11 +1,11 @@
-"""Which closed segments a log may let go of.
+"""Decides which closed segments a log may delete.
 
-Why:    a topic says how long and how much it keeps; nothing that readers may not yet have seen, and
-        nothing uncommitted, ever goes.
-How:    `expired_segments` judges closed segments; `is_due` says when the active one has to be
-        closed for that: by time and by records; a limit in bytes goes by the segments' size.
-        What another leader may yet cut off counts for nothing: a leader that nobody follows any
-        more appends on, and would let go of acknowledged records for what is never committed.
+Why:    a topic says how long and how much it keeps. Records that readers may not have seen yet, and
+        uncommitted records, never go.
+How:    `expired_segments` judges closed segments; `is_due` says when to close the active one so
+        that it can go: by time and by records. A limit in bytes counts whole segments.
+        Records that another leader may still cut off count for nothing: a leader without followers
+        keeps appending, and would delete acknowledged records for ones that are never committed.
 Source: Kafka's retention.ms and retention.bytes; design section 4."""
 
 from collections.abc import Sequence

@@ -1,10 +1,11 @@
-"""The files beside a segment: written once it is durable, believed only when they fit.
+"""Reads and writes the small files beside a segment.
 
-Why:    a restart reads a page per closed segment and not the segment; and it can tell a torn tail
-        from the damage of what had been durable.
-How:    the summary holds the segment's size and the CRCs of the index files; each file is checked
-        by itself, so any of them may be lost or stale and costs only a new scan; but for the mark,
-        which has a flush of its own.
+Why:    a restart reads a page for each closed segment instead of the segment; and it can tell a
+        torn tail from damage of durable batches.
+How:    the files are written once the segment is durable, and used only if they fit it. The summary
+        holds the segment's size and the CRCs of the index files, and each file is checked by
+        itself. So any of them may be lost or stale at the cost of a scan. Only the mark has a flush
+        of its own.
 Source: design section 4."""
 
 import contextlib

@@ -1,8 +1,8 @@
 """Finds records by their timestamp.
 
 Why:    ListOffsets asks for the first record at or after a time, and for the newest one.
-How:    segments know their highest timestamp, the time index leads near the batch, and that one
-        batch is opened: the only place where a log looks inside a batch.
+How:    segments know their highest timestamp, the time index leads near the batch, and the search
+        decodes that one batch: the only place where a log reads the records of a batch.
 Source: Kafka's ListOffsets; design section 4."""
 
 from collections.abc import Sequence

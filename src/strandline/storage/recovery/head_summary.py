@@ -1,13 +1,13 @@
-"""What of the segment that is still written to need not be scanned at the next opening.
+"""Summarises the head of the active segment, so that the next opening scans only the rest.
 
-Why:    a broker that is killed leaves an open segment in each of its logs: to read all of them from
-        their beginning takes as long as there is data.
+Why:    a killed broker leaves an open segment in each of its logs; reading all of them from their
+        bases takes as long as there is data.
 How:    |----head: durable, summarised----|--scanned at the opening--| end
-        Now and then, when a flush is asked for, what a scan would find up to there is taken down;
-        once the flush is done it is written, in the files that a closed segment has. A summary that
-        speaks of less than the segment has is that of a head. It is due when the rest has grown by
-        an eighth of the head, so that what is written for it stays a small share.
-Owns:   how much of the active segment its summary speaks of.
+        Now and then a flush request also records what a scan would find so far. Once the flush is
+        done, that is written to the files of a closed segment. A summary of fewer bytes than the
+        segment has covers its head. The next one is due when the rest has grown by an eighth of the
+        head, so the summaries stay a small share of the writes.
+Owns:   how much of the active segment its summary covers.
 Source: design section 4; `sealing` for the files."""
 
 import contextlib

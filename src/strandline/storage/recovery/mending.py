@@ -1,13 +1,12 @@
-"""Finds what of a log is damaged, and puts in its place what other replicas have.
+"""Finds damage in a log and replaces it by batches of other replicas.
 
-Why:    a committed entry is the same on every replica, so what one has lost another can give back,
-        and the log need not be copied as a whole.
-How:    scrub -> gaps -> the owner fetches batches -> `fitting` checks them: as many indexes, of the
-        same epochs, checksums right -> `fill` writes them over the gap, or, where they do not take
-        as many bytes, `rewrite` makes the segment anew. Where nobody has all of a gap, what there
-        is of its beginning is written over that (`part`).
-Owns:   the rewriting that is under way; all else is the row of segments of one log, on which it
-        works as that log's owner asks.
+Why:    a committed entry is the same on every replica, so a peer can return a lost one, and the log
+        need not be copied as a whole.
+How:    scrub -> gaps -> the owner fetches batches -> `fitting` checks them: the same indexes and
+        epochs, right checksums -> `fill` writes them over the gap, or `rewrite` rewrites the
+        segment if they have another size. If no peer has all of a gap, the batches of its beginning
+        are written over that part (`part`).
+Owns:   the rewrite under way. It works on the log's segments as their owner asks.
 Source: reliability reference 3; Protocol-Aware Recovery for Consensus-Based Storage, FAST'18."""
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,16 +1,16 @@
-"""Opens a log after whatever happened to the process that wrote it.
+"""Opens a log after any end of the process that wrote it.
 
-Why:    nothing that was not flushed may be believed, nothing that was flushed may be dropped
-        quietly.
-How:    finish a reset that was begun -> for each segment in order: its summary, if that fits,
-        or else a scan of headers and CRCs -> write again what nothing says was flushed (`renewal`)
-        -> cut the torn tail, drop what does not follow -> flush, names and bytes
-        (left to the caller with `defer_flush`: one flush for many logs. Until then no summary is
-        written of what was scanned: it would say that this is durable).
-        Of the last segment the summary may tell the head only: the rest is scanned.
-        A segment with a fitting summary was durable, and so was everything before it: a bad batch
-        below that, or below a mark of what was flushed (the last one that the log left, or what the
-        caller knows), is corruption (StorageError).
+Why:    an entry that was not flushed must not count, and an entry that was flushed must not be
+        dropped silently.
+How:    finish an interrupted reset -> for each segment in order: use its summary if that fits,
+        else scan headers and CRCs -> rewrite what nothing calls flushed (`renewal`)
+        -> cut the torn tail, remove segments that do not follow -> flush names and bytes.
+        With `defer_flush` the caller flushes, once for many logs. Until then no summary of a
+        scanned segment is written: it would call the segment durable.
+        The summary of the last segment may cover only its head; the rest is scanned.
+        A segment with a fitting summary was durable, and so was everything before it. A bad batch
+        below that, or below a flushed mark (the log's last one, or the caller's), is corruption:
+        StorageError.
 Source: design section 4; "Protocol-Aware Recovery", FAST'18: a torn tail is not corruption."""
 
 import contextlib

@@ -1,12 +1,12 @@
-"""Writes again what an earlier process wrote and nothing says was flushed.
+"""Rewrites the bytes of an earlier process that no summary or mark calls flushed.
 
-Why:    the pages of a failed flush count as clean: the next process reads them, its own flush has
-        nothing to write and succeeds, and the power fails. Whether there was such a failure nobody
-        can know: who saw it may have died of it, and could not write it down on that disk.
-How:    |--a summary or a mark says that it was flushed--|--written again, as it was read--| end
-        The owner flushes after that. What is written are the bytes that were checked, not what a
-        second read finds: the page cache may let go of them in between.
-Owns:   the run of batches that is to be written next.
+Why:    the page cache counts the pages of a failed flush as clean. The next process reads them, its
+        own flush has nothing to write and succeeds, and a power failure loses them. No process can
+        rule out such a failure: the one that saw it may have died before it could record it.
+How:    |--a summary or a mark covers it: flushed--|--written again, as it was read--| end
+        The owner flushes afterwards. It writes the bytes that were verified, not those of a second
+        read: the page cache may evict them in between.
+Owns:   the run of batches to write next.
 Source: ATC'20, "Can Applications Recover from fsync Failures?"."""
 
 from strandline.base.disk import File

@@ -1,9 +1,9 @@
-"""Writes a closed segment anew, with other batches in the place of damaged ones.
+"""Rewrites a closed segment with other batches in the place of damaged ones.
 
-Why:    where one log was compacted and the other was not yet, what a peer has for a gap does not
-        take as many bytes as the gap.
-How:    [kept][batches that came][kept] --> {stem}.cleaned --> flush --> the owner renames it over
-        the segment, as after a compaction. Slices of bounded work; what is kept is proved.
+Why:    if one replica has compacted its log and another not yet, the peer's batches for a gap have
+        another size than the gap.
+How:    [kept][batches of a peer][kept] --> {stem}.cleaned --> flush --> the owner renames it over
+        the segment, as after a compaction. Slices of bounded work; kept batches are verified.
 Owns:   the `.cleaned` file while it is written.
 Source: design section 4 (compacted logs match entry by entry)."""
 

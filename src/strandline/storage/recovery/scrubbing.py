@@ -1,20 +1,19 @@
-"""Looks for bytes of a log that are not what was written: one pass, in slices.
+"""Looks for damage in a log in the background: one pass, in slices.
 
-Why:    what nobody reads rots unseen, until it is asked for and the other copies are gone, too.
-How:    headers and checksums are walked as when a reader asks for the first time, but always, and
-        from the disk: what the page cache holds of a closed segment is let go before its first
-        slice, all of it, for the kernel keeps what it is told to forget a part of (a page, or many
-        that it holds as one), and a batch may begin in one slice and end in another. Where the walk
-        ends early is a gap:
+Why:    damage in data that no reader asks for goes unnoticed until the other copies are gone too.
+How:    walks headers and checksums as the first reader does, but always, and from the disk. Before
+        the first slice of a closed segment the page cache drops the whole segment: the kernel keeps
+        a page if it is told to drop only a part of it, and a batch may lie in two slices. If the
+        walk ends early, that is a gap:
 
             [batch][batch]xxxxxxxxxxxxxx[batch][batch]
-                          start         end: the next place that the index or a marker knows of,
-                                        and at which a batch can be proved
-        Index, epochs and markers of what is in the gap are known without it.
-            A pass ends where the log did when it began: a log that is written faster than it is
-        looked at would have it go on for ever.
+                          start         end: the next place that the index or a marker knows, and
+                                        where a batch can be verified
+        Index, epochs and markers of a gap are known without reading it.
+        A pass ends where the log ended when it began: a pass over a log that grows faster than the
+        scrub would never end.
 Owns:   its place in the log, and the gaps found.
-Source: reliability reference 3; ZFS and Ceph scrub what is stored, in the background."""
+Source: reliability reference 3; ZFS and Ceph scrub stored data in the background."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,9 +1,10 @@
-"""What lies in a log's directory, found out without changing anything.
+"""Reads the state of a log's directory without changing anything.
 
-Why:    who has to judge a stopped broker's disk wants to see it as it is, before a start tidies up.
-How:    the names, then of each segment its summary where that fits, or else a scan, as recovery
-        does; a removal that a crash had interrupted is taken for done.
-Owns:   nothing; read anew with each call.
+Why:    an operator who examines a stopped broker's disk must see it as it is, before a start tidies
+        up.
+How:    reads the names, then for each segment its summary if that fits, else a scan, as recovery
+        does. A removal that a crash interrupted counts as done.
+Owns:   nothing; each call reads anew.
 Source: docs/reference/cli.md, `strandline log`."""
 
 from collections.abc import Iterator

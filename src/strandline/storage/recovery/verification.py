@@ -1,10 +1,10 @@
-"""Reads every batch of a stopped broker's log and says what of it is not as it must be.
+"""Reads every batch of a stopped broker's log and reports what is damaged.
 
-Why:    damage is mended from other replicas, so one has to know of it before they are needed.
-How:    each segment is scanned by itself, as recovery does, and then compared: its summary and its
-        indexes with the scan, its name with the end of the segment before. Where a scan ends early,
-        the marks of what was flushed tell damage from a torn tail; behind damage in a segment with
-        a summary, the indexes lead to what is still sound.
+Why:    other replicas repair damage, so an operator must know of it before they are needed.
+How:    scans each segment by itself, as recovery does. Then it compares the summary and the indexes
+        with the scan, and the name with the end of the segment before. If a scan ends early, the
+        flushed marks tell damage from a torn tail; behind damage in a segment with a summary, the
+        indexes lead to the sound rest.
 Owns:   nothing; changes nothing.
 Source: design section 4; reliability reference 3; docs/reference/cli.md."""
 
