@@ -68,7 +68,6 @@ class Group:
     ) -> None:
         self.id = group_id
         self.state = GroupState.EMPTY
-        self.previous_state = GroupState.EMPTY
         self.state_since_ms = -1
         """Wall clock time of the last change of state; -1: never."""
         self.generation = 0
@@ -92,7 +91,6 @@ class Group:
     def move(self, state: GroupState, turn: Turn) -> None:
         """Change state."""
         assert state in _MOVES[self.state], f"{self.state} -> {state}"
-        self.previous_state = self.state
         self.state = state
         self.state_since_ms = turn.now_ms
 

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from tests.controller.balancer.balancer_world import BalancerWorld, ids
 
 from strandline.controller.balancer.fullness import LASTING_MS
-from strandline.controller.balancer.round import Move
-from strandline.controller.commands import BalanceReplicas
 from strandline.controller.reports import Report
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId
@@ -73,10 +71,6 @@ class DiskWorld(BalancerWorld):
     def _look(self) -> None:
         self.tell()
         super()._look()
-
-    def ask_for(self, moves: Sequence[Move]) -> None:
-        self.run(BalanceReplicas(tuple(move.command for move in moves)))
-        self.reasons |= {move.command.group: move.code for move in moves}
 
     def on(self, *brokers: int) -> list[Partition]:
         """What moves to or from these."""
