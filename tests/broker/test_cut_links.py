@@ -41,7 +41,7 @@ def test_a_link_that_leaves_a_partition_without_a_leader_is_shown_as_on_the_page
         return lines
 
     section = PAGE.read_text().partition("## A network is cut\n")[2].partition("\n## ")[0]
-    (line,) = [one for one in section.splitlines() if one.startswith("network-cut: between")]
+    (line,) = [one for one in section.splitlines() if one.startswith("network-cut: some links")]
     world.until(lambda: world.controller_leader() != 0)
     while world.controller_leader() in ENDS:
         world.lose_power_of(world.controller_leader(), for_ms=500)
