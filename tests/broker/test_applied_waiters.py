@@ -1,4 +1,4 @@
-"""Waiting for what was decided: nobody is kept longer than it takes to hear of it."""
+"""Requests wait for decisions to take effect, no longer than until this broker hears of it."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Replicas move by themselves under load: a broker is lost, a policy is changed, and whoever dies.
+"""The balancer moves replicas under load: after a loss, a policy change, and deaths on the way.
 
 Source: docs/decisions/0010-the-balancer.md."""
 

@@ -1,4 +1,6 @@
-"""How long a grant that cannot begin is waited for. Source: decision 0029."""
+"""How long a leader waits for a grant that cannot begin.
+
+Source: decision 0029."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Whole brokers join, host what the controller says, and serve through the loss of one.
+"""Brokers join, host the groups that the controller's state asks for, and serve through a loss.
 
 Source: design sections 3 and 5; reliability reference 1b."""
 

@@ -1,4 +1,4 @@
-"""A lost broker is replaced though controllers change all the time; who is merely away is not.
+"""A lost broker is replaced though controllers keep changing; a broker that is only away is not.
 
 Source: docs/decisions/0010-the-balancer.md ("Damping")."""
 

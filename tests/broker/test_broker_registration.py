@@ -25,16 +25,18 @@ def test_an_address_is_learnt_of_who_is_not_known_or_not_reached(
     peers: list[BrokerId], is_connected: bool, is_learnt: bool
 ) -> None:
     """Who is reached is where it was: nobody else is believed to be it."""
-    handlers, learnt = [], []
+    handlers, learned = [], []
     replication = SimpleNamespace(
         calls=SimpleNamespace(register=lambda _, handler: handlers.append(handler)),
         network=SimpleNamespace(is_connected=lambda *_: is_connected),
         peers=peers,
-        set_peer=lambda *told: learnt.append(told),
+        set_peer=lambda *introduction: learned.append(introduction),
     )
     cluster = SimpleNamespace(version=7, brokers={SENDER: object()})
     answer_introductions(replication, SimpleNamespace(cluster=cluster))  # type: ignore[arg-type]
-    told = msgspec.msgpack.encode(BrokerRegistration("new", 9))
-    answer = msgspec.msgpack.decode(asyncio.run(handlers[0](SENDER, told)), type=RegistrationStatus)
-    assert learnt == ([(SENDER, "new", 9)] if is_learnt else [])
+    introduction = msgspec.msgpack.encode(BrokerRegistration("new", 9))
+    answer = msgspec.msgpack.decode(
+        asyncio.run(handlers[0](SENDER, introduction)), type=RegistrationStatus
+    )
+    assert learned == ([(SENDER, "new", 9)] if is_learnt else [])
     assert (answer.version, answer.is_registered) == (7, True)

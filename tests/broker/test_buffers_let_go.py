@@ -1,5 +1,5 @@
-"""What a producer brought leaves the memory once its followers' sockets have it, and not only when
-it is acknowledged.
+"""The memory of a produce request is free once the followers' sockets have its bytes, before it is
+acknowledged.
 
 Source: Redpanda RFC 20220119, "Memory usage" ("so that all the user space buffer can be freed")."""
 

@@ -1,4 +1,5 @@
-"""Answers leave in the order of the requests, whole; what is no request ends its connection.
+"""Answers leave whole and in the order of the requests; bytes that are no request close the
+connection.
 
 Source: design section 5 (a connection is never a queue of one); reliability reference 4."""
 

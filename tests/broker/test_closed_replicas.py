@@ -1,4 +1,5 @@
-"""Who is heard, and is of no use: a replica that cannot be opened, a broker that hears nothing.
+"""Brokers that are heard and of no use: a replica that cannot be opened, a broker that hears no
+peer.
 
 Source: decision 0020; reliability reference 1b."""
 

@@ -1,4 +1,6 @@
-"""Commands that each concern one group are carried out together. Source: decision 0032."""
+"""The controller carries out commands about different groups together.
+
+Source: decision 0032."""
 
 import asyncio
 import random

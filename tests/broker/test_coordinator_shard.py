@@ -1,4 +1,4 @@
-"""A shard loads its partition before it answers, and is gone as soon as leadership is."""
+"""A shard loads its partition before it answers, and closes as soon as leadership is lost."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""One budget for the bytes of all moves: several leaders copy at once, within it.
+"""Several leaders copy at once within one budget for the bytes of all moves.
 
 Source: docs/decisions/0010-the-balancer.md ("Budget")."""
 
@@ -235,10 +235,10 @@ def test_the_rates_in_force_are_told(world: CopyWorld) -> None:
     world.move_all()
     world.advance(RAMP_MS + 2_000)
     at = next(one for one in LEADERS if world.controller(one).can_serve_reads)
-    told = world.ask(at, DescribeBalanceRequest(), DescribeBalanceResponse, 1)
+    balance = world.ask(at, DescribeBalanceRequest(), DescribeBalanceResponse, 1)
     shown = {
         one.name: (one.bytes_per_s, {share.broker_id: share.bytes_per_s for share in one.shares})
-        for one in told.rates
+        for one in balance.rates
     }
     third = 300 * KIB * 333_333 // 1_000_000
     assert shown == {
@@ -261,9 +261,9 @@ def test_producers_and_who_returns_are_not_held_up_by_a_budget_of_nothing(
     assert world.is_moving
     assert held[4].log_end_offset < held[1].log_end_offset // 10
     at = next(one for one in LEADERS if world.controller(one).can_serve_reads)
-    told = world.ask(at, DescribeBalanceRequest(), DescribeBalanceResponse, 1)
+    balance = world.ask(at, DescribeBalanceRequest(), DescribeBalanceResponse, 1)
     assert ("copies-halted", "copies are halted (moves.bytes.per.s=0)", len(LEADERS)) in [
-        (one.code, one.text, one.partition_count) for one in told.waits
+        (one.code, one.text, one.partition_count) for one in balance.waits
     ]
 
 

@@ -1,4 +1,5 @@
-"""A link between two brokers is cut, and every zone hears both: it is named, and why nobody leads.
+"""A link between two brokers is cut while every zone hears both: it is reported, and why a
+partition has no leader.
 
 Source: docs/decisions/0018-outages.md."""
 

@@ -1,4 +1,4 @@
-"""The cable between two cities is cut, and a third site reaches both: one side goes on meanwhile.
+"""The cable between two cities is cut, and a third site reaches both: one side continues meanwhile.
 
 Two voters in York (1, 2) and in Boston (4, 5); the observer (3) is at the third site, and leads the
 controller. Three have to acknowledge.
@@ -46,7 +46,7 @@ def heal(world: MovingWorld, lost: Ways = CABLE) -> None:
         world.fabric.heal(BrokerId(one), BrokerId(other))
 
 
-def have_lead_the_controller(world: MovingWorld, broker: int) -> None:
+def make_controller(world: MovingWorld, broker: int) -> None:
     at = world.controller_leader()
     if at != broker:
         replica = world.broker(at).replication.replicas[CONTROLLER_GROUP]
@@ -62,7 +62,7 @@ def cities(monkeypatch: pytest.MonkeyPatch, preferred: str = "boston") -> Iterat
         monkeypatch, order, (THIRD,), policy=policy, min_insync=3, regions=REGIONS
     ) as world:
         world.until(lambda: world.leader_of(TOPIC) == order[0])
-        have_lead_the_controller(world, THIRD)
+        make_controller(world, THIRD)
         yield world
 
 
@@ -110,11 +110,11 @@ def test_one_side_that_tells_of_the_cut_is_enough(monkeypatch: pytest.MonkeyPatc
     """Boston's brokers do not tell whom they hear."""
     silent = Liveness.silent
 
-    def told(self: Liveness, peers: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
+    def reported(self: Liveness, peers: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
         found = silent(self, peers)
         return () if {*found} & {*YORK} else found
 
-    monkeypatch.setattr(Liveness, "silent", told)
+    monkeypatch.setattr(Liveness, "silent", reported)
     with cities(monkeypatch) as world:
         cut(world)
         world.until(lambda: votes(world, *BOSTON, THIRD))
@@ -169,7 +169,7 @@ def test_a_controller_that_hears_one_side_alone_seats_that_one_though_the_other_
     """It moves to York when the grant has begun, and Boston was to go on."""
     with cities(monkeypatch) as world:
         with fenced_by_a_cut(monkeypatch, world):
-            have_lead_the_controller(world, 1)
+            make_controller(world, 1)
         world.until(lambda: votes(world, *YORK, THIRD))
         writes(world)
         assert world.known.grant == 1
@@ -188,11 +188,11 @@ def test_a_controller_that_does_not_hear_who_was_chosen_seats_nobody_else(
             cut(world)
             world.until(lambda: world.known.seating is not None)
             assert world.known.pending == BOSTON
-            have_lead_the_controller(world, 1)
+            make_controller(world, 1)
         world.advance(30_000)
         assert world.known.seating is not None and world.known.pending == BOSTON
         assert world.known.grant == 1, "none is spent on who cannot lead"
-        have_lead_the_controller(world, THIRD)
+        make_controller(world, THIRD)
         world.until(lambda: votes(world, *BOSTON, THIRD))
         writes(world)
         heal(world)

@@ -1,4 +1,4 @@
-"""Damage in the controller's log of one broker: the others have it all, and it is whole again.
+"""Damage in the controller's log of one broker is repaired from the other voters.
 
 Source: decision 0007; reliability reference 1b (disk corruption)."""
 

@@ -1,4 +1,4 @@
-"""A log that rots: who cannot read it lets another replica lead.
+"""A log rots: a leader that cannot read it lets another replica lead.
 
 Source: reliability reference 1b (disk corruption) and 6 (CRC per batch, checked on read)."""
 

@@ -1,4 +1,4 @@
-"""Voters are declared lost, and come back whenever they like (decision 0027).
+"""An operator declares voters lost; they return at any time (decision 0027).
 
 One of three voters, cut off from the others for a while, is what is left: those have acknowledged
 what it lacks."""
@@ -90,7 +90,7 @@ def declare(world: MovingWorld, *brokers: int) -> Loss:
     return loss
 
 
-def goes_on(world: MovingWorld) -> None:
+def until_more_is_acked(world: MovingWorld) -> None:
     before = len(world.acked)
     world.until(lambda: len(world.acked) > before)
 
@@ -99,7 +99,7 @@ def check(world: MovingWorld, loss: Loss, before: list[bytes]) -> None:
     """Nothing is gone but what was at risk, and everybody has the same."""
     world.until(lambda: world.is_settled(*HOME))
     world.until(lambda: not world.known.acting)
-    goes_on(world)
+    until_more_is_acked(world)
     world.until(lambda: world.is_settled(*HOME))
     assert world.violations == []
     values = fetch(world, TOPIC, at=world.leader_of(TOPIC))
@@ -120,7 +120,7 @@ def test_what_is_left_goes_on_and_only_what_was_at_risk_is_gone(world: MovingWor
     loss = declare(world, *LOST)
     assert (loss.survivors, loss.leader, loss.by) == ((LEFT,), LEFT, "a person")
     world.until(lambda: world.leader_of(TOPIC) == LEFT)
-    goes_on(world)
+    until_more_is_acked(world)
     assert world.known.voters == (LEFT,) and not world.known.is_declared
     for one in LOST:
         world.hosts[one].start()
@@ -232,7 +232,7 @@ def test_processes_that_were_only_cut_off_end_themselves_and_begin_anew(
     world.until(lambda: world.leader_of(TOPIC) == LEFT)
     world.advance(1_000)  # As long as they live, they answer what they were sent before.
     before = list(world.acked)
-    goes_on(world)
+    until_more_is_acked(world)
     assert not world.failures
     # They hear the new leader before they hear of the controller, or the other way round.
     heal(world, LOST, (LEFT,))

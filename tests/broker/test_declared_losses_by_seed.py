@@ -1,12 +1,12 @@
-"""Three of five voters are declared lost and come back at random times, while who is left loses its
-power, too (decision 0027). A failing seed replays as it is."""
+"""Three of five voters are declared lost and return at random times, while the survivors lose
+power, too (decision 0027). A failing seed can be replayed."""
 
 import random
 
 import pytest
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_broker_in_a_cluster import fetch
-from tests.broker.test_declared_losses import CONFIGS, ask, cut, goes_on, heal
+from tests.broker.test_declared_losses import CONFIGS, ask, cut, heal, until_more_is_acked
 
 from strandline.model.ids import grant_of
 
@@ -17,7 +17,7 @@ STEPS = 120
 SEEDS = range(4)
 
 
-class Story:
+class LossScenario:
     """What happens to one cluster. Of the controller's voters 1 and 2 are left."""
 
     def __init__(self, world: MovingWorld, seed: int) -> None:
@@ -34,7 +34,7 @@ class Story:
         for step in range(STEPS):
             self.world.advance(self.rng.randrange(1, 2 * STEP_MS))
             self.watch()
-            if self.needs_word():
+            if self.needs_declaration():
                 self.declare(set(LOST) - {one for one, at in returns.items() if at <= step})
             for one, at in returns.items():
                 if at == step:
@@ -67,7 +67,7 @@ class Story:
         started = all(self.world.starts[one].done() for one in LEFT)
         return not self.down and started and set(LEFT) <= self.world.states.keys()
 
-    def needs_word(self) -> bool:
+    def needs_declaration(self) -> bool:
         if not self.are_well():
             return False
         known = self.world.known
@@ -104,7 +104,7 @@ class Story:
                 world.hosts[one].start()
         world.until_started(*HOME)
         world.until(lambda: world.is_settled(*HOME) and not world.known.acting)
-        goes_on(world)
+        until_more_is_acked(world)
         world.until(lambda: world.is_settled(*HOME))
         assert world.violations == []
         world.until(lambda: world.leader_of(TOPIC) != 0)
@@ -125,7 +125,7 @@ class Story:
 def test_nothing_else_is_lost_whatever_happens(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     with moving_world(monkeypatch, HOME, configs=CONFIGS) as world:
         world.until(lambda: len(world.acked) > 0)
-        story = Story(world, seed)
+        story = LossScenario(world, seed)
         story.run()
         assert world.known.losses
         assert {grant_of(one.epoch) for one in world.replicas_of(TOPIC).values()} == {

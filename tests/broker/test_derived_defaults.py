@@ -1,4 +1,4 @@
-"""Keys whose default comes from the placement policy: in force, and told, by every broker.
+"""Every broker applies and reports the defaults of keys that come from the placement policy.
 
 Source: docs/decisions/0033-voters-leave-by-policy.md."""
 

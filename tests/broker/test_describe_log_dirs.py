@@ -15,7 +15,7 @@ from strandline.protocol.messages.describe_log_dirs import (
 EVERYTHING = DescribeLogDirsRequest(topics=None)
 
 
-def asked(world: BrokerWorld, request: DescribeLogDirsRequest) -> DescribeLogDirsResult:
+def log_dir(world: BrokerWorld, request: DescribeLogDirsRequest) -> DescribeLogDirsResult:
     """The one directory."""
     answer = world.ask(request, DescribeLogDirsResponse, 5)
     assert answer.error_code == 0
@@ -59,21 +59,21 @@ def test_only_what_is_asked_for_and_is_here_is_told_and_once(world: BrokerWorld)
         DescribableLogDirTopic("elsewhere", [0]),
         DescribableLogDirTopic("nowhere", [0]),
     ]
-    assert list(logs(asked(world, DescribeLogDirsRequest(topics=topics)))) == [("t", 2), ("t", 0)]
-    assert logs(asked(world, DescribeLogDirsRequest(topics=[]))) == {}
+    assert list(logs(log_dir(world, DescribeLogDirsRequest(topics=topics)))) == [("t", 2), ("t", 0)]
+    assert logs(log_dir(world, DescribeLogDirsRequest(topics=[]))) == {}
 
 
 def test_a_log_lags_by_what_it_lacks_up_to_the_high_watermark(world: BrokerWorld) -> None:
     (replica,) = world.add_topic("t")
     replica.write(b"a", b"b")
     replica.high_watermark = type(replica.high_watermark)(replica.log.end_offset + 5)
-    assert logs(asked(world, EVERYTHING))["t", 0].offset_lag == 5
+    assert logs(log_dir(world, EVERYTHING))["t", 0].offset_lag == 5
 
 
 def test_a_log_that_failed_is_left_out(world: BrokerWorld) -> None:
     broken, _ = world.add_topic("t", 2)
     broken.failed = OSError(5, "the disk failed")
-    assert list(logs(asked(world, EVERYTHING))) == [("t", 1)]
+    assert list(logs(log_dir(world, EVERYTHING))) == [("t", 1)]
 
 
 def test_a_disk_that_does_not_answer_is_an_error_of_the_directory(
@@ -85,4 +85,4 @@ def test_a_disk_that_does_not_answer_is_an_error_of_the_directory(
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(world.disk, "free_bytes", fail)
-    assert asked(world, EVERYTHING).error_code == Error.KAFKA_STORAGE_ERROR
+    assert log_dir(world, EVERYTHING).error_code == Error.KAFKA_STORAGE_ERROR

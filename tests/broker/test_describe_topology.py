@@ -1,4 +1,6 @@
-"""DescribeTopology: labels, who is alive, and measured round trips. Source: decision 0008."""
+"""DescribeTopology: labels, live brokers, and measured round trips.
+
+Source: decision 0008."""
 
 from dataclasses import replace
 
@@ -39,11 +41,11 @@ def test_brokers_measure_each_other_by_their_heartbeats() -> None:
     world.until_started()
     world.advance(2_000)
 
-    def asked(broker: int) -> DescribeTopologyResponse:
+    def topology_of(broker: int) -> DescribeTopologyResponse:
         return world.ask(broker, DescribeTopologyRequest(), DescribeTopologyResponse, 0)
 
     for broker in world.hosts:
-        answer = asked(broker)
+        answer = topology_of(broker)
         assert answer.broker_id == broker
         ways = {one.broker_id: one.round_trip_ms for one in answer.brokers}
         assert ways.pop(broker) == -1
@@ -51,7 +53,7 @@ def test_brokers_measure_each_other_by_their_heartbeats() -> None:
         assert len(ways) == 3 and set(ways.values()) <= {1, 2}
     world.hosts[4].kill()
     world.advance(10_000)
-    gone = asked(1).brokers[3]
+    gone = topology_of(1).brokers[3]
     assert (gone.broker_id, gone.is_alive) == (4, False)
     assert gone.round_trip_ms in (1, 2)
     world.close()

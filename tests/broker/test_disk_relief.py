@@ -1,4 +1,4 @@
-"""A disk that fills is relieved: by whom the controller is told what is on it, and what it says.
+"""Replicas move away from a disk that fills, by the sizes that brokers report.
 
 Source: docs/decisions/0010-the-balancer.md, "Room"."""
 
@@ -62,7 +62,7 @@ class DiskWorld(CopyWorld):
         assert found is not None
         return found
 
-    def told(self, version: int) -> DescribeBalanceResponse:
+    def balance(self, version: int) -> DescribeBalanceResponse:
         request = DescribeBalanceRequest()
         return self.ask(self.active(), request, DescribeBalanceResponse, version)
 
@@ -81,8 +81,8 @@ def test_what_goes_is_told_with_its_numbers_and_goes_once(world: DiskWorld) -> N
     world.until(lambda: len(world.moving) == 1)
     (moving,) = world.moving
     assert moving.removing == (3,) and moving.by_balancer
-    told = world.told(2)
-    (move,) = told.moves
+    balance = world.balance(2)
+    (move,) = balance.moves
     percent = world.used_percent(3)
     assert (move.code, move.text) == (
         "disk-high",
@@ -90,7 +90,7 @@ def test_what_goes_is_told_with_its_numbers_and_goes_once(world: DiskWorld) -> N
     )
     size_bytes = world.replicas_of(moving.topic)[1].log.size_bytes()
     assert 3_000_000 < move.log_bytes <= size_bytes
-    assert [(one.text, one.log_bytes) for one in world.told(1).moves] == [("", -1)]
+    assert [(one.text, one.log_bytes) for one in world.balance(1).moves] == [("", -1)]
     world.advance(3 * LOOKS_MS)
     assert world.moving == [moving]
     # Whoever is the controller next has to find out by itself that this is enough.

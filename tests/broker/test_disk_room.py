@@ -1,4 +1,4 @@
-"""Brokers tell how full their disks are: nothing is moved to one that is too full.
+"""Brokers report how full their disks are: no replica moves to a disk that is too full.
 
 Source: docs/decisions/0010-the-balancer.md; docs/decisions/0011-the-life-of-a-broker.md."""
 
@@ -45,8 +45,8 @@ def test_a_full_broker_is_given_nothing_until_it_has_room(world: MovingWorld) ->
     fill(world, 4, 90)
     world.advance(LOOKS_MS)
     at = world.controller_leader()
-    told = world.ask(at, DescribeBalanceRequest(), DescribeBalanceResponse, 0)
-    shown = {one.broker_id: (one.disk_used_percent, one.is_disk_full) for one in told.brokers}
+    reported = world.ask(at, DescribeBalanceRequest(), DescribeBalanceResponse, 0)
+    shown = {one.broker_id: (one.disk_used_percent, one.is_disk_full) for one in reported.brokers}
     assert shown == {1: (0, False), 2: (0, False), 3: (0, False), 4: (90, True), 5: (0, False)}
     want(world, 1, 2, 4)
     world.until(lambda: any(code == "disk-full" for code, _ in findings(world).waits.found))
@@ -69,8 +69,8 @@ def test_a_broker_is_decommissioned_where_the_others_have_room(world: MovingWorl
     reporting = world.broker(5).controller.reporting
     log = world.replicas_of(TOPIC)[3].log
     before = log.size_bytes()
-    told = world.do(5, reporting.ask([BrokerId(3)], Question(sizes=True)))
-    (size,) = told[BrokerId(3)].sizes.values()
+    reported = world.do(5, reporting.ask([BrokerId(3)], Question(sizes=True)))
+    (size,) = reported[BrokerId(3)].sizes.values()
     assert 0 < before <= size <= log.size_bytes()  # Somebody writes all the time.
     fill(world, 4, 90)
     fill(world, 5, 90)
@@ -97,6 +97,6 @@ def test_new_topics_go_where_there_is_room(world: MovingWorld) -> None:
 def test_who_does_not_answer_is_passed_over(world: MovingWorld) -> None:
     world.hosts[5].pause()
     reporting = world.broker(1).controller.reporting
-    told = world.do(1, reporting.ask(world.broker(1).controller.cluster.brokers, Question()))
-    assert sorted(told) == [1, 2, 3, 4]
+    reported = world.do(1, reporting.ask(world.broker(1).controller.cluster.brokers, Question()))
+    assert sorted(reported) == [1, 2, 3, 4]
     world.hosts[5].resume()

@@ -1,4 +1,4 @@
-"""A log that is opened late has everything soon, however long its leader has asked in vain."""
+"""A follower that opens its log late catches up soon, however long its leader has tried before."""
 
 import pytest
 from tests.broker.cluster_world import ClusterWorld

@@ -1,4 +1,5 @@
-"""ElectLeaders: preferred replicas lead when somebody asks, whichever broker is asked.
+"""ElectLeaders: preferred replicas lead at an administrator's request, whichever broker receives
+it.
 
 Source: KIP-183, KIP-460."""
 

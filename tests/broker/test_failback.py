@@ -1,4 +1,4 @@
-"""Leadership goes back to where it is preferred, and only to who stays."""
+"""Leadership moves back to the preferred replica, once that has stayed in sync."""
 
 from collections.abc import Iterator
 from itertools import pairwise

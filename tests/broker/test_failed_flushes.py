@@ -1,4 +1,4 @@
-"""A flush that fails ends a replica: it is never tried again, and nothing rests on it.
+"""A failed flush fails the replica: it is never tried again, and no acknowledgement relies on it.
 
 Source: ATC'20, "Can Applications Recover from fsync Failures?"; design section 4."""
 

@@ -1,4 +1,4 @@
-"""Leaders go where most is produced, and only where that lasts: whole brokers, in virtual time.
+"""Leadership moves to the region that produces most, if that lasts: whole brokers, in virtual time.
 
 Source: decision 0014."""
 
@@ -110,7 +110,7 @@ def order_of(world: ClusterWorld, name: str = "flights") -> tuple[int, ...]:
     return world.broker(1).controller.cluster.topics[name].partitions[0].replicas
 
 
-def told(world: ClusterWorld, name: str = "flights") -> WrittenPartition:
+def writers_of(world: ClusterWorld, name: str = "flights") -> WrittenPartition:
     """What the leader says about its only partition."""
     request = DescribeWritersRequest(topic=name)
     answer = world.ask(world.leader_of(name), request, DescribeWritersResponse, 0)
@@ -124,14 +124,14 @@ def test_leadership_goes_to_who_produces_most_and_every_broker_knows_it(
     create(world)
     leaders = write(world, WEST, duration_ms=PERIOD_MS - 2 * LOOK_INTERVAL_MS)
     assert set(leaders) == {1}
-    assert told(world).code == "waits"
+    assert writers_of(world).code == "waits"
     leaders = write(world, WEST, duration_ms=4 * LOOK_INTERVAL_MS)
     assert leaders[-1] == 2
     # First those of the region that produces most, then the others as they were.
     assert order_of(world) == (2, 4, 1, 3)
     write(world, WEST, duration_ms=2 * LOOK_INTERVAL_MS)
-    assert (told(world).code, told(world).text) == ("here", "west produces 100 %")
-    assert [one.region for one in told(world).regions] == ["west"]
+    assert (writers_of(world).code, writers_of(world).text) == ("here", "west produces 100 %")
+    assert [one.region for one in writers_of(world).regions] == ["west"]
 
 
 def test_it_stays_there_and_failback_does_not_undo_it(world: ClusterWorld) -> None:
@@ -154,8 +154,8 @@ def test_a_topic_that_does_not_follow_stays_and_is_not_counted(world: ClusterWor
 def test_addresses_in_no_network_move_nothing(world: ClusterWorld) -> None:
     create(world)
     assert set(write(world, NOWHERE, WEST, duration_ms=3 * PERIOD_MS)) == {1}
-    assert told(world).code == "unknown"
-    assert {one.region for one in told(world).regions} == {"", "west"}
+    assert writers_of(world).code == "unknown"
+    assert {one.region for one in writers_of(world).regions} == {"", "west"}
 
 
 def test_producers_that_take_turns_move_it_a_few_times_and_no_more(world: ClusterWorld) -> None:
@@ -174,7 +174,7 @@ def test_who_has_no_replica_draws_nothing_and_the_leader_says_so(world: ClusterW
     alter(world, CLUSTER, "", "client.networks", NETWORKS + ",north=10.4.0.0/16")
     create(world)
     assert set(write(world, "10.4.0.1", duration_ms=2 * PERIOD_MS)) == {1}
-    found = told(world)
+    found = writers_of(world)
     assert (found.code, found.text) == (
         "no-voter", "north produces 100 %, and no replica is there",
     )  # fmt: skip
@@ -190,7 +190,7 @@ def test_brokers_in_maintenance_and_those_that_are_down_are_not_chosen(
     to_broker(world, 1)
     world.hosts[BrokerId(4)].kill()
     assert set(write(world, WEST, duration_ms=5 * PERIOD_MS)) == {1}
-    assert told(world).code in ("behind", "spared")
+    assert writers_of(world).code in ("behind", "spared")
     world.hosts[BrokerId(4)].start()
     world.until_started(4)
     assert write(world, WEST, duration_ms=3 * LOOK_INTERVAL_MS)[-1] == 4
@@ -200,7 +200,7 @@ def test_a_table_that_is_taken_away_leaves_leaders_where_they_are(world: Cluster
     create(world)
     world.submit(AlterConfigs((changes(CLUSTER, "", ("client.networks", 1, None)),)))
     assert set(write(world, WEST, duration_ms=2 * PERIOD_MS)) == {1}
-    assert told(world).code == "no-networks"
+    assert writers_of(world).code == "no-networks"
     alter(world, CLUSTER, "", "client.networks", NETWORKS)
     assert write(world, WEST, duration_ms=PERIOD_MS + 3 * LOOK_INTERVAL_MS)[-1] == 2
 
@@ -219,7 +219,7 @@ def test_it_can_be_paused(world: ClusterWorld, key: str) -> None:
     create(world)
     alter(world, CLUSTER, "", key, "false")
     assert set(write(world, WEST, duration_ms=2 * PERIOD_MS)) == {1}
-    assert told(world).code == "paused" and key in told(world).text
+    assert writers_of(world).code == "paused" and key in writers_of(world).text
     alter(world, CLUSTER, "", key, "true")
     assert write(world, WEST, duration_ms=3 * LOOK_INTERVAL_MS)[-1] == 2
 

@@ -1,4 +1,4 @@
-"""A disk without space: who has it takes no further part for now, and goes on by itself later.
+"""A replica without disk space takes no part for now, and continues by itself later.
 
 Source: reliability reference 6 (ENOSPC)."""
 

@@ -295,11 +295,11 @@ def test_a_second_member_makes_the_first_join_again(shared: ClusterWorld) -> Non
     assert not joining.is_answered
     again = first.join()
     shared.until(lambda: joining.is_answered)
-    told = joining.answer(JoinGroupResponse)
-    assert (again.generation_id, told.generation_id) == (2, 2)
-    assert (again.leader, told.leader) == (first.member_id, first.member_id)
+    joined = joining.answer(JoinGroupResponse)
+    assert (again.generation_id, joined.generation_id) == (2, 2)
+    assert (again.leader, joined.leader) == (first.member_id, first.member_id)
     assert {one.member_id for one in again.members} == {first.member_id, second.member_id}
-    assert told.members == []
+    assert joined.members == []
 
 
 @pytest.mark.parametrize("version", [0, 5, 9])

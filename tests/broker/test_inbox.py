@@ -1,4 +1,4 @@
-"""What a connection reads becomes whole frames, and memory follows what has come in.
+"""Bytes that a connection reads become whole frames; memory grows with the bytes received.
 
 Source: reliability reference 4 (length before memory, always)."""
 

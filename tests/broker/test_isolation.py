@@ -1,4 +1,4 @@
-"""A broker that is cut off for a drill: only where it is allowed, for a while, and back by itself.
+"""A drill cuts a broker off: only if that is enabled, for a while, and it returns by itself.
 
 Source: docs/decisions/0019-drills.md."""
 

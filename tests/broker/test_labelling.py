@@ -1,5 +1,4 @@
-"""Labels of brokers change while they run, are in force on every broker at once, and stay over
-restarts.
+"""Labels of running brokers change on every broker at once, and survive restarts.
 
 Source: docs/decisions/0015-labels-at-run-time.md."""
 
@@ -67,11 +66,11 @@ def test_they_are_in_force_on_every_broker_without_a_restart(cluster: ClusterWor
     assert alter(cluster, 4, region="west", disk="ssd") == AlterBrokerLabelsResponse(
         brokers=[AlteredBroker(4, [AlteredLabel("region", "west"), AlteredLabel("disk", "ssd")])]
     )
-    told = {"region": "west", "disk": "ssd"}
-    cluster.until(lambda: all(labels_of(cluster, 4, at=one) == told for one in REGIONS))
+    wanted_labels = {"region": "west", "disk": "ssd"}
+    cluster.until(lambda: all(labels_of(cluster, 4, at=one) == wanted_labels for one in REGIONS))
     assert {one: racks(cluster, one)[4] for one in REGIONS} == dict.fromkeys(REGIONS, "west")
     assert {one: cluster.hosts[one].start_count for one in cluster.hosts} == lives
-    assert cluster.kept_labels[4] == StoredLabels(Labels.of(told), Labels("south"))
+    assert cluster.kept_labels[4] == StoredLabels(Labels.of(wanted_labels), Labels("south"))
     assert cluster.kept_labels[3] == StoredLabels(Labels("south"), Labels("south"))
 
 

@@ -1,5 +1,7 @@
-"""Voters that are heard and take nothing: told, refused by, and left out after
-`replica.lag.time.max.ms`. Source: decision 0020; Kafka's `replica.lag.time.max.ms`."""
+"""Voters that are heard and acknowledge nothing: alarms, refused acks=all, and removal after
+`replica.lag.time.max.ms`.
+
+Source: decision 0020; Kafka's `replica.lag.time.max.ms`."""
 
 from collections.abc import Callable
 
@@ -53,7 +55,7 @@ def hang_one(world: MovingWorld) -> int:
     return slow
 
 
-def told(world: MovingWorld, metric: str) -> float:
+def partition_metric(world: MovingWorld, metric: str) -> float:
     scrape = Monitor(world).scrape(world.leader_of(TOPIC))
     return scrape.value(f"strandline_partition_{metric}", topic=TOPIC, partition="0")
 
@@ -77,7 +79,7 @@ def test_a_voter_that_flushes_nothing_leaves_though_it_is_asked_again_and_again(
             answers = append(world, b"refused", acks=-1)
             world.until(lambda: len(answers) == 1)
             assert answers[0].error_code == Error.NOT_ENOUGH_REPLICAS
-            assert told(world, "under_min_isr") == 1
+            assert partition_metric(world, "under_min_isr") == 1
 
 
 def test_what_nobody_waits_for_may_be_flushed_late_and_nobody_leaves(
@@ -92,7 +94,7 @@ def test_what_nobody_waits_for_may_be_flushed_late_and_nobody_leaves(
         for number in range(6 * LAG_MS // 100):
             append(world, b"%d" % number, acks=1)
             world.advance(100)
-            assert told(world, "in_sync_replicas") == 2
+            assert partition_metric(world, "in_sync_replicas") == 2
         assert (world.known.grant, world.leader_of(TOPIC)) == (0, leader)
 
 
@@ -101,7 +103,7 @@ def test_where_none_leaves_it_is_not_in_sync_all_the_same(monkeypatch: pytest.Mo
     with moving_world(monkeypatch, HOME, configs=configs(3, shrink=False)) as world:
         slow = hang_one(world)
         world.advance(LAG_MS - 1_000)
-        assert told(world, "in_sync_replicas") == 3
+        assert partition_metric(world, "in_sync_replicas") == 3
         world.advance(2_000)
         leader = world.replicas_of(TOPIC)[world.leader_of(TOPIC)]
         for _ in range(40):  # It is asked how far it is meanwhile, and answers.
@@ -109,8 +111,15 @@ def test_where_none_leaves_it_is_not_in_sync_all_the_same(monkeypatch: pytest.Mo
             found = {one.broker: one for one in standings(leader)}
             assert not found[BrokerId(slow)].is_in_isr
             assert not found[BrokerId(slow)].is_caught_up
-        assert [told(world, one) for one in ("in_sync_replicas", "not_caught_up")] == [2, 1]
-        assert told(world, "under_min_isr") == told(world, "under_replicated") == 1
+        assert [partition_metric(world, one) for one in ("in_sync_replicas", "not_caught_up")] == [
+            2,
+            1,
+        ]
+        assert (
+            partition_metric(world, "under_min_isr")
+            == partition_metric(world, "under_replicated")
+            == 1
+        )
         assert world.known.voters == HOME
 
 
@@ -125,8 +134,8 @@ def test_a_write_quorum_that_was_lowered_leaves_no_partition_at_its_minimum(
         kill(world, lost)
         lowered = Configuration(tuple(map(BrokerId, HOME)), min_insync=1)
         world.until(lambda: world.any_leader(lambda one: one.configuration == lowered))
-        assert told(world, "in_sync_replicas") == 2
-        assert told(world, "under_min_isr") == 1
+        assert partition_metric(world, "in_sync_replicas") == 2
+        assert partition_metric(world, "under_min_isr") == 1
 
 
 def close_log(world: MovingWorld, broker: int) -> None:
@@ -134,23 +143,23 @@ def close_log(world: MovingWorld, broker: int) -> None:
     world.replicas_of(TOPIC)[broker].fail(RejectedError(Error.KAFKA_STORAGE_ERROR, "damaged"))
 
 
-def strike_one_of_two(world: MovingWorld, strike: Callable[[MovingWorld, int], None]) -> int:
+def fail_one_of_two(world: MovingWorld, fail_disk: Callable[[MovingWorld, int], None]) -> int:
     """Who leads goes on alone, by a grant, and is written; the other one."""
     world.until(lambda: len(world.acked) > 0)
     leader = world.leader_of(TOPIC)
-    (struck,) = (one for one in (4, 5) if one != leader)
-    strike(world, struck)
+    (failed,) = (one for one in (4, 5) if one != leader)
+    fail_disk(world, failed)
     world.until(lambda: votes(world, leader))
     writes(world)
     assert world.known.grant == 1
-    return struck
+    return failed
 
 
 def test_of_two_voters_one_goes_on_where_the_log_of_the_other_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with moving_world(monkeypatch, (4, 5), configs=configs(1)) as world:
-        strike_one_of_two(world, close_log)
+        fail_one_of_two(world, close_log)
 
 
 def test_of_two_voters_one_goes_on_where_the_other_flushes_nothing(
@@ -159,7 +168,7 @@ def test_of_two_voters_one_goes_on_where_the_other_flushes_nothing(
     """No majority keeps up, and a leader lives: the controller has it go on alone, until the other
     one is well again."""
     with moving_world(monkeypatch, (4, 5), configs=configs(1)) as world:
-        slow = strike_one_of_two(world, hang)
+        slow = fail_one_of_two(world, hang)
         recover(world, slow)
         world.until(lambda: votes(world, 4, 5))
         world.finish(4, 5)
@@ -206,7 +215,7 @@ def test_what_a_leader_waited_for_counts_no_more_once_the_next_one_has_come(
     """Else each voter that returns is fenced off again, by what nobody tells any more. Brokers are
     asked each second; here not at all, as while one of them does not answer."""
     with moving_world(monkeypatch, (4, 5), configs=configs(1)) as world:
-        slow = strike_one_of_two(world, hang)
+        slow = fail_one_of_two(world, hang)
         monkeypatch.setattr(arbitration, "SURVEY_INTERVAL_MS", 120_000)
         recover(world, slow)
         world.until(lambda: votes(world, 4, 5))
@@ -251,4 +260,4 @@ def test_an_observer_stands_in_for_one_of_two_voters_that_flushes_nothing(
         hang(world, slow)
         world.until(lambda: voting(world, own=(leader,), observers=1))
         writes(world)
-        assert told(world, "under_min_isr") == 0
+        assert partition_metric(world, "under_min_isr") == 0

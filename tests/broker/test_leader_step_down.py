@@ -1,4 +1,4 @@
-"""Leaders that cannot reach the controller, and need it, let those lead that can.
+"""Leaders that need the controller and cannot reach it hand over to a voter that can.
 
 Source: decision 0025; found by `make chaos SEED=90`."""
 
@@ -55,7 +55,7 @@ def test_a_leader_that_lacks_a_voter_and_cannot_reach_the_controller_lets_anothe
         world.finish(*VOTERS, observers=OBSERVERS)
 
 
-def let_control(world: MovingWorld, broker: int) -> None:
+def make_controller(world: MovingWorld, broker: int) -> None:
     """Let this broker lead the controller's group."""
     while world.controller_leader() != broker:
         world.until(lambda: world.controller_leader() != 0)
@@ -63,7 +63,7 @@ def let_control(world: MovingWorld, broker: int) -> None:
         world.advance(500)
 
 
-def say_unanswered(world: MovingWorld, leader: int) -> None:
+def miss_an_answer(world: MovingWorld, leader: int) -> None:
     """A command of the topic's leader was not answered."""
     broker = world.broker(leader)
     group = world.known.group
@@ -76,15 +76,15 @@ def say_unanswered(world: MovingWorld, leader: int) -> None:
 
 def handed_over(monkeypatch: pytest.MonkeyPatch) -> list[BrokerId]:
     """To whom leaders were told to hand over, from now on."""
-    told: list[BrokerId] = []
+    targets: list[BrokerId] = []
     honest: Callable[..., BrokerId] = Replica.hand_over
 
     def hand_over(self: Replica, avoid: set[BrokerId]) -> BrokerId:
-        told.append(honest(self, avoid))
-        return told[-1]
+        targets.append(honest(self, avoid))
+        return targets[-1]
 
     monkeypatch.setattr(Replica, "hand_over", hand_over)
-    return told
+    return targets
 
 
 def test_where_the_controller_is_only_slow_nobody_gives_way(
@@ -92,10 +92,10 @@ def test_where_the_controller_is_only_slow_nobody_gives_way(
 ) -> None:
     with moving_world(monkeypatch, VOTERS) as world:
         lead(world, 4)
-        told = handed_over(monkeypatch)
-        say_unanswered(world, 4)
+        targets = handed_over(monkeypatch)
+        miss_an_answer(world, 4)
         world.advance(5_000)
-        assert told == [] and world.leader_of(TOPIC) == 4
+        assert targets == [] and world.leader_of(TOPIC) == 4
 
 
 def test_who_hears_no_controller_either_is_not_handed_the_leadership(
@@ -109,20 +109,20 @@ def test_who_hears_no_controller_either_is_not_handed_the_leadership(
                 for way in both_ways(one, other):
                     world.fabric.cut(*way)
         world.advance(3_000)
-        told = handed_over(monkeypatch)
-        say_unanswered(world, 4)
+        targets = handed_over(monkeypatch)
+        miss_an_answer(world, 4)
         world.advance(5_000)
-        assert set(told) == {NO_BROKER} and world.leader_of(TOPIC) == 4
+        assert set(targets) == {NO_BROKER} and world.leader_of(TOPIC) == 4
 
 
 def test_a_leader_that_is_the_controller_by_now_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     with moving_world(monkeypatch, (1, 4, 5)) as world:
-        let_control(world, 1)
+        make_controller(world, 1)
         lead(world, 1)
-        told = handed_over(monkeypatch)
-        say_unanswered(world, 1)
+        targets = handed_over(monkeypatch)
+        miss_an_answer(world, 1)
         world.advance(5_000)
-        assert told == [] and world.leader_of(TOPIC) == 1
+        assert targets == [] and world.leader_of(TOPIC) == 1
 
 
 @pytest.mark.parametrize("since_ms", [0, 200, 700, 900, 1_200])
@@ -132,12 +132,12 @@ def test_where_the_controller_has_just_died_nobody_gives_way(
     """Who heard it until now says that it does, and the next one is about to be elected."""
     with moving_world(monkeypatch, (4, 5)) as world:
         lead(world, 4)
-        told = handed_over(monkeypatch)
+        targets = handed_over(monkeypatch)
         world.hosts[world.controller_leader()].kill()
         world.advance(since_ms)
-        say_unanswered(world, 4)
+        miss_an_answer(world, 4)
         world.advance(5_000)
-        assert told == [] and world.leader_of(TOPIC) == 4
+        assert targets == [] and world.leader_of(TOPIC) == 4
 
 
 def test_where_another_controller_is_about_to_serve_nobody_gives_way(
@@ -147,15 +147,15 @@ def test_where_another_controller_is_about_to_serve_nobody_gives_way(
     with moving_world(monkeypatch, (4, 5)) as world:
         lead(world, 4)
         first = world.controller_leader()
-        told = handed_over(monkeypatch)
+        targets = handed_over(monkeypatch)
         for way in both_ways(4, first):
             world.fabric.cut(*way)
         world.advance(300)
         world.hosts[first].kill()
         world.until(lambda: world.controller_leader() not in (0, first))
-        say_unanswered(world, 4)
+        miss_an_answer(world, 4)
         world.advance(5_000)
-        assert told == [] and world.leader_of(TOPIC) == 4
+        assert targets == [] and world.leader_of(TOPIC) == 4
 
 
 @pytest.mark.parametrize("spared", [3, 5])
@@ -165,16 +165,16 @@ def test_who_is_in_maintenance_is_not_handed_what_another_voter_could_lead(
     """It would give it back at once, to the one that cannot reach the controller."""
     with moving_world(monkeypatch, VOTERS) as world:
         lead(world, 4)
-        let_control(world, 1)
+        make_controller(world, 1)
         alter(world, BrokerId(spared), KEY, "-1")
         world.advance(1_000)
         for way in both_ways(4, 1):
             world.fabric.cut(*way)
-        told = handed_over(monkeypatch)
-        say_unanswered(world, 4)
+        targets = handed_over(monkeypatch)
+        miss_an_answer(world, 4)
         world.advance(10_000)
         (other,) = set(VOTERS) - {4, spared}
-        assert [one for one in told if one != NO_BROKER] == [other]
+        assert [one for one in targets if one != NO_BROKER] == [other]
         assert world.leader_of(TOPIC) == other
 
 
@@ -183,14 +183,14 @@ def test_who_is_in_maintenance_leads_where_nobody_else_reaches_the_controller(
 ) -> None:
     with moving_world(monkeypatch, (4, 5)) as world:
         lead(world, 4)
-        let_control(world, 1)
+        make_controller(world, 1)
         alter(world, BrokerId(5), KEY, "-1")
         world.advance(1_000)
         for way in both_ways(4, 1):
             world.fabric.cut(*way)
-        told = handed_over(monkeypatch)
-        say_unanswered(world, 4)
-        world.until(lambda: 5 in told)
+        targets = handed_over(monkeypatch)
+        miss_an_answer(world, 4)
+        world.until(lambda: 5 in targets)
         world.until(lambda: world.leader_of(TOPIC) == 5)
 
 
@@ -199,13 +199,13 @@ def test_how_full_disks_were_then_is_nothing_that_the_next_controller_goes_by(
 ) -> None:
     """The controller alone remembers room, for it asks again and again."""
     with moving_world(monkeypatch, (2, 3)) as world:
-        let_control(world, 1)
+        make_controller(world, 1)
         lead(world, 2)
         fill(world, 3, 99)
-        say_unanswered(world, 2)
+        miss_an_answer(world, 2)
         world.advance(1_000)
         fill(world, 3, 0)
-        let_control(world, 2)
+        make_controller(world, 2)
         topic = NewTopic(name="late", partitions=1, replication_factor=5)
         answer = world.submit(CreateTopics((topic,)), at=2)
         assert isinstance(answer, TopicResults) and not answer.topics[0].error_code, answer

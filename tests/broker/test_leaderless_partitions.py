@@ -1,4 +1,4 @@
-"""The controller tells of partitions that nobody leads, and of none that somebody leads.
+"""The controller raises alarms for partitions without a leader, and for no others.
 
 Source: design section 8; docs/operating/outages.md."""
 
@@ -27,7 +27,7 @@ HOME = (3, 4, 5)
 BEGUN = "no-leader: no reachable leader: 1 partition, moved-0"
 
 
-class Told:
+class LoggedAlarms:
     """What the controller's log says of it."""
 
     def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
@@ -40,8 +40,8 @@ class Told:
 
 
 @pytest.fixture
-def told(caplog: pytest.LogCaptureFixture) -> Told:
-    return Told(caplog)
+def alarms(caplog: pytest.LogCaptureFixture) -> LoggedAlarms:
+    return LoggedAlarms(caplog)
 
 
 def leaders_named(world: MovingWorld, *brokers: int) -> set[int]:
@@ -60,21 +60,21 @@ def bring_back(world: MovingWorld, brokers: Collection[int], home: tuple[int, ..
 
 
 def test_of_three_voters_the_last_one_lives_and_leads_nobody(
-    monkeypatch: pytest.MonkeyPatch, told: Told
+    monkeypatch: pytest.MonkeyPatch, alarms: LoggedAlarms
 ) -> None:
     with moving_world(monkeypatch, HOME) as world:
         world.until(lambda: len(world.acked) > 0)
         for lost in (4, 5):
             world.hosts[lost].kill()
-        world.until(lambda: told.lines != [])
-        assert told.lines == [BEGUN]
+        world.until(lambda: alarms.lines != [])
+        assert alarms.lines == [BEGUN]
         shown = [one for one in described(world).happenings if one.kind == "no-leader"]
         assert [f"{one.kind}: {one.text}" for one in shown] == [BEGUN]
         for lost in (4, 5):
             world.hosts[lost].start()
             world.until_started(lost)
-        world.until(lambda: len(told.lines) > 1)
-        assert told.lines[1:] == ["no-leader: all have a leader"]
+        world.until(lambda: len(alarms.lines) > 1)
+        assert alarms.lines[1:] == ["no-leader: all have a leader"]
         world.finish(*HOME)
 
 
@@ -193,7 +193,7 @@ def test_a_leader_that_was_announced_and_not_met_yet_is_named(
 
 
 def test_a_leader_that_only_the_controller_does_not_hear_leads(
-    monkeypatch: pytest.MonkeyPatch, told: Told
+    monkeypatch: pytest.MonkeyPatch, alarms: LoggedAlarms
 ) -> None:
     with moving_world(monkeypatch, (4, 5), REGIONS) as world:
         world.advance(20_000)
@@ -207,7 +207,7 @@ def test_a_leader_that_only_the_controller_does_not_hear_leads(
         assert world.controller_leader() == controller
         assert len(world.acked) > before
         assert [one.kind for one in described(world).happenings] == ["network-cut"]
-        assert told.lines == []
+        assert alarms.lines == []
         for one in map(BrokerId, (4, 5)):
             world.fabric.heal(one, controller)
             world.fabric.heal(controller, one)
@@ -215,7 +215,7 @@ def test_a_leader_that_only_the_controller_does_not_hear_leads(
 
 
 def test_a_log_that_cannot_be_opened_has_no_leader(
-    monkeypatch: pytest.MonkeyPatch, told: Told
+    monkeypatch: pytest.MonkeyPatch, alarms: LoggedAlarms
 ) -> None:
     def unreadable(opening: Opening, spec: GroupSpec) -> None:
         raise OSError(errno.EIO, "unreadable")
@@ -238,11 +238,11 @@ def test_a_log_that_cannot_be_opened_has_no_leader(
                 )
             world.hosts[4].start()
             world.until_started(4)
-            world.until(lambda: told.lines != [])
-        assert told.lines == [BEGUN]
+            world.until(lambda: alarms.lines != [])
+        assert alarms.lines == [BEGUN]
         assert not any(one.kind == "broker" for one in described(world).happenings)
         world.hosts[4].kill()  # It is opened only by a process that is started anew.
         world.hosts[4].start()
         world.until_started(4)
-        world.until(lambda: len(told.lines) > 1)
+        world.until(lambda: len(alarms.lines) > 1)
         world.finish(4)

@@ -1,4 +1,6 @@
-"""A broker that ends in order hands over what it leads. Source: broker.leaving."""
+"""A broker that stops in order hands over the partitions that it leads.
+
+Source: `broker.operations.leaving`."""
 
 from collections.abc import Iterator
 

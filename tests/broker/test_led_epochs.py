@@ -1,6 +1,6 @@
-"""In which epoch a broker tells its peers that it leads.
+"""In which epoch a broker reports to its peers that it leads.
 
-Source: `replication.sessions`; decision 0013 (handing over)."""
+Source: `replication.liveness.sessions`; decision 0013 (handing over)."""
 
 from collections.abc import Iterator
 

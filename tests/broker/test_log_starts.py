@@ -1,4 +1,4 @@
-"""Where a log begins after retention is one and the same entry for its core and on its disk.
+"""After retention, core and disk agree on the entry where a log begins.
 
 Source: design section 4 (markers take an index and no offset)."""
 

@@ -1,4 +1,4 @@
-"""A voter of the controller whose disk is gone comes back under its id, and votes for nothing old.
+"""A voter of the controller returns without its disk under the same id, and votes for nothing old.
 
 Source: `replication/host/bootstrap.py`; reliability reference 1b."""
 

@@ -1,4 +1,4 @@
-"""A broker whose disk is gone comes back under its id; a second broker of an id is refused.
+"""A broker returns without its disk under the same id; a second broker of an id is refused.
 
 Source: reliability reference 1b (a wiped follower that votes); `ControllerState.has_lost`."""
 
@@ -119,9 +119,9 @@ def test_what_was_told_to_an_earlier_reign_of_a_controller_decides_nothing(
     ask = first.reporting.ask
 
     async def ask_and_lose(brokers: Iterable[BrokerId], question: Question) -> Reports:
-        told = await ask(brokers, question)
+        reported = await ask(brokers, question)
         await lose_and_regain(cluster)
-        return told
+        return reported
 
     monkeypatch.setattr(first.reporting, "ask", ask_and_lose)
     change = ConfigChange(MAINTENANCE, ConfigOperation.SET, str(NO_END))

@@ -1,4 +1,4 @@
-"""Where voters may not leave, too, it is told that acks=all is refused.
+"""The controller raises an alarm where acks=all is refused, also if voters may not leave.
 
 Source: design section 8."""
 
@@ -22,16 +22,16 @@ def test_the_controller_tells_where_acks_all_is_refused_though_nobody_may_leave(
         world.until(lambda: len(world.acked) > 0)
         lost = next(one for one in (4, 5) if one != world.leader_of(TOPIC))
 
-        def told() -> list[str]:
+        def alarms() -> list[str]:
             return [one for one in caplog.messages if one.startswith("low-quorum")]
 
         world.hosts[lost].kill()
-        world.until(lambda: bool(told()))
+        world.until(lambda: bool(alarms()))
         assert produce(world, TOPIC, b"refused").error_code == Error.NOT_ENOUGH_REPLICAS
         world.hosts[lost].start()
         world.until_started(lost)
-        world.until(lambda: len(told()) == 2)
-        assert told() == [
+        world.until(lambda: len(alarms()) == 2)
+        assert alarms() == [
             (
                 "low-quorum: acks=all writes are rejected: fewer voters are in sync than "
                 "min.insync.replicas requires: 1 partition, moved-0"

@@ -1,4 +1,4 @@
-"""In maintenance a broker leads nothing that another can lead, and leads again afterwards.
+"""A broker in maintenance leads no partition that another can lead, and leads again afterwards.
 
 Source: docs/decisions/0011-the-life-of-a-broker.md."""
 
@@ -52,16 +52,16 @@ def test_leaders_tell_who_is_behind(cluster: ClusterWorld) -> None:
     leader = cluster.leader_of("flights")
     lost = next(one for one in (1, 2, 3) if one != leader)
 
-    def told() -> dict[int, dict[int, tuple[int, ...]]]:
+    def lagging() -> dict[int, dict[int, tuple[int, ...]]]:
         reporting = cluster.broker(leader).controller.reporting
         found = cluster.do(leader, reporting.ask(map(BrokerId, (1, 2, 3)), Question(leads=True)))
         return {one: dict(report.behind) for one, report in found.items()}
 
-    assert told()[leader][group] == ()
-    assert [behind[0] for behind in told().values() if 0 in behind] == [()]
+    assert lagging()[leader][group] == ()
+    assert [behind[0] for behind in lagging().values() if 0 in behind] == [()]
     cluster.hosts[lost].kill()
     cluster.advance(5_000)
-    after = told()
+    after = lagging()
     assert lost not in after and after[leader][group] == (lost,)
     assert [behind[0] for behind in after.values() if 0 in behind] == [(lost,)]
     answer = cluster.submit(

@@ -1,4 +1,4 @@
-"""Hostile bytes on a real socket: each gets what it deserves, and the next client is served.
+"""Hostile bytes on a real socket are refused, and the next client is served.
 
 Source: reliability reference 4, row by row."""
 

@@ -1,4 +1,4 @@
-"""Many partitions on a few brokers: what is counted here must not grow with their number.
+"""Many partitions on a few brokers: the counts here must not grow with their number.
 
 Source: design section 5 ("an idle group costs nothing in it")."""
 

@@ -1,4 +1,4 @@
-"""What cannot be mended, or not now, keeps nothing else from being found and mended.
+"""Damage that cannot be repaired, or not now, blocks no other detection or repair.
 
 Source: decision 0007; an attack on the mending of damage."""
 

@@ -1,4 +1,4 @@
-"""Metadata, DescribeCluster, DescribeTopicPartitions: who is there, and who leads.
+"""Metadata, DescribeCluster, DescribeTopicPartitions: live brokers and leaders.
 
 Source: KIP-516, KIP-700, KIP-966; reliability reference 4 (illegal names)."""
 

@@ -1,4 +1,6 @@
-"""Replicas move under load, whoever dies at whatever stage. Source: decision 0009."""
+"""Replicas move under load while brokers die at any stage.
+
+Source: decision 0009."""
 
 import asyncio
 import logging
@@ -268,10 +270,10 @@ def test_a_group_that_fails_delays_nobody_behind_it_and_is_told_of_once(
         world.submit(AlterReassignments((wanted,)))
         world.until(lambda: count > 3)
         world.until(lambda: set(world.replicas_of("other")) == {4})
-        (told,) = errors()
-        assert f"{TOPIC}-0" in told and "a mistake" in told
+        (error,) = errors()
+        assert f"{TOPIC}-0" in error and "a mistake" in error
     world.finish(*NEW)
-    assert errors() == [told]
+    assert errors() == [error]
     for host in world.hosts.values():
         host.loop_errors.clear()
 

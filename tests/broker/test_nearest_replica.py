@@ -139,9 +139,9 @@ def test_a_consumer_is_sent_to_its_region_and_served_there(
     world: ClusterWorld, version: int
 ) -> None:
     near = other_than_leader(world)
-    told = ask(world, REGIONS[near], version=version)
-    assert not is_served(told)
-    assert (told.preferred_read_replica, told.high_watermark) == (near, 3)
+    fetched = ask(world, REGIONS[near], version=version)
+    assert not is_served(fetched)
+    assert (fetched.preferred_read_replica, fetched.high_watermark) == (near, 3)
     assert fetch(world, "t", at=near) == [b"a", b"b", b"c"]
 
 
@@ -182,8 +182,8 @@ def test_who_reads_the_newest_is_sent_to_what_will_have_it_in_a_moment(world: Cl
     near, leader = other_than_leader(world), world.leader_of("t")
     world.fabric.cut(BrokerId(leader), BrokerId(near))
     assert produce(world, "t", b"d").error_code == 0
-    told = ask(world, REGIONS[near], offset=4, max_wait_ms=0)
-    assert (told.high_watermark, told.preferred_read_replica) == (4, near)
+    fetched = ask(world, REGIONS[near], offset=4, max_wait_ms=0)
+    assert (fetched.high_watermark, fetched.preferred_read_replica) == (4, near)
 
 
 def test_nobody_is_sent_to_a_replica_that_has_fallen_behind(world: ClusterWorld) -> None:

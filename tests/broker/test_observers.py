@@ -1,5 +1,7 @@
-"""Observers of a partition under load: they come, go and change roles, whoever dies; and nobody
-waits for them. Source: decision 0017."""
+"""Observers of a partition under load come, go and change roles while brokers die; no write waits
+for them.
+
+Source: decision 0017."""
 
 from collections.abc import Iterator
 from itertools import product as pairs

@@ -35,7 +35,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingWorld]:
         yield made
 
 
-def take_out(world: MovingWorld, broker: int) -> Kept:
+def replace_directory(world: MovingWorld, broker: int) -> Kept:
     """Stop a broker, and put an empty directory in the place of its own."""
     host = world.hosts[broker]
     if host.program is not None:
@@ -46,16 +46,16 @@ def take_out(world: MovingWorld, broker: int) -> Kept:
     return kept
 
 
-def give_back(world: MovingWorld, broker: int, kept: Kept) -> Kept:
+def restore_directory(world: MovingWorld, broker: int, kept: Kept) -> Kept:
     """The other way round; what is taken out."""
-    out = take_out(world, broker)
+    out = replace_directory(world, broker)
     world.hosts[broker].disk.tree = kept.tree
     world.directory_ids[broker] = kept.directory_id
     world.cluster_ids[broker] = kept.cluster_id
     return out
 
 
-def go_on(world: MovingWorld, *brokers: int) -> None:
+def start_and_continue(world: MovingWorld, *brokers: int) -> None:
     """Start them; until all replicas are whole, and more was acknowledged."""
     for one in brokers:
         world.hosts[one].start()
@@ -69,8 +69,8 @@ def replace_directories(world: MovingWorld, *brokers: int) -> dict[int, Kept]:
     """One after the other, under load; those that were taken out."""
     old = {}
     for one in brokers:
-        old[one] = take_out(world, one)
-        go_on(world, one)
+        old[one] = replace_directory(world, one)
+        start_and_continue(world, one)
     return old
 
 
@@ -90,27 +90,27 @@ def test_old_directories_of_a_majority_elect_nobody_and_the_newer_ones_go_on(
 ) -> None:
     old = replace_directories(world, 4, 5)
     stop(world, *HOME)
-    newer = {one: give_back(world, one, kept) for one, kept in old.items()}
+    newer = {one: restore_directory(world, one, kept) for one, kept in old.items()}
     start(world, 4, 5)
     world.advance(WAIT_MS)
     assert not world.leader_of(TOPIC)
     assert all(one.raft.has_lost_state for one in world.replicas_of(TOPIC).values())
     for one, kept in newer.items():
-        give_back(world, one, kept)
+        restore_directory(world, one, kept)
     start(world, 4, 5)
     world.until(lambda: bool(world.leader_of(TOPIC)))
-    go_on(world, 3)
+    start_and_continue(world, 3)
     world.check()
 
 
 def test_one_old_directory_is_brought_up_to_date_and_votes_again(world: MovingWorld) -> None:
     old = replace_directories(world, 4)
-    give_back(world, 4, old[4])
-    go_on(world, 4)
+    restore_directory(world, 4, old[4])
+    start_and_continue(world, 4)
     stop(world, 3)
     before = len(world.acked)
     world.until(lambda: len(world.acked) > before)
-    go_on(world, 3)
+    start_and_continue(world, 3)
     world.check()
 
 
@@ -120,16 +120,16 @@ def test_an_old_directory_is_the_truth_where_the_newer_one_never_took_part(
     """Two brokers begin on empty directories at once, as where mounts are missing: nobody leads
     then, so neither rejoins; with their own ones they need nobody else."""
     stop(world, *HOME)
-    old = {one: take_out(world, one) for one in (4, 5)}
+    old = {one: replace_directory(world, one) for one in (4, 5)}
     start(world, 3, 4, 5)
     world.advance(WAIT_MS)
     assert not world.leader_of(TOPIC)
     stop(world, 3)
     for one, kept in old.items():
-        give_back(world, one, kept)
+        restore_directory(world, one, kept)
     start(world, 4, 5)
     world.until(lambda: bool(world.leader_of(TOPIC)))
-    go_on(world, 3)
+    start_and_continue(world, 3)
     world.check()
 
 
@@ -138,11 +138,11 @@ def test_directories_that_are_exchanged_over_and_over_are_each_brought_up_to_dat
 ) -> None:
     kept = replace_directories(world, 4)[4]
     for _ in range(4):
-        kept = give_back(world, 4, kept)
+        kept = restore_directory(world, 4, kept)
         start(world, 4)
         world.until(lambda: 4 in world.replicas_of(TOPIC))
         assert world.replicas_of(TOPIC)[4].raft.has_lost_state
-        go_on(world)
+        start_and_continue(world)
     world.check()
 
 
@@ -153,7 +153,7 @@ def test_the_directory_that_took_part_last_is_trusted_at_every_start(world: Movi
         start(world, 4, 5)
         world.until(lambda: bool(world.leader_of(TOPIC)))
         assert not any(one.raft.has_lost_state for one in world.replicas_of(TOPIC).values())
-        go_on(world, 3)
+        start_and_continue(world, 3)
     world.check()
 
 
@@ -176,7 +176,7 @@ def test_a_directory_that_was_noted_again_in_the_same_start_is_trusted(
     stop(world, *HOME)
     start(world, 4, 5)
     world.until(lambda: bool(world.leader_of(TOPIC)))
-    go_on(world, 3)
+    start_and_continue(world, 3)
     world.check()
 
 
@@ -187,7 +187,7 @@ def test_an_old_directory_vouches_for_no_leader_before_the_controller_is_heard(
     old = replace_directories(world, 4)
     world.until(lambda: world.leader_of(TOPIC) == 3)
     assert world.controller_leader() != 3
-    give_back(world, 4, old[4])
+    restore_directory(world, 4, old[4])
     ways = [way for one in (1, 2, 5) for way in ((4, one), (one, 4))]
     for source, target in ways:
         world.fabric.cut(BrokerId(source), BrokerId(target))
@@ -201,7 +201,7 @@ def test_an_old_directory_vouches_for_no_leader_before_the_controller_is_heard(
     for source, target in ways:
         world.fabric.heal(BrokerId(source), BrokerId(target))
     world.until_started(4)
-    go_on(world)
+    start_and_continue(world)
     assert liveness.lead_session(BrokerId(4)).is_confirmed(world.known.group)
     world.check()
 
@@ -209,13 +209,13 @@ def test_an_old_directory_vouches_for_no_leader_before_the_controller_is_heard(
 def test_a_power_failure_at_any_time_of_a_return_loses_nothing(world: MovingWorld) -> None:
     """The newer directory is brought up to date, and may be struck before it notes that it is."""
     for delay_ms in range(0, 400, 37):
-        kept = take_out(world, 4)
+        kept = replace_directory(world, 4)
         world.hosts[4].start()
         world.until_started(4)
         world.advance(delay_ms)
         world.lose_power_of(4, for_ms=50)
-        give_back(world, 4, kept)
-        go_on(world, 4)
+        restore_directory(world, 4, kept)
+        start_and_continue(world, 4)
     world.check()
 
 
@@ -223,7 +223,7 @@ def test_where_the_newer_ones_are_gone_a_person_decides(world: MovingWorld) -> N
     old = replace_directories(world, 4, 5)
     stop(world, *HOME)
     for one, kept in old.items():
-        give_back(world, one, kept)
+        restore_directory(world, one, kept)
     start(world, *HOME)
     world.advance(WAIT_MS)
     assert not world.leader_of(TOPIC)
@@ -231,7 +231,7 @@ def test_where_the_newer_ones_are_gone_a_person_decides(world: MovingWorld) -> N
     loss = declare(world, 4, 5)
     assert {one.broker for one in loss.lost} == {BrokerId(4), BrokerId(5)}
     world.until(lambda: world.leader_of(TOPIC) == 3)
-    go_on(world, 4, 5)
+    start_and_continue(world, 4, 5)
 
 
 @pytest.mark.parametrize("is_seated", [False, True])
@@ -241,7 +241,7 @@ def test_what_was_given_up_does_not_come_back_with_the_old_directories(
     """A loss is declared while a majority is back with empty directories, and nobody of these has
     taken part again when the old ones are given back."""
     leave_one(world)
-    old = {one: take_out(world, one) for one in LOST}
+    old = {one: replace_directory(world, one) for one in LOST}
     heal(world, (LEFT,), LOST)
     for one in LOST:
         world.hosts[one].start()
@@ -255,7 +255,7 @@ def test_what_was_given_up_does_not_come_back_with_the_old_directories(
             world.until(lambda: world.leader_of(TOPIC) == LEFT)
         cut(world, (LEFT,), LOST)
         for one in LOST:
-            give_back(world, one, old[one])
+            restore_directory(world, one, old[one])
     for one in LOST:
         world.hosts[one].start()
     world.until_started(*LOST)

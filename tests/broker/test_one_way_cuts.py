@@ -1,4 +1,4 @@
-"""Links that carry one way only: a broker that is heard by all and hears nobody, and the opposite.
+"""Links that carry one way only: a broker that all hear and that hears none, and the opposite.
 
 Why:    heartbeats of one way say little about the other: neither may be taken for well, or the
         partitions there would wait for it for ever; nor for lost while others get on with it.

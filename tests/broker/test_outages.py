@@ -1,5 +1,5 @@
-"""Repair of a region that is down is held, whoever is the controller, until it is back or somebody
-says otherwise.
+"""Repair of a region that is down is held across changes of the controller, until the region is
+back or an operator decides.
 
 Source: docs/decisions/0018-outages.md."""
 
@@ -407,7 +407,7 @@ class Posted:
             self.told.append(told)
 
 
-def keep_posted(world: MovingWorld) -> dict[int, Posted]:
+def collect_posts(world: MovingWorld) -> dict[int, Posted]:
     found = {broker: Posted() for broker in (1, 2, 3)}
     for broker, posted in found.items():
         world.broker(broker).services.balancing.outages.poster = posted
@@ -415,7 +415,7 @@ def keep_posted(world: MovingWorld) -> dict[int, Posted]:
 
 
 def test_alarms_are_posted_where_that_is_configured(world: MovingWorld) -> None:
-    posted = keep_posted(world)[world.controller_leader()]
+    posted = collect_posts(world)[world.controller_leader()]
     world.hosts[5].fail_power()
     world.advance(LOST_AFTER_MS)
     assert posted.told == [] and posted.url == ""
@@ -437,7 +437,7 @@ def test_the_next_controller_posts_what_goes_on_and_the_one_before_it_nothing_mo
     world: MovingWorld,
 ) -> None:
     alter(world, CLUSTER, "", "alarm.webhook.url", "http://alarms.example/x")
-    everybody = keep_posted(world)
+    everybody = collect_posts(world)
     lose_west(world)
     world.advance(LOST_AFTER_MS)
     before = world.controller_leader()

@@ -1,4 +1,4 @@
-"""Produce: each acks level, each refusal with the code on which clients act as they should.
+"""Produce: each acks level; each refusal with the code on which clients act correctly.
 
 Source: KIP-98, KIP-951, KIP-516; reliability reference 1b (error codes are part of safety)."""
 

@@ -1,4 +1,4 @@
-"""Observers stand in for voters that are lost, and leave when these are back, while others write.
+"""Observers are promoted for lost voters, and demoted when these are back, under writes.
 
 Source: docs/decisions/0025-promotion.md; Confluent's tutorial of multi-region clusters (reference
 to observers, 4.3); "Automatic Observer Promotion" (seed 3), the 2.5-data-centre example."""

@@ -1,4 +1,4 @@
-"""What waits is answered once: when something moved, or when its time is over.
+"""A waiting request is answered once: when a replica moved, or when its time is over.
 
 Source: design section 5."""
 

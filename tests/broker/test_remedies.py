@@ -1,10 +1,10 @@
-"""What is told of a loss is what happens, and what an operator is told to do makes writes go on.
+"""The announced effect of a loss is what happens, and the announced remedy makes writes continue.
 
 Source: decision 0026."""
 
 import pytest
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
-from tests.broker.test_cuts_between_voters import cut, have_lead_the_controller, heal, ways
+from tests.broker.test_cuts_between_voters import cut, heal, make_controller, ways
 from tests.broker.test_promotion import constraints, start, votes, watched_world
 
 from strandline.controller.commands import (
@@ -34,7 +34,7 @@ def alter(world: MovingWorld, **values: str) -> None:
     assert [one.error_code for one in answer.resources] == [0], answer
 
 
-def goes_on(world: MovingWorld) -> None:
+def until_more_is_acked(world: MovingWorld) -> None:
     """Until something more is acknowledged."""
     before = len(world.acked)
     world.until(lambda: len(world.acked) > before)
@@ -54,12 +54,12 @@ def test_half_of_the_voters_go_on_once_voters_may_leave(
 ) -> None:
     configs = ((MIN_INSYNC, "3"), (SHRINK, shrinks))
     with moving_world(monkeypatch, (2, 3, 4, 5), configs=configs) as world:
-        goes_on(world)
+        until_more_is_acked(world)
         world.hosts[4].kill()
         world.hosts[5].kill()
         is_stopped(world)
         alter(world, voters_shrink_enable="true", min_insync_replicas="2")
-        goes_on(world)
+        until_more_is_acked(world)
         world.check()
 
 
@@ -80,11 +80,11 @@ def test_a_majority_that_is_fewer_than_asked_for_goes_on_once_that_is_lowered(
     """`the 2 of 3 voters that are left continue; acks=all is refused until ...`"""
     configs = ((MIN_INSYNC, "3"), (SHRINK, "true"))
     with moving_world(monkeypatch, (3, 4, 5), configs=configs) as world:
-        goes_on(world)
+        until_more_is_acked(world)
         lose_one(world, victim, (3, 4, 5))
         is_stopped(world)
         alter(world, min_insync_replicas="2")
-        goes_on(world)
+        until_more_is_acked(world)
         world.check()
 
 
@@ -96,13 +96,13 @@ def test_the_last_of_all_that_had_to_acknowledge_goes_on_once_that_is_lowered(
     configs = ((MIN_INSYNC, "3"), (SHRINK, "true"))
     with moving_world(monkeypatch, (3, 4, 5), configs=configs) as world:
         world.until(lambda: world.known.floor == 3)
-        goes_on(world)
+        until_more_is_acked(world)
         last = next(one for one in (5, 4) if one != world.leader_of(TOPIC))
         for one in {3, 4, 5} - {last}:
             world.hosts[one].kill()
         is_stopped(world)
         alter(world, min_insync_replicas="1")
-        goes_on(world)
+        until_more_is_acked(world)
         assert world.leader_of(TOPIC) == last
         world.check()
 
@@ -124,11 +124,11 @@ def test_a_majority_that_hears_its_leader_goes_on_while_a_link_is_cut(
 ) -> None:
     """`2 of 3 voters continue with their leader; the others catch up when the link is repaired`"""
     with moving_world(monkeypatch, LINKED, configs=((MIN_INSYNC, "2"),)) as world:
-        goes_on(world)
+        until_more_is_acked(world)
         link = cut_link(world)
         for _ in range(3):
             world.advance(10_000)
-            goes_on(world)
+            until_more_is_acked(world)
         heal(world, ways(*((one,) for one in link)))
         world.finish(*LINKED)
 
@@ -140,15 +140,15 @@ def test_a_majority_that_is_too_few_waits_for_the_link_or_for_a_lower_number(
     """`...; acks=all is refused until the link is repaired, or: ...`, or waits for that alone."""
     configs = ((MIN_INSYNC, "3"), (SHRINK, shrinks))
     with moving_world(monkeypatch, LINKED, configs=configs) as world:
-        goes_on(world)
-        have_lead_the_controller(world, world.leader_of(TOPIC))
+        until_more_is_acked(world)
+        make_controller(world, world.leader_of(TOPIC))
         link = cut_link(world)
         is_stopped(world)
         if shrinks == "true":
             alter(world, min_insync_replicas="2")
-            goes_on(world)
+            until_more_is_acked(world)
         heal(world, ways(*((one,) for one in link)))
-        goes_on(world)
+        until_more_is_acked(world)
         world.finish(*LINKED)
 
 
@@ -157,12 +157,12 @@ def test_a_leader_beyond_a_cut_link_from_the_controller_gives_way_to_who_hears_b
 ) -> None:
     configs = ((MIN_INSYNC, "3"), (SHRINK, "true"))
     with moving_world(monkeypatch, LINKED, configs=configs) as world:
-        goes_on(world)
+        until_more_is_acked(world)
         leader = world.leader_of(TOPIC)
-        have_lead_the_controller(world, min(one for one in LINKED if one != leader))
+        make_controller(world, min(one for one in LINKED if one != leader))
         link = cut_link(world)
         world.until(lambda: world.leader_of(TOPIC) not in (0, *link))
-        goes_on(world)
+        until_more_is_acked(world)
         heal(world, ways(*((one,) for one in link)))
         world.finish(*LINKED)
 
@@ -180,7 +180,7 @@ def test_a_majority_that_is_fewer_than_asked_for_goes_on_with_an_observer(
     ) as world:
         lose_one(world, victim, (3, 4, 5))
         world.until(lambda: 2 in world.known.voters)
-        goes_on(world)
+        until_more_is_acked(world)
         world.check()
 
 
@@ -195,7 +195,7 @@ def test_half_of_the_voters_go_on_with_an_observer_at_a_third_site(
         for one in lost:
             world.hosts[one].kill()
         world.until(lambda: set(world.known.voters) == {1, 2, 3, 4, 5} - set(lost))
-        goes_on(world)
+        until_more_is_acked(world)
         world.check()
 
 
@@ -212,7 +212,7 @@ def test_half_of_the_voters_refuse_acks_all_where_the_observer_is_lost_with_the_
             world.hosts[one].kill()
         is_stopped(world)
         alter(world, min_insync_replicas="2")
-        goes_on(world)
+        until_more_is_acked(world)
         world.check()
 
 
@@ -232,7 +232,7 @@ def test_an_observer_stands_in_once_the_region_is_taken_for_down(
         for one in (4, 5):
             world.hosts[one].kill()
         world.until(lambda: votes(world, 1, 2, 3))
-        goes_on(world)
+        until_more_is_acked(world)
         world.check()
 
 
@@ -248,7 +248,7 @@ def test_of_four_voters_one_that_is_left_needs_one_more(
         is_stopped(world)
         start(world, back)
         world.until(lambda: votes(world, 1, back, 3))
-        goes_on(world)
+        until_more_is_acked(world)
         world.check()
 
 
@@ -261,5 +261,5 @@ def test_of_two_voters_that_are_lost_one_is_enough(monkeypatch: pytest.MonkeyPat
         is_stopped(world)
         start(world, 4)
         world.until(lambda: 4 in world.known.voters and len(world.known.voters) == 2)
-        goes_on(world)
+        until_more_is_acked(world)
         world.check()

@@ -1,4 +1,4 @@
-"""A request that names a thing a thousand times, or far more things than there are.
+"""Requests that name an item a thousand times, or far more items than exist.
 
 Source: reliability reference, "Python traps"; Kafka, which drops or refuses doubles."""
 

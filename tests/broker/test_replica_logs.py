@@ -1,4 +1,4 @@
-"""What is left of a partition, as its brokers tell when most of them are lost (decision 0026)."""
+"""What is left of a partition, as its brokers report it after heavy losses (decision 0026)."""
 
 import pytest
 from tests.broker.broker_world import batch_of

@@ -1,4 +1,5 @@
-"""How far each replica is, as its leader tells: in step, cut off, returned, and led by another one.
+"""The progress of each replica, as its leader reports it: in step, cut off, returned, led
+elsewhere.
 
 Source: reference observers 4.4 (the fields of kafka-replica-status)."""
 
@@ -74,11 +75,11 @@ def heal(world: ClusterWorld, broker: int) -> None:
 
 def test_an_idle_partition_is_caught_up_however_long_it_is_idle(world: ClusterWorld) -> None:
     world.advance(60_000)
-    told = ask(world)
-    assert told.error_code == 0 and told.leading_ms >= 60_000
+    status = ask(world)
+    assert status.error_code == 0 and status.leading_ms >= 60_000
     leader = world.leader_of("t")
-    assert {one.broker_id for one in told.replicas} == set(world.replicas_of("t"))
-    for one in told.replicas:
+    assert {one.broker_id for one in status.replicas} == set(world.replicas_of("t"))
+    for one in status.replicas:
         assert one.is_leader == (one.broker_id == leader)
         assert (one.is_isr_eligible, one.is_in_isr, one.is_caught_up) == (True, True, True)
         assert not one.is_observer
@@ -91,21 +92,21 @@ def test_who_is_silent_was_last_caught_up_when_it_was_last_heard(world: ClusterW
     gone = followers(world)[0]
     cut_off(world, gone)
     world.advance(SILENT_MS)
-    told = status_of(world, gone)
-    assert (told.is_in_isr, told.is_caught_up) == (False, False)
-    assert abs(told.last_fetch_lag_ms - SILENT_MS) < 1_000
-    assert told.last_caught_up_lag_ms == told.last_fetch_lag_ms
-    assert told.log_end_offset == 3
+    status = status_of(world, gone)
+    assert (status.is_in_isr, status.is_caught_up) == (False, False)
+    assert abs(status.last_fetch_lag_ms - SILENT_MS) < 1_000
+    assert status.last_caught_up_lag_ms == status.last_fetch_lag_ms
+    assert status.log_end_offset == 3
     # Records that it lacks make it no more caught up than it was known to be.
     assert produce(world, "t", b"d", b"e").error_code == 0
-    told = status_of(world, gone)
-    assert told.last_caught_up_lag_ms == told.last_fetch_lag_ms
-    assert told.log_end_offset == 3
+    status = status_of(world, gone)
+    assert status.last_caught_up_lag_ms == status.last_fetch_lag_ms
+    assert status.log_end_offset == 3
     heal(world, gone)
     leader = world.replicas_of("t")[world.leader_of("t")]
     world.until(lambda: leader.raft.progress[BrokerId(gone)].match_flushed == leader.log.last_index)
-    told = status_of(world, gone)
-    assert (told.is_in_isr, told.log_end_offset, told.last_caught_up_lag_ms) == (True, 5, 0)
+    status = status_of(world, gone)
+    assert (status.is_in_isr, status.log_end_offset, status.last_caught_up_lag_ms) == (True, 5, 0)
 
 
 def test_what_a_living_replica_lacks_is_as_old_as_its_append(world: ClusterWorld) -> None:
@@ -115,10 +116,10 @@ def test_what_a_living_replica_lacks_is_as_old_as_its_append(world: ClusterWorld
     replica.flushes.is_under_way = True  # As if a flush were under way that takes for ever.
     assert produce(world, "t", b"d").error_code == 0
     world.advance(3_000)
-    told = status_of(world, slow)
-    assert told.last_fetch_lag_ms < 1_000
-    assert 3_000 <= told.last_caught_up_lag_ms < 4_000
-    assert told.log_end_offset == 3
+    status = status_of(world, slow)
+    assert status.last_fetch_lag_ms < 1_000
+    assert 3_000 <= status.last_caught_up_lag_ms < 4_000
+    assert status.log_end_offset == 3
 
 
 def test_a_new_leader_does_not_guess_how_long_somebody_has_been_behind(
@@ -132,9 +133,9 @@ def test_a_new_leader_does_not_guess_how_long_somebody_has_been_behind(
     world.replicas_of("t")[old].transfer_leadership(BrokerId(transfer_target))
     world.until(lambda: world.leader_of("t") == transfer_target)
     world.advance(SILENT_MS)
-    told = status_of(world, gone)
-    assert (told.last_caught_up_lag_ms, told.log_end_offset) == (-1, -1)
-    assert (told.is_in_isr, told.is_caught_up) == (False, False)
+    status = status_of(world, gone)
+    assert (status.last_caught_up_lag_ms, status.log_end_offset) == (-1, -1)
+    assert (status.is_in_isr, status.is_caught_up) == (False, False)
     assert ask(world).leading_ms < 2 * SILENT_MS
     assert status_of(world, old).last_caught_up_lag_ms == 0
 
@@ -152,8 +153,8 @@ def test_each_broker_tells_where_its_own_log_begins_whoever_leads(world: Cluster
     request = DeleteRecordsRequest(topics=[DeleteRecordsTopic("t", [asked])], timeout_ms=10_000)
     world.ask(leader, request, DeleteRecordsResponse, 2)
     world.until(lambda: world.replicas_of("t")[follower].log_start_offset == 2)
-    told = ask(world, at=follower)
-    assert (told.error_code, told.log_start_offset) == (Error.NOT_LEADER_OR_FOLLOWER, 2)
+    status = ask(world, at=follower)
+    assert (status.error_code, status.log_start_offset) == (Error.NOT_LEADER_OR_FOLLOWER, 2)
     assert (ask(world).log_start_offset, ask(world, at=other).log_start_offset) == (2, 0)
     (absent,) = set(world.hosts) - set(world.replicas_of("t"))
     assert ask(world, at=absent).log_start_offset == -1
@@ -166,7 +167,7 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingWorld]:
         yield made
 
 
-def told(world: MovingWorld) -> dict[int, ReplicaStatus]:
+def status(world: MovingWorld) -> dict[int, ReplicaStatus]:
     request = DescribeReplicaStatusRequest(topics=[ReplicaStatusTopic("moved", [0])])
     answer = world.ask(world.leader_of("moved"), request, DescribeReplicaStatusResponse, 0)
     return {one.broker_id: one for one in answer.topics[0].partitions[0].replicas}
@@ -175,10 +176,10 @@ def told(world: MovingWorld) -> dict[int, ReplicaStatus]:
 def test_a_replica_that_is_added_is_an_observer_until_it_votes(moving: MovingWorld) -> None:
     assert moving.move(1, 2, 4) == 0
     moving.until(lambda: moving.any_leader(lambda one: bool(one.configuration.observers)))
-    added = told(moving)[4]
+    added = status(moving)[4]
     assert (added.is_observer, added.is_isr_eligible, added.is_in_isr) == (True, False, False)
     moving.until(lambda: moving.is_settled(1, 2, 4))
-    settled = told(moving)
+    settled = status(moving)
     assert sorted(settled) == [1, 2, 4]
     assert (settled[4].is_observer, settled[4].is_isr_eligible) == (False, True)
 
@@ -195,7 +196,7 @@ def test_who_may_be_in_sync_is_a_voter_though_it_has_left_or_an_observer_that_st
         (other,) = set(EAST) - {promoted}
 
         def flags(broker: int) -> tuple[bool, bool, bool]:
-            one = told(world)[broker]
+            one = status(world)[broker]
             return one.is_observer, one.is_isr_eligible, one.is_in_isr
 
         assert flags(lost) == (False, True, False)

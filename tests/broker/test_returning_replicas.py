@@ -1,6 +1,6 @@
-"""A broker that let its replica go is given it again: it has forgotten what it acknowledged.
+"""A broker gets a removed replica again: it does not remember what it acknowledged.
 
-Source: docs/decisions/0009-moving-replicas.md; `replication.forgetting`; `raft.rejoin`."""
+Source: docs/decisions/0009-moving-replicas.md; `raft.follower.rejoin`."""
 
 import random
 from collections.abc import Iterator

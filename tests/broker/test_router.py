@@ -1,4 +1,4 @@
-"""The router judges every frame; whatever happens in a handler stays there.
+"""The router judges every frame; an error in a handler does not leave it.
 
 Source: kafka-protocol reference 8.4 and 8.6; reliability reference 4."""
 

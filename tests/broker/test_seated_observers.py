@@ -1,5 +1,4 @@
-"""Most voters are declared lost, or all, and an observer has the best log that is left: it goes on
-(decision 0027)."""
+"""Most or all voters are declared lost, and an observer with the best log leads (decision 0027)."""
 
 from collections.abc import Iterator
 
@@ -12,9 +11,9 @@ from tests.broker.test_declared_losses import (
     ask,
     cut,
     declare,
-    goes_on,
     heal,
     look,
+    until_more_is_acked,
 )
 from tests.broker.test_lost_disk import lose_disk
 
@@ -61,7 +60,7 @@ def check(world: MovingWorld, loss: Loss, before: list[bytes]) -> list[bytes]:
     """All is as it was placed, nobody lacks what was not given up; what is gone."""
     world.until(lambda: world.is_settled(*HOME, observers=OBSERVERS))
     world.until(lambda: not world.known.acting)
-    goes_on(world)
+    until_more_is_acked(world)
     world.until(lambda: world.is_settled(*HOME, observers=OBSERVERS))
     assert world.violations == []
     assert world.leader_of(TOPIC) in HOME
@@ -84,7 +83,7 @@ def test_nothing_is_lost_that_an_observer_has(world: MovingWorld) -> None:
     assert loss.leader in OBSERVERS and set(loss.survivors) == {LEFT, *OBSERVERS}
     world.until(lambda: world.leader_of(TOPIC) == loss.leader)
     world.until(lambda: loss.leader in world.known.voters and not world.known.is_declared)
-    goes_on(world)
+    until_more_is_acked(world)
     # The voter that is left is brought up to date, and leads; the observer votes no more.
     world.until(lambda: world.known.voters == (LEFT,))
     world.until(lambda: world.leader_of(TOPIC) == LEFT)
@@ -105,7 +104,7 @@ def test_the_observer_stays_while_the_others_are_too_few_for_acks_all(
         loss = declare(world, *LOST)
         assert (set(loss.survivors), loss.leader) == ({LEFT, *OBSERVERS}, WITNESS)
         world.until(lambda: set(world.known.voters) == {LEFT, WITNESS})
-        goes_on(world)
+        until_more_is_acked(world)
         world.advance(10_000)
         assert set(world.known.voters) == {LEFT, WITNESS}
         start(world, *LOST)
@@ -118,11 +117,11 @@ def test_where_no_voter_is_left_an_observer_goes_on(world: MovingWorld) -> None:
     loss = declare(world, *HOME)
     assert (set(loss.survivors), loss.leader) == (set(OBSERVERS), WITNESS)
     world.until(lambda: world.leader_of(TOPIC) == WITNESS)
-    goes_on(world)
+    until_more_is_acked(world)
     # It goes on alone, for as long as it takes.
     world.advance(20_000)
     assert (world.known.voters, world.leader_of(TOPIC)) == ((WITNESS,), WITNESS)
-    goes_on(world)
+    until_more_is_acked(world)
     start(world, LEFT)
     world.until(lambda: LEFT in world.known.voters)
     start(world, *LOST)
@@ -203,11 +202,11 @@ def test_where_nobody_comes_back_the_partition_moves_to_other_brokers(
         before = list(world.acked)
         loss = declare(world, *LOST)
         world.until(lambda: world.leader_of(TOPIC) == loss.leader == 1)
-        goes_on(world)
+        until_more_is_acked(world)
         assert world.move(2, 1) == Error.INVALID_REPLICA_ASSIGNMENT
         assert world.move(2, 3, 1) == Error.NONE
         world.until(lambda: world.is_settled(2, 3, observers=(1,)))
-        goes_on(world)
+        until_more_is_acked(world)
         start(world, *LOST)
         world.until(lambda: world.is_settled(2, 3, observers=(1,)))
         values = set(fetch(world, TOPIC, at=world.leader_of(TOPIC)))
@@ -258,6 +257,6 @@ def test_who_stood_in_the_way_is_given_up_with_the_others_and_may_be_started_the
     monkeypatch.undo()
     world.until(lambda: world.leader_of(TOPIC) == loss.leader)
     start(world, WITNESS)
-    goes_on(world)
+    until_more_is_acked(world)
     start(world, *LOST)
     assert check(world, loss, before)  # What only it had, and those who were lost, is gone.

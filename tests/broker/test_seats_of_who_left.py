@@ -1,4 +1,5 @@
-"""Who was left, without a word to the controller, is seated as no voter with the log it had.
+"""A broker that removed its replica, unknown to the controller, is not seated as a voter with the
+log it had.
 
 Source: `controller.decide.grants`; decision 0038."""
 
@@ -52,11 +53,11 @@ def churn(world: MovingWorld) -> None:
 def leave_and_delete(world: MovingWorld) -> None:
     """B drops Y, and with A alone lets go of the key and its tombstone."""
 
-    def is_left() -> bool:
+    def is_removed() -> bool:
         raft = world.replicas_of(TOPIC)[B].raft
         return Y not in raft.configuration.members and raft.configuration_index <= raft.commit
 
-    world.until(is_left)
+    world.until(is_removed)
     put(world, None)
     for _ in range(30):
         if not has_key(world, A) and not has_key(world, B):
@@ -65,7 +66,7 @@ def leave_and_delete(world: MovingWorld) -> None:
     pytest.fail("the tombstone stays")
 
 
-def be_seated(world: MovingWorld) -> None:
+def until_seated(world: MovingWorld) -> None:
     world.until(lambda: world.known.grant > 0 and not world.known.is_fenced)
     assert A in world.known.pending
 
@@ -88,7 +89,7 @@ def a_leader_that_hears_no_controller(world: MovingWorld, _: pytest.MonkeyPatch)
     lead(world, B)
     leave_and_delete(world)
     stop(world, B)
-    be_seated(world)
+    until_seated(world)
     for one in CONTROLLERS:
         heal(world, B, one)
     settle(world)
@@ -120,7 +121,7 @@ def a_request_that_comes_late(world: MovingWorld, patch: pytest.MonkeyPatch) -> 
     world.until(lambda: bool(world.known.pending))
     stop(world, B)
     start(world, Y)
-    be_seated(world)
+    until_seated(world)
     settle(world)
 
 

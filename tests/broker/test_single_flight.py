@@ -1,4 +1,4 @@
-"""Work in the background, one piece at a time."""
+"""At most one background task runs at a time."""
 
 import asyncio
 

@@ -1,6 +1,6 @@
-"""A log that was left, and is gone on with, gives no deleted key back (decision 0038).
+"""A stale log that is continued brings no deleted key back (decision 0038).
 
-Source: `raft.outdated`."""
+Source: `raft.follower.stale_log_reset`."""
 
 from collections.abc import Callable, Iterator
 
@@ -10,7 +10,7 @@ from tests.broker.cluster_world import DATA_DIRECTORY
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_balancing import TOPIC_SCOPE, alter
 from tests.broker.test_declared_losses import declare
-from tests.broker.test_old_directories import give_back, start, stop, take_out
+from tests.broker.test_old_directories import replace_directory, restore_directory, start, stop
 from tests.broker.test_returning_replicas import cut, heal
 from tests.simulation.beginnings import watch_beginnings
 from tests.simulation.test_compaction import read_all
@@ -91,7 +91,7 @@ def look_at_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(stale_log_reset, "_left_last", lambda state, joined: None)
 
 
-def be_left(world: MovingWorld) -> None:
+def leave_stale_log(world: MovingWorld) -> None:
     """Its replica is moved away and back while it is down; it is down yet."""
     put(world, b"1")
     settle(world, A, B, X)
@@ -104,7 +104,7 @@ def be_left(world: MovingWorld) -> None:
 
 
 def move_away_and_back_while_down(world: MovingWorld) -> None:
-    be_left(world)
+    leave_stale_log(world)
     start(world, X)
     settle(world, A, B, X)
 
@@ -112,11 +112,11 @@ def move_away_and_back_while_down(world: MovingWorld) -> None:
 def give_an_old_directory_back(world: MovingWorld) -> None:
     put(world, b"1")
     settle(world, A, B, X)
-    old = take_out(world, X)
+    old = replace_directory(world, X)
     start(world, X)
     settle(world, A, B, X)
     delete_until_it_is_gone(world, A, B, X)
-    give_back(world, X, old)
+    restore_directory(world, X, old)
     start(world, X)
     settle(world, A, B, X)
 
@@ -169,26 +169,26 @@ def test_that_nothing_is_remembered_is_durable_before_the_first_file_goes(
 def test_whatever_its_power_fails_in_the_middle_of_it_is_whole_in_the_end(
     operation: int, world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    struck: list[int] = []
+    failed_at: list[int] = []
 
-    def strike(_: Replica) -> None:
-        if not struck:
-            struck.append(operation)
+    def fail_flush(_: Replica) -> None:
+        if not failed_at:
+            failed_at.append(operation)
             world.hosts[X].dies_of_power_failure = True
             world.hosts[X].disk.faults.die_at_operation = operation
 
-    watch_beginnings(monkeypatch, strike)
-    be_left(world)
+    watch_beginnings(monkeypatch, fail_flush)
+    leave_stale_log(world)
     start(world, X)
     world.until(lambda: not world.hosts[X].is_up)
     start(world, X)
     settle(world, A, B, X)
-    assert struck and not has_key(world, X)
+    assert failed_at and not has_key(world, X)
 
 
 def rejoin(world: MovingWorld) -> None:
     """It loses its directory and takes part again: an earlier one is known from then on."""
-    take_out(world, X)
+    replace_directory(world, X)
     start(world, X)
     settle(world, A, B, X)
 
@@ -212,7 +212,7 @@ def test_a_copy_is_gone_on_with_after_a_restart(
     begun: list[Replica] = []
     watch_beginnings(monkeypatch, begun.append)
     rejoin(world)
-    take_out(world, X)
+    replace_directory(world, X)
     restart_while_it_copies(world, monkeypatch)
     start(world, X)
     settle(world, A, B, X)
@@ -229,7 +229,7 @@ def test_a_copy_after_a_declared_loss_is_gone_on_with_after_a_restart(
         world.until(lambda: len(world.acked) > 5)
         rejoin(world)
         stop(world, B)
-        take_out(world, X)
+        replace_directory(world, X)
         declare(world, B, X)
         restart_while_it_copies(world, monkeypatch)
         start(world, B, X)
@@ -265,7 +265,7 @@ def test_a_topic_that_is_compacted_again_lacks_what_it_has_let_go_of_before(
     world: MovingWorld,
 ) -> None:
     """Its policy is another one while a replica comes back."""
-    be_left(world)
+    leave_stale_log(world)
     alter(world, TOPIC_SCOPE, TOPIC, "cleanup.policy", "delete")
     start(world, X)
     settle(world, A, B, X)
@@ -317,7 +317,7 @@ def test_a_tombstone_stays_until_the_controller_has_noted_who_has_left(
             lambda self, command: None if isinstance(command, ReportVoters) else ask(self, command),
         )
         world.move(A, B, D)
-        world.until(lambda: world.any_leader(has_left))
+        world.until(lambda: world.any_leader(is_removed))
         assert world.known.version == 0
         put(world, None)
         world.until(lambda: not has_value(world, A, B, D), every_ms=LOOK_MS)
@@ -328,7 +328,7 @@ def test_a_tombstone_stays_until_the_controller_has_noted_who_has_left(
     settle(world, A, B, D)
 
 
-def has_left(leader: Replica) -> bool:
+def is_removed(leader: Replica) -> bool:
     """Whether it is committed that X is no member."""
     raft = leader.raft
     return X not in leader.configuration.members and raft.configuration_index <= raft.commit
@@ -370,13 +370,13 @@ def test_where_nothing_can_be_noted_any_more_the_log_stays(
     disk = world.hosts[X].disk
     directories: list[str] = []
 
-    def strike(replica: Replica) -> None:
+    def fail_flush(replica: Replica) -> None:
         directories.append(replica.log.directory)
         disk.faults.fail_flush_of = "state.journal"
         disk.faults.fail_flush_count = 1
 
-    watch_beginnings(monkeypatch, strike)
-    be_left(world)
+    watch_beginnings(monkeypatch, fail_flush)
+    leave_stale_log(world)
     start(world, X)
     world.until(lambda: bool(directories))
     world.advance(30_000)
@@ -421,7 +421,7 @@ def test_who_may_be_outdated_helps_nobody_to_mend(
         ends.append(Index(first_index + 1))
         return (cut_before(found[0], ends[0]), found[1]) if first_index < ends[0] else None
 
-    be_left(world)
+    leave_stale_log(world)
     with monkeypatch.context() as patch:
         patch.setattr(Leading, "_read", read_one_for_x)
         start(world, X)

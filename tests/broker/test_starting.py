@@ -1,6 +1,6 @@
-"""What a broker that starts may do before the controller knows of this start.
+"""What a starting broker may do before the controller knows of this start.
 
-Source: docs/decisions/0027-declared-losses.md ("The gate"); `broker.hosting`."""
+Source: docs/decisions/0027-declared-losses.md ("The gate"); `broker.groups.hosting`."""
 
 from collections.abc import Iterator
 

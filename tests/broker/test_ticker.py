@@ -1,6 +1,6 @@
-"""What is done again and again goes on until it is stopped, whatever comes of it.
+"""A ticker calls until it is stopped, whatever the calls do.
 
-Source: `broker.ticker`."""
+Source: `broker.operations.ticker`."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""An epoch that has changed on one disk is not handed on to sound replicas.
+"""An epoch that was changed on one disk is not passed on to sound replicas.
 
 Source: `tests/storage/test_covered_epochs.py`, for the log by itself."""
 

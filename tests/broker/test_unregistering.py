@@ -1,4 +1,4 @@
-"""A broker that is gone for good is forgotten by the others; one that is not gone learns of it.
+"""Brokers forget one that was unregistered; if that is still alive, it learns of it.
 
 Source: docs/decisions/0011-the-life-of-a-broker.md."""
 

@@ -1,4 +1,6 @@
-"""Voters that are lost leave, and return, while others write. Source: decision 0020."""
+"""Lost voters leave, and return, under writes.
+
+Source: decision 0020."""
 
 import logging
 from collections.abc import Iterator
@@ -124,13 +126,13 @@ def test_the_controller_tells_of_partitions_that_go_on_with_less_and_when_that_i
         world.until(lambda: len(world.acked) > 0)
         lost = next(one for one in (4, 5) if one != world.leader_of(TOPIC))
 
-        def told() -> list[str]:
+        def alarms() -> list[str]:
             classes = ("fewer-voters", "low-quorum")
             return sorted(one for one in caplog.messages if one.startswith(classes))
 
         world.hosts[lost].kill()
-        world.until(lambda: len(told()) == 2)
-        assert told() == [
+        world.until(lambda: len(alarms()) == 2)
+        assert alarms() == [
             "fewer-voters: fewer voters than placement requires: 1 partition, moved-0",
             (
                 "low-quorum: acks=all writes are rejected: fewer voters are in sync than "
@@ -138,13 +140,15 @@ def test_the_controller_tells_of_partitions_that_go_on_with_less_and_when_that_i
             ),
         ]
         shown = described(world).happenings
-        assert told() == sorted(f"{one.kind}: {one.text}" for one in shown if one.kind != "broker")
+        assert alarms() == sorted(
+            f"{one.kind}: {one.text}" for one in shown if one.kind != "broker"
+        )
         assert {one.subject for one in shown if one.kind != "broker"} == {"partitions"}
         world.hosts[lost].start()
         world.until_started(lost)
         caplog.clear()
-        world.until(lambda: len(told()) == 2)
-        assert told() == [
+        world.until(lambda: len(alarms()) == 2)
+        assert alarms() == [
             "fewer-voters: all voters are back",
             "low-quorum: acks=all writes are accepted everywhere",
         ]

@@ -1,5 +1,5 @@
-"""`write.caching`, `flush.ms` and `flush.messages`: what is answered before it is flushed, and how
-long it stays so.
+"""`write.caching`, `flush.ms` and `flush.messages`: which writes are answered before a flush, and
+for how long they stay unflushed.
 
 Source: Redpanda RFC 20220119 (relaxed consistency); Kafka's `flush.ms` and `flush.messages`."""
 

@@ -1,4 +1,4 @@
-"""What tests of voters that leave and return have in common: their topic, who votes, a write."""
+"""What tests of leaving and returning voters share: their topic, its voters, a write."""
 
 from tests.broker.broker_world import batch_of
 from tests.broker.moving_world import TOPIC, MovingWorld
