@@ -161,7 +161,7 @@ class ObedientReplica:
         self.read_count += 1
         return self.log.read_records(offset, max_bytes, self.high_watermark)
 
-    def read_proved(self, offset: Offset, max_bytes: int) -> bytes:
+    def read_verified(self, offset: Offset, max_bytes: int) -> bytes:
         return self.read(offset, max_bytes).bytes()
 
     def on_unreadable(self, error: OSError | StorageError) -> None:
@@ -202,7 +202,7 @@ class ObedientReplication:
 
     def __init__(self, disk: SimDisk) -> None:
         self.disk = disk
-        self.starts = ObedientStarts()
+        self.log_start_offsets = ObedientStarts()
         self.replicas: dict[GroupId, ObedientReplica] = {}
         self.leaders: dict[GroupId, LeaderEntry] = {}
         self.silent: set[BrokerId] = set()

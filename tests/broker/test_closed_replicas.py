@@ -88,7 +88,7 @@ def test_what_was_fenced_for_a_later_grant_than_is_known_is_not_removed(grant: i
         _self_id=BrokerId(4),
         _look_at=lambda group: None,
         _replication=SimpleNamespace(
-            forgetting=SimpleNamespace(forget=lambda group, *_: forgotten.append(group))
+            removal=SimpleNamespace(remove=lambda group, *_: forgotten.append(group))
         ),
     )
     replica: Any = SimpleNamespace(

@@ -307,7 +307,7 @@ def test_what_a_leader_cannot_read_is_mended_and_it_may_lead_again(cluster: Clus
     leader = cluster.leader_of("t")
     rot(cluster, leader, cluster.replicas_of("t")[leader], at=IN_RECORDS)
     with pytest.raises(StorageError):
-        cluster.replicas_of("t")[leader].read_proved(Offset(0), 10_000)
+        cluster.replicas_of("t")[leader].read_verified(Offset(0), 10_000)
     cluster.until(lambda: mended(cluster, leader) == 1)
     cluster.until(lambda: is_sound(cluster, leader, "t"))
     cluster.until(lambda: cluster.leader_of("t") not in (0, leader))
@@ -359,7 +359,7 @@ def test_a_leader_whose_damage_is_mended_sends_followers_what_they_lack(
     assert produce(cluster, "t", *VALUES).error_code == 0
     rot(cluster, leader, cluster.replicas_of("t")[leader], at=IN_RECORDS)
     with pytest.raises(StorageError):
-        cluster.replicas_of("t")[leader].read_proved(Offset(0), 10_000)
+        cluster.replicas_of("t")[leader].read_verified(Offset(0), 10_000)
     cluster.hosts[away].start()
     cluster.until_started(away)
     cluster.until(lambda: away in cluster.replicas_of("t"))
@@ -422,7 +422,7 @@ def test_readers_of_what_nobody_can_mend_do_not_have_it_looked_for_again_and_aga
     for _ in range(50):
         assert fetch_error(cluster, leader, "t") == Error.KAFKA_STORAGE_ERROR
         with pytest.raises(StorageError):  # It names the directory alone.
-            cluster.replicas_of("t")[leader].read_proved(Offset(0), 1_000)
+            cluster.replicas_of("t")[leader].read_verified(Offset(0), 1_000)
         cluster.advance(100)
     assert 0 < step_count < 10
 

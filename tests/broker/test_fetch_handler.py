@@ -316,7 +316,7 @@ def test_a_follower_asks_once_where_the_partition_begins(world: BrokerWorld) -> 
     (replica,) = world.add_topic("t")
     replica.write(b"a")
     replica.follow(OTHER, epoch=1)
-    starts = world.replication.starts
+    starts = world.replication.log_start_offsets
     starts.are_told = False
     assert ask_one(world, fetch(0)).error_code == Error.NOT_LEADER_OR_FOLLOWER
     starts.are_told = True

@@ -100,7 +100,7 @@ def test_what_a_reader_meets_beside_a_gap_that_nobody_can_mend_is_mended(
     cluster.advance(TRUST_MS)
     one = a_follower(cluster, "t")
     with pytest.raises(StorageError):
-        one.read_proved(Offset(0), 10_000)
+        one.read_verified(Offset(0), 10_000)
     cluster.until(lambda: one.is_damaged)
     path = one.log._row.segments[1].path(LOG)
     begins = data_batches(cluster, one.self_id, path)[1]
@@ -108,7 +108,7 @@ def test_what_a_reader_meets_beside_a_gap_that_nobody_can_mend_is_mended(
     for _ in range(8):
         cluster.advance(TRUST_MS)
         with contextlib.suppress(StorageError):
-            one.read_proved(Offset(len(VALUES) + 1), 4_000)
+            one.read_verified(Offset(len(VALUES) + 1), 4_000)
     assert lost_offsets(one) == [0]
 
 
@@ -360,7 +360,7 @@ def test_the_rest_of_a_gap_whose_beginning_was_mended_stays_known(cluster: Clust
     handlers[METHOD] = answer_once
     cluster.advance(TRUST_MS)
     with pytest.raises(StorageError):
-        one.read_proved(Offset(3), 10_000)
+        one.read_verified(Offset(3), 10_000)
     cluster.until(lambda: answered > 1 and one.host.repairs.mended_count > 0)
     assert lost_offsets(one) and one.is_damaged
     handlers[METHOD] = sound

@@ -55,7 +55,7 @@ def load(replica: Replica) -> dict[str, LoadedGroup]:
     state = OffsetsState()
     position = replica.log_start_offset
     while position < replica.high_watermark:
-        data = replica.read_proved(position, 4_000)
+        data = replica.read_verified(position, 4_000)
         for header in iterate_headers(data):
             for record in decode_records(data, header.position):
                 state.replay(record.key, record.value)

@@ -10,7 +10,7 @@ from strandline.replication.replica.replica import Replica
 
 def watch_beginnings(patch: pytest.MonkeyPatch, look: Callable[[Replica], object]) -> None:
     """Have `look` called with each replica whose log is about to be begun anew."""
-    begin = ReplicaRemoval.begin_anew
+    begin = ReplicaRemoval.reset_log
 
     def watched(
         self: ReplicaRemoval, replica: Replica, done: Callable[[], None], *, rejoined: int
@@ -18,4 +18,4 @@ def watch_beginnings(patch: pytest.MonkeyPatch, look: Callable[[Replica], object
         look(replica)
         begin(self, replica, done, rejoined=rejoined)
 
-    patch.setattr(ReplicaRemoval, "begin_anew", watched)
+    patch.setattr(ReplicaRemoval, "reset_log", watched)

@@ -153,7 +153,7 @@ def read_all(replica: Replica) -> list[tuple[bytes | None, bytes | None]]:
     found: list[tuple[bytes | None, bytes | None]] = []
     position = replica.log_start_offset
     while position < replica.high_watermark:
-        data = replica.read_proved(position, 65_536)
+        data = replica.read_verified(position, 65_536)
         for header in iterate_headers(data):
             records = decode_records(data, header.position)
             found += [(record.key, record.value) for record in records]

@@ -335,7 +335,7 @@ class ControllerHost:
 
     def _apply_visible(self, replica: Replica) -> None:
         while self._applied < replica.high_watermark and replica.failed is None:
-            data = replica.read_proved(self._applied, READ_BYTES)
+            data = replica.read_verified(self._applied, READ_BYTES)
             if not data:
                 break
             for header in iterate_headers(data):

@@ -195,7 +195,7 @@ class CoordinatorShard:
 
     async def _load_some(self, state: OffsetsState, position: Offset) -> Offset:
         """Replay the next part of the log; the offset after it."""
-        data = self.replica.read_proved(position, LOAD_BYTES)
+        data = self.replica.read_verified(position, LOAD_BYTES)
         if not data:
             await self._wait_visible()
             return position

@@ -120,7 +120,7 @@ class FetchCall:
             self._add_topic(requested)
         if self._followers:
             self._context.on_abandoned = self._abandon
-            self._services.replication.starts.ask(self._followers, self._begin_again)
+            self._services.replication.log_start_offsets.ask(self._followers, self._begin_again)
         else:
             self._begin()
 
@@ -188,7 +188,7 @@ class FetchCall:
         if error is not Error.NONE:
             self._fail(fetch, error)
         elif fetch.replica is not None and not fetch.replica.is_leader:
-            known = self._services.replication.starts.is_known(fetch.replica)
+            known = self._services.replication.log_start_offsets.is_known(fetch.replica)
             if not known and self._context.api_version >= FOLLOWERS_SERVE_SINCE_VERSION:
                 self._followers.append(fetch.replica)
 
@@ -208,7 +208,7 @@ class FetchCall:
                 self._context.api_version >= FOLLOWERS_SERVE_SINCE_VERSION
                 and replica.leader_id != NO_BROKER
                 and replica.knows_start
-                and self._services.replication.starts.is_known(replica)
+                and self._services.replication.log_start_offsets.is_known(replica)
             )
         return Error.NONE if may_serve else Error.NOT_LEADER_OR_FOLLOWER
 

@@ -81,7 +81,7 @@ class DamagedLogs:
                 and self._replication.is_peer_alive(leader.leader)
             ):
                 opened = partial(self._on_distrusted, spec)
-                self._replication.durable.distrust(spec.group, spec.configuration, opened)
+                self._replication.durable.mark_lost(spec.group, spec.configuration, opened)
         if self._closed:
             self._clock.call_later(RETRY_MS, self._retry)
 

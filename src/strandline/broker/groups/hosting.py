@@ -127,7 +127,7 @@ class Hosting:
         controller.reporting.closed = self._closed
         self._replication.fencing.closed = self._closed
         controller.on_applied.append(self._on_applied)
-        replication.on_outdated.append(self._begin_anew)
+        replication.on_stale_log.append(self._begin_anew)
 
     def controller_spec(self) -> GroupSpec:
         """Group 0 as it is to be opened here; its voters are made known."""
@@ -260,10 +260,10 @@ class Hosting:
     def _forget_declared(self, topic: Topic, partition: Partition) -> bool:
         """Remove the replica here if it was declared lost; whether it was."""
         lost_in = partition.lost_in(self._self_id)
-        forgetting = self._replication.forgetting
-        if not forgetting.owes(partition.group, lost_in):
+        removal = self._replication.removal
+        if not removal.is_due(partition.group, lost_in):
             return False
-        if partition.group not in forgetting:
+        if partition.group not in removal:
             _log.warning(
                 "%s: its replica here was declared lost by grant %d: removing its log",
                 partition.name,
@@ -272,7 +272,7 @@ class Hosting:
             directory = f"{self._logs_directory}/{directory_of(topic, partition)}"
             group = partition.group
             look_again = partial(self._look_at, group)
-            forgetting.forget(group, directory, look_again, lost_in=lost_in)
+            removal.remove(group, directory, look_again, lost_in=lost_in)
         return True
 
     def adjust_led_groups(self) -> None:
@@ -315,7 +315,7 @@ class Hosting:
             elif self._self_id not in partition.hosts:
                 _log.info("removing %s: its partition has moved to other brokers", name)
                 look_again = partial(self._look_at, group)
-                self._replication.forgetting.forget(group, f"{root}/{name}", look_again)
+                self._replication.removal.remove(group, f"{root}/{name}", look_again)
 
     # ---- each group ----------------------------------------------------------------------------
 
@@ -348,14 +348,14 @@ class Hosting:
             return False
         _log.info("%s: has moved from this broker: removing its replica", replica.name)
         look_again = partial(self._look_at, group)
-        self._replication.forgetting.forget(group, replica.log.directory, look_again)
+        self._replication.removal.remove(group, replica.log.directory, look_again)
         return True
 
     def _begin_anew(self, replica: Replica) -> None:
         """Start a replica with a stale log from nothing (`raft.follower.stale_log_reset`)."""
         group = replica.group
         if self._replication.replicas.get(group) is replica:
-            self._replication.forgetting.begin_anew(
+            self._replication.removal.reset_log(
                 replica,
                 partial(self._look_at, group),
                 rejoined=self._controller.state.rejoined(self._self_id, group),

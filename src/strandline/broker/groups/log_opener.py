@@ -99,7 +99,7 @@ class LogOpener:
         self._attempt(opening.finish, opening.specs)
 
     def _stays_closed(self, group: GroupId) -> bool:
-        closed = (self._broken, self._damaged, self._replication.forgetting)
+        closed = (self._broken, self._damaged, self._replication.removal)
         return any(group in groups for groups in closed)
 
     def _attempt(self, attempt: Callable[[], object], specs: Iterable[GroupSpec]) -> None:

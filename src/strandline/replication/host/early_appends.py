@@ -29,7 +29,7 @@ class EarlyAppends:
         self._clock = clock
         self._outbox = outbox
         self._missed: dict[GroupId, BrokerId] = {}
-        self._to_tell: dict[BrokerId, list[GroupId]] = {}
+        self._to_notify: dict[BrokerId, list[GroupId]] = {}
 
     def on_missed(self, peer: BrokerId, group: GroupId) -> None:
         """A message of `peer` was dropped, because the group is not open here."""
@@ -41,18 +41,18 @@ class EarlyAppends:
         peer = self._missed.pop(group, None)
         if peer is None:
             return
-        if not self._to_tell:
-            self._clock.call_soon(self._tell)
-        self._to_tell.setdefault(peer, []).append(group)
+        if not self._to_notify:
+            self._clock.call_soon(self._notify)
+        self._to_notify.setdefault(peer, []).append(group)
 
-    def on_told(self, peer: BrokerId, groups: list[GroupId]) -> None:
+    def on_peer_opened(self, peer: BrokerId, groups: list[GroupId]) -> None:
         """These groups are open on `peer` now."""
         for group in groups:
             replica = self._replicas.get(group)
             if replica is not None and replica.leading is not None:
                 replica.leading.ask(peer)
 
-    def _tell(self) -> None:
-        to_tell, self._to_tell = self._to_tell, {}
-        for peer, groups in to_tell.items():
+    def _notify(self) -> None:
+        to_notify, self._to_notify = self._to_notify, {}
+        for peer, groups in to_notify.items():
             self._outbox.send_now(peer, Kind.OPENED, groups)

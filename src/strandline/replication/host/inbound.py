@@ -83,7 +83,7 @@ class Inbound(PeerEvents):
         if self._is_stopped or not len(message):
             return
         if self._liveness.on_received(peer):
-            self._led.ask_returned(peer)
+            self._led.probe_returned(peer)
         try:
             if lane is Lane.BULK:
                 self._on_append(peer, message)
@@ -102,14 +102,14 @@ class Inbound(PeerEvents):
             self._send_heartbeat(peer)
             self._group_bootstrap.on_peer_connected(peer)
             known = self._leaders
-            entries = [*known.led_by(self._self_id), *known.led_by(peer), *known.own_over]
+            entries = [*known.led_by(self._self_id), *known.led_by(peer), *known.own_ended]
             if entries:
                 self._outbox.send_now(peer, Kind.LEADERS, entries)
         if lane is Lane.BULK:
             self._led.reset(peer)
             self._peer_catchup.on_connected(peer)
         else:
-            self._led.on_untold(peer)
+            self._led.on_marks_lost(peer)
 
     def on_peer_lost(self, peer: BrokerId, lane: Lane) -> None:
         """See `base.network.PeerEvents`."""
@@ -139,7 +139,7 @@ class Inbound(PeerEvents):
             if head.to and head.request.epoch >= replica.epoch:
                 self._relaying.hand_on(peer, head, payload)
             if head.request.epoch >= replica.epoch:
-                replica.hear_outlived(head.outlived)
+                replica.on_outlived(head.outlived)
             replica.on_message(peer, head.request, entries)
             self._relaying.release(replica)
 
@@ -168,7 +168,7 @@ class Inbound(PeerEvents):
             for state, epoch in announced:
                 replica = self._replicas.get(state.group)
                 if replica is not None:
-                    replica.meet_leader(peer, epoch)
+                    replica.on_leader_found(peer, epoch)
             session = self._liveness.follow_session(peer)
             if session.is_answered(heartbeat):
                 self._outbox.send_now(peer, Kind.HEARTBEAT_ANSWER, session.answer(heartbeat))
@@ -185,7 +185,7 @@ class Inbound(PeerEvents):
         elif kind == Kind.NOT_RELAYED:
             self._relaying.on_refused(peer, decode_not_relayed(body))
         elif kind == Kind.OPENED:
-            self._early_appends.on_told(peer, decode_opened(body))
+            self._early_appends.on_peer_opened(peer, decode_opened(body))
         elif kind == Kind.HISTORY_QUESTION:
             self._group_bootstrap.on_question(peer, decode_history_question(body))
         elif kind == Kind.HISTORY_ANSWER:

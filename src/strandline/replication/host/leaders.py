@@ -25,7 +25,7 @@ class Leaders:
         self._entries: dict[GroupId, LeaderEntry] = {}
         self._on_change = on_change
         # Groups without a leader whose last known leader was this broker.
-        self._own_over: set[GroupId] = set()
+        self._own_ended: set[GroupId] = set()
 
     def learn(self, entry: LeaderEntry) -> None:
         """Apply an announcement. Older epochs are ignored; a leader that stepped down never leads
@@ -34,7 +34,7 @@ class Leaders:
         if known is None or _rank(known) < _rank(entry):
             self._entries[entry.group] = entry
             if entry.leader != NO_BROKER:
-                self._own_over.discard(entry.group)
+                self._own_ended.discard(entry.group)
             self._on_change(entry.group)
 
     def end(self, group: GroupId, epoch: Epoch) -> LeaderEntry:
@@ -46,13 +46,13 @@ class Leaders:
         entry = LeaderEntry(group, epoch, NO_BROKER)
         self.learn(entry)
         if self._entries[group] == entry:
-            self._own_over.add(group)
+            self._own_ended.add(group)
         return entry
 
     @property
-    def own_over(self) -> list[LeaderEntry]:
+    def own_ended(self) -> list[LeaderEntry]:
         """The entries of `end` for groups that still have no leader."""
-        return [self._entries[group] for group in self._own_over]
+        return [self._entries[group] for group in self._own_ended]
 
     def get(self, group: GroupId) -> LeaderEntry | None:
         """The latest known leader of `group`."""
@@ -65,7 +65,7 @@ class Leaders:
     def forget(self, group: GroupId) -> None:
         """The group is deleted."""
         self._entries.pop(group, None)
-        self._own_over.discard(group)
+        self._own_ended.discard(group)
 
     @property
     def controller(self) -> LeaderEntry | None:

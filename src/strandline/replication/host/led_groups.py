@@ -47,13 +47,13 @@ class LedGroups:
         for replica in self.all:
             replica.on_peer_reset(peer)
 
-    def on_untold(self, peer: BrokerId) -> None:
+    def on_marks_lost(self, peer: BrokerId) -> None:
         """Marks sent to `peer` may be lost, and nothing else."""
         for replica in self.all:
             if replica.leading is not None:
-                replica.leading.on_untold(peer)
+                replica.leading.on_marks_lost(peer)
 
-    def ask_returned(self, peer: BrokerId) -> None:
+    def probe_returned(self, peer: BrokerId) -> None:
         """`peer` is alive again: acknowledgements may be lost, and streams that probed it in vain
         would wait long before the next probe."""
         for group in sorted(self._sending):
@@ -61,7 +61,7 @@ class LedGroups:
             if leading is not None:
                 leading.on_returned(peer)
 
-    def ask_silent(self, now_ms: int) -> None:
+    def probe_stalled(self, now_ms: int) -> None:
         """Probe followers that have acknowledged nothing for too long."""
         for group in sorted(self._sending):
             replica = self._sending[group]

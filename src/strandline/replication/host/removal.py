@@ -31,7 +31,7 @@ _log = logging.getLogger("strandline.replication")
 
 
 class ReplicaRemoval:
-    """See the module. `on_removed` is called before a log is removed; `close_group` closes the
+    """See the module. `on_removal` is called before a log is removed; `close_group` closes the
     replica of a group."""
 
     def __init__(
@@ -40,13 +40,13 @@ class ReplicaRemoval:
         *,
         clock: Clock,
         disk: Disk,
-        on_removed: Iterable[Callable[[GroupId], None]],
+        on_removal: Iterable[Callable[[GroupId], None]],
         close_group: Callable[[GroupId], None],
     ) -> None:
         self._journal = journal
         self._clock = clock
         self._disk = disk
-        self._on_removed = on_removed
+        self._on_removal = on_removal
         self._close_group = close_group
         # {group under removal: called when it is removed}
         self._leaving: dict[GroupId, Callable[[], None]] = {}
@@ -60,12 +60,12 @@ class ReplicaRemoval:
         """Whether a state of the group is here; none is on a lost disk."""
         return self._journal.get(group) is not None
 
-    def owes(self, group: GroupId, lost_in: int) -> bool:
+    def is_due(self, group: GroupId, lost_in: int) -> bool:
         """Whether a replica declared lost by that grant has yet to be removed."""
         state = self._journal.get(group)
         return lost_in > 0 and (state is None or state.forgotten < lost_in)
 
-    def forget(
+    def remove(
         self, group: GroupId, directory: str, done: Callable[[], None], *, lost_in: int = 0
     ) -> None:
         """Close a replica, if it is open, and remove its log in `directory` and its state.
@@ -76,9 +76,9 @@ class ReplicaRemoval:
             # It takes part in no epoch before the grant.
             epoch = first_epoch(lost_in)
             successor = GroupState(epoch, NO_BROKER, None, lost_state=True, forgotten=lost_in)
-        self._let_go(group, directory, done, successor)
+        self._begin_removal(group, directory, done, successor)
 
-    def begin_anew(self, replica: ReplicaState, done: Callable[[], None], *, rejoined: int) -> None:
+    def reset_log(self, replica: ReplicaState, done: Callable[[], None], *, rejoined: int) -> None:
         """Close a replica and remove its log; its votes and promises stay, marked as lost.
         `rejoined`: see `GroupSpec`."""
         state = self._journal.get(replica.group)
@@ -86,9 +86,9 @@ class ReplicaRemoval:
         successor = msgspec.structs.replace(
             state, configuration=None, lost_state=True, rejoined=rejoined
         )
-        self._let_go(replica.group, replica.log.directory, done, successor)
+        self._begin_removal(replica.group, replica.log.directory, done, successor)
 
-    def _let_go(
+    def _begin_removal(
         self,
         group: GroupId,
         directory: str,
@@ -99,7 +99,7 @@ class ReplicaRemoval:
             return
         self._leaving[group] = done
         self._successors[group] = successor
-        for callback in self._on_removed:
+        for callback in self._on_removal:
             callback(group)
         self._close_group(group)
         self._note(group, directory)

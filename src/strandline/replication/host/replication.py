@@ -34,7 +34,7 @@ from strandline.replication.leader.forwarding import Relaying
 from strandline.replication.liveness.fencing import Fencing
 from strandline.replication.repair.gap_repair_client import GapRepairClient
 from strandline.replication.replica.compactor import Compactor
-from strandline.replication.replica.log_start_offsets import Starts
+from strandline.replication.replica.log_start_offsets import LogStartOffsets
 from strandline.replication.replica.replica import Replica
 from strandline.replication.replica.state import ReplicaState
 from strandline.replication.settings import ReplicationSettings
@@ -56,7 +56,7 @@ class OnLeadership(Protocol):
 
 
 class Replication:
-    """See the module. Callbacks: `on_forgotten` before a replica is removed, `on_outdated` when a
+    """See the module. Callbacks: `on_removal` before a replica is removed, `on_stale_log` when a
     log must be copied anew."""
 
     def __init__(
@@ -86,8 +86,8 @@ class Replication:
         """Called when a configuration is committed, with its index."""
         self.on_rejoin_asked: list[Callable[[Replica], None]] = []
         """Where it is empty, replicas that lost their disk do not ask to rejoin."""
-        self.on_forgotten: list[Callable[[GroupId], None]] = []
-        self.on_outdated: list[Callable[[Replica], None]] = []
+        self.on_removal: list[Callable[[GroupId], None]] = []
+        self.on_stale_log: list[Callable[[Replica], None]] = []
         session = rng.getrandbits(62) + 1
         shared = self.shared = make_shared(
             self_id=self_id,
@@ -113,12 +113,12 @@ class Replication:
         self.peer_catchup = PeerCatchup(self.replicas, shared)
         self.relaying = Relaying(self.replicas, shared)
         self.repairs = GapRepairClient(self.replicas, self.calls, clock)
-        self.starts = Starts(self.replicas, self.calls, shared)
+        self.log_start_offsets = LogStartOffsets(self.replicas, self.calls, shared)
         self.fencing = Fencing(self.replicas, self.led, self._peers, self.calls, shared)
         self.group_bootstrap = GroupBootstrap(self.replicas, shared, session)
         self.early_appends = EarlyAppends(self.replicas, clock, shared.outbox)
         self._opening: Opening | None = None
-        self._forgetting: ReplicaRemoval | None = None
+        self._removal: ReplicaRemoval | None = None
         self._timer: Timer | None = None
         self._ticked_ms = self._heartbeat_due_ms = self._full_silence_until_ms = 0
         self._stopped = False
@@ -161,11 +161,11 @@ class Replication:
             group_bootstrap=self.group_bootstrap,
             early_appends=self.early_appends,
         )
-        self._forgetting = ReplicaRemoval(
+        self._removal = ReplicaRemoval(
             self.durable.journal,
             clock=self.clock,
             disk=self.disk,
-            on_removed=self.on_forgotten,
+            on_removal=self.on_removal,
             close_group=self.close_group,
         )
         self._ticked_ms = self.clock.monotonic_ms()
@@ -181,7 +181,7 @@ class Replication:
         self.calls.stop()
         self.compactor.stop()
         self.repairs.stop()
-        self.starts.stop()
+        self.log_start_offsets.stop()
         self.throttle.stop()
         self.reserve.stop()
         self.peer_catchup.stop()
@@ -221,10 +221,10 @@ class Replication:
         return self._opening
 
     @property
-    def forgetting(self) -> ReplicaRemoval:
+    def removal(self) -> ReplicaRemoval:
         """Removes groups that this broker no longer holds."""
-        assert self._forgetting is not None
-        return self._forgetting
+        assert self._removal is not None
+        return self._removal
 
     def close_group(self, group: GroupId, *, remove: bool = False) -> None:
         """Stop a replica; with `remove`, of a deleted group, remove its log and state, too."""
@@ -267,7 +267,7 @@ class Replication:
         self.leaders.learn(entry)
         self.shared.outbox.announce(entry)
 
-    def _renounce(self, replica: Replica) -> None:
+    def _announce_end(self, replica: Replica) -> None:
         """Announce that this broker no longer leads `replica`, if no other leader is known."""
         known = self.leaders.get(replica.group)
         if not replica.is_leader and known is not None and known.leader == self.self_id:
@@ -296,7 +296,7 @@ class Replication:
     def on_replica_failed(self, replica: Replica) -> None:
         """A replica takes no part until this broker restarts."""
         self.liveness.remove(replica)
-        self._renounce(replica)
+        self._announce_end(replica)
         for callback in self.on_failed:
             callback(replica)
 
@@ -330,7 +330,7 @@ class Replication:
             # Ticks are always late: first read what has arrived, then act on silence.
             self.clock.call_later(1, self._judge)
         self.group_bootstrap.tick()
-        self.led.ask_silent(now)
+        self.led.probe_stalled(now)
         self._tick_later()
 
     def _judge(self) -> None:
@@ -342,13 +342,13 @@ class Replication:
                 "%s: no quorum that could commit answers; giving up leadership", replica.name
             )
             replica.on_quorum_lost()
-            self._renounce(replica)
+            self._announce_end(replica)
         for state, leader, epoch in self.liveness.found_leaders():
             for replica in self._those([state]):
-                replica.meet_leader(leader, epoch)
+                replica.on_leader_found(leader, epoch)
         for replica in self._those(self.liveness.timed_out()):
             replica.on_election_timeout()
-            self._renounce(replica)
+            self._announce_end(replica)
 
     def _those(self, states: Iterable[ReplicaState]) -> Iterator[Replica]:
         """The replicas with these states, but for those that are closed meanwhile."""

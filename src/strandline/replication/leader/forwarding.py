@@ -122,7 +122,7 @@ class Relaying:
 
     def _take(self, replica: Replica, relay: BrokerId, head: AppendHead, entries: Entries) -> None:
         if head.request.epoch == replica.epoch:
-            replica.hear_outlived(head.outlived)
+            replica.on_outlived(head.outlived)
         replica.on_message(relay, PeerAppend(head.request), entries)
 
     def _take_held(self, replica: Replica, held: _Held) -> None:
@@ -135,9 +135,9 @@ class Relaying:
         group.sort(key=lambda one: one.head.request.prev_index)
         self._held_bytes += held.size_bytes
         if self._hold_timer is None:
-            self._hold_timer = self._clock.call_later(HOLD_MS, self._let_go)
+            self._hold_timer = self._clock.call_later(HOLD_MS, self._end_hold)
 
-    def _let_go(self) -> None:
+    def _end_hold(self) -> None:
         """What did not get its turn is refused, and its leader learns what is lacking."""
         self._hold_timer = None
         limit_ms = self._now_ms() - HOLD_MS
@@ -157,7 +157,7 @@ class Relaying:
             if replica is not None:
                 self.release(replica)
         if self._held:
-            self._hold_timer = self._clock.call_later(HOLD_MS, self._let_go)
+            self._hold_timer = self._clock.call_later(HOLD_MS, self._end_hold)
 
     def stop(self) -> None:
         """Hand on no more."""

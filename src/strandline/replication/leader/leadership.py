@@ -505,7 +505,7 @@ class Leading:
             self.ask(other)
         self.relays.on_gone(peer)
 
-    def on_untold(self, peer: BrokerId) -> None:
+    def on_marks_lost(self, peer: BrokerId) -> None:
         """What `peer` was told of marks may be lost, and nothing else; it is asked for the answers
         that may be, too, where a question would not overtake what others send it."""
         stream = self._streams.get(peer)

@@ -101,7 +101,7 @@ def _outlived_offset(replica: Replica) -> Offset:
     """Tombstones below this offset may go, as far as this replica knows."""
     log, leading = replica.log, replica.leading
     if leading is None:
-        outlived = replica.told_outlived
+        outlived = replica.leader_outlived
     else:
         outlived = tombstones.outlived_index(replica, leading.held_index)
     if outlived >= log.last_index:

@@ -83,7 +83,7 @@ class Deletions:
         deletions = self._replica.log.deletions
         return not deletions or deletions[-1][0] <= self._commit
 
-    def hear_start(self, offset: Offset, contact: Contact) -> None:
+    def on_start_found(self, offset: Offset, contact: Contact) -> None:
         """The leader says that the partition begins at `offset`."""
         self.told = max(self.told, offset)
         self.told_in = contact

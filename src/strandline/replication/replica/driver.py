@@ -386,7 +386,7 @@ class ReplicaDriver(ReplicaState):
             callback(self)
 
     def _became_follower(self: Self, effect: BecameFollower, _: Entries | None) -> None:
-        self.told_outlived = Index(-1)
+        self.leader_outlived = Index(-1)
         if effect.leader != NO_BROKER:
             self.is_fresh = False
             self.host.learn_leader(self.group, effect.epoch, effect.leader)
@@ -438,7 +438,7 @@ class ReplicaDriver(ReplicaState):
             "%s: its log is from before others held the partition without it: beginning anew",
             self.name,
         )
-        for callback in self.host.on_outdated:
+        for callback in self.host.on_stale_log:
             # Not from within the step that found it.
             self._clock.call_soon(partial(callback, self))
 

@@ -72,7 +72,7 @@ class DurableState:
 
     # ---- of a group that may be closed -----------------------------------------------------------
 
-    def distrust(self, group: GroupId, base: Configuration, done: Done) -> None:
+    def mark_lost(self, group: GroupId, base: Configuration, done: Done) -> None:
         """Note durably that the log of a closed group has lost acknowledged entries: opened again,
         its replica takes no part until it has rejoined."""
         state = self.journal.get(group) or GroupState(Epoch(0), NO_BROKER, base)

@@ -50,7 +50,7 @@ _questions = msgspec.msgpack.Decoder(StartOf)
 _answers = msgspec.msgpack.Decoder(StartFound)
 
 
-class Starts:
+class LogStartOffsets:
     """See the module; one per broker."""
 
     def __init__(self, replicas: Mapping[GroupId, Replica], calls: Calls, shared: Shared) -> None:
@@ -112,7 +112,7 @@ class Starts:
             _log.info("%s: not known where it begins: %s", replica.name, error)
             return
         if answer.epoch == contact.epoch and self._contact(replica) == contact:
-            replica.deletions.hear_start(answer.offset, contact)
+            replica.deletions.on_start_found(answer.offset, contact)
 
     async def _on_question(self, sender: BrokerId, payload: bytes) -> bytes:
         """A follower is about to be read."""

@@ -38,7 +38,7 @@ from strandline.records.batch import BatchHeader
 from strandline.replication.leader.requests import AppendResult, Request
 from strandline.replication.replica.driver import ReplicaDriver
 from strandline.replication.replica.entries import Entries
-from strandline.replication.replica.verified_read import proved_bytes
+from strandline.replication.replica.verified_read import verified_bytes
 from strandline.replication.waiters import Watch
 from strandline.replication.wire import NOTHING_OUTLIVED
 from strandline.storage.config import LogConfig
@@ -130,11 +130,11 @@ class Replica(ReplicaDriver):
             self.on_unreadable(error)
             raise
 
-    def read_proved(self, offset: Offset, max_bytes: int) -> bytes:
+    def read_verified(self, offset: Offset, max_bytes: int) -> bytes:
         """The same, as bytes whose checksums have been verified."""
         slices = self.read(offset, max_bytes)
         try:
-            return proved_bytes(slices)
+            return verified_bytes(slices)
         except (OSError, StorageError) as error:
             self.on_unreadable(error)
             raise
@@ -190,7 +190,7 @@ class Replica(ReplicaDriver):
             self.unheard_epoch = self.raft.epoch
         self.step(ElectionTimedOut())
 
-    def meet_leader(self, leader: BrokerId, epoch: Epoch) -> None:
+    def on_leader_found(self, leader: BrokerId, epoch: Epoch) -> None:
         """Hear that `leader` leads in `epoch`."""
         self.on_message(leader, LeaderContact(epoch, Index(-1), Index(-1)))
 
@@ -219,9 +219,9 @@ class Replica(ReplicaDriver):
         """Compaction removes entries of this log by key, or has done so."""
         self.raft.step(CompactionEnabled())  # It has no effects.
 
-    def hear_outlived(self, index: Index) -> None:
+    def on_outlived(self, index: Index) -> None:
         """`AppendHead.outlived` of the leader, which may know first that the topic is compacted."""
-        self.told_outlived = index
+        self.leader_outlived = index
         if index >= 0 or index == NOTHING_OUTLIVED:
             self.set_compacted()
 

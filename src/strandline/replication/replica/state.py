@@ -59,7 +59,7 @@ class ReplicaState:
     marks: Marks = NO_MARKS
     """commit and visible as far as the log has what they speak of: the core may be ahead of it,
     and its decisions may come to nothing."""
-    told_outlived: Index = field(default_factory=lambda: Index(-1))
+    leader_outlived: Index = field(default_factory=lambda: Index(-1))
     """`AppendHead.outlived`, as the leader last reported it in this epoch; see `Compactor`."""
 
     # ---- leadership ------------------------------------------------------------------------------

@@ -9,12 +9,12 @@ from strandline.records.batch import crc_matches, iterate_headers
 from strandline.storage.log.reads import FileRange, RecordSlices
 
 
-def proved_bytes(slices: RecordSlices) -> bytes:
+def verified_bytes(slices: RecordSlices) -> bytes:
     """The bytes of all batches. Raises StorageError where they are not what was written."""
-    return b"".join([_proved(part) for part in slices.parts])
+    return b"".join([_verified(part) for part in slices.parts])
 
 
-def _proved(part: FileRange) -> bytes:
+def _verified(part: FileRange) -> bytes:
     data = part.read()
     position = 0
     try:

@@ -231,7 +231,7 @@ class BrokerMember(Member):
         self.made.allow_isolation(lambda is_cut: self._cut_off(seams.network, is_cut=is_cut))
         self._known: set[Replica] = set()
         self.replication.on_configuration.append(self._on_configuration)
-        self.replication.on_forgotten.append(self._on_forgotten)
+        self.replication.on_removal.append(self._on_forgotten)
         if scenario.lost_after_ms or scenario.shrinks_voters:
             self.made.controller.on_applied.append(self._on_applied)
         self._starting = asyncio.get_running_loop().create_task(self._start())
@@ -274,7 +274,7 @@ class BrokerMember(Member):
         first = self.made.controller.state.first_roles(group).voters
         replica = self.replication.replicas.get(group)
         is_outdated = replica is not None and replica.raft.is_outdated
-        has_state = self.replication.forgetting.knows(group) and not is_outdated
+        has_state = self.replication.removal.knows(group) and not is_outdated
         fact = ReplicaRemoved(group, self.broker, self.life, first, has_state=has_state)
         self._checker.replica_removed(fact)
 

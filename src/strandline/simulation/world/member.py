@@ -175,8 +175,8 @@ class GroupMember(Member):
         for plan in scenario.groups:
             if broker in plan.hosts:
                 self._open(plan, is_lost=has_lost_disk)
-        self.replication.on_outdated.append(self._begin_anew)
-        self.replication.on_forgotten.append(self._on_forgotten)
+        self.replication.on_stale_log.append(self._begin_anew)
+        self.replication.on_removal.append(self._on_forgotten)
         self.replication.repairs.start(
             rate_bytes=scenario.scrub_bytes_per_s, interval_ms=SCRUB_INTERVAL_MS
         )
@@ -218,7 +218,7 @@ class GroupMember(Member):
         """Its log is of no use: remove it, and open the group again."""
         if self.replication.replicas.get(replica.group) is replica:
             (plan,) = (one for one in self.scenario.groups if one.group == replica.group)
-            self.replication.forgetting.begin_anew(
+            self.replication.removal.reset_log(
                 replica, partial(self._open, plan, is_lost=True), rejoined=0
             )
 
