@@ -124,7 +124,7 @@ class PeerCatchup:
             _log.info("group %d: dropped %d orders to serve broker %d", group, len(orders), peer)
         self._orders.pop(reader, None)
 
-    def _send(self, replica: Replica, order: PeerCatchupRequest) -> "_PeerAppend | None":
+    def _send(self, replica: Replica, order: PeerCatchupRequest) -> "_PreparedAppend | None":
         try:
             if order.may_differ:
                 append = _read_compacted(replica, order, self._append_bytes_max)
@@ -145,7 +145,7 @@ class PeerCatchup:
         return append
 
 
-class _PeerAppend(msgspec.Struct, frozen=True, gc=False):
+class _PreparedAppend(msgspec.Struct, frozen=True, gc=False):
     """One append to send: `parts` hold the entries of `request`. `rest`: what remains of the
     order."""
 
@@ -160,7 +160,7 @@ def _may_send(replica: Replica, order: PeerCatchupRequest) -> bool:
     return is_able and replica.raft.may_serve_peer(order.request)
 
 
-def _read(replica: Replica, order: PeerCatchupRequest) -> _PeerAppend | None:
+def _read(replica: Replica, order: PeerCatchupRequest) -> _PreparedAppend | None:
     """The ordered entries, from as many segments as hold them; None if their size differs here."""
     request = order.request
     index = Index(request.prev_index + 1)
@@ -174,12 +174,12 @@ def _read(replica: Replica, order: PeerCatchupRequest) -> _PeerAppend | None:
             return None
         parts.append(entries.data)
         index = Index(entries.last_index + 1)
-    return _PeerAppend(request, parts, order.size_bytes) if not left_bytes else None
+    return _PreparedAppend(request, parts, order.size_bytes) if not left_bytes else None
 
 
 def _read_compacted(
     replica: Replica, order: PeerCatchupRequest, bytes_max: int
-) -> _PeerAppend | None:
+) -> _PreparedAppend | None:
     """As many of the ordered entries as fit one append; None if no batch begins at the first
     one."""
     request = order.request
@@ -190,7 +190,7 @@ def _read_compacted(
         return None
     head, rest = split_after(request, entries.last_index)
     left = None if rest is None else msgspec.structs.replace(order, request=rest)
-    return _PeerAppend(head, [entries.data], len(entries.data), left)
+    return _PreparedAppend(head, [entries.data], len(entries.data), left)
 
 
 def split_after(request: AppendRequest, index: Index) -> tuple[AppendRequest, AppendRequest | None]:
