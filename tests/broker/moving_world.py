@@ -294,7 +294,7 @@ def moving_world(
 ) -> Iterator[MovingWorld]:
     """The cluster; every removal of a log is looked at."""
     world = MovingWorld(replicas, regions, configs)
-    forget = ReplicaRemoval.forget
+    remove = ReplicaRemoval.remove
 
     def watched(
         self: ReplicaRemoval,
@@ -307,8 +307,8 @@ def moving_world(
         if not lost_in:
             host = self._close_group.__self__  # type: ignore[attr-defined]
             world.check_removal(host.self_id, group)
-        forget(self, group, directory, done, lost_in=lost_in)
+        remove(self, group, directory, done, lost_in=lost_in)
 
-    monkeypatch.setattr(ReplicaRemoval, "forget", watched)
+    monkeypatch.setattr(ReplicaRemoval, "remove", watched)
     yield world
     world.close()

@@ -413,9 +413,14 @@ def test_who_may_be_outdated_helps_nobody_to_mend(
     read, ends = Leading._read, []
 
     def read_one_for_x(
-        self: Leading, peer: BrokerId, stream: FollowerStream, first_index: Index, *, is_lent: bool
+        self: Leading,
+        peer: BrokerId,
+        stream: FollowerStream,
+        first_index: Index,
+        *,
+        is_by_peer: bool,
     ) -> object:
-        found = read(self, peer, stream, first_index, is_lent=is_lent)
+        found = read(self, peer, stream, first_index, is_by_peer=is_by_peer)
         if peer != X or self._replica.group != world.known.group or found is None:
             return found
         ends.append(Index(first_index + 1))

@@ -1,13 +1,12 @@
 """A leading replica's side: its appends, the tail in memory, and one stream to each follower.
 
-Why:    all of this exists only while the replica leads: made on election, thrown away afterwards.
-How:    an append goes to the log (page cache), joins the tail and is proposed to the core; the core
-        names followers that may be sent something; `pump` fills their windows from the tail. The
-        leader's own flush runs meanwhile. Who needs what has left the tail is really behind, and
-        served from the log: throttled, unless the write quorum or the next leader waits for it.
-        Both go through the core's one `last_sent`, so nothing is sent twice or out of order; so
-        does what another replica sends on this one's order (`fetch_sources`), or hands on
-        (`relays`).
+Why:    all of this exists only while the replica leads.
+How:    an append goes to the log (page cache), joins the tail and is proposed to the core. The core
+        names followers that may be sent entries; `pump` fills their windows from the tail, while
+        the leader's own flush runs. A follower that needs older entries is behind: it is served
+        from the log, throttled unless the write quorum or the transfer target waits for it. All of
+        it, peer catch-up (`fetch_sources`) and relays included, shares the core's one `last_sent`:
+        nothing is sent twice or out of order.
 Owns:   the tail and the streams; one per leading replica.
 Source: Redpanda RFC 20220119 (one dispatch for all acks levels); design section 5."""
 
@@ -224,9 +223,8 @@ class Leading:
         self._release()
 
     def _release(self) -> None:
-        """Return the units of what was handed to the sockets of a write quorum, this one included:
-        "Replicate batcher memory units are released after the request is handed off to the socket"
-        (RFC)."""
+        """Return the memory units of entries that a write quorum's sockets, and this broker, have
+        taken (RFC: "after the request is handed off to the socket")."""
         tail = self._tail
         if tail.waiting_index == BEYOND:
             return
@@ -430,10 +428,8 @@ class Leading:
     def _read(
         self, peer: BrokerId, stream: FollowerStream, first_index: Index, *, is_by_peer: bool
     ) -> "tuple[reads.Entries, bool] | None":
-        """Entries that have left the tail, for who is really behind, and whether they are
-        throttled; None where there are none now.
-
-        `is_by_peer`: only what they are is needed, and how long they are."""
+        """Entries that have left the tail, for a follower that is behind, and whether they are
+        throttled; None: not now. `is_by_peer`: only their description and size are needed."""
         replica = self._replica
         throttle = self._throttle
         is_copy = self.urgency.is_copied_to(peer)
@@ -506,8 +502,8 @@ class Leading:
         self.relays.on_gone(peer)
 
     def on_marks_lost(self, peer: BrokerId) -> None:
-        """What `peer` was told of marks may be lost, and nothing else; it is asked for the answers
-        that may be, too, where a question would not overtake what others send it."""
+        """Marks sent to `peer` may be lost, and nothing else. Probe it for lost answers, too, if
+        the probe cannot overtake what others send it."""
         stream = self._streams.get(peer)
         if stream is not None and stream.is_sent_by_others:
             self._owner.step(MarksMaybeLost(peer))
@@ -522,8 +518,8 @@ class Leading:
             self.ask(peer)
 
     def ask(self, peer: BrokerId) -> None:
-        """`peer` is silent, or its answers were lost: have it say how far it is. What is in flight
-        stays there until it does."""
+        """Probe `peer`: it is silent, or its answers were lost. Appends in flight stay so until it
+        answers."""
         stream = self._streams.get(peer)
         if stream is not None:
             stream.on_asked(self._clock.monotonic_ms())
@@ -565,11 +561,12 @@ class Leading:
         return bool(self._streams[peer].inflight or (progress and progress.rejoin_at >= 0))
 
     def is_backing_off(self, peer: BrokerId) -> bool:
-        """Whether nobody else serves `peer` for some time, as something has not come that way."""
+        """Whether only the leader serves `peer` for now: an append by another way has not come."""
         stream = self._streams.get(peer)
         now = self._clock.monotonic_ms()
-        backs_off = stream is not None and now < stream.backs_off_until_ms
-        return backs_off or self.relays.is_going_round(peer, now)
+        if stream is not None and now < stream.backs_off_until_ms:
+            return True
+        return self.relays.is_going_round(peer, now)
 
     def lacks_ms(self, peer: BrokerId) -> int:
         """For how long a member lacks an entry of this leader, by what it has acknowledged in this
