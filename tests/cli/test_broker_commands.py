@@ -6,7 +6,7 @@ import json
 import time
 
 import pytest
-from tests.cli.test_commands import Run, cluster, run
+from tests.cli.command_line import Run, cluster, run
 from tests.client.fake_cluster import FakeCluster
 
 from strandline.protocol.errors import Error

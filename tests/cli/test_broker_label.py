@@ -5,7 +5,7 @@ Source: docs/decisions/0015-labels-at-run-time.md."""
 import json
 
 import pytest
-from tests.cli.test_commands import Run, cluster, run
+from tests.cli.command_line import Run, cluster, run
 from tests.client.fake_cluster import FakeCluster
 
 from strandline.protocol.errors import Error

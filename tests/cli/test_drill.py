@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from tests.cli.test_commands import Run, cluster, run
+from tests.cli.command_line import Run, cluster, run
 from tests.client.fake_cluster import FakeCluster, FakeTransport
 
 from strandline.base.errors import OperatorError

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.cli.test_commands import Run, run
+from tests.cli.command_line import Run, run
 from tests.storage.storage_world import ManualClock
 
 from strandline.model.ids import BrokerId, Epoch, GroupId

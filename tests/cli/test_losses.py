@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.test_commands import run
-from tests.cli.test_explain_commands import FROM_TOPIC, Lines, World, cells, told, world
+from tests.cli.command_line import run
+from tests.cli.explain_world import FROM_TOPIC, Lines, World, cells, told, world
 from tests.placement.test_outcomes import HALVES, THREE, one_of, seeds
 from tests.placement.test_survival import placed
 

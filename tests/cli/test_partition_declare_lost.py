@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from tests.cli.test_commands import Run, run
+from tests.cli.command_line import Run, run
 from tests.cli.test_partition_survivors import World
 
 from strandline.cli.commands import partition_declare_lost

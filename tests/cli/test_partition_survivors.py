@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 
 import pytest
-from tests.cli.test_commands import Run, run
+from tests.cli.command_line import Run, run
 from tests.client.fake_cluster import FakeCluster, FakeTransport
 
 from strandline.cli.commands import partition_survivors

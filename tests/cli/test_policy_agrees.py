@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cli.test_commands import Run, run
-from tests.cli.test_explain_commands import Lines, World, cells, told, world
+from tests.cli.command_line import Run, run
+from tests.cli.explain_world import Lines, World, cells, told, world
 
 __all__ = ["run", "told", "world"]
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.cli.test_commands import Run, run
+from tests.cli.command_line import Run, run
 
 __all__ = ["run"]
 

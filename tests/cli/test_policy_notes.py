@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.test_commands import Run, run
-from tests.cli.test_explain_commands import FROM_TOPIC, Lines, World, told, world
+from tests.cli.command_line import Run, run
+from tests.cli.explain_world import FROM_TOPIC, Lines, World, told, world
 from tests.client.fake_cluster import FakeCluster
 
 from strandline.cli.commands import cluster_alter

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.cli.test_commands import Run, run
-from tests.cli.test_explain_commands import REGIONS, Lines, World, cells, told
+from tests.cli.command_line import Run, run
+from tests.cli.explain_world import REGIONS, Lines, World, cells, told
 from tests.client.fake_cluster import FakeCluster
 
 from strandline.cli.commands import policy

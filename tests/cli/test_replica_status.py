@@ -5,7 +5,7 @@ Source: reference observers 4.4 (fields and filters of kafka-replica-status)."""
 import json
 
 import pytest
-from tests.cli.test_commands import Run, cluster, run
+from tests.cli.command_line import Run, cluster, run
 from tests.client.fake_cluster import FakeCluster, FakeTransport
 
 from strandline.cli.commands import replica

@@ -8,7 +8,7 @@ import sys
 from copy import copy
 
 import pytest
-from tests.cli.test_commands import Run, cluster, run
+from tests.cli.command_line import Run, cluster, run
 from tests.client.fake_cluster import FakeCluster
 
 from strandline.protocol.errors import Error

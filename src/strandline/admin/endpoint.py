@@ -89,7 +89,7 @@ class MetricsEndpoint:
         address = format_address(Address(self._config.host, self._config.port))
         _log.info("metrics: http://%s/metrics; console: /", address)
 
-    def set_ready(self, is_ready: bool) -> None:
+    def set_ready(self, *, is_ready: bool) -> None:
         """Whether Kafka clients are served."""
         if self._exposition is not None:
             self._exposition.is_ready = is_ready

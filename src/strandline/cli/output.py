@@ -27,8 +27,8 @@ class Table:
     title: str = ""
 
 
-def show(as_json: bool, value: Json, *, people: Callable[[], None]) -> None:
-    """Print a result: `value` with `--json`, else whatever `people` prints."""
+def show(value: Json, *, as_json: bool, people: Callable[[], None]) -> None:
+    """Print a result: `value` if `as_json`, else call `people`, which prints text."""
     if as_json:
         print_json(value)
     else:

@@ -104,8 +104,8 @@ def _replica(
         where=where,
         role=_role(one, broker),
         is_heard=broker not in one.offline,
-        in_sync=UNKNOWN if status is None else _yes(status.is_in_isr),
-        caught_up=UNKNOWN if status is None else _yes(status.is_caught_up),
+        in_sync=UNKNOWN if status is None else _yes(is_so=status.is_in_isr),
+        caught_up=UNKNOWN if status is None else _yes(is_so=status.is_caught_up),
         lag_records=UNKNOWN if lag is None else str(lag),
         behind_for=UNKNOWN if behind_ms < 0 else lasted(behind_ms),
         is_ailing=lags or broker in one.offline or one.leader is None or votes != is_placed_voter,
@@ -140,5 +140,5 @@ def _notes(one: PartitionFacts) -> list[str]:
     return found
 
 
-def _yes(is_so: bool) -> str:
+def _yes(*, is_so: bool) -> str:
     return "yes" if is_so else "no"

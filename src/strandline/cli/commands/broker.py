@@ -46,7 +46,7 @@ def decommission(
     with open_client(bootstrap, timeout) as client:
         _alter(client, {DECOMMISSION: "true"}, broker=broker)
     line = f"broker {broker}: its replicas move away; see `strandline broker status`"
-    show(as_json, {"broker": broker, "decommission": True}, people=lambda: print_line(line))
+    show({"broker": broker, "decommission": True}, as_json=as_json, people=lambda: print_line(line))
 
 
 @app.command()
@@ -62,7 +62,9 @@ def cancel(
     with open_client(bootstrap, timeout) as client:
         _alter(client, {DECOMMISSION: None}, broker=broker)
     line = f"broker {broker} stays"
-    show(as_json, {"broker": broker, "decommission": False}, people=lambda: print_line(line))
+    show(
+        {"broker": broker, "decommission": False}, as_json=as_json, people=lambda: print_line(line)
+    )
 
 
 @app.command()
@@ -79,8 +81,8 @@ def unregister(
     with open_client(bootstrap, timeout) as client:
         unregister_broker(client, BrokerId(broker))
     show(
-        as_json,
         {"broker": broker, "registered": False},
+        as_json=as_json,
         people=lambda: print_line(f"broker {broker} is removed from the cluster"),
     )
 
@@ -113,7 +115,7 @@ def maintain(
         brokers = _alter(client, {MAINTENANCE: str(until_ms)}, broker=broker, domain=domain)
     line = f"in maintenance: {ids(brokers)}; see `strandline broker status`"
     told: dict[str, Json] = {"brokers": list(brokers), "until_ms": until_ms}
-    show(as_json, told, people=lambda: print_line(line))
+    show(told, as_json=as_json, people=lambda: print_line(line))
 
 
 @app.command()
@@ -140,7 +142,7 @@ def resume(
         if others:
             print_line(f"not in maintenance: {ids(others)}")
 
-    show(as_json, {"brokers": list(brokers), "ended": list(ended)}, people=people)
+    show({"brokers": list(brokers), "ended": list(ended)}, as_json=as_json, people=people)
 
 
 def _alter(
@@ -190,7 +192,7 @@ def status(
             for one in found.maintained
         ],
     }
-    show(as_json, told, people=lambda: _print(found))
+    show(told, as_json=as_json, people=lambda: _print(found))
 
 
 def _describe(one: "Leaving") -> Json:

@@ -66,14 +66,14 @@ def label(
                     raise OperatorError(f"{error}; {BY_FORCE}") from None
                 raise
             told = _describe(altered, is_done=not dry_run)
-            show(as_json, told, people=lambda: _tell(altered, is_done=not dry_run))
+            show(told, as_json=as_json, people=lambda: _tell(altered, is_done=not dry_run))
             return
         known = describe_topology(client).brokers
     missing = set(named) - {one.id for one in known}
     if missing:
         raise OperatorError(f"no broker {min(missing)} in this cluster")
     shown = [one for one in known if one.id in named or not named]
-    show(as_json, [_describe_broker(one) for one in shown], people=lambda: _print(shown))
+    show([_describe_broker(one) for one in shown], as_json=as_json, people=lambda: _print(shown))
 
 
 def _ids(text: str) -> "list[BrokerId]":

@@ -74,7 +74,7 @@ def explain(
         for alike in told.alike
     ]
     found = _Told(cluster, disks, topics, exposures(universe, placed))
-    show(as_json, _json(found), people=lambda: _tell(found))
+    show(_json(found), as_json=as_json, people=lambda: _tell(found))
 
 
 def _json(told: _Told) -> Json:

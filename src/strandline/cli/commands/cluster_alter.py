@@ -44,4 +44,4 @@ def alter(
         print_line("cluster changed")
         tell_notes(notes)
 
-    show(as_json, {"altered": list(changes), "notes": notes}, people=people)
+    show({"altered": list(changes), "notes": notes}, as_json=as_json, people=people)

@@ -49,8 +49,8 @@ def balance(
         leaders = describe_leadership(client, up)
     is_enabled = resume or (found.is_enabled and not pause)
     show(
-        as_json,
         _describe(found, leaders, is_enabled=is_enabled),
+        as_json=as_json,
         people=lambda: _print(found, leaders, is_enabled=is_enabled),
     )
 

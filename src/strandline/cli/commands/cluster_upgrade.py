@@ -36,7 +36,7 @@ def plan(
         "never": [{**_unit(one), "why": _needs(group)} for one, group in found.plan.never],
         "split": [_unit(one) for one in found.plan.split],
     }
-    show(as_json, told, people=lambda: _print_plan(found))
+    show(told, as_json=as_json, people=lambda: _print_plan(found))
 
 
 @app.command("next")
@@ -64,7 +64,7 @@ def next_(
         "now": [_unit(one) for one in now],
         "later": [{**_unit(one), "why": why} for one, why in later],
     }
-    show(as_json, told, people=lambda: _print_next(now, later))
+    show(told, as_json=as_json, people=lambda: _print_next(now, later))
 
 
 def _unit(one: "Unit") -> dict[str, Json]:

@@ -46,7 +46,6 @@ def check(
             print_line(f"label {line}")
 
     show(
-        as_json,
         {
             "file": str(file),
             "ok": config is not None,
@@ -56,6 +55,7 @@ def check(
             "labels": None if labels is None else {**labels.labels.as_dict()},
             "origin": None if labels is None else {**labels.origin},
         },
+        as_json=as_json,
         people=people,
     )
     if config is None:
@@ -88,4 +88,4 @@ def reference(
     except OSError as error:
         raise OperatorError(f"{write}: cannot write: {error.strerror}") from error
     paths = [str(write / name) for name in pages]
-    show(as_json, {"written": paths}, people=lambda: print_line("\n".join(paths)))
+    show({"written": paths}, as_json=as_json, people=lambda: print_line("\n".join(paths)))

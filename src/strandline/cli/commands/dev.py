@@ -102,7 +102,7 @@ def start(
         print_line(f"           echo hi | {typed} produce hello{target}")
         print_line(f"stop       {typed} dev stop{at}")
 
-    show(as_json, _describe(plan, statuses, cluster.directory), people=people)
+    show(_describe(plan, statuses, cluster.directory), as_json=as_json, people=people)
 
 
 @app.command()
@@ -123,7 +123,7 @@ def stop(
         for number in killed:
             print_line(f"broker {number} did not stop within 10 s and was killed")
 
-    show(as_json, {"removed": remove, "killed": killed}, people=people)
+    show({"removed": remove, "killed": killed}, as_json=as_json, people=people)
 
 
 @app.command()
@@ -135,8 +135,8 @@ def status(directory: DevDirectory = DEFAULT_DEV_DIRECTORY, as_json: AsJson = Fa
     cluster = LocalCluster(directory)
     plan, statuses = cluster.status()
     show(
-        as_json,
         _describe(plan, statuses, cluster.directory),
+        as_json=as_json,
         people=lambda: _print_brokers(statuses, cluster.directory),
     )
     if not all(one.is_serving for one in statuses):
@@ -153,7 +153,7 @@ def broker_kill(
     from strandline.cli.dev.lifecycle import LocalCluster
 
     ids = LocalCluster(directory).kill_brokers(_chosen(numbers))
-    _show_change(ids, as_json, done="killed", nothing=f"{_named(numbers)} down already")
+    _show_change(ids, as_json=as_json, done="killed", nothing=f"{_named(numbers)} down already")
 
 
 @broker_app.command("start")
@@ -172,7 +172,7 @@ def broker_start(
 
         cluster = LocalCluster(directory, spawn=spawner.spawn)
         ids = cluster.start_brokers(_chosen(numbers))
-    _show_change(ids, as_json, done="started", nothing=f"{_named(numbers)} up already")
+    _show_change(ids, as_json=as_json, done="started", nothing=f"{_named(numbers)} up already")
 
 
 @broker_app.command("pause")
@@ -185,7 +185,7 @@ def broker_pause(
     from strandline.cli.dev.lifecycle import LocalCluster
 
     LocalCluster(directory).pause_broker(number)
-    _show_change([number], as_json, done="paused", nothing="")
+    _show_change([number], as_json=as_json, done="paused", nothing="")
 
 
 @broker_app.command("resume")
@@ -198,7 +198,7 @@ def broker_resume(
     from strandline.cli.dev.lifecycle import LocalCluster
 
     LocalCluster(directory).resume_broker(number)
-    _show_change([number], as_json, done="resumed", nothing="")
+    _show_change([number], as_json=as_json, done="resumed", nothing="")
 
 
 @region_app.command("kill")
@@ -209,7 +209,9 @@ def region_kill(
     from strandline.cli.dev.lifecycle import LocalCluster
 
     ids = LocalCluster(directory).kill_brokers(lambda plan: plan.brokers_in(name))
-    _show_change(ids, as_json, done="killed", nothing=f"every broker in {name} was down already")
+    _show_change(
+        ids, as_json=as_json, done="killed", nothing=f"every broker in {name} was down already"
+    )
 
 
 @region_app.command("start")
@@ -224,7 +226,9 @@ def region_start(
 
         cluster = LocalCluster(directory, spawn=spawner.spawn)
         ids = cluster.start_brokers(lambda plan: plan.brokers_in(name))
-    _show_change(ids, as_json, done="started", nothing=f"every broker in {name} was up already")
+    _show_change(
+        ids, as_json=as_json, done="started", nothing=f"every broker in {name} was up already"
+    )
 
 
 def _chosen(numbers: Sequence[int]) -> "Callable[[Plan], Sequence[PlannedBroker]]":
@@ -244,14 +248,14 @@ def _replicas(plan: "Plan") -> int:
     return count - 1 + count % 2
 
 
-def _show_change(changed: Sequence[int], as_json: bool, *, done: str, nothing: str) -> None:
+def _show_change(changed: Sequence[int], *, as_json: bool, done: str, nothing: str) -> None:
     def people() -> None:
         for number in changed:
             print_line(f"broker {number} {done}")
         if not changed:
             print_line(nothing)
 
-    show(as_json, {"brokers": list(changed), "done": done}, people=people)
+    show({"brokers": list(changed), "done": done}, as_json=as_json, people=people)
 
 
 def _describe(

@@ -24,6 +24,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
+NOTHING_DONE = "nothing done; add --yes to run the drill"
 TOPICS_SHOWN_MAX = 20
 
 Name = Annotated[str, typer.Option("--name", metavar="REGION", help="The region to cut off.")]
@@ -67,8 +68,7 @@ def region(
         bool, typer.Option("--yes", help="Run the drill; without it, only show what would stop.")
     ] = False,
     force: Annotated[
-        bool,
-        typer.Option("--force", help="Run it even if writes stop or may be lost."),
+        bool, typer.Option("--force", help="Run it even if writes stop or may be lost.")
     ] = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
@@ -103,9 +103,7 @@ def region(
                 "groups_without_coordinator": groups.stopped,
                 "topics": [_describe_forecast(one) for one in expected],
             }
-            show(
-                as_json, told, people=lambda: print_line("nothing done; add --yes to run the drill")
-            )
+            show(told, as_json=as_json, people=lambda: print_line(NOTHING_DONE))
             return
         hurt = [f"topic {one.topic}" for one in expected if one.stopped or one.exposed]
         hurt = hurt if decides else ["the controller", *hurt]
@@ -125,7 +123,7 @@ def region(
         )
         with _sigterm_interrupts():
             outcome = drill.run()
-    show(as_json, _describe(settings.region, outcome), people=lambda: _tell(outcome))
+    show(_describe(settings.region, outcome), as_json=as_json, people=lambda: _tell(outcome))
     if not outcome.verdict.holds or outcome.unsteady:
         raise typer.Exit(ERROR)
 

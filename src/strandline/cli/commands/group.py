@@ -50,7 +50,7 @@ def list_all(
             for one in groups
         ]
     }
-    show(as_json, value, people=people)
+    show(value, as_json=as_json, people=people)
 
 
 @app.command()
@@ -77,8 +77,8 @@ def describe(
             for index, end in list_offsets(client, topic, LATEST).items()
         }
     show(
-        as_json,
         _describe(group, ends),
+        as_json=as_json,
         people=lambda: _describe_for_people(group, ends),
     )
 

@@ -64,7 +64,7 @@ def inspect(
         for one in described:
             _describe_for_people(one)
 
-    show(as_json, {"logs": described}, people=people)
+    show({"logs": described}, as_json=as_json, people=people)
 
 
 @app.command()
@@ -97,7 +97,7 @@ def verify(directory: Directory, as_json: AsJson = False) -> None:
         size_bytes = sum(one.size_bytes for _, one in verified)
         print_line(f"{len(verified)} logs, {batch_count} batches, {size_bytes} bytes read")
 
-    show(as_json, value, people=people)
+    show(value, as_json=as_json, people=people)
     if damage_count:
         raise OperatorError(f"{directory}: {damage_count} of the findings are damage")
 
@@ -163,7 +163,7 @@ def _describe(
         ],
         "producers": survey.producers_count,
         "state": _describe_state(state),
-        "segments": [_describe_segment(one, with_batches) for one in survey.segments],
+        "segments": [_describe_segment(one, with_batches=with_batches) for one in survey.segments],
     }
 
 
@@ -189,7 +189,7 @@ def _describe_state(state: "GroupState | None") -> Json:
     }
 
 
-def _describe_segment(one: "SurveyedSegment", with_batches: bool) -> dict[str, Json]:
+def _describe_segment(one: "SurveyedSegment", *, with_batches: bool) -> dict[str, Json]:
     from strandline.base.errors import StorageError
     from strandline.storage.recovery.survey import first_timestamp
 

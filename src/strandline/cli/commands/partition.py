@@ -51,8 +51,8 @@ def move(
     with open_client(bootstrap, timeout) as client:
         move_replicas(client, topic, partition, brokers)
     show(
-        as_json,
         {"topic": topic, "partition": partition, "replicas": list(brokers)},
+        as_json=as_json,
         people=lambda: print_line(
             f"{topic}-{partition} moves to brokers {ids(brokers)}; see `strandline partition moves`"
         ),
@@ -74,7 +74,7 @@ def moves(
         found = list_moves(client)
         rates = describe_balance(client).rates
     told: Json = {"moves": [_describe(one) for one in found], "rates": describe_rates(rates)}
-    show(as_json, told, people=lambda: _list(found, rate_lines(rates)))
+    show(told, as_json=as_json, people=lambda: _list(found, rate_lines(rates)))
 
 
 @app.command()
@@ -91,8 +91,8 @@ def cancel(
     with open_client(bootstrap, timeout) as client:
         move_replicas(client, topic, partition, None)
     show(
-        as_json,
         {"topic": topic, "partition": partition},
+        as_json=as_json,
         people=lambda: print_line(f"{topic}-{partition} stays where it was"),
     )
 

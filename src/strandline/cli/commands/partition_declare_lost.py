@@ -66,7 +66,7 @@ def declare_lost(
         f"{topic}-{partition} continues from offset {done.log_end_offset} on broker "
         f"{done.leader_id}"
     )
-    show(as_json, told, people=lambda: print_line(after))
+    show(told, as_json=as_json, people=lambda: print_line(after))
 
 
 def _silent(

@@ -51,7 +51,7 @@ def survivors(
         for line in lines:
             print_line(line)
 
-    show(as_json, _describe(topic, partition, found, judged, lines), people=people)
+    show(_describe(topic, partition, found, judged, lines), as_json=as_json, people=people)
 
 
 def voters_may_leave(client: "Client", topic: str) -> bool:

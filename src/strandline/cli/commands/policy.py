@@ -135,8 +135,8 @@ def test(
     found, notes = _placed(policy, request, candidates, partitions or PARTITIONS, as_json=as_json)
     told = explain(request, candidates, _roles(found), prices=table)
     show(
-        as_json,
         {"partitions": builtins(found.partitions), "first": builtins(told), "notes": notes},
+        as_json=as_json,
         people=lambda: _tell(found, told, candidates, notes),
     )
 

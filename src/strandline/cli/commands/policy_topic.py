@@ -39,7 +39,6 @@ def preview_topic(client: "Client", name: str, policy: "Policy", *, as_json: boo
     notes = notes_on(policy, found.cluster.candidates)
     told = explain_topic(request, found.cluster.candidates, found.after)
     show(
-        as_json,
         {
             "topic": name,
             "policy": text,
@@ -63,6 +62,7 @@ def preview_topic(client: "Client", name: str, policy: "Policy", *, as_json: boo
             "writes": builtins(told.writes),
             "data": builtins(told.data),
         },
+        as_json=as_json,
         people=lambda: _tell(found, told, policy, notes),
     )
 

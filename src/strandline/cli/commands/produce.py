@@ -93,7 +93,7 @@ def produce(
             progress.count()
         producer.flush()
     progress.end()
-    show(as_json, _summary(topic, producer), people=lambda: _print_summary(topic, producer))
+    show(_summary(topic, producer), as_json=as_json, people=lambda: _print_summary(topic, producer))
 
 
 def read_lines(file: Path | None, *, on_idle: Callable[[], None]) -> Iterator[bytes]:

@@ -107,16 +107,17 @@ def status(
             (one.topic, one.partition): [
                 each
                 for each in one.replicas
-                if _is_kept(leaders, each.is_leader) and _is_kept(observers, each.is_observer)
+                if _is_kept(leaders, is_one=each.is_leader)
+                and _is_kept(observers, is_one=each.is_observer)
             ]
             for one in found
         }
         ask_log_starts(client, kept)
     told: Json = {"partitions": [told_of(one, kept[one.topic, one.partition]) for one in found]}
-    show(as_json, told, people=lambda: _print(found, kept, verbose=verbose))
+    show(told, as_json=as_json, people=lambda: _print(found, kept, verbose=verbose))
 
 
-def _is_kept(shown: Shown | None, is_one: bool) -> bool:
+def _is_kept(shown: Shown | None, *, is_one: bool) -> bool:
     return shown is None or is_one == (shown is Shown.ONLY)
 
 

@@ -139,13 +139,13 @@ def describe(
             tell_declared(topic.name, declared)
 
     show(
-        as_json,
         {
             "topics": [
                 _describe(*one, observed) | {"declared_lost": declared_json(one[0].name, declared)}
                 for one in described
             ]
         },
+        as_json=as_json,
         people=people,
     )
 
@@ -183,7 +183,7 @@ def alter(
             print_line(f"topic {name} changed")
         tell_notes(notes)
 
-    show(as_json, {"altered": names, "notes": notes}, people=people)
+    show({"altered": names, "notes": notes}, as_json=as_json, people=people)
 
 
 @app.command()
@@ -204,7 +204,7 @@ def delete(
         for name in names:
             print_line(f"topic {name} deleted")
 
-    show(as_json, {"deleted": names}, people=people)
+    show({"deleted": names}, as_json=as_json, people=people)
 
 
 @app.command("delete-records")
@@ -227,8 +227,8 @@ def delete_records(
     with open_client(bootstrap, timeout) as client:
         start = admin.delete_records(client, name, partition, before)
     show(
-        as_json,
         {"topic": name, "partition": partition, "start_offset": start},
+        as_json=as_json,
         people=lambda: print_line(f"{name}-{partition} now starts at offset {start}"),
     )
 
@@ -343,7 +343,7 @@ def _show_list(
             tell_losses(one)
 
     told: dict[str, Json] = {"topics": [*found]}
-    show(as_json, told if notes is None else {**told, "notes": notes}, people=people)
+    show(told if notes is None else {**told, "notes": notes}, as_json=as_json, people=people)
 
 
 def _list(found: "list[dict[str, Json]]") -> None:

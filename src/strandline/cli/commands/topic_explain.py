@@ -86,7 +86,6 @@ def explain(
             _tell_mending(topic, one, found)
 
     show(
-        as_json,
         {
             "topic": name,
             "policy_key": topic.policy_key,
@@ -102,6 +101,7 @@ def explain(
             "writers": writers_json(written),
             **_mended_json(found),
         },
+        as_json=as_json,
         people=people,
     )
 

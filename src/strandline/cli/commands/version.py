@@ -14,7 +14,7 @@ def version(as_json: AsJson = False) -> None:
     number = installed_version("strandline")
     python = platform.python_version()
     show(
-        as_json,
         {"strandline": number, "python": python, "platform": platform.platform()},
+        as_json=as_json,
         people=lambda: print_line(f"strandline {number} (Python {python})"),
     )

@@ -45,7 +45,7 @@ def status(
 
     with open_client(bootstrap, timeout) as client:
         found = describe_zones(client)
-    show(as_json, told_of(found), people=lambda: _print(found))
+    show(told_of(found), as_json=as_json, people=lambda: _print(found))
 
 
 def _offer(ruling: str, text: str) -> None:
@@ -60,7 +60,7 @@ def _offer(ruling: str, text: str) -> None:
         timeout: Timeout = DEFAULT_TIMEOUT_S,
         as_json: AsJson = False,
     ) -> None:
-        _rule(name, ruling, for_, region, bootstrap, timeout, as_json)
+        _rule(name, ruling, for_, bootstrap, timeout, is_region=region, as_json=as_json)
 
 
 _offer(
@@ -87,7 +87,7 @@ def declare_lost(
 ) -> None:
     """Give up the silent brokers of a zone: re-replicate their data elsewhere at once. Ends when
     the zone returns."""
-    _rule(name, "lost", for_, region, bootstrap, timeout, as_json, is_sure=yes)
+    _rule(name, "lost", for_, bootstrap, timeout, is_region=region, as_json=as_json, is_sure=yes)
 
 
 # ---- what is said --------------------------------------------------------------------------------
@@ -97,11 +97,11 @@ def _rule(
     name: str,
     ruling: str,
     for_: str,
-    is_region: bool,
     bootstrap: str,
     timeout: float,
-    as_json: bool,
     *,
+    is_region: bool,
+    as_json: bool,
     is_sure: bool = True,
 ) -> None:
     from strandline.client.operations.zones import describe_zones, rule_zone
@@ -121,7 +121,7 @@ def _rule(
         "ruling": answer.ruling or None,
         "until_ms": None if answer.ruling_until_ms < 0 else answer.ruling_until_ms,
     }
-    show(as_json, told, people=lambda: print_line(_answer_text(zone, answer)))
+    show(told, as_json=as_json, people=lambda: print_line(_answer_text(zone, answer)))
 
 
 def _confirm(zone: "DescribedZone", silent: int) -> None:

@@ -116,12 +116,12 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
             _log.info("labels: %s", "; ".join(tell_origin(found)) or "none")
             await broker.listen(server_limits(config), claimed=claimed)
             settle_memory()
-            metrics.set_ready(True)
+            metrics.set_ready(is_ready=True)
         await ended.wait()
         if failures:
             raise OperatorError(failures[0])
         _log.info("ending")
-        metrics.set_ready(False)
+        metrics.set_ready(is_ready=False)
         await broker.leave()
     finally:
         if broker is not None:
