@@ -1,4 +1,4 @@
-"""Time, as a broker may see it: a monotonic clock, a wall clock, and timers.
+"""The clock of a broker: a monotonic clock, a wall clock, and timers.
 
 Why:    the same drivers run against real time and against the simulator's virtual time.
 Source: design section 3."""

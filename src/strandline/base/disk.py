@@ -1,10 +1,9 @@
-"""Files, as a broker may see them: positioned reads and writes, and an explicit, asynchronous
-flush.
+"""The files of a broker: positioned reads and writes, and an explicit, asynchronous flush.
 
-Why:    what a crash takes away is decided here: bytes written and not yet flushed may be lost, in
-        any order, and the simulator makes use of that.
+Why:    this seam defines what a crash may lose: bytes that are written and not flushed, in any
+        order. The simulator makes use of that.
 How:    everything but `flush_soon` is synchronous and touches the page cache only. `flush_soon` is
-        group commit: what is asked for while a flush runs is flushed together by the next one.
+        group commit: the requests made during a flush are flushed together by the next one.
 Source: design section 4; a failed flush is final for a file (ATC'20, "Can Applications Recover from
         fsync Failures?")."""
 

@@ -1,4 +1,4 @@
-"""What JSON can say, for what is told to programs: `--json`, pages over HTTP."""
+"""The type of JSON values, for output that programs read: `--json`, pages over HTTP."""
 
 from collections.abc import Sequence
 

@@ -1,8 +1,8 @@
-"""Buffers whose bytes nobody has set yet.
+"""Buffers with uninitialised bytes.
 
-Why:    a buffer that is about to be filled need not be cleared first: for a frame of 1 MB that is a
-        twelfth of what a broker spends on it.
-How:    the interpreter's own constructor of byte arrays, without a source to copy from.
+Why:    a buffer that is about to be filled need not be cleared first: for a frame of 1 MB, clearing
+        is a twelfth of a broker's cost.
+How:    calls the interpreter's own constructor of byte arrays, without a source to copy from.
 Source: CPython's C API, PyByteArray_FromStringAndSize."""
 
 import ctypes

@@ -1,10 +1,10 @@
 """The network between brokers: messages to a peer, over lanes that never queue behind each other.
 
-Why:    replication, elections and the controller only ever need "send this to that broker";
-        connections, reconnection, framing and injected delays are the transport's own affair.
+Why:    replication, elections and the controller only need "send this to that broker"; connections,
+        reconnection, framing and injected delays are details of the transport.
 How:    unreliable but ordered per (peer, lane) while a connection lasts: a message arrives whole,
-        once, in order, or not at all; after a loss nothing later on that lane arrives before
-        `on_peer_lost` has been called at the sender.
+        once, in order, or not at all. After a loss nothing later on that lane arrives before the
+        transport has called `on_peer_lost` at the sender.
 Source: design sections 5 and 10."""
 
 from collections.abc import Callable, Sequence

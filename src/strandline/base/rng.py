@@ -1,4 +1,4 @@
-"""Random numbers, as a room that decides may see them.
+"""The random numbers of a room that decides.
 
 Why:    two worlds, one code: a broker draws from a generator seeded by the operating system, the
         simulator from the seed of its scenario. A deciding room gets the generator handed in and

@@ -1,4 +1,4 @@
-"""Addresses, seeds and links as they stand in configuration: text in, values or a reason out.
+"""Parses addresses, seeds and links in configuration values, or gives the reason why not.
 
 How:    `host:port`, `[::1]:port`; a seed is `id@host:port`; a link is `id=milliseconds`.
 Source: design section 3."""

@@ -1,10 +1,10 @@
-"""The keys of a broker's file, section by section, and the configuration that comes of them.
+"""The keys of a broker's file, section by section, and the configuration built from them.
 
-Why:    a key that is not in a class body here does not exist: the loader refuses it, the reference
-        page lacks it.
-How:    one frozen class per TOML section; the class body is the table. `BrokerConfig` gathers them
-        and answers in the words of the model (addresses, labels, seeds).
-Owns:   nothing; built once at start by `load.py`.
+Why:    this table is the only definition: the loader refuses a key that is not here, and the
+        reference page is generated from it.
+How:    one frozen class per TOML section; the class body is the table. `BrokerConfig` gathers the
+        sections and returns the types of the model (addresses, labels, seeds).
+Owns:   nothing; `load.py` builds it once at start.
 Source: STYLE, "Configuration"."""
 
 from dataclasses import dataclass, fields
@@ -40,49 +40,56 @@ def _check_cluster_id(value: Value) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSection:
-    """[broker]: who this broker is."""
+    """[broker]: the identity of this broker."""
 
     id: int = required(
-        1, "The broker's id, the same for the life of its data directory.", minimum=0
+        1, "The broker's id; it never changes for the life of the data directory.", minimum=0
     )
     data_directory: str = required(
         "/var/lib/strandline",
-        "Where logs and state lie; created when absent, and locked while the broker runs.",
+        "The directory of logs and state. The broker creates it if it is absent, and locks it "
+        "while it runs.",
         check=_check_path,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelsSection:
-    """[broker.labels]: where this broker is. Empty means "not said"."""
+    """[broker.labels]: where this broker is. An empty value means unknown."""
 
     region: str = key(
         "",
-        "The region; Kafka clients see it as the broker's rack. Replicas are spread over regions.",
+        "The broker's region; Kafka clients see it as the broker's rack. Replicas are spread "
+        "over regions.",
         check=check_label,
         example="eu-west-1",
     )
     zone: str = key("", "The zone within the region.", check=check_label, example="eu-west-1a")
     rack: str = key("", "The rack within the zone.", check=check_label, example="r12")
-    host: str = key("", "The machine; brokers on one machine share it.", check=check_label)
+    host: str = key(
+        "", "The machine; all brokers on one machine have the same value.", check=check_label
+    )
     upgrade_domain: str = key(
-        "", "Brokers that are upgraded, and hence down, together.", check=check_label, example="2"
+        "",
+        "Brokers of one upgrade domain are upgraded, and so down, together.",
+        check=check_label,
+        example="2",
     )
     upgrade_domain_formula: str = key(
         "",
-        "The upgrade domain by the number at the end of the host's name (`ordinal`), where none is "
-        "given: whole numbers, + - * / % and brackets.",
+        "Computes the upgrade domain, if none is given, from the number at the end of the "
+        "host's name (`ordinal`): whole numbers, + - * / % and brackets.",
         example="ordinal % 3",
     )
     other: tuple[str, ...] = key(
         (),
-        "Labels of your own, each as name=value, for placement policies.",
+        "Your own labels for placement policies, each as name=value.",
         example="disk=ssd,country=de",
     )
     command: tuple[str, ...] = key(
         (),
-        "A command, with its arguments and without a shell, that prints labels as lines name=value "
-        "when the broker starts. What is configured here wins over what it prints.",
+        "A command with its arguments, run without a shell when the broker starts. It prints "
+        "labels as lines name=value; labels in this file win over what it prints.",
         example="/usr/local/bin/where-am-i,--labels",
     )
 
@@ -93,21 +100,21 @@ class ListenerSection:
 
     kafka_host: str = key(
         "127.0.0.1",
-        "The address to listen on; 0.0.0.0 for all. The default takes clients of this machine "
-        "only.",
+        "The address to listen on; 0.0.0.0 for all. With the default, only clients on this "
+        "machine can connect.",
         check=check_host,
         example="0.0.0.0",
     )
     kafka_port: int = key(9092, "The port to listen on.", minimum=1, maximum=_PORT_MAX)
     advertised_host: str = key(
         "",
-        "The host that clients are told to connect to; empty for `kafka_host`.",
+        "The host that the broker tells clients to connect to; empty for `kafka_host`.",
         check=check_host,
         example="broker-1.example",
     )
     advertised_port: int = key(
         0,
-        "The port that clients are told to connect to; 0 for `kafka_port`.",
+        "The port that the broker tells clients to connect to; 0 for `kafka_port`.",
         minimum=0,
         maximum=_PORT_MAX,
     )
@@ -125,21 +132,21 @@ class RpcSection:
     )
     port: int = key(
         33_145,
-        "The port to listen on. Where it lies among those that the kernel gives to connections "
-        "(Linux: 32768 to 60999), a program of this machine may have it when the broker is "
-        "started: add it to the list of `net.ipv4.ip_local_reserved_ports` in /etc/sysctl.d.",
+        "The port to listen on. The kernel may give a port in its own range (Linux: 32768 to "
+        "60999) to another program before the broker starts: add such a port to "
+        "`net.ipv4.ip_local_reserved_ports` in /etc/sysctl.d.",
         minimum=1,
         maximum=_PORT_MAX,
     )
     advertised_host: str = key(
         "",
-        "The host that other brokers are told to connect to; empty for `host`.",
+        "The host that the broker tells other brokers to connect to; empty for `host`.",
         check=check_host,
         example="broker-1.example",
     )
     advertised_port: int = key(
         0,
-        "The port that other brokers are told to connect to; 0 for `port`.",
+        "The port that the broker tells other brokers to connect to; 0 for `port`.",
         minimum=0,
         maximum=_PORT_MAX,
     )
@@ -151,16 +158,17 @@ class ClusterSection:
 
     id: str = key(
         "",
-        "The cluster's id, a name of your choice: brokers and data directories of another cluster "
-        "are refused. Give it on every broker or on none; without it the seeds stand for the "
-        "cluster, and the first controller makes up the id that clients see.",
+        "The cluster's id, a name of your choice. A broker refuses brokers and data directories "
+        "of another cluster. Give it on every broker or on none. Without it the seeds identify "
+        "the cluster, and the first controller generates the id that clients see.",
         check=_check_cluster_id,
         example="orders-eu",
     )
     seeds: tuple[str, ...] = required(
         ("1@127.0.0.1:33145",),
-        "The controller's voters, each as id@host:port with its advertised rpc address, the same "
-        "on every broker. A broker that is not among them follows the controller without a vote.",
+        "The controller's voters, each as id@host:port with its advertised rpc address, the "
+        "same on every broker. A broker that is not in the list follows the controller without "
+        "a vote.",
         check=check_seeds,
     )
 
@@ -172,7 +180,7 @@ class ReplicationSection:
 
     heartbeat_interval_ms: int = key(
         100,
-        "How often a broker tells each peer that it is there: one message per pair of brokers, "
+        "The interval of heartbeats to each peer: one message for each pair of brokers, "
         "whatever the number of partitions.",
         unit="ms",
         minimum=10,
@@ -180,61 +188,63 @@ class ReplicationSection:
     )
     election_timeout_ms: int = key(
         800,
-        "The least time without news of a leader before a replica stands for election.",
+        "A replica becomes a candidate after at least this long without news from a leader.",
         unit="ms",
         minimum=50,
         maximum=120_000,
     )
     election_spread_ms: int = key(
         400,
-        "The random part on top of it, so that two replicas seldom stand at once; it grows with "
-        "the round trip to the leader.",
+        "The random part added to `election_timeout_ms`, so that two replicas rarely become "
+        "candidates at once. It grows with the round trip to the leader.",
         unit="ms",
         minimum=10,
         maximum=120_000,
     )
     resend_timeout_ms: int = key(
         1_000,
-        "A follower that acknowledges nothing for this long, plus four round trips and the time "
-        "that what is in flight takes at the speed measured so far, is asked how far it is.",
+        "The leader probes a follower that has acknowledged nothing for this long, plus four "
+        "round trips, plus the time that the bytes in flight take at the measured speed.",
         unit="ms",
         minimum=50,
         maximum=120_000,
     )
     append_bytes_max: int = key(
         MIB,
-        "The most bytes of record batches in one append to a follower; a larger batch goes alone.",
+        "The most bytes of record batches in one append to a follower; a larger batch is sent "
+        "alone.",
         unit="bytes",
         minimum=16 * 1024,
         maximum=64 * MIB,
     )
     inflight_bytes_max: int = key(
         16 * MIB,
-        "The most bytes sent to one follower of one partition and not yet acknowledged by it. Up "
-        "to there it is twice the measured bandwidth times the round trip.",
+        "The most unacknowledged bytes in flight to one follower of one partition. Up to this "
+        "limit the window is twice the measured bandwidth times the round trip.",
         unit="bytes",
         minimum=64 * 1024,
         maximum=1024 * MIB,
     )
     inflight_count_max: int = key(
         256,
-        "The most appends sent to one follower of one partition and not yet acknowledged by it; "
-        "up to there, as for the bytes.",
+        "The most unacknowledged appends in flight to one follower of one partition. Up to this "
+        "limit the window follows the measured bandwidth and round trip.",
         minimum=1,
         maximum=10_000,
     )
     memory_bytes_max: int = key(
         32 * MIB,
-        "Produced bytes that followers have not taken yet; above it the broker stops reading from "
-        "producers until there is room again.",
+        "The most produced bytes that followers have not taken yet. Above it the broker stops "
+        "reading from producers until followers catch up.",
         unit="bytes",
         minimum=MIB,
         maximum=64 * 1024 * MIB,
     )
     tail_bytes_max: int = key(
         4 * MIB,
-        "The newest bytes of one partition kept in memory for followers; older ones are read from "
-        "the log. So much at most waits for followers before producers of the partition do.",
+        "The newest bytes of one partition that the leader keeps in memory for followers; it "
+        "reads older ones from the log. If more than this waits for followers, the partition's "
+        "producers wait.",
         unit="bytes",
         minimum=64 * 1024,
         maximum=1024 * MIB,
@@ -242,42 +252,42 @@ class ReplicationSection:
     queue_bytes_max: int = key(
         4 * MIB,
         "The most bytes of record batches that wait for the connection to one broker, over all "
-        "partitions; one append more may be begun.",
+        "partitions; one more append may exceed it.",
         unit="bytes",
         minimum=64 * 1024,
         maximum=1024 * MIB,
     )
     recovery_bytes_per_s: int = key(
         32 * MIB,
-        "How fast this broker serves replicas of its region that are behind, or new, from its "
-        "logs, over all partitions; what producers add meanwhile comes on top. Not slowed down: a "
-        "replica that a write quorum or a change of leader waits for.",
+        "The rate at which this broker serves lagging or new replicas of its region from its "
+        "logs, over all partitions. New records from producers are not counted. A replica that "
+        "a write quorum or a leadership transfer needs is not throttled.",
         unit="bytes/s",
         minimum=64 * 1024,
         maximum=64 * 1024 * MIB,
     )
     recovery_cross_region_bytes_per_s: int = key(
         32 * MIB,
-        "The same, for replicas in other regions.",
+        "As `recovery_bytes_per_s`, for replicas in other regions.",
         unit="bytes/s",
         minimum=64 * 1024,
         maximum=64 * 1024 * MIB,
     )
     relays: bool = key(
         True,
-        "Whether what this broker's partitions are given crosses to each other region once, to one "
-        "of the replicas there, which hands it on to the others; by itself for each of them where "
-        "not, and while a relay is slow or gone.",
+        "Whether this broker sends a partition's records to each other region only once: one "
+        "replica there relays them to the others. If false, or while a relay is slow or down, "
+        "the broker sends them to each replica itself.",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsSection:
-    """[limits]: what one broker takes on from Kafka clients."""
+    """[limits]: limits on the load that Kafka clients put on one broker."""
 
     request_bytes_max: int = key(
         100 * MIB,
-        "The largest request that is taken; a longer one closes its connection.",
+        "The largest request that the broker accepts; it closes the connection of a larger one.",
         unit="bytes",
         minimum=16 * 1024,
         maximum=1024 * MIB,
@@ -291,31 +301,37 @@ class LimitsSection:
     )
     inflight_bytes_max: int = key(
         128 * MIB,
-        "Bytes of requests in work, over all connections; above it no connection is read.",
+        "The most bytes of requests in progress, over all connections. Above it the broker "
+        "reads from no connection.",
         unit="bytes",
         minimum=MIB,
         maximum=64 * 1024 * MIB,
     )
     partial_bytes_max: int = key(
         256 * MIB,
-        "Memory of requests that have not come in whole; above it the slowest sender is closed.",
+        "The most memory for requests that have not arrived completely. Above it the broker "
+        "closes the connection of the slowest sender.",
         unit="bytes",
         minimum=MIB,
         maximum=64 * 1024 * MIB,
     )
     connection_count_max: int = key(
-        10_000, "Connections at one time; more are closed at once.", minimum=1, maximum=1_000_000
+        10_000,
+        "The most connections at one time; the broker closes further ones at once.",
+        minimum=1,
+        maximum=1_000_000,
     )
     connection_idle_ms: int = key(
         600_000,
-        "A connection without a request for this long is closed.",
+        "The broker closes a connection that has sent no request for this long.",
         unit="ms",
         minimum=1_000,
         maximum=86_400_000,
     )
     connection_requests_max: int = key(
         128,
-        "Requests of one connection in work at one time; beyond it that connection is not read.",
+        "The most requests in progress on one connection. Above it the broker stops reading "
+        "from that connection.",
         minimum=1,
         maximum=10_000,
     )
@@ -323,71 +339,71 @@ class LimitsSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageSection:
-    """[storage]: upkeep of the logs."""
+    """[storage]: maintenance of the logs."""
 
     retention_check_interval_ms: int = key(
         300_000,
-        "How often logs are looked at for segments to remove, to roll or to compact.",
+        "The interval of checks for segments to remove, roll or compact.",
         unit="ms",
         minimum=100,
         maximum=86_400_000,
     )
     preallocate: bool = key(
         True,
-        "Reserve disk space ahead of the log's end: faster flushes, and a full disk is found "
-        "early.",
+        "Whether a log reserves disk space ahead of its end: flushes are faster, and a full "
+        "disk shows early.",
     )
     reserve_bytes: int = key(
         8_388_608,
-        "Disk space that is kept for the controller's log and for votes, so that a broker whose "
-        "disk is full still learns what may go; at most a hundredth of the file system. While it "
-        "is used, nothing else grows. 0: none is kept.",
+        "Disk space reserved for the controller's log and for votes, so that a broker with a "
+        "full disk still learns what it may delete; at most a hundredth of the file system. "
+        "While the reserve is in use, no other log grows. 0 for no reserve.",
         unit="bytes",
         minimum=0,
         maximum=INT_MAX,
     )
     scrub_rate: int = key(
         4_194_304,
-        "How much of the logs is read from the disk and checked in the background; 0: nothing. "
-        "Damage that is found is mended from other replicas.",
+        "The rate at which the broker reads its logs from the disk in the background and "
+        "verifies checksums; 0 for never. It repairs damage from other replicas.",
         unit="bytes per second",
         minimum=0,
         maximum=INT_MAX,
     )
     scrub_interval_ms: int = key(
         604_800_000,
-        "How often at most all logs are checked in the background.",
+        "The shortest time between the starts of two background scrubs of all logs.",
         unit="ms",
         minimum=1_000,
         maximum=LONG_MAX,
     )
     trust_ms: int = key(
         10_000,
-        "For how long what was written to a log, or checked, is believed. What is older is checked "
-        "before it goes to a consumer or a follower, for the page cache may have it anew from the "
-        "disk; 0: all of it.",
+        "How long the broker trusts bytes after it has written or verified them. It verifies "
+        "older bytes before it sends them to a consumer or follower, because the page cache may "
+        "have read them from the disk again. 0: it always verifies.",
         unit="ms",
         minimum=0,
         maximum=86_400_000,
     )
     flush_by: str = key(
         "kernel",
-        "Who makes files durable: `kernel`: Linux's asynchronous I/O, and a thread where that is "
-        "not offered; `thread`: always the thread.",
+        "How files are flushed. `kernel`: by Linux's asynchronous I/O, and by a thread where "
+        "that is not available; `thread`: always by the thread.",
         choices=("kernel", "thread"),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSection:
-    """[log]: what the broker says about itself."""
+    """[log]: the broker's own log messages."""
 
     level: str = key(
-        "info", "The least level that is written.", choices=("debug", "info", "warning", "error")
+        "info", "The lowest level that is logged.", choices=("debug", "info", "warning", "error")
     )
     format: str = key(
         "text",
-        "`text`: a line of key=value pairs for each event; `json`: an object on a line.",
+        "`text`: one line of key=value pairs for each event; `json`: one object on a line.",
         choices=("text", "json"),
     )
     file: str = key(
@@ -397,27 +413,27 @@ class LogSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsSection:
-    """[metrics]: where monitors ask, over HTTP: `/metrics` for Prometheus, `/healthz` and `/readyz`
-    for whoever starts brokers anew, `/` for people."""
+    """[metrics]: the HTTP port for monitoring: `/metrics` for Prometheus, `/healthz` and `/readyz`
+    for supervisors, `/` for people."""
 
     host: str = key(
         "127.0.0.1",
-        "The address to listen on; 0.0.0.0 for all. Whoever may connect may read: names of topics, "
-        "counts and sizes, no records.",
+        "The address to listen on; 0.0.0.0 for all. Any client that can connect can read names "
+        "of topics, counts and sizes, but no records.",
         check=check_host,
         example="0.0.0.0",
     )
     port: int = key(
         0,
-        "The port to listen on; 0: nobody is answered.",
+        "The port to listen on; 0 for none.",
         minimum=0,
         maximum=_PORT_MAX,
         example="9404",
     )
     partition_count_max: int = key(
         10_000,
-        "Of how many partitions that are led here each has series of its own, the oldest first; 0: "
-        "of none. What is counted over all partitions is told all the same.",
+        "The most led partitions with their own metric series, the oldest first; 0 for none. "
+        "Totals over all partitions are always exported.",
         minimum=0,
         maximum=1_000_000,
     )
@@ -425,12 +441,12 @@ class MetricsSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillsSection:
-    """[drills]: what `strandline drill` may do to this broker."""
+    """[drills]: permission for `strandline drill` on this broker."""
 
     enable: bool = key(
         False,
-        "Whether whoever may connect to this broker may have it cut itself off, for at most ten "
-        "minutes at a time. On in clusters of `strandline dev start`.",
+        "Whether any client that can connect to this broker may order it to cut itself off, for "
+        "at most ten minutes at a time. True in clusters of `strandline dev start`.",
     )
 
 
@@ -440,8 +456,8 @@ class DevSection:
 
     peer_rtt: tuple[str, ...] = key(
         (),
-        "Round trips in milliseconds to simulate on the links to other brokers, each as "
-        f"id=milliseconds, at most {RTT_MS_MAX}. Each side delays what it sends by half of it.",
+        f"Simulated round trips to other brokers, each as id=milliseconds, at most {RTT_MS_MAX}. "
+        "Each side delays what it sends by half of it.",
         check=check_peer_rtt,
         example="3=30,4=30,5=80",
     )
@@ -449,8 +465,8 @@ class DevSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
-    """All of it. Field names are the section names of the file, but for `labels`
-    ([broker.labels])."""
+    """The whole configuration. Field names are the file's section names; `labels` is
+    [broker.labels]."""
 
     broker: BrokerSection
     cluster: ClusterSection
@@ -502,7 +518,7 @@ class BrokerConfig:
 
     @property
     def network_name(self) -> str:
-        """What brokers of this cluster, and no others, tell each other when they connect."""
+        """The name that brokers of this cluster greet each other with."""
         return self.cluster.id or ",".join(sorted(self.cluster.seeds))
 
     @property
@@ -539,7 +555,7 @@ def section_field(section: str) -> str:
 
 
 def is_wildcard(host: str) -> bool:
-    """Whether nobody can connect to this host by name."""
+    """Whether this host means all addresses, so that no client can connect to it."""
     return host in WILDCARD_HOSTS
 
 

@@ -1,10 +1,9 @@
-"""Where clients are, by their addresses: a table of networks, each with its region.
+"""Maps clients' addresses to regions: a table of networks, each with its region.
 
-Why:    nothing in Kafka's Produce says where a producer is, and the address of its connection does
-        where regions have networks of their own.
-How:    `region=network`, an address with the length of its prefix. Of networks that lie within each
-        other the narrowest counts. An IPv4 address that came over IPv6 (::ffff:10.1.2.3) is the
-        IPv4 address.
+Why:    Kafka's Produce does not say where a producer is. The address of its connection does, if
+        each region has its own networks.
+How:    `region=network`, an address with the length of its prefix. Of nested networks the narrowest
+        counts. An IPv4 address that came over IPv6 (::ffff:10.1.2.3) is the IPv4 address.
 Owns:   nothing.
 Source: decision 0014."""
 

@@ -1,11 +1,11 @@
 """The keys that must agree on every broker, under Kafka's names.
 
-Why:    what every broker must see alike does not belong into a file per broker: it is set through
-        the Kafka config APIs and kept by the controller.
-How:    the values lie as text in the controller's log (`model.Cluster.cluster_configs`);
-        `ClusterConfig.from_values` reads them. The defaults of topics are cluster-wide keys too;
-        their rows come from the topic table.
-Owns:   nothing; made anew whenever the controller's log changes one of them.
+Why:    a value that every broker must share does not belong in a file per broker: operators set it
+        through Kafka's config APIs, and the controller stores it.
+How:    the values are text in the controller's log (`model.Cluster.cluster_configs`), and
+        `ClusterConfig.from_values` reads them. The defaults of topic keys are cluster-wide keys
+        too; their rows come from the topic table.
+Owns:   nothing; rebuilt whenever the controller's log changes a value.
 Source: Kafka's broker configuration reference; STYLE, "Configuration"."""
 
 import dataclasses
@@ -28,35 +28,37 @@ class ClusterConfig:
 
     alarm_webhook_url: str = key(
         "",
-        "Where the controller posts, as JSON, what goes down and what is back: brokers, zones, "
-        "regions, links; http or https. Not a key of Kafka's.",
+        "The http or https address to which the controller posts, as JSON, every broker, zone, "
+        "region and link that goes down or comes back. Not a key of Kafka's.",
         check=check_webhook_url,
         example="https://alarms.example/strandline",
         reloadable=True,
     )
     auto_create_topics_enable: bool = key(
-        True, "Whether a topic is created when a client asks for it and allows it.", reloadable=True
+        True,
+        "Whether a client's request for a missing topic creates it, if the client allows that.",
+        reloadable=True,
     )
     auto_leader_rebalance_enable: bool = key(
         True,
-        "Whether leadership goes back to a partition's first replica by itself, once that has been "
-        "in sync for a while.",
+        "Whether leadership returns to a partition's first replica automatically, once that has "
+        "been in sync for a while.",
         reloadable=True,
     )
     balancer_best_effort_enable: bool = key(
         False,
-        "Whether replicas on lost brokers are made anew elsewhere though the placement policy does "
-        "not hold then: where it breaks least of it, and never what residency or a rule's own "
-        "selectors forbid. Undone once the policy can be kept again. Without it they wait. Not a "
-        "key of Kafka's.",
+        "Whether the balancer re-creates replicas of lost brokers even if the placement policy "
+        "cannot be kept: it chooses the place that breaks the least of it, and never breaks "
+        "residency or the selectors of a rule. It undoes this once the policy can be kept "
+        "again. If false, the replicas wait. Not a key of Kafka's.",
         reloadable=True,
     )
     balancer_disk_high_percent: int = key(
         85,
-        "The high mark of disks. From a broker whose disk is fuller than this the balancer moves "
-        "replicas away, and gives it no more, until it is down to `balancer.disk.low.percent`; "
-        "those of new partitions only where no other broker will do. A broker is decommissioned "
-        "only where what it holds fits below this elsewhere. Not a key of Kafka's.",
+        "The high mark of disks. If a broker's disk is fuller than this, the balancer moves "
+        "replicas away until it is down to `balancer.disk.low.percent`, and gives it no others; "
+        "new partitions use it only if no other broker will do. A broker is decommissioned only "
+        "if its data fits below this mark elsewhere. Not a key of Kafka's.",
         unit="%",
         minimum=1,
         maximum=100,
@@ -64,9 +66,9 @@ class ClusterConfig:
     )
     balancer_disk_low_percent: int = key(
         80,
-        "The low mark of disks: how full a disk that was too full shall be in the end, and up to "
-        "where what moves for that, or because it is only better elsewhere, may fill another. The "
-        "high mark counts where it is lower. Not a key of Kafka's.",
+        "The low mark of disks: the balancer empties an overfull disk down to it, and fills "
+        "another disk only up to it, also with moves that merely improve placement. If the high "
+        "mark is lower, that counts. Not a key of Kafka's.",
         unit="%",
         minimum=1,
         maximum=100,
@@ -74,22 +76,22 @@ class ClusterConfig:
     )
     balancer_enable: bool = key(
         True,
-        "Whether replicas are moved to where placement policies want them, and away from brokers "
-        "that are lost. Without it what moves is finished, and nothing more is begun. Not a key of "
-        "Kafka's.",
+        "Whether the balancer moves replicas to where placement policies want them, and away "
+        "from lost brokers. If false, it finishes the moves under way and begins no others. Not "
+        "a key of Kafka's.",
         reloadable=True,
     )
     balancer_moves_max: int = key(
         10,
-        "How many partitions the balancer moves at the same time. Not a key of Kafka's.",
+        "The most partitions that the balancer moves at the same time. Not a key of Kafka's.",
         minimum=1,
         maximum=1_000,
         reloadable=True,
     )
     broker_lost_after_ms: int = key(
         15 * 60 * 1000,
-        "How long a broker has to be silent before its replicas are made anew on others. Not a key "
-        "of Kafka's.",
+        "How long a broker must be silent before its replicas are re-created on other brokers. "
+        "Not a key of Kafka's.",
         unit="ms",
         minimum=1_000,
         reloadable=True,
@@ -97,32 +99,33 @@ class ClusterConfig:
     )
     client_networks: tuple[str, ...] = key(
         (),
-        "Where clients are, each as region=network, for policies whose leaders follow the writers; "
-        "of networks within each other the narrowest counts. Not a key of Kafka's.",
+        "The regions of clients by network, each as region=network, for policies whose leaders "
+        "follow the writers. If networks are nested, the narrowest counts. Not a key of "
+        "Kafka's.",
         check=check_client_networks,
         example="east=10.1.0.0/16,west=10.2.0.0/16",
         reloadable=True,
     )
     confluent_offsets_topic_placement_constraints: str = key(
         "",
-        "Where the replicas of `__consumer_offsets` go, in Confluent's JSON: its own "
-        "`confluent.placement.constraints` when it is created. Without it they go where the "
-        "cluster's default policy has them, or `offsets.topic.replication.factor`. Not a key of "
-        "Kafka's. Transactions are not supported, so there is no such key for their topic.",
+        "The placement of `__consumer_offsets` in Confluent's JSON: its "
+        "`confluent.placement.constraints` when it is created. If empty, the cluster's default "
+        "policy or `offsets.topic.replication.factor` decides. There is no such key for the "
+        "topic of transactions, which are not supported. Not a key of Kafka's.",
         example='{"version":2,"replicas":[{"count":3,"constraints":{"rack":"east"}}]}',
     )
     default_replication_factor: int = key(
         3,
-        "Replicas of a topic for which nothing is said; as many as there are brokers where there "
-        "are fewer. (Kafka's default is 1, which survives nothing.)",
+        "Replicas of a topic that does not say how many; as many as there are brokers if there "
+        "are fewer. (Kafka's default is 1, which survives no failure.)",
         minimum=1,
         maximum=32_767,
         reloadable=True,
     )
     follower_replication_throttled_rate: int = key(
         LONG_MAX,
-        "How many bytes a second all copies to new replicas on one broker may take together, for "
-        "each broker that has no rate of its own.",
+        "The most bytes per second that all copies to new replicas on one broker take together, "
+        "for each broker without its own rate.",
         unit="bytes/s",
         minimum=0,
         reloadable=True,
@@ -138,7 +141,7 @@ class ClusterConfig:
     )
     group_max_session_timeout_ms: int = key(
         _SESSION_MS_MAX,
-        "The longest session that a group member may ask for.",
+        "The longest session timeout that a group member may request.",
         unit="ms",
         minimum=1,
     )
@@ -146,11 +149,11 @@ class ClusterConfig:
         2**31 - 1, "The most members of one consumer group.", minimum=1, reloadable=True
     )
     group_min_session_timeout_ms: int = key(
-        6_000, "The shortest session that a group member may ask for.", unit="ms", minimum=1
+        6_000, "The shortest session timeout that a group member may request.", unit="ms", minimum=1
     )
     leader_imbalance_check_interval_seconds: int = key(
         300,
-        "For how long a partition's first replica has to be in sync before it leads again.",
+        "How long a partition's first replica must be in sync before it leads again.",
         unit="s",
         minimum=1,
         maximum=86_400,
@@ -158,8 +161,8 @@ class ClusterConfig:
     )
     leader_replication_throttled_rate: int = key(
         LONG_MAX,
-        "How many bytes a second all copies to new replicas may take together that are read from "
-        "one broker's logs, for each broker that has no rate of its own.",
+        "The most bytes per second that all copies to new replicas read together from one "
+        "broker's logs, for each broker without its own rate.",
         unit="bytes/s",
         minimum=0,
         reloadable=True,
@@ -167,10 +170,10 @@ class ClusterConfig:
     )
     moves_bytes_per_s: int = key(
         NO_LIMIT,
-        "How many bytes a second all copies to new replicas may take together, over all brokers; "
-        "changes hold for those under way, and 0 halts them. What producers add meanwhile comes on "
-        "top. -1: only each broker's `replication.recovery_bytes_per_s` counts. Not a key of "
-        "Kafka's.",
+        "The most bytes per second that all copies to new replicas take together, over all "
+        "brokers. A change applies to copies under way, and 0 halts them. New records from "
+        "producers are not counted. -1: only each broker's `replication.recovery_bytes_per_s` "
+        "limits them. Not a key of Kafka's.",
         unit="bytes/s",
         minimum=NO_LIMIT,
         reloadable=True,
@@ -178,7 +181,8 @@ class ClusterConfig:
     )
     moves_cross_region_bytes_per_s: int = key(
         NO_LIMIT,
-        "How many of them may go from one region to another. Not a key of Kafka's.",
+        "As `moves.bytes.per.s`, for the bytes that go from one region to another. Not a key of "
+        "Kafka's.",
         unit="bytes/s",
         minimum=NO_LIMIT,
         reloadable=True,
@@ -186,48 +190,52 @@ class ClusterConfig:
     )
     num_partitions: int = key(
         1,
-        "Partitions of a topic for which nothing is said.",
+        "Partitions of a topic that does not say how many.",
         minimum=1,
         maximum=10_000,
         reloadable=True,
     )
     offset_metadata_max_bytes: int = key(
-        4_096, "The longest text that may go with a committed offset.", unit="bytes", minimum=0
+        4_096,
+        "The longest metadata that a client may commit with an offset.",
+        unit="bytes",
+        minimum=0,
     )
     offsets_retention_minutes: int = key(
         7 * 24 * 60,
-        "How long committed offsets outlive the last member of their group.",
+        "How long committed offsets are kept after the last member has left their group.",
         unit="minutes",
         minimum=1,
         reloadable=True,
     )
     offsets_topic_num_partitions: int = key(
         50,
-        "Partitions of `__consumer_offsets`; counts when it is created.",
+        "Partitions of `__consumer_offsets`; used when it is created.",
         minimum=1,
         maximum=10_000,
     )
     offsets_topic_replication_factor: int = key(
         3,
-        "Replicas of `__consumer_offsets`; as many as there are brokers where there are fewer; "
-        "counts when it is created.",
+        "Replicas of `__consumer_offsets`, used when it is created; as many as there are "
+        "brokers if there are fewer.",
         minimum=1,
         maximum=32_767,
     )
     outage_brokers_min: int = key(
         2,
-        "A zone or region is down only where at least so many of its brokers are silent; fewer are "
-        "failures of brokers, and repaired. 1: where zones have one broker each, and nothing is to "
-        "be copied for any. Not a key of Kafka's.",
+        "A zone or region is down only if at least this many of its brokers are silent; fewer "
+        "count as failures of single brokers, and are repaired. Set 1 if zones have one broker "
+        "each and no broker's data should be copied elsewhere. Not a key of Kafka's.",
         minimum=1,
         maximum=10_000,
         reloadable=True,
     )
     outage_high_percent: int = key(
         66,
-        "A zone or region that is down is back when so much of its brokers, or all, are heard; "
-        "below 100 also when a single one is silent that would not take it down. Lower than "
-        "`outage.low.percent` counts as that. Not a key of Kafka's.",
+        "A zone or region that is down is up again once at least this share of its brokers is "
+        "heard. With a value below 100 it is also up once only one broker is silent and that "
+        "one alone would not take it down. A value below `outage.low.percent` counts as that. "
+        "Not a key of Kafka's.",
         unit="%",
         minimum=1,
         maximum=100,
@@ -235,8 +243,8 @@ class ClusterConfig:
     )
     outage_hold_max_ms: int = key(
         NO_LIMIT,
-        "For how long replicas in a zone or region that is down are not made anew without "
-        "a person. -1: until it is back, or somebody releases it. Not a key of Kafka's.",
+        "How long replicas in a zone or region that is down are not re-created without an "
+        "operator. -1: until it is up again, or an operator releases it. Not a key of Kafka's.",
         unit="ms",
         minimum=NO_LIMIT,
         reloadable=True,
@@ -244,8 +252,8 @@ class ClusterConfig:
     )
     outage_low_percent: int = key(
         50,
-        "A zone or region is down when less than so much of its brokers are heard: nothing is "
-        "made anew elsewhere of it then. Not a key of Kafka's.",
+        "A zone or region is down if less than this share of its brokers is heard. While it is "
+        "down, its replicas are not re-created elsewhere. Not a key of Kafka's.",
         unit="%",
         minimum=1,
         maximum=100,
@@ -253,9 +261,9 @@ class ClusterConfig:
     )
     outage_marks: tuple[str, ...] = key(
         (),
-        "Where other marks hold than `outage.low.percent` and `outage.high.percent`, each as "
-        "WHERE=LOW-HIGH: `*` for regions, `*/*` for zones, `west` for one region, `west/*` for its "
-        "zones, `west/a` for one zone; the narrowest counts. Not a key of Kafka's.",
+        "Other marks than `outage.low.percent` and `outage.high.percent`, each as "
+        "WHERE=LOW-HIGH: `*` for regions, `*/*` for zones, `west` for one region, `west/*` for "
+        "its zones, `west/a` for one zone. The narrowest counts. Not a key of Kafka's.",
         unit="%",
         check=check_outage_marks,
         example="*=34-60,*/*=50-66,west/a=20-40",
@@ -263,8 +271,8 @@ class ClusterConfig:
     )
     placement_disk_full_percent: int = key(
         99,
-        "A broker whose disk is as full as this is given no replica of a new partition, whoever "
-        "chooses but the client itself. Not a key of Kafka's.",
+        "A broker whose disk is at least this full gets no replica of a new partition, unless "
+        "the client names the broker. Not a key of Kafka's.",
         unit="%",
         minimum=1,
         maximum=100,
@@ -272,8 +280,7 @@ class ClusterConfig:
     )
     producer_id_expiration_ms: int = key(
         DAY_MS,
-        "How long a partition remembers the sequence numbers of an idempotent producer that is "
-        "silent.",
+        "How long a partition keeps the sequence numbers of a silent idempotent producer.",
         unit="ms",
         minimum=1,
         reloadable=True,

@@ -1,7 +1,8 @@
-"""Which value of a key is in force, and where it comes from: what Kafka's DescribeConfigs tells.
+"""The value of a key in force and its source, as Kafka's DescribeConfigs reports them.
 
-How:    topic: set on the topic > cluster-wide > default. Broker: what its file says, what is wanted
-        of it, then every cluster-wide key. `synonyms` lists the places looked at, the winner first.
+How:    topic: set on the topic > cluster-wide > default. Broker: the keys of its file, then the
+        keys set on the broker at run time, then every cluster-wide key. `synonyms` lists the
+        sources in that order, the one in force first.
 Source: Kafka's DescribeConfigs; STYLE, "Configuration"."""
 
 from collections.abc import Mapping

@@ -1,7 +1,6 @@
-"""What a configuration key is: name, type, default, bounds, one sentence; how a value is read.
+"""Defines a configuration key: name, type, default, bounds, one sentence, and how to read a value.
 
-Why:    the file loader, the Kafka config APIs and the reference pages must never disagree about a
-        key.
+Why:    the file loader, the Kafka config APIs and the reference pages must agree about every key.
 How:    a configuration class is a frozen dataclass whose class body *is* the table: each field is
         declared with `key(...)` or `required(...)`; `keys_of` turns the class into `Key`s. Values
         are int, bool, str or a tuple of str.

@@ -1,9 +1,9 @@
-"""Reads a broker's configuration: the text of its file, and the environment on top of it.
+"""Reads a broker's configuration: the text of its file, overridden by the environment.
 
-Why:    a key that is misspelt and silently ignored is found in production; here it is refused, with
-        the nearest name that exists.
+Why:    a misspelt key that is silently ignored shows only in production; the loader refuses it and
+        suggests the nearest known name.
 How:    STRANDLINE_SECTION__KEY in the environment wins over the file; a double underscore is a
-        level (STRANDLINE_BROKER__LABELS__REGION). Every mistake is found and becomes one line,
+        level (STRANDLINE_BROKER__LABELS__REGION). Each mistake becomes one line,
         `FILE: [section] key: reason`; `load_broker_config` raises the first and counts the rest.
 Source: STYLE, "Configuration"."""
 

@@ -1,10 +1,10 @@
-"""Other outage marks for regions than for zones, or for some of them: a table.
+"""The table of outage marks: which share of live brokers makes a zone or region down or up.
 
-Why:    a region of three zones is not lost with the first of them, and a zone of three brokers
-        nearly is with the second: one pair of marks does not fit both, nor each of either.
+Why:    one pair of marks does not fit all. A region of three zones is not lost with its first zone;
+        a zone of three brokers nearly is with its second broker.
 How:    `WHERE=LOW-HIGH`, two shares of live brokers in percent. WHERE is a region by its name, or a
         zone as region/zone; `*` stands for all regions, `*/*` for all zones, `west/*` for those of
-        one region. Of rows that fit the narrowest counts.
+        one region. Of the rows that fit, the narrowest counts.
 Owns:   nothing.
 Source: decision 0018."""
 

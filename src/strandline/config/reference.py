@@ -1,7 +1,7 @@
-"""The reference pages of the configuration keys, generated from the tables.
+"""Generates the reference pages of the configuration keys from the tables.
 
 How:    `render_pages` returns {path under docs/reference: text}; `strandline config reference`
-        writes them, and a test compares what is written with what would be.
+        writes the pages, and a test compares them with the tables.
 Source: STYLE, "Configuration" and rule 10."""
 
 from collections.abc import Iterable
@@ -21,13 +21,13 @@ _GENERATED = (
 _BROKER_INTRODUCTION = """\
 # A broker's file
 
-`strandline serve --config FILE` reads one TOML file. Every key can be overridden by an environment
-variable: `STRANDLINE_`, the section, `__`, the key, all in capitals; a dot in the section's name is
-a `__` too (`STRANDLINE_BROKER__LABELS__REGION=east`); lists are separated by commas. Unknown keys
-are refused, and so are values that contradict each other. `strandline config check FILE` says what
-is wrong without starting anything. A broker reads its file once, when it starts.
+`strandline serve --config FILE` reads one TOML file. An environment variable overrides any key:
+`STRANDLINE_`, the section, `__`, the key, all in capitals. A dot in the section's name becomes `__`
+too (`STRANDLINE_BROKER__LABELS__REGION=east`); commas separate the values of a list. The broker
+refuses unknown keys, and values that contradict each other. `strandline config check FILE` reports
+mistakes without starting anything. A broker reads its file once, when it starts.
 
-The least that a file must say:
+The smallest file:
 
 ```toml
 [broker]
@@ -40,10 +40,11 @@ seeds = ["1@127.0.0.1:33145"]
 """
 
 _LIFE_INTRODUCTION = """\
-## What is wanted of a broker
+## Settings of a broker at run time
 
-Not in the file: set while the cluster runs, on the resource of a broker, with `strandline broker`
-or any Kafka tool (`kafka-configs --entity-type brokers --entity-name 4`). The controller keeps it.
+These keys are not in the file. Set them while the cluster runs, on a broker's resource, with
+`strandline broker` or any Kafka tool (`kafka-configs --entity-type brokers --entity-name 4`). The
+controller stores them.
 """
 
 _TOPIC_INTRODUCTION = """\

@@ -1,4 +1,4 @@
-"""What must hold between the keys of a broker's file: each rule says which key to change, and why.
+"""Rules between the keys of a broker's file; a broken rule names the key to change and the reason.
 
 Source: STYLE, "Configuration": relations between values are checked at start."""
 
@@ -26,12 +26,12 @@ def _addresses(config: BrokerConfig) -> Iterator[tuple[str, str]]:
     if is_wildcard(config.kafka_advertised.host):
         yield (
             "[listener] advertised_host",
-            f"must be given when kafka_host is {listener.kafka_host}: nobody can connect to that",
+            f"must be given when kafka_host is {listener.kafka_host}: no client can reach that",
         )
     if is_wildcard(config.rpc_advertised.host):
         yield (
             "[rpc] advertised_host",
-            f"must be given when host is {rpc.host}: nobody can connect to that",
+            f"must be given when host is {rpc.host}: no broker can reach that",
         )
     if _is_same_host(listener.kafka_host, rpc.host) and listener.kafka_port == rpc.port:
         yield "[rpc] port", f"must differ from kafka_port, which is {rpc.port} too"

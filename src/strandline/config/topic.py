@@ -1,10 +1,10 @@
-"""The keys of a topic, under Kafka's names and with Kafka's defaults, and what comes of them.
+"""The keys of a topic, under Kafka's names and with Kafka's defaults.
 
 Why:    tools set topic keys by Kafka's names; storage, replication and the produce path read typed
         values.
-How:    a value set on the topic wins, then the cluster-wide key that gives its default, then
-        Kafka's default.
-Owns:   nothing; made anew whenever the topic's or the cluster's configuration changes.
+How:    the topic's own value wins, then the cluster-wide key that gives its default, then Kafka's
+        default.
+Owns:   nothing; rebuilt whenever the topic's or the cluster's configuration changes.
 Source: Kafka's topic configuration reference; STYLE, "Configuration"."""
 
 import dataclasses
@@ -35,8 +35,8 @@ class TopicConfig:
 
     cleanup_policy: tuple[str, ...] = key(
         ("delete",),
-        "`delete` removes old segments, `compact` keeps the last value of each key; both together "
-        "do both.",
+        "`delete` removes old segments, `compact` keeps the last value of each key; both "
+        "together do both.",
         choices=("delete", "compact"),
         cluster_name="log.cleanup.policy",
         example="compact",
@@ -44,19 +44,20 @@ class TopicConfig:
     )
     compression_type: str = key(
         "producer",
-        "The codec of stored batches. Batches are kept as the producer sent them, whichever codec "
-        "that is.",
+        "The codec of stored batches. The broker stores batches as the producer sent them, "
+        "whatever their codec.",
         choices=("producer",),
         cluster_name="compression.type",
         reloadable=True,
     )
     confluent_placement_constraints: str = key(
         "",
-        "The same in Confluent's JSON, versions 1 and 2, with `replicas` and `observers`; `rack` "
-        "is the label `region`. With observers, `observerPromotionPolicy` says when they stand in "
-        "for lost voters (`voters.shrink.enable`). Replicas move when it is changed. Set to "
-        "nothing, as on a topic that is created with a replication factor, the cluster's default "
-        "of it does not hold either. Not a key of Kafka's.",
+        "A placement policy (see `placement.policy`) in Confluent's JSON, versions 1 and 2, "
+        "with `replicas` and `observers`; `rack` is the label `region`. With observers, "
+        "`observerPromotionPolicy` says when they are promoted in place of lost voters "
+        "(`voters.shrink.enable`). A change moves replicas. An empty value also overrides the "
+        "cluster's default; a topic that is created with a replication factor has an empty "
+        "value. Not a key of Kafka's.",
         cluster_name="confluent.log.placement.constraints",
         reloadable=True,
         example='{"version":2,"replicas":[{"count":3,"constraints":{"rack":"east"}}],'
@@ -64,8 +65,8 @@ class TopicConfig:
     )
     delete_retention_ms: int = key(
         DAY_MS,
-        "How long a deletion stays readable on a compacted topic, for readers who begin at the "
-        "start.",
+        "How long a compacted topic keeps a tombstone readable, for readers that start at the "
+        "beginning.",
         unit="ms",
         minimum=0,
         cluster_name="log.cleaner.delete.retention.ms",
@@ -74,15 +75,15 @@ class TopicConfig:
     )
     fetch_from_nearest_enable: bool = key(
         True,
-        "Whether leaders send consumers that say where they are (`client.rack`) to a replica "
-        "nearer to them. Not a key of Kafka's.",
+        "Whether leaders redirect consumers that set `client.rack` to a nearer replica. Not a "
+        "key of Kafka's.",
         cluster_name="default.fetch.from.nearest.enable",
         reloadable=True,
     )
     flush_messages: int = key(
         LONG_MAX,
-        "How many records a replica leaves unflushed while nobody waits for their flush: those "
-        "with acks=0 and acks=1, and all of them with `write.caching`.",
+        "The most unflushed records on a replica that no acknowledgement waits for: records "
+        "with acks=0 and acks=1, and all records with `write.caching`.",
         minimum=1,
         cluster_name="log.flush.interval.messages",
         reloadable=True,
@@ -90,8 +91,8 @@ class TopicConfig:
     )
     flush_ms: int = key(
         100,
-        "How long a replica leaves such records unflushed; never longer than a minute, whatever "
-        "is set. Kafka's default is never.",
+        "The longest time that a replica leaves such records unflushed; never longer than a "
+        "minute, whatever the value. Kafka's default is never.",
         unit="ms",
         minimum=0,
         cluster_name="log.flush.interval.ms",
@@ -100,8 +101,8 @@ class TopicConfig:
     )
     follower_replication_throttled_replicas: tuple[str, ...] = key(
         (),
-        "Of Kafka's tools: which copies count for `follower.replication.throttled.rate`. All do "
-        "here, whatever it says.",
+        "A key of Kafka's tools: the copies that `follower.replication.throttled.rate` limits. "
+        "Here it limits all copies, whatever the value.",
         cluster_name="follower.replication.throttled.replicas",
         check=_check_throttled,
         example="0:4,1:5",
@@ -117,8 +118,8 @@ class TopicConfig:
     )
     leader_replication_throttled_replicas: tuple[str, ...] = key(
         (),
-        "Of Kafka's tools: which copies count for `leader.replication.throttled.rate`. All do "
-        "here, whatever it says.",
+        "A key of Kafka's tools: the copies that `leader.replication.throttled.rate` limits. "
+        "Here it limits all copies, whatever the value.",
         cluster_name="leader.replication.throttled.replicas",
         check=_check_throttled,
         example="0:1,1:2",
@@ -126,7 +127,8 @@ class TopicConfig:
     )
     max_message_bytes: int = key(
         1_048_588,
-        "The largest record batch that is taken, compressed as it comes.",
+        "The largest record batch that the broker accepts, in the size in which it arrives "
+        "(compressed or not).",
         unit="bytes",
         minimum=0,
         cluster_name="message.max.bytes",
@@ -134,7 +136,7 @@ class TopicConfig:
     )
     message_timestamp_after_max_ms: int = key(
         3_600_000,
-        "How far a record's timestamp may lie ahead of the broker's clock (with CreateTime).",
+        "How far a record's timestamp may be ahead of the broker's clock (with CreateTime).",
         unit="ms",
         minimum=0,
         cluster_name="log.message.timestamp.after.max.ms",
@@ -143,7 +145,7 @@ class TopicConfig:
     )
     message_timestamp_before_max_ms: int = key(
         LONG_MAX,
-        "How far a record's timestamp may lie behind the broker's clock (with CreateTime).",
+        "How far a record's timestamp may be behind the broker's clock (with CreateTime).",
         unit="ms",
         minimum=0,
         cluster_name="log.message.timestamp.before.max.ms",
@@ -152,23 +154,24 @@ class TopicConfig:
     )
     message_timestamp_type: str = key(
         "CreateTime",
-        "`CreateTime` keeps the producer's timestamps, `LogAppendTime` writes the leader's.",
+        "`CreateTime` keeps the producer's timestamps, `LogAppendTime` replaces them by the "
+        "leader's.",
         choices=("CreateTime", "LogAppendTime"),
         cluster_name="log.message.timestamp.type",
         reloadable=True,
     )
     min_insync_replicas: int = key(
         1,
-        "How many replicas must have flushed a batch before acks=all is answered; never fewer than "
-        "a majority of the voters, never more than there are.",
+        "How many replicas must flush a batch before the leader answers acks=all; never fewer "
+        "than a majority of the voters, never more than there are.",
         minimum=1,
         cluster_name="min.insync.replicas",
         reloadable=True,
     )
     observer_demotion_delay_ms: int = key(
         10_000,
-        "With `voters.shrink.enable`: for how long an observer that stands in has not been needed, "
-        "by the promotion of its policy, before it leaves the voters. Not a key of Kafka's.",
+        "With `voters.shrink.enable`: how long the promotion policy must not have needed a "
+        "promoted observer before it is demoted. Not a key of Kafka's.",
         unit="ms",
         minimum=0,
         cluster_name="observer.demotion.delay.ms",
@@ -176,8 +179,8 @@ class TopicConfig:
     )
     observer_promotion_lag_max_ms: int = key(
         2_000,
-        "With `voters.shrink.enable`: an observer that has lacked something for longer stands in "
-        "for nobody. Not a key of Kafka's.",
+        "With `voters.shrink.enable`: an observer that has lagged for longer than this is not "
+        "promoted. Not a key of Kafka's.",
         unit="ms",
         minimum=0,
         cluster_name="observer.promotion.lag.max.ms",
@@ -185,8 +188,8 @@ class TopicConfig:
     )
     observer_promotion_lag_max_records: int = key(
         10_000,
-        "With `voters.shrink.enable`: an observer that lacks more records stands in for nobody: "
-        "writes would wait for them. Not a key of Kafka's.",
+        "With `voters.shrink.enable`: an observer that lags by more records than this is not "
+        "promoted, because writes would wait until it has them. Not a key of Kafka's.",
         unit="records",
         minimum=0,
         cluster_name="observer.promotion.lag.max.records",
@@ -194,8 +197,8 @@ class TopicConfig:
     )
     observer_promotion_ready_ms: int = key(
         500,
-        "With `voters.shrink.enable`: for how long an observer has to have kept up before it "
-        "stands in. Not a key of Kafka's.",
+        "With `voters.shrink.enable`: how long an observer must have kept up before it is "
+        "promoted. Not a key of Kafka's.",
         unit="ms",
         minimum=0,
         cluster_name="observer.promotion.ready.ms",
@@ -203,26 +206,28 @@ class TopicConfig:
     )
     placement_policy: str = key(
         "",
-        "What must survive and where replicas and data may be, as JSON or YAML; replicas move when "
-        "it is changed. See docs/operating/placement.md. Not a key of Kafka's.",
+        "Which failures the topic must survive and where its replicas and data may be, as JSON "
+        "or YAML. A change moves replicas. See docs/operating/placement.md. Not a key of "
+        "Kafka's.",
         cluster_name="strandline.placement.policy",
         reloadable=True,
         example='{"survive":["region"]}',
     )
     redpanda_leaders_preference: str = key(
         "",
-        "Where leaders should be, as Redpanda writes it: `none`, `racks:a,b` or "
-        "`ordered_racks:a,b`; a rack is the label `region`. Beside a placement policy that does "
-        "not say it. Not a key of Kafka's.",
+        "Where leaders should be, in Redpanda's form: `none`, `racks:a,b` or "
+        "`ordered_racks:a,b`; a rack is the label `region`. It applies if the placement policy "
+        "does not say where leaders should be. Not a key of Kafka's.",
         cluster_name="default_leaders_preference",
         reloadable=True,
         example="ordered_racks:east,west",
     )
     replica_lag_time_max_ms: int = key(
         30_000,
-        "How long a replica that is heard may lack something and still count as in sync; with "
-        "`voters.shrink.enable` it votes no more after that. What nobody waits for may be lacking "
-        "for `flush.ms` longer. A key of brokers only for Kafka.",
+        "How long a replica that the leader hears from may lag and still count as in sync; with "
+        "`voters.shrink.enable` it leaves the voters after that. Records that no "
+        "acknowledgement waits for may lag `flush.ms` longer. In Kafka this is a key of brokers "
+        "only.",
         unit="ms",
         minimum=1,
         cluster_name="replica.lag.time.max.ms",
@@ -230,7 +235,7 @@ class TopicConfig:
     )
     retention_bytes: int = key(
         -1,
-        "How large a partition may grow before old segments go; -1 for no limit.",
+        "The partition size above which old segments are removed; -1 for no limit.",
         unit="bytes",
         minimum=-1,
         cluster_name="log.retention.bytes",
@@ -240,7 +245,7 @@ class TopicConfig:
     )
     retention_ms: int = key(
         7 * DAY_MS,
-        "How old a segment's newest record may become before the segment goes; -1 for no limit.",
+        "The age of a segment's newest record above which the segment is removed; -1 for no limit.",
         unit="ms",
         minimum=-1,
         cluster_name="log.retention.ms",
@@ -249,7 +254,7 @@ class TopicConfig:
     )
     segment_bytes: int = key(
         1024 * 1024 * 1024,
-        "The size at which a segment is closed and the next one begun.",
+        "The size at which a segment is closed and the next one begins.",
         unit="bytes",
         minimum=14,
         cluster_name="log.segment.bytes",
@@ -266,10 +271,10 @@ class TopicConfig:
     )
     strandline_retention_records: int = key(
         -1,
-        "How many records a partition keeps at least; older ones go, whole segments at a time, "
-        "once so many committed ones came after them. A segment that holds as many is closed at "
-        "the next check, so that about twice as many are kept at most, and what came between two "
-        "checks. -1 for no limit; the other retentions hold beside it. Not a key of Kafka's.",
+        "How many records a partition keeps at least. A segment is removed once this many "
+        "committed records follow it. A segment that holds this many is closed at the next "
+        "check, so a partition keeps at most about twice as many, plus the records between two "
+        "checks. -1 for no limit; the other retentions apply too. Not a key of Kafka's.",
         minimum=-1,
         cluster_name="strandline.log.retention.records",
         example="100000",
@@ -278,7 +283,8 @@ class TopicConfig:
     )
     unclean_leader_election_enable: bool = key(
         False,
-        "Whether a replica that lacks acknowledged records may lead. Here it never may.",
+        "Whether a replica that lacks acknowledged records may become leader. Strandline never "
+        "allows it.",
         cluster_name="unclean.leader.election.enable",
         check=lambda value: (
             "must be false: acknowledged records are never given up" if value else None
@@ -287,19 +293,20 @@ class TopicConfig:
 
     voters_shrink_enable: bool = key(
         False,
-        "Whether voters that are lost or far behind leave until they are back, as Kafka's in-sync "
-        "replicas do; observers then stand in for them where the placement policy has a promotion. "
-        "Where neither this nor the cluster's default is set, it is true for topics whose policy "
-        "has a promotion, and false for all others. Not a key of Kafka's.",
+        "Whether voters that are lost or far behind leave the voters until they are back, as "
+        "Kafka's in-sync replicas do; observers are promoted in their place if the placement "
+        "policy has a promotion. If neither this key nor the cluster's default is set, it is "
+        "true for topics whose policy has a promotion, and false for all others. Not a key of "
+        "Kafka's.",
         cluster_name="default.voters.shrink.enable",
         reloadable=True,
     )
     write_caching: bool = key(
         False,
-        "Answer acks=all once as many replicas have the records in memory as would otherwise have "
-        "to flush them: faster, and lost where one of these loses its power within `flush.ms`, and "
-        "is not sent them again before those others fail, or are cut off, that have them. Not a "
-        "key of Kafka's.",
+        "Answer acks=all once as many replicas have the records in memory as would otherwise "
+        "have to flush them. That is faster, but the records are lost if one of these replicas "
+        "loses power within `flush.ms`, and the other replicas that have them fail or are cut "
+        "off before they send them again. Not a key of Kafka's.",
         cluster_name="strandline.log.write.caching",
         example="true",
         reloadable=True,

@@ -1,5 +1,4 @@
-"""The nouns that every room shares: ids, labels, topics, the cluster as the controller's log tells
-it.
+"""The nouns that every room shares: ids, labels, topics, and the cluster in the controller's log.
 
-Map:    ids.py (ids, offsets, indexes, epochs as different types), cluster.py (brokers, topics,
-        partitions)."""
+Map:    ids.py      ids, offsets, indexes, epochs, as different types
+        cluster.py  brokers, topics, partitions"""

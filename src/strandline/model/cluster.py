@@ -1,9 +1,9 @@
-"""The cluster as the controller's log tells it: brokers, topics, partitions, configuration.
+"""The cluster as the controller's log has it: brokers, topics, partitions, configuration.
 
-Why:    every broker replays the controller's log into one of these and answers from it; nobody asks
-        around.
-Owns:   nothing by itself. `controller.state` builds it, one record at a time; everybody else only
-        reads.
+Why:    every broker replays the controller's log into one `Cluster` and answers from it, without
+        asking other brokers.
+Owns:   nothing by itself. `controller.state` builds it, one record at a time; other rooms only
+        read it.
 Source: design sections 2 and 3."""
 
 from collections.abc import Mapping
@@ -56,8 +56,8 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class StoredLabels:
-    """The labels of a broker, and what its configuration said when it last started. They differ
-    where labels were changed while it ran (decision 0015)."""
+    """The labels of a broker, and its configured labels at its last start. They differ if an
+    operator changed labels while it ran (decision 0015)."""
 
     labels: Labels
     configured: Labels
@@ -78,8 +78,8 @@ class Address:
 class Broker:
     """A registered broker. `incarnation` changes with every start of its process.
 
-    `configured`: the labels that its configuration gave it at that start; None where whoever
-    registered it did not tell them apart from `labels`."""
+    `configured`: the labels in its configuration at that start; None if its registration did not
+    tell them apart from `labels`."""
 
     id: BrokerId
     incarnation: str
@@ -91,8 +91,8 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Who holds a partition's log: voters, the preferred leader first; and observers, which receive
-    it, serve reads, and count in no quorum."""
+    """The replicas of a partition: voters, the preferred leader first; and observers, which receive
+    the log, serve reads, and count in no quorum."""
 
     voters: tuple[BrokerId, ...]
     observers: tuple[BrokerId, ...] = ()
@@ -126,7 +126,7 @@ class Roles:
 
 @dataclass(frozen=True, slots=True)
 class Seating:
-    """Who was chosen to lead the first epoch of a grant, and where its log ended then."""
+    """The broker chosen to lead the first epoch of a grant, and where its log ended then."""
 
     leader: BrokerId
     last_epoch: Epoch
@@ -135,7 +135,7 @@ class Seating:
 
 @dataclass(frozen=True, slots=True)
 class LostReplica:
-    """A replica that was declared lost: what its broker was last registered with, before that."""
+    """A replica that was declared lost, and its broker's last registration before that."""
 
     broker: BrokerId
     directory_id: str = ""
@@ -144,12 +144,12 @@ class LostReplica:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """Replicas that a person declared lost, by a grant of their own: what they alone had is given
-    up (docs/decisions/0027-declared-losses.md).
+    """Replicas that an operator declared lost, by a grant of their own: entries that only they had
+    are given up (docs/decisions/0027-declared-losses.md).
 
-    `survivors`: the voters and observers that were left, and `ends`, in the same order, the epoch
-    and the index of the last entry of each; `leader` goes on with its log. Offsets from `committed`
-    on were at risk, those below `end` among them are on that log."""
+    `survivors`: the voters and observers that were left; `ends`, in the same order: the epoch and
+    index of the last entry of each. `leader` goes on with its log. Offsets from `committed` on were
+    at risk; that log has those below `end`."""
 
     grant: int
     lost: tuple[LostReplica, ...]
@@ -171,27 +171,27 @@ class Loss:
 class Partition:
     """One partition: its Raft group and its voters, the preferred leader first.
 
-    `replicas` is who votes when all are well. While replicas move, `target` is wanted in the end;
-    empty otherwise. `pending` are voters that were granted and may be in force, as `last_version`;
-    empty when the last ones were reported stable. See docs/decisions/0009-moving-replicas.md.
+    `replicas`: the voters while all are up. `target`: the voters after a move under way; empty
+    otherwise. `pending`: voters that were granted and may be in force, as `last_version`; empty
+    when the last ones were reported stable. See docs/decisions/0009-moving-replicas.md.
 
-    `observers`, `target_observers` and `pending_observers` go with these three: who receives the
-    log and does not vote (docs/decisions/0017-observers.md).
+    `observers`, `target_observers` and `pending_observers` go with these three: the replicas that
+    receive the log and do not vote (docs/decisions/0017-observers.md).
 
-    `acting`: the voters that were reported stable, as `version`, where they are not `replicas`:
-    others of those who hold the log vote while some are lost. `doubtful`: voters that were granted
-    between these and `pending`, and may be in force as well, for nobody can tell whether they were
-    begun (docs/decisions/0029-grants-that-cannot-begin.md). `floor`: the `min.insync.replicas` that
-    the stable voters have promised to keep to (docs/decisions/0041-promised-write-quorums.md); 0:
-    none. `grant`: the last that was begun;
-    `is_fenced`: nobody was chosen to lead it yet; `seating`: who was, until it reports
-    (docs/decisions/0020-who-votes.md).
+    `acting`: the voters that were reported stable, as `version`, if they are not `replicas`: other
+    replicas vote while some are lost. `doubtful`: voters that were granted between these and
+    `pending` and may be in force too, because it is unknown whether their grant began
+    (docs/decisions/0029-grants-that-cannot-begin.md). `floor`: the `min.insync.replicas` that the
+    stable voters have promised to keep (docs/decisions/0041-promised-write-quorums.md); 0 for none.
+    `grant`: the last one that began; `is_fenced`: it has no chosen leader yet; `seating`: the
+    chosen leader, until it reports (docs/decisions/0020-who-votes.md).
 
-    `losses`: what was declared lost of it, in order; `is_declared`: the last of these began the
-    present grant, or one before it, and no voters were reported stable since. Then `acting` are all
-    that were left.
+    `losses`: the declared losses, in order. `is_declared`: the last of them began the current
+    grant, or an earlier one, and no voters were reported stable after it. Then `acting` are all
+    replicas that were left.
 
-    `by_balancer`: no person set the target (docs/decisions/0010-the-balancer.md)."""
+    `by_balancer`: the balancer set the target, not an operator
+    (docs/decisions/0010-the-balancer.md)."""
 
     topic: str
     index: int
@@ -309,7 +309,7 @@ Domain = tuple[str, ...]
 
 
 class Ruling(StrEnum):
-    """What a person has said about a domain."""
+    """An operator's ruling on a domain."""
 
     NONE = ""
     HOLD = "hold"
@@ -325,7 +325,7 @@ NO_END_MS = -1
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """What is taken down of a domain (docs/decisions/0018-outages.md)."""
+    """The outage state of a domain (docs/decisions/0018-outages.md)."""
 
     is_down: bool = False
     ruling: Ruling = Ruling.NONE
@@ -335,7 +335,7 @@ class Outage:
 
 @dataclass(slots=True)
 class Cluster:
-    """All of it. `version` counts the records applied."""
+    """The whole cluster. `version` counts the records applied."""
 
     cluster_id: str = ""
     brokers: dict[BrokerId, Broker] = field(default_factory=dict)

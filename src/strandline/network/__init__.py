@@ -1,7 +1,10 @@
 """Connections between brokers.
 
-Map:    tcp.py (the endpoint: listening, peers), outgoing.py (one connection to one peer, with its
-        queue and injected delay), incoming.py (one accepted connection), loop_clock.py (real time),
-        calls.py (question and answer on top of messages), webhook.py (tells somebody outside),
-        sockets.py (a connection that met itself, a port that is taken).
+Map:    tcp.py         the endpoint: listens, and knows the peers
+        outgoing.py    one connection to one peer, with its queue and injected delay
+        incoming.py    one accepted connection
+        loop_clock.py  real time
+        calls.py       requests and responses on top of messages
+        webhook.py     posts alarms to an operator's URL
+        sockets.py     detects a connection to itself, and a taken port
 Source: design section 5."""

@@ -1,10 +1,9 @@
-"""Question and answer between brokers, on top of one-way messages.
+"""Requests and responses between brokers, on top of one-way messages.
 
-Why:    commands for the controller, and later questions between brokers, want an answer or an
-        error, not a stream.
-How:    each call has a number; the answer carries it back. Numbers begin somewhere else in each
-        process, for an answer to an earlier one comes to the next one of that broker. Lost
-        messages end as a time-out at the caller; a broken connection ends the calls to that peer at
+Why:    a command to the controller needs a response or an error, not a stream.
+How:    each call has a number, and its response carries the same one. Each process starts at a
+        random number, so that a response to the broker's earlier process matches no call. A lost
+        message ends as a time-out at the caller; a broken connection ends all calls to that peer at
         once. Handlers run as tasks.
 Owns:   the calls in flight.
 Source: design section 5 (control lane)."""

@@ -1,9 +1,9 @@
-"""One accepted connection: reads frames and hands them on, without a copy.
+"""One accepted connection: reads frames and hands them on without a copy.
 
 Why:    a follower writes batches to its log straight from this buffer.
 How:    `recv_into` one buffer that grows to the largest frame seen and shrinks again after a large
-        one; a frame may announce at most `frame_bytes_max`, which is little until its owner knows
-        who is there, and memory grows only with what has come in.
+        one. A frame may announce at most `frame_bytes_max`, which is small until the owner knows
+        the peer; the buffer grows only with the bytes that have arrived.
 Source: design section 4 (data plane); `outgoing.py` for the framing; reliability reference 4 (a
         small cap before authentication)."""
 

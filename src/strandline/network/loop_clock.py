@@ -1,8 +1,8 @@
 """Real time, from the event loop.
 
-Why:    gives `base.clock.Clock` to a broker in the real world.
-How:    the clock that goes on while the machine is suspended, where there is one: a leader that
-        slept with its machine must not take its lease for one that lasts.
+Why:    implements `base.clock.Clock` for a broker in the real world.
+How:    uses the clock that also counts while the machine is suspended, if there is one: a leader
+        that slept with its machine must not take its old lease for a valid one.
 Source: design section 3; clock_gettime(2), CLOCK_BOOTTIME."""
 
 import asyncio

@@ -1,13 +1,11 @@
-"""One connection to one peer on one lane: connects, says who it is, writes what is queued,
-reconnects.
+"""One connection to one peer on one lane: connects, greets, writes the queue, reconnects.
 
-Why:    a broker sends on connections that it opened itself and receives on those it accepted, so
-        each direction and each lane has a queue of its own and none waits for another.
+Why:    a broker sends on the connections that it opened and receives on those it accepted. So each
+        direction and each lane has its own queue, and none waits for another.
 How:    DOWN --connect--> CONNECTING --established--> UP --error, end of file--> DOWN (backoff, then
-        again). What died without a word is found out by what was sent and is not acknowledged for
-        `UNACKNOWLEDGED_MAX_MS`, and that is told (`on_silence`).
-            With an injected delay a message first waits in the delay line for one way of the
-        round trip.
+        again). If the peer acknowledges no sent bytes for `UNACKNOWLEDGED_MAX_MS`, the connection
+        counts as dead and its owner is told (`on_silence`).
+        With an injected delay, a message first waits in the delay line for half the round trip.
 Owns:   the socket and everything queued; one per (peer, lane).
 Source: design section 5; frames are `u32 length, payload`, the first one is the greeting."""
 

@@ -1,9 +1,9 @@
-"""A connection that met itself, and a port that is taken.
+"""Detects a connection to itself, and explains a taken port.
 
-Why:    a broker's port may lie among those that the kernel gives to connections. Who tries again
-        and again to reach a broker of this host that is down gets that very port for its own side
-        some day, and TCP connects the socket to itself. That would pass for a broker that lives,
-        and the real one could not listen any more.
+Why:    a broker's port may be in the range that the kernel gives to outgoing connections. A process
+        that keeps trying to reach a dead broker on its own host may get that very port for its own
+        side, and TCP connects the socket to itself. That would look like a live broker, and the
+        real one could not listen any more.
 Source: RFC 9293 3.5 (simultaneous open); Linux `ip_local_port_range`, `ip_local_reserved_ports`."""
 
 import errno

@@ -1,9 +1,9 @@
 """A broker's endpoint on the real network.
 
-Why:    gives `base.network.Network` over TCP; the simulator gives the same over virtual time.
-How:    listens for peers; opens one connection for each (peer, lane); an incoming connection must
-        greet with this cluster's name before anything else, so that two clusters on one machine
-        never mix. Of several from one peer for one lane only the latest is read.
+Why:    implements `base.network.Network` over TCP; the simulator implements it over virtual time.
+How:    listens for peers, and opens one connection for each (peer, lane). An incoming connection
+        must first greet with this cluster's name, so that two clusters on one machine never mix. Of
+        several connections from one peer for one lane, only the latest is read.
 Owns:   every socket between brokers.
 Source: design section 5."""
 

@@ -1,13 +1,13 @@
-"""Posts small messages to a URL that an operator has configured, off the broker's loop.
+"""Posts alarms to a URL that an operator has configured, outside the broker's event loop.
 
-Why:    who is on call has to be told; a receiver that is slow, or gone, must cost nothing, and has
-        to hear of it once it is back: what cuts it off may be what it is to be told of.
-How:    a queue with a bound, and one thread that is there while something is in it. Of each thing
-        only the newest message waits. Where nobody answers, or the receiver says that it cannot
-        now, it is tried again, after pauses that double; after some attempts the next one has its
-        turn, for one message may be what the receiver cannot take. What it refuses is dropped after
-        as many. So is what comes while the queue is full. Redirects are not followed: what was
-        configured is what is told.
+Why:    operators need the alarms. A slow or dead receiver must not slow the broker, and must get
+        the alarms once it is back: the outage that cuts it off may be the alarm.
+How:    a bounded queue, and one thread that lives while the queue has messages. Of each subject
+        only the newest message waits. If the receiver does not answer, or answers that it cannot
+        accept the message now, the thread tries again after pauses that double. After some attempts
+        it goes on to the next message, because the receiver may be unable to take this one. A
+        message that is refused is dropped after as many attempts. So are messages that come while
+        the queue is full. It follows no redirects: only the configured URL gets alarms.
 Owns:   the queue and the thread.
 Source: decision 0018, "Alarm"."""
 

@@ -1,8 +1,8 @@
-"""Which APIs there are, and in which versions: one row per pair of request and response.
+"""All APIs and their versions: one row per pair of request and response.
 
-Why:    router, client, ApiVersions answer and documentation read the same rows.
-How:    key and versions come from the message classes themselves, where they are written once.
-        What a broker really offers is the broker's decision; this is what can be spoken.
+Why:    router, client, the ApiVersions response and documentation read the same rows.
+How:    key and versions come from the message classes, where they are written once. This is what
+        can be encoded and decoded; a broker decides which of them it offers.
 Source: reference kafka-protocol.md, table of APIs (Kafka 4.4)."""
 
 from dataclasses import dataclass

@@ -1,11 +1,11 @@
-"""Turns messages into bytes and bytes into messages, by functions generated from the tables.
+"""Encodes and decodes messages by functions generated from the tables.
 
-Why:    there are hundreds of pairs of class and version; each gets straight-line code, made when
-        first used.
-How:    `encode(message, version)`, `decode(cls, buffer, position, version)`. Whether a version is
-        flexible is known from the class; structures inside a message are compiled for their
-        message's version and flexibility. Any input that is not a message raises ProtocolError,
-        nothing else, before memory is taken for it.
+Why:    there are hundreds of pairs of class and version; each gets straight-line code, generated
+        on first use.
+How:    `encode(message, version)`, `decode(cls, buffer, position, version)`. The class says whether
+        a version is flexible; structures inside a message are compiled for their message's version
+        and flexibility. Malformed input raises ProtocolError and no other error, before any memory
+        is allocated for it.
 Owns:   two caches of compiled functions, never evicted: their number is bounded by the tables.
 Source: design section 3; reference reliability.md section 4."""
 

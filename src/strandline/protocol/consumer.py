@@ -1,6 +1,6 @@
-"""What the members of a consumer group tell each other, inside JoinGroup and SyncGroup.
+"""The messages between the members of a consumer group, inside JoinGroup and SyncGroup.
 
-Why:    to the broker these are opaque bytes, but whoever describes a group wants to read them.
+Why:    they are opaque bytes to the broker, but a command that describes a group reads them.
 How:    an int16 version and plain fields, never flexible. A version newer than ours is read as our
         newest: later ones may only add fields at the end.
 Source: kafka-protocol reference 8.2; KIP-429 (owned partitions), KIP-792 (generation), KIP-881

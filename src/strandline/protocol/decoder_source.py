@@ -1,16 +1,15 @@
-"""Writes the Python source of a decoder for one class at one version.
+"""Generates the Python source of a decoder for one class at one version.
 
-Why:    the table is walked once, when the source is written, and not for every message.
-How:    one function `decode(data, p, end) -> (message, p)` per class. Fields of a fixed size that
-        stand side by side, and the fixed-size length in front of a string or array, are read by a
-        single struct call:
+Why:    the table is walked once, when the source is generated, and not for every message.
+How:    one function `decode(data, p, end) -> (message, p)` per class. A single struct call reads
+        neighbouring fields of a fixed size, and the fixed-size length before a string or array:
 
             a, b, n = unpack_iih(data, p)
             p += 10
 
-        Every declared length is compared with what is left before anything is made of it. Reading
-        past the end of `data` itself shows as IndexError or struct.error, which `codec.decode`
-        turns into ProtocolError.
+        Every declared length is compared with the bytes left before anything is allocated for it.
+        Reading past the end of `data` raises IndexError or struct.error, which `codec.decode` turns
+        into ProtocolError.
 Source: KIP-482, KIP-893; reference reliability.md section 4."""
 
 import struct

@@ -1,12 +1,12 @@
-"""Writes the Python source of an encoder for one class at one version.
+"""Generates the Python source of an encoder for one class at one version.
 
 Why:    as for decoders: the table is walked once, and not for every message.
-How:    one function `encode(m, out, parts)` per class, appending to the bytearray `out`. Fields of
-        a fixed size that stand side by side are packed by a single struct call. Records go to
-        `primitives.put_records`, which keeps them apart when there is a list of `parts`.
-        A value that does not fit its field (None where that is not allowed, a number too large, a
-        string above 32,767 bytes in a version that is not flexible) is the caller's mistake and
-        raises as Python raises.
+How:    one function `encode(m, out, parts)` per class, appending to the bytearray `out`. A single
+        struct call packs neighbouring fields of a fixed size. Records go to
+        `primitives.put_records`, which keeps them apart if there is a list of `parts`.
+        A value that does not fit its field (a forbidden None, a number too large, a string above
+        32,767 bytes in a version that is not flexible) is a bug of the caller and raises Python's
+        own error.
 Source: KIP-482, KIP-893."""
 
 import struct

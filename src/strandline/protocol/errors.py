@@ -1,6 +1,6 @@
 """Kafka's error codes: the one table that broker, client and documentation read.
 
-Why:    a code is all that a client acts on; what it may retry must be the same everywhere.
+Why:    clients act on the code alone, so every part must agree on which codes are retriable.
 How:    `Error.NOT_LEADER_OR_FOLLOWER` is an int (6), with `.retriable` and `.message`. Raise
         `ApiError(Error.X, "what exactly")` to refuse; `message_of(code)` for a code off the wire.
 Source: Kafka 4.4 `Errors`; numbers, names and retriable flags are Kafka's, sentences are ours."""

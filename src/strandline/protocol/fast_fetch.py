@@ -1,13 +1,13 @@
-"""Fetch by hand: the usual request read and the response written, quicker than by tables.
+"""Fetch by hand: reads the usual request and writes the response faster than the tables do.
 
-Why:    consumers ask for many partitions at once, again and again, most of them without news.
-How:    the partitions of a topic lie side by side in equal steps when none carries a tag, and one
-        `iter_unpack` reads them all. Whatever is not usual in a request (a follower's tags, a
-        session's forgotten topics, damage) is left to `codec`, which alone decides what is refused.
-        A partition of the response with nothing to report is one struct call; one with a new
-        leader, a divergence or aborted transactions goes through the table.
-        There is one truth: a test compares both, field for field and byte for byte, in every
-        version and on damaged input.
+Why:    consumers poll many partitions again and again, most of them without new records.
+How:    without tags, the partitions of a topic lie side by side in equal steps, and one
+        `iter_unpack` reads them all. `codec` reads everything unusual in a request (a follower's
+        tags, a session's forgotten topics, damage), and it alone decides what is refused.
+        A partition of the response without news is one struct call; one with a new leader, a
+        divergence or aborted transactions goes through the table.
+        A test compares both, field for field and byte for byte, in every version and on damaged
+        input.
 
         asked     partition i32 | leader epoch i32 (9+) | offset i64 | last epoch i32 (12+)
                   | log start i64 (5+) | max bytes i32 | tags (12+)

@@ -1,11 +1,11 @@
-"""Produce by hand: the usual request read and the usual response written, quicker than by tables.
+"""Produce by hand: reads the usual request and writes the usual response faster than the tables do.
 
-Why:    a broker does both for every batch it takes, and parsing is most of what Python adds.
-How:    usual is: one topic, one partition, no transaction, nothing to report. Its fields up to the
-        records are read from one small copy of the request's beginning, because slices of bytes
-        cost less than slices of a memoryview. Whatever else is found, malformed or only rare, is
-        left to `codec`, which alone decides what is refused. So there is one truth; a test compares
-        both, field for field and byte for byte, in every version and on damaged input.
+Why:    a broker does both for every batch, and parsing is most of Python's share of the cost.
+How:    usual is: one topic, one partition, no transaction, no error. The fields before the records
+        are read from one small copy of the request's head, because slices of bytes cost less than
+        slices of a memoryview. `codec` reads everything else, malformed or only rare, and it alone
+        decides what is refused. A test compares both, field for field and byte for byte, in every
+        version and on damaged input.
 
         request 3-8    -1 i16 | acks i16 | timeout i32 | 1 i32 | name | 1 i32 | index i32 | records
         request 9-12   0 u8 | acks | timeout | 2 u8 | name | 2 u8 | index | records | three empty

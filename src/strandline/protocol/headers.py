@@ -1,11 +1,11 @@
-"""What stands in front of every message: size, API key, version, correlation id, client id.
+"""The header of every message: size, API key, version, correlation id, client id.
 
 Why:    the header says how to read the rest, so it is read by hand, before any table is chosen.
 How:    request v1   api_key i16 | api_version i16 | correlation_id i32 | client_id nullable string
         request v2   the same, and a tagged section; client_id keeps its 2-byte length
         response v0  correlation_id i32;  response v1 the same, and a tagged section
         A message of a flexible version has the higher header, but the ApiVersions response always
-        has v0: a client reads it before it knows what the broker speaks.
+        has v0: a client reads it before it knows the broker's versions.
 Source: reference kafka-protocol 8.4; KIP-482, KIP-511."""
 
 import struct

@@ -1,10 +1,10 @@
-"""What lies in `__consumer_offsets`: keys and values of its records, in Kafka's own schema.
+"""The keys and values of the records in `__consumer_offsets`, in Kafka's own schema.
 
-Why:    a group's offsets can then be read by Kafka's tools, and moved from and to Kafka.
-How:    a key is an int16 that says its kind (0 and 1: an offset, 2: a group) and its plain fields;
-        a value is an int16 version and its fields, flexible from version 4. A record without a
-        value is a tombstone. Kinds of key not known here (Kafka has more for newer kinds of group)
-        are skipped by readers: `decode_key` gives None.
+Why:    Kafka's tools can read a group's offsets, and offsets can be moved from and to Kafka.
+How:    a key is an int16 kind (0 and 1: an offset, 2: a group) and its plain fields; a value is an
+        int16 version and its fields, flexible from version 4. A record without a value is a
+        tombstone. Kafka has more kinds of keys, for newer kinds of groups; readers skip them, and
+        `decode_key` returns None.
 Source: kafka-protocol reference 8.3; KIP-915 (new fields come as tags); Kafka 4.4 writes offsets in
         version 4, or 1 with an expiry time, and groups in version 3, and so do we."""
 

@@ -1,8 +1,8 @@
-"""The run-time pieces that generated codecs call: variable-length integers, tags, UUIDs, records.
+"""Functions that generated codecs call: variable-length integers, tags, UUIDs, records.
 
-Why:    what is rare or not worth repeating in every generated function stands here once, typed and
-        testable.
-How:    readers take `(data, p, ...)` and return `(value, new p)`; a truncated buffer shows as
+Why:    code that is rare, or not worth repeating in every generated function, stands here once,
+        typed and testable.
+How:    readers take `(data, p, ...)` and return `(value, new p)`; a truncated buffer raises
         IndexError or struct.error, which `codec.decode` turns into ProtocolError.
 Source: KIP-482; limits as in Kafka 4.4 (reference kafka-protocol 8.7)."""
 

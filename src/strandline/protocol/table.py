@@ -1,23 +1,21 @@
-"""What a message class says about its wire format: the class body is the table.
+"""The wire format of a message class: the class body is the table.
 
-Why:    one place per message. Codec, tests and documentation read the same table; nothing is
-        written twice.
+Why:    one place per message; codec, tests and documentation read the same table.
 How:    a message is a `Message` with one annotated line per field, in wire order:
 
             name: Annotated[type, F(wire type, versions, nullable=versions, tag=number)] = default
 
         wire type   bool int8 int16 int32 int64 uint16 uint32 float64 uuid string bytes records
                     struct, or "[]" in front of one
-        versions    "0+" (the rule, and left out), "3-7", "5", "none"; in other versions the field
-                    takes no bytes
+        versions    "0+" (the default), "3-7", "5", "none"; in other versions the field takes no
+                    bytes
         nullable    versions in which None may be sent
-        tag         the field travels in the tagged section, and only when it differs from its
-                    default
+        tag         the field travels in the tagged section, and only if it differs from its default
         default     Kafka's; also the value of a field that is absent
 
         Annotations stay strings until a codec is compiled, so that importing a table costs little.
-Source: KIP-482 (flexible versions), KIP-893 (nullable structs); reference kafka-protocol 8.4-8.7.
-"""
+Source: KIP-482 (flexible versions), KIP-893 (nullable structs); reference
+        kafka-protocol 8.4-8.7."""
 
 from collections.abc import Sequence
 from functools import cache

@@ -1,7 +1,7 @@
-"""The header of a record batch v2: all that the data path ever looks at.
+"""The header of a record batch v2: the only part of a batch that the data path reads.
 
-Why:    a batch stays opaque from the producer's socket to the consumer's; 61 bytes say everything
-        that a log needs.
+Why:    a batch stays opaque from the producer's socket to the consumer's; a log needs no more than
+        these 61 bytes.
 How:    (all integers big-endian; the CRC-32C covers everything from `attributes` to the end)
 
         at  field                   type

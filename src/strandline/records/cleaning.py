@@ -1,12 +1,12 @@
-"""What compaction does to one batch: fewer records, the same offsets.
+"""Compacts one batch: fewer records, the same offsets.
 
-Why:    offsets and Raft indexes must stay dense, so a batch never goes: one without records is left
-        as an empty batch over its offsets, and neighbours of that kind become one.
-How:    records that are not kept go, the others keep their offset deltas; base offset, last offset
-        delta, epoch and producer stay; the CRC is computed anew, the codec is the same.
-        A tombstone is kept until its batch's delete horizon: set, in place of the base timestamp,
-        when the batch is first cleaned; and, however late it is, until every replica has it, and
-        nothing that it deletes.
+Why:    offsets and Raft indexes must stay dense, so a batch never disappears: without records it
+        becomes an empty batch over its offsets, and neighbouring empty batches are merged.
+How:    records that are not kept are removed, and the others keep their offset deltas. Base offset,
+        last offset delta, epoch, producer and codec stay; the CRC is recomputed.
+        The first cleaning of a batch with tombstones sets its delete horizon, in place of the base
+        timestamp. A tombstone stays until that horizon, and until every replica has the tombstone
+        and none of the records that it deletes.
 Source: Kafka's log cleaner; KIP-534 for the delete horizon."""
 
 from collections.abc import Callable

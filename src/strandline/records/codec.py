@@ -1,12 +1,12 @@
 """Bounded compression: gzip, snappy, lz4 and zstd, as Kafka's clients write and read them.
 
-Why:    a few hundred bytes may decompress to gigabytes; no output is ever larger than the caller's
+Why:    a few hundred bytes may decompress to gigabytes. The output never exceeds the caller's
         bound, whatever a frame's header claims.
 How:    cramjam decompresses into a buffer of a fixed size and fails when that is full; the buffer
         starts small and grows fourfold up to the bound, so small batches cost little memory.
-        snappy is in xerial's framing:  magic 8 B, version i32, compatible i32, ([length
-        i32][block])* lz4 is a frame of independent blocks, which is all that Kafka's Java
-        reader accepts.
+        snappy is in xerial's framing:  magic 8 B, version i32, compatible i32, then per block its
+        length i32 and its bytes. lz4 is a frame of independent blocks, the only kind that Kafka's
+        Java reader accepts.
 Source: Kafka's compression types; xerial snappy-java's SnappyOutputStream."""
 
 from struct import Struct

@@ -1,14 +1,13 @@
-"""Raft's own entries, in the shape of a record batch: they take an index and no offset.
+"""Raft's own entries in the shape of a record batch: they take an index and no offset.
 
-Why:    a new epoch and a change of members lie in the log between the records, in the same
-        segments, so that there is one log and one order; consumers never see them and offsets
-        stay dense.
+Why:    new epochs and membership changes lie in the log between the records, in the same segments,
+        so that there is one log and one order. Consumers never see them, and offsets stay dense.
 How:    a control batch with lastOffsetDelta -1 and one record:
             key    i16 version 0, i16 kind
-            value  EPOCH: empty.  CONFIGURATION: what the replication room put there.
-                   DELETION: i64, an offset, not above the marker's own; records below are deleted.
-        baseSequence is the marker's epoch, so that a checksum covers it: each epoch begins with a
-        marker, and what follows is of the same epoch. (-1 in those of before 2026-11-25.)
+            value  EPOCH: empty.  CONFIGURATION: bytes of the replication room.
+                   DELETION: i64, an offset not above the marker's own; deletes records below it.
+        baseSequence repeats the marker's epoch, so that the checksum covers it: each epoch begins
+        with a marker, and the batches that follow have its epoch. (-1 in an older format.)
 Source: design section 4."""
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """The records inside a batch: reading them, and building a batch of them.
 
-Why:    brokers look inside only to compact, to find a time and to keep their own records;
+Why:    brokers look inside a batch only to compact, to find a time and to keep their own records;
         clients and tests build and read batches.
 How:    record = length varint, attributes i8, timestamp delta varlong, offset delta varint,
         key length varint (-1 null) key, value length varint value, header count varint,

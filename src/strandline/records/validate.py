@@ -1,8 +1,8 @@
-"""What a producer may send: checked before a single byte is kept.
+"""Validates the batches of a producer before the broker stores any byte of them.
 
-Why:    a batch that gets into the log goes to every follower and consumer; each refusal has the
-        code on which Kafka's clients act as they should.
-How:    headers and CRCs only. On a compacted topic the records are read too, since every one of
+Why:    every follower and consumer gets a batch that is in the log. Each refusal has the error code
+        to which Kafka's clients react correctly.
+How:    reads headers and CRCs only. On a compacted topic it reads the records too, because each of
         them needs a key.
 Source: Kafka's ProduceRequest.validateRecords and LogValidator."""
 

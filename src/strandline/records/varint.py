@@ -1,4 +1,4 @@
-"""Kafka's zigzag varints, capped: a hostile one can't run on.
+"""Kafka's zigzag varints, with a bound on their length.
 
 Source: Protocol Buffers' encoding; at most 5 bytes for 32 bits, 10 for 64."""
 
