@@ -1,25 +1,25 @@
 """Which configurations may be in force in a group, and who may lead it without a majority. Pure.
 
-Why:    a group with fewer than its write quorum W of N voters can change nothing by itself. The
-        controller can, if it never loses sight of a configuration under which something may have
-        been, or may yet be, acknowledged.
+Why:    A group with fewer than its write quorum W of N voters can change nothing by itself. The
+        controller can, if it keeps track of every configuration under which a write may have been,
+        or may yet be, acknowledged.
 How:    a register for each group, changed by compare-and-set only:
 
             request   the leader asks for other voters: one change at a time, by the grant in force;
-                      or for others in the place of those that were granted last, which stay on the
-                      list, for they may have been begun
+                      or for others instead of those granted last, which stay on the list, for they
+                      may have been begun
             report    the leader has committed the last of them, in an epoch of that grant, and
                       promises a write quorum: its floor
             begin     a new grant: its epoch fences all before it
             seat      the best log among those fenced, if they hold what was committed under each
-                      configuration since the last that was reported
-            declare   a person gives voters up: a new grant, in which nothing but the others, all of
-                      them, may have been in force (decision 0027)
+                      configuration since the last one reported
+            declare   an operator gives voters up: a new grant, in which only the remaining voters,
+                      all of them, may have been in force (decision 0027)
 
-        What the write quorum W is, leaders decide: a majority is taken for it, but for the stable
+        Leaders decide the write quorum W. The controller assumes a majority, or the stable
         configuration's floor, below which no leader goes without a new version.
-        The rules are numbered as in design section 6. R1 (elections need majorities) and R5 (who
-        may stand) are the group's own: `raft.election`.
+        The rules are numbered as in design section 6. R1 (elections need majorities) and R5 (which
+        members may stand) are the group's own: `raft.election`.
 Owns:   nothing.
 Source: design section 6; decision 0016; Lamport, Malkhi, Zhou, "Vertical Paxos" (2009)."""
 

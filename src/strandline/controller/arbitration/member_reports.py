@@ -1,13 +1,13 @@
 """What brokers have reported of the groups that may need a grant. Pure.
 
-Why:    a broker may be heard and still be of no use: its replica cannot vote, takes nothing from
-        its leader, or does not hear the other members; or the broker answers nothing at all.
+Why:    a broker that the controller hears may still be of no use: its replica cannot vote, takes
+        nothing from its leader, or does not hear the other members; or the broker answers nothing.
 How:    unable    brokers whose replica of a group cannot vote, and hears no leader
         stalled   brokers that take nothing from the leader of a group, or that leader itself: such
                   a report counts until a leader of a later grant has come
-        silent    whom a broker does not hear, for `REPORT_VALID_MS`
-        mute      brokers that are heard, but that have answered nothing for `MUTE_MS`: they count
-                  as not heard, or the controller would wait for them for ever
+        silent    the brokers that a broker does not hear, for `REPORT_VALID_MS`
+        mute      brokers that are heard and have answered nothing for `MUTE_MS`: they count as not
+                  heard, or the controller would wait for them for ever
 Owns:   these reports; the controller's leader forgets them with its lead.
 Source: decision 0020."""
 

@@ -1,26 +1,25 @@
-"""Which observer becomes a voter while voters are lost, and when it is one no more. Pure.
+"""Which observer becomes a voter while voters are lost, and when it stops voting. Pure.
 
-Why:    where too few voters are left for acks=all, a copy that has everything may stand in until
-        they are back: it has to be asked for nothing that it cannot give, nor for longer than
-        needed.
-How:    a policy says how many observers should vote, by the voters that placement asks for (V),
+Why:    If too few voters are left for acks=all, an observer with a complete copy may stand in until
+        they are back. It must not be asked for more than it has, nor for longer than needed.
+How:    a policy says how many observers should vote, from the voters that placement asks for (V),
         those of them that vote (H), and min.insync.replicas (m, V at most):
 
             under-min-isr       m - H
             under-replicated    V - H
             leader-is-observer  m - H while an observer leads, as after a declared loss
-            region-lost         the voters of each region that is down and has none left that votes
+            region-lost         the voters of each region that is down and has no voter left
 
-        Who stands in stays, whatever began it, while m - H are needed; for a lost region, until its
-        voters are back, not only the region.
-            Fewer vote than that: the nearest that has caught up is promoted. More do, and have for
-        `Bounds.demote_ms`, with all of H there: the last of them in the same order leaves; a leader
-        gives up its lead before, and goes last. One at a time, whatever is needed.
-            "Nearest": to a voter that is missing, so that copies stay where they are wanted; then
-        to the leader; then as placement has ordered them. "Caught up": it lacks few records of what
-        the leader has, and none for long, and keeps up.
-            What makes this safe is not here: each step is a change of voters as any other, granted
-        by the controller and committed by joint consensus (`broker.groups.moving`).
+        An observer that stands in stays, whatever began it, while m - H are needed; for a lost
+        region, until its voters are back, not only the region.
+            If fewer vote than that, the nearest observer that has caught up is promoted. If more
+        vote, and have for `Bounds.demote_ms` with all of H there, the last of them in the same
+        order leaves; a leader first hands over, and goes last. One changes at a time.
+            "Nearest": to a missing voter, so that copies stay where they are wanted; then to the
+        leader; then in placement's order. "Caught up": it lacks few records of the leader's, none
+        of them for long, and keeps up.
+            The safety lies elsewhere: each step is an ordinary change of voters, granted by the
+        controller and committed by joint consensus (`broker.groups.moving`).
 Owns:   nothing.
 Source: decision 0025; Confluent's `observerPromotionPolicy`; design section 6."""
 

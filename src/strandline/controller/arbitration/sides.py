@@ -1,18 +1,18 @@
-"""Which of those who hold a group's log hear each other, and which of these go on. Pure.
+"""Which holders of a group's log hear each other, and which side of them continues. Pure.
 
-Why:    the controller may hear all voters of a group, and these not each other: where the cable
-        between two cities is cut and a third site reaches both, half of four voters is on either
-        side, and none of them is elected.
-How:    brokers tell whom they do not hear. Two are cut off from each other where one of them says
-        so: votes and acknowledgements need both ways. A side is a largest set of which all hear
-        each other; who is heard by all is on every side. A group stands still where no side elects
-        a leader by all voters that may be in force, and one of them may be seated.
-            Of sides that may be seated that one goes on which has enough copies for acks=all, if
-        any has; then the one with the replica that placement names first, the preferred leader; of
-        these the one with more voters.
-            What brokers tell may be old, or wrong: it decides when a grant is tried, and who is to
-        vote then. Who may be seated is the register's alone (`arbiter`).
-            Where a loss was declared all who are left are needed, and there is one side.
+Why:    The controller may hear all voters of a group while they do not hear each other. If the link
+        between two cities is cut and a third site reaches both, each side has half of four voters,
+        and neither elects a leader.
+How:    Brokers report which brokers they do not hear. Two are cut off from each other if one of
+        them says so: votes and acknowledgements need both ways. A side is a largest set in which
+        all hear each other; a broker that all hear is on every side. A group stands still if no
+        side elects a leader by all voters that may be in force, and one of the sides may be seated.
+            Of the sides that may be seated, one with enough copies for acks=all continues, if there
+        is one; then the side with the replica that placement names first, the preferred leader;
+        then the one with more voters.
+            Reports may be old or wrong. They decide when the controller tries a grant and which
+        members then vote. The register alone decides which member may be seated (`arbiter`).
+            After a declared loss all that are left are needed, and there is one side.
 Owns:   nothing.
 Source: decision 0020, "Cut off from each other"."""
 

@@ -1,26 +1,26 @@
-"""What is left of a partition, from the logs of those who answer: who leads, who could, and which
-offsets are at risk. Pure.
+"""What is left of a partition, from the logs that answer: its leader or possible leaders, and the
+offsets at risk. Pure.
 
-Why:    before anybody gives up what may still be on a disk somewhere, it has to be known exactly
-        what is here, what may be elsewhere, and whether anything has to be given up at all.
-How:    the voters that may be in force are those that the controller has granted since the last
-        that were reported stable. Who answers decides:
+Why:    before an operator gives up a replica whose disk may still exist, the operator must know
+        what is here, what may be elsewhere, and whether anything must be given up at all.
+How:    The voters that may be in force are those granted since the last ones reported stable. The
+        answers decide:
 
-            somebody leads and may serve, or hears such a leader     LED
-            a majority of each of them answers                       ELECTABLE
+            a member leads and may serve, or hears such a leader     LED
+            a majority of each set of voters answers                 ELECTABLE
             N - W + 1 of each do: they hold all acknowledged writes  WHOLE
-            fewer, and whoever holds the log beside them             SHORT
-            nobody, or only logs that prove nothing                  NOBODY
+            fewer, and other holders of the log beside them          SHORT
+            none, or only logs that prove nothing                    NOBODY
 
-        Offsets of a SHORT partition fall in three: below the highest one that anybody who is left
-        knows to be committed all is on the best log. From there to its end there are records, and
-        who is lost may have acknowledged these, or, under a leader that no survivor heard of,
-        others in their place. From its end on nothing is here, and how much was acknowledged nobody
-        who is left can tell.
+        The offsets of a SHORT partition fall in three parts. Below the highest offset that a
+        survivor knows to be committed, all is on the best log. From there to its end there are
+        records; lost members may have acknowledged these or, under a leader that no survivor heard
+        of, others in their place. Beyond its end nothing is here, and no survivor can tell how much
+        was acknowledged.
             The best log ends last, by epoch, then by length, of those that certainly have what is
         known to be committed (`has_all_of`): a leader that it never met may have committed entries
-        of earlier epochs that it lacks. Of a SHORT partition it may be an observer's: what a leader
-        sent it, it has as voters have it, and what it was told of commits is as true.
+        of earlier epochs that it lacks. In a SHORT partition it may be an observer's: an observer
+        has what a leader sent it as voters do, and what it learned of commits is as true.
 Source: design section 6, 3; decision 0026."""
 
 from collections.abc import Collection, Sequence

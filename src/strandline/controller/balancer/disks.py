@@ -1,10 +1,9 @@
-"""How full disks are once what moves has moved: what brokers told, and what became of it since.
-Pure.
+"""How full disks are once what moves has moved: the brokers' reports, and what changed since. Pure.
 
-Why:    a disk that is to be relieved must not be relieved twice, and one that takes must not be
-        given twice: reports are seconds old, and moves take hours.
-How:    a broker tells in one moment what its disk holds, and how large each log there is. By that
-        and by the state each byte is counted once:
+Why:    a disk must not be relieved twice, nor filled twice: reports are seconds old, and moves take
+        hours.
+How:    A broker reports, at one moment, the use of its disk and the size of each log there. With
+        that and the state, each byte counts once:
 
             the replica           at the end                   at the worst, until then
             stays                 nothing: it is in the report
@@ -12,10 +11,10 @@ How:    a broker tells in one moment what its disk holds, and how large each log
             goes                  less what its log has        nothing: it goes last
             went                  less what its log had
 
-        "Came since": its replicas became others after the broker was asked. A log is as large as
-        the largest of its replicas. What producers add meanwhile is not foreseen. A report counts
-        for `VALID_MS`: who tells nothing any more gives nothing, and is given nothing.
-Owns:   the reports, and when replicas became others, on the active controller.
+        "Came since": its replicas changed after the broker was asked. A log is as large as the
+        largest of its replicas. What producers add meanwhile is not predicted. A report counts for
+        `VALID_MS`: a broker without a report neither gives nor gets replicas.
+Owns:   the reports, and when replicas changed, on the active controller.
 Source: decision 0010."""
 
 from collections import Counter

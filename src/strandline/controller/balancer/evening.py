@@ -1,9 +1,9 @@
-"""Moves replicas from full brokers to empty ones, where nothing else matters. Pure.
+"""Moves replicas from full brokers to empty ones, if nothing else needs to move. Pure.
 
-Why:    a broker that is added stays empty otherwise: replicas move for what is wrong alone.
-How:    the fullest broker gives to the emptiest that may have one of its replicas at no higher
-        cost, if it holds a fourth more than that, and two more at least. Each such move lowers the
-        sum of the squares of what brokers hold, so they end.
+Why:    otherwise an added broker stays empty: replicas move only if something is wrong.
+How:    The fullest broker gives to the emptiest one that may have one of its replicas at no higher
+        cost, if it holds a fourth more than that, and at least two more. Each such move lowers the
+        sum of the squares of what brokers hold, so the moves end.
 Owns:   nothing.
 Source: decision 0010."""
 

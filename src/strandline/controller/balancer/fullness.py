@@ -1,12 +1,11 @@
-"""Which brokers' disks are too full for more replicas, and which for those that are there. Pure.
+"""Which brokers' disks are too full for more replicas, and which even for those they hold. Pure.
 
 Why:    a copy that fills a disk stops everything on it.
-How:    full is who is above `balancer.disk.high.percent`, and overfull who has been there for more
-        than a moment; both until the disk is no fuller than `balancer.disk.low.percent`. A full
-        disk is given nothing, from an overfull one replicas move away (`relief`); what was begun
-        goes on. Of whom nothing is heard, what was known before holds. Marks that change make
-        everybody be looked at anew.
-Owns:   who is full and overfull, on the active controller; a new one asks again.
+How:    A disk is full above `balancer.disk.high.percent`, and overfull if that lasts for more than
+        a moment; both until it falls to `balancer.disk.low.percent`. A full disk gets nothing;
+        replicas leave an overfull one (`relief`); moves that have begun continue. Without a report
+        the earlier finding holds. If the marks change, all disks are judged anew.
+Owns:   which brokers are full and overfull, on the active controller; a new one asks again.
 Source: decision 0010."""
 
 from strandline.controller.reports import Reports

@@ -1,13 +1,13 @@
-"""Which brokers are lost, which are merely down, and which may be given replicas. Pure.
+"""Which brokers are lost, which are only down, and which may be given replicas. Pure.
 
-Why:    copies are dear and most silences are short: a broker that reboots, or that comes and goes,
-        must not set anything in motion.
+Why:    copies are expensive and most silences are short: a broker that reboots, or that comes and
+        goes, must not set anything in motion.
 How:    up --silent--> down --for broker.lost.after.ms--> lost;  down --heard--> up
-        lost --up for a while--> up.  "A while" is also how long a broker has to be up before it is
-        given replicas; it doubles with each time that the broker went down lately.
-            A new controller begins with what is known of silences (`silent_ms`), and looks for a
-        while itself (`own_look_ms`) before anybody is lost to it. What it slept through does not
-        count.
+        lost --up for a while--> up.  A broker must also be up for "a while" before it is given
+        replicas; that time doubles with each time that it went down lately.
+            A new controller begins with the silences in the log (`silent_ms`), and looks for a
+        while itself (`own_look_ms`) before it takes any broker for lost. Time in which its own
+        process did not run does not count.
 Owns:   since when each broker is up or down, on the active controller.
 Source: decision 0010."""
 

@@ -1,10 +1,10 @@
 """Evens out of how many partitions each broker is the preferred leader. Pure.
 
-Why:    replicas are moved, topics come and go: where leaders are placed evenly they do not stay so.
-How:    who may lead a partition are those of its replicas that meet the best preference any of them
-        meets. What is counted is the preferred leaders of all partitions, and not who leads now:
-        that changes with every failure, and comes back by itself. Whoever leads two more than
-        another, and a twentieth more, hands on.
+Why:    replicas move, topics come and go: evenly placed leaders do not stay even.
+How:    Those replicas may lead a partition that meet the best preference that any of them meets.
+        The balancer counts the preferred leaders of all partitions, not the present leaders: those
+        change with every failure and return by themselves. A broker that leads two more than
+        another, and a twentieth more, hands one on.
 Owns:   nothing.
 Source: decision 0012."""
 

@@ -1,9 +1,9 @@
-"""What takes a lost replica's place where no placement keeps the whole policy. Pure.
+"""What replaces a lost replica if no placement keeps the whole policy. Pure.
 
-Why:    a policy that cannot be met any more must not keep a partition with a copy less for ever.
-How:    each lost replica in turn is replaced by whom its own rule allows (labels, residency), with
-        what breaks least: first by the rules that count replicas, then by the soft ones. Where that
-        breaks more than there is broken already, only with the operator's permission.
+Why:    a policy that can no longer be met must not leave a partition with a copy less for ever.
+How:    Each lost replica in turn is replaced by a broker that its own rule allows (labels,
+        residency) and that breaks least: first by the rules that count replicas, then by the soft
+        ones. If that would break more than is broken already, the operator must permit it.
 Owns:   nothing.
 Source: design section 7; decision 0010."""
 

@@ -1,12 +1,13 @@
 """What one partition needs, and the replicas that would give it that. Pure.
 
-Why:    a replica is moved because it has to be, or not at all; and who waits is told for whom.
-How:    needs, the most urgent first: a replica's broker is lost, or to be emptied; a rule is
-        broken; the soft rules prefer others; leaders should be elsewhere. The fewest replicas are
-        replaced. Where a lost one cannot be replaced by what is as good, it is excused, so that
-        others can. Where no placement keeps the policy, what is lost is replaced by what breaks no
-        more of it (`makeshift`), and nothing else moves. One whose broker is decommissioned is
-        replaced by what there is, where no policy says otherwise.
+Why:    a replica moves because it must, or not at all; and a partition that waits names the reason.
+How:    Needs, the most urgent first: a replica's broker is lost, or is to be emptied; a rule is
+        broken; the soft rules prefer others; leaders should be elsewhere. As few replicas as
+        possible are replaced.
+            A lost replica without an equally good replacement is excused, so that others can be
+        replaced. If no placement keeps the policy, lost replicas are replaced by what breaks no
+        more of it (`makeshift`), and nothing else moves. A replica on a decommissioned broker goes
+        to any broker there is, unless a policy says otherwise.
 Source: decision 0010."""
 
 from collections.abc import Collection, Mapping, Sequence

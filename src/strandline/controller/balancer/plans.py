@@ -1,13 +1,12 @@
-"""What a topic's policy asks of the brokers there are: the constraints that its replicas are judged
-and mended by.
+"""What a topic's policy asks of the present brokers: the constraints that judge and mend replicas.
 
-Why:    thousands of partitions have a few policies; what a policy means in this cluster is worked
-        out once for each, and each set of replicas is judged once.
-How:    the number of voters is that of the best placement over all registered brokers, up or down:
-        it must not change because a broker is away; who is being decommissioned is left out.
-        Replicas that hold with fewer than that are left as they are. Lost brokers, and those that
-        are being decommissioned, are not there to the constraints, all others are active; some of
-        those may be excused, where nobody can take their place and others can be replaced.
+Why:    thousands of partitions share a few policies; each policy is worked out once for this
+        cluster, and each set of replicas is judged once.
+How:    The number of voters is that of the best placement over all registered brokers, up or down,
+        without those being decommissioned: it must not change because a broker is away. Replicas
+        that satisfy the policy with fewer voters stay as they are. To the constraints, lost brokers
+        and those being decommissioned do not exist, and all others are active. Some of the former
+        are excused if no broker can replace them while others can be replaced.
 Owns:   what it has worked out, for one set of brokers, labels and lost ones.
 Source: decisions 0008 and 0010."""
 

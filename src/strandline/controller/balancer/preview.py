@@ -1,13 +1,13 @@
 """What the balancer would do, to the end, worked out on a copy of the controller's state. Pure.
 
-Why:    whoever changes a policy wants to know first what that moves; and only the balancer itself
-        knows.
-How:    rounds, as the active controller makes them, each with what the one before it moves in
-        place: nothing depends on which copies are done first, for rounds count brokers by what
-        they will hold. What moves at the beginning arrives first. Where that would be too many
-        rounds to look at, more move in each of them than may; where brokers are evened out in the
-        end, others may be chosen then, and the preview says so. In the end a round that looks at
-        the one topic says what waits, and for what.
+Why:    an operator who changes a policy wants to know first what will move; only the balancer
+        itself knows.
+How:    It makes rounds as the active controller does, each with the moves of the one before it in
+        place: the order of the copies does not matter, for rounds count brokers by what they will
+        hold. What already moves arrives first. If that took too many rounds, more moves go into a
+        round than the limit allows; if evening out comes at the end, the balancer may choose others
+        then, and the preview says so. A last round looks at the one topic and says what waits, and
+        why.
 Owns:   nothing; it changes the state that it is given, by records.
 Source: design section 7; decision 0010."""
 

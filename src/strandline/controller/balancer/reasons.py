@@ -1,8 +1,8 @@
 """Why replicas move, and why others do not: codes, with their numbers.
 
-Why:    "stalled" without a reason is what people complain of most in other systems.
-How:    one table of codes; what waits for the same is counted together, and told with the first
-        partitions concerned.
+Why:    "stalled" without a reason is what users of other systems complain of most.
+How:    one table of codes. Partitions that wait for the same are counted together, and reported
+        with the first names.
 Source: STYLE, rule 4; reference "what users ask for" 12."""
 
 from collections import Counter

@@ -1,14 +1,14 @@
-"""Which replicas move away from disks that are too full, and whereto. Pure.
+"""Which replicas leave disks that are too full, and where they go. Pure.
 
-Why:    a disk that is full stops everything on it, while others have room.
-How:    from each such disk goes what is above the low mark, counting what goes already (`disks`).
-        First what alone is enough, the smallest of that, unless it is more than twice as much and
-        smaller ones would do together; else the largest that is not too much. It goes to a broker
-        that may have its place by the hard constraints, where its disk stays below the low mark: at
-        no higher cost by the soft ones while there is such a replica, then at the least. Without a
-        policy the spread becomes no worse. Of equals the one whose disk is emptiest then.
-            Nothing is put above the mark from which it is taken down to, so relief ends; what the
-        soft rules would rather have elsewhere goes back only where there is room (`round`).
+Why:    a full disk stops everything on it, while others have room.
+How:    Each such disk gives up what is above the low mark; what leaves already counts (`disks`).
+        First choice: the smallest replica that is enough alone, unless it is more than twice as
+        large as needed and smaller ones together would do. Else: the largest that is not too much.
+        It goes to a broker that may take its place by the hard constraints and whose disk stays
+        below the low mark: at no higher soft cost while there is such a replica, then at the least.
+        Without a policy the spread gets no worse. Between equals, the emptiest disk wins.
+            Nothing lands above the mark down to which disks are relieved, so relief ends. What the
+        soft rules prefer elsewhere returns only if there is room (`round`).
 Owns:   nothing.
 Source: decision 0010."""
 

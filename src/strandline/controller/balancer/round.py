@@ -1,13 +1,15 @@
 """One round: looks at all partitions, and says which move now, and why the others do not. Pure.
 
-Why:    a round that looks at the state as it is misses no event, whoever led before; what it says
-        is the whole truth about what moves and what waits.
-How:    loads are counted, as they will be when what moves has arrived: which copies are done first
-        changes nothing -> each partition is looked at: what moves is reviewed, what needs to move
-        is noted -> the needs are met, the most urgent first, as far as `moves_max` goes; after what
-        is lost or broken, and before what is only better, disks that are too full -> only where
-        there were none: full brokers give to empty ones -> only where those did not either:
-        leaders are evened out. In steps, so that the driver can give the loop back between them.
+Why:    a round that looks at the present state misses no event, whichever controller led before;
+        its report is the whole truth about what moves and what waits.
+How:    1. Count loads as they will be when what moves has arrived: the order of copies is no
+        matter.
+        2. Look at each partition: review what moves, note what needs to move.
+        3. Meet the needs, the most urgent first, up to `moves_max`. Disks that are too full come
+           after what is lost or broken, and before what is only better.
+        4. Only without such needs: full brokers give to empty ones.
+        5. Only without these: even out leaders.
+        It runs in steps, so that the driver can give the loop back between them.
 Owns:   its findings. Later parts of it see what earlier ones moved.
 Source: decision 0010."""
 

@@ -1,9 +1,9 @@
 """Why moves that have begun stand still: codes of `reasons.WAITS`, with their numbers. Pure.
 
-Why:    "8 of them moving away" is said for an hour, and nobody knows that copies were halted, or
+Why:    otherwise "8 of them moving away" shows for an hour, and hides that copies are halted or
         that the new broker is down.
-How:    of each partition that moves: who gets a replica, or was granted one, is down; else who led
-        it is down; else, while nothing is granted yet, copies to it are halted by a key that is 0.
+How:    For each partition that moves: a broker that gets or was granted a replica is down; else its
+        last leader is down; else, while nothing is granted yet, a key of 0 halts copies to it.
 Owns:   nothing.
 Source: decisions 0009, 0010 ("Budget") and 0011."""
 

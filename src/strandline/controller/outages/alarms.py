@@ -1,13 +1,12 @@
-"""What has begun and what is over, each told once. Pure.
+"""What has begun and what is over, each reported once. Pure.
 
-Why:    an alarm that repeats itself is turned off; one that never ends is, too.
-How:    what goes on now is held against what went on before. What only changes its name (a broker
-        whose zone is down now, too) is not over. A new controller begins with what the log says, so
-        that it does not tell again what the one before it told.
-            Who is posted to keeps a list by class and subject. So there the old name is over, too;
-        and a new controller posts again what goes on: whether the one before it still could, nobody
-        knows.
-Owns:   what was told and is not over; on the active controller.
+Why:    operators turn off an alarm that repeats itself, and one that never ends.
+How:    Compare what goes on now with what went on before. If only the name changes (a broker whose
+        zone is now down too), nothing is over. A new controller begins with what the log says, so
+        it does not repeat what the one before it reported.
+            A receiver of posts keeps a list by class and subject. For it the old name is over, too,
+        and a new controller posts again what goes on: the one before it may have failed to.
+Owns:   what was reported and is not over; on the active controller.
 Source: design section 8; decision 0018."""
 
 from collections.abc import Collection, Iterator, Mapping

@@ -1,8 +1,8 @@
-"""Zones and regions: who is in them, and how people name them.
+"""Zones and regions: which brokers they contain, and what people call them.
 
 Why:    what fails together is judged together; and zone "a" of two regions is two zones.
-How:    a domain is its path, (region,) or (region, zone); the region is empty where it is not said.
-        People name a zone by its own name, or, where that says too little, as region/zone.
+How:    A domain is its path, (region,) or (region, zone); the region is empty if not given. People
+        call a zone by its own name, or by region/zone if that is ambiguous.
 Owns:   nothing.
 Source: design section 8; `placement.topology.universe` for the paths."""
 

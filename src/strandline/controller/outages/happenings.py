@@ -1,9 +1,9 @@
-"""What is going on: a broker, a zone or a region that is down, a cut, something that was planned;
-partitions that go on with less (`voting`).
+"""What is going on: a broker, a zone or a region is down, a link is cut, a maintenance is planned;
+partitions continue with fewer voters (`voting`).
 
-Why:    who is woken at night has to know at once which of these it is, and the numbers.
-How:    each has a key that stays while it goes on, so that it is told once when it begins, and once
-        when it is over; and words with the numbers.
+Why:    an operator woken at night must see at once which of these it is, with the numbers.
+How:    Each has a key that stays the same while it lasts, so that it is reported once when it
+        begins and once when it is over; and a text with the numbers.
 Owns:   nothing.
 Source: design section 8."""
 

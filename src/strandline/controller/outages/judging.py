@@ -1,24 +1,26 @@
-"""Who is silent and who is cut off, which domains are down, and what follows for repair, as time
-goes by. Pure.
+"""Which brokers are silent or cut off, which domains are down, and whose repair waits. Pure.
 
-Why:    copies of a whole zone, for a cable that comes back, cost terabytes across regions; a single
-        broker that is lost must not wait for that.
-How:    brokers that have been silent for a while count against their zone and their region
-        (`marks`). Of a broker in a domain that is down nothing is made anew, until the domain is
-        back or a person says so; the narrower domain's ruling counts before the wider one's. Who is
-        merely cut off is never replaced. What is left silent when a domain is back is given as long
-        as any broker before it is lost; who has come back is not lost for having been away, also
-        where it falls silent again before it has settled.
-        A new controller takes nothing for newly down before others have told it whom they hear:
-        until then whoever is cut off from it looks silent, and has been for long, by the log.
-        Brokers in maintenance count neither as silent nor at all; nor those that are emptied. But
-        what is down is not back for nobody being left that counts: then all do. And where those
-        that count are silent, those in maintenance are looked at, too: a zone of which nobody is
-        heard is no single broker's failure. A maintenance in which a broker was lost is over. Who
-        was lost and has been replaced, and was never taken out of the cluster, does not count
-        either as long as others are heard there: it would take its zone down with the next one.
-Owns:   since when domains are down, and what is cut; on the active controller. Whether a domain is
-        down, and rulings, are in the log (`Cluster.outages`): what is handed in.
+Why:    re-replicating a whole zone because of a cable that comes back costs terabytes across
+        regions; the repair of a single lost broker must not wait for that.
+How:    Brokers that have been silent for a while count against their zone and region (`marks`).
+        While a domain is down, Strandline does not replace its brokers' replicas until the domain
+        is back or an operator rules otherwise; the ruling on the narrower domain counts first. A
+        broker that is only cut off is never replaced. When a domain is back, each broker that stays
+        silent gets the full time before it is lost. A broker that has come back is not lost for its
+        absence, even if it falls silent again before it has settled.
+            A new controller takes nothing for newly down before other brokers have reported which
+        brokers they hear: until then, a broker cut off from the controller looks silent, and by the
+        log has been for long.
+            Brokers in maintenance, and those being emptied, do not count at all, with exceptions:
+        - If no broker of a down domain counts any more, all of them do: that does not bring it
+          back.
+        - If all that count are silent, those in maintenance count too: a zone in which no broker is
+          heard is no single failure.
+        - A maintenance in which a broker was lost is over.
+        - A broker that was lost, replaced and never removed does not count while others of its
+          domain are heard: it would take its zone down with the next one.
+Owns:   since when domains are down, and what is cut; on the active controller. The log has whether
+        a domain is down, and rulings (`Cluster.outages`); the caller passes them.
 Source: design section 8; decision 0018."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

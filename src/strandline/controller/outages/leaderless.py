@@ -1,11 +1,11 @@
-"""Which partitions nobody leads, by the word of all who have a replica and are heard. Pure.
+"""Which partitions have no leader, by the reports of all their hosts. Pure.
 
-Why:    a leader that has lost its quorum lives, and leads no more: only those who have a replica
-        know that.
-How:    brokers name those of their partitions of which they know no leader. A partition is one if
-        each of its hosts has named it twice in a row, or is silent; not who is merely cut off from
-        the controller, nor who has not told yet: they may know a leader.
-Owns:   what brokers told last, and before that; on the active controller.
+Why:    a leader that has lost its quorum is alive and leads no more; only the brokers with a
+        replica know that.
+How:    Brokers name those of their partitions of which they know no leader. A partition has none if
+        each of its hosts has named it twice in a row or is silent. A host that is only cut off from
+        the controller, or has not reported yet, may know a leader.
+Owns:   each broker's last two reports; on the active controller.
 Source: design section 8."""
 
 from collections.abc import Collection, Mapping

@@ -1,13 +1,13 @@
-"""Links between single brokers that are cut, where others of the same places hear each other. Pure.
+"""Links between single brokers that are cut, while others in the same places hear each other. Pure.
 
-Why:    a zone hears a broker where any of its brokers does, so for `sight` nothing is cut; but
-        voters at the two ends elect nobody.
-How:    of two brokers that live, one says that it does not hear the other, while its zone does, for
-        longer than lies between two questions. Not looked at is what `sight` tells of already: whom
-        the controller does not hear, and who is not heard by the other's whole zone.
-            What was told is over when that broker says that it hears the other, not before: who
-        has just not answered, or is silent, says nothing. Nor is it over by becoming part of more.
-Owns:   since when each link is cut, and which of them was told.
+Why:    a zone hears a broker if any of its brokers does, so `sight` sees no cut; but voters at the
+        two ends cannot elect a leader.
+How:    Of two live brokers, one reports that it does not hear the other, while its zone does, for
+        longer than the time between two questions. Cuts that `sight` reports are left out: brokers
+        that the controller does not hear, or that the other's whole zone does not hear.
+            A reported cut is over when that broker reports that it hears the other, not before: no
+        answer, or silence, says nothing. Nor is it over when it becomes part of a larger cut.
+Owns:   since when each link is cut, and which of them was reported.
 Source: design section 8; decision 0018."""
 
 from collections.abc import Collection, Iterator, Mapping

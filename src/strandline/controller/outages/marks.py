@@ -1,14 +1,14 @@
 """When a zone or a region is down, and when it is back: two marks, with a gap between them. Pure.
 
-Why:    one mark would make a zone that is half back come and go with each broker; what is held and
-        released by turns is copied after all. Regions may have other marks than zones, and single
-        ones their own (`config.outage_marks`).
+Why:    With one mark, a zone that is half back would come and go with each broker, and repair that
+        is held and released by turns copies everything after all. Regions may have other marks than
+        zones, and single domains their own (`config.outage_marks`).
 How:        UP --share of live brokers < low, and enough are silent--> DOWN
-            DOWN --share >= high, or nobody is silent--> UP
-        Between the marks it stays as it is. One silent broker is a broker's failure, whatever share
-        of its zone it is: so it keeps nothing down, either, that it would not have taken down (of a
-        zone of two, the other one may never return), but where a high mark of 100 asks for all.
-Owns:   nothing: what a domain is now is handed in.
+            DOWN --share >= high, or no broker is silent--> UP
+        Between the marks nothing changes. One silent broker is a broker's failure, whatever its
+        share of the zone. So it also keeps nothing down that it would not have taken down (in a
+        zone of two, the other one may never return), unless a high mark of 100 asks for all.
+Owns:   nothing: the caller passes what a domain is now.
 Source: design section 8; BookKeeper's zone aware placement at Salesforce for the two marks."""
 
 from collections.abc import Callable

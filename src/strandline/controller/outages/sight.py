@@ -1,11 +1,11 @@
-"""Who is heard from where: a cut link is not a dead broker. Pure.
+"""Which brokers are heard from where: a cut link is not a dead broker. Pure.
 
-Why:    the controller alone cannot tell a broker that has died from one that it does not reach; who
-        is heard by others must not be replaced.
-How:    every broker that the controller hears tells whom it hears. A zone hears a broker when any
-        of its brokers does: hearing proves that the other lives, not hearing proves little. Silent
-        is who is heard neither by the controller nor from half of the zones that tell; cut off, who
-        is heard by some zones and not by others. The controller's own view is one of the reports.
+Why:    the controller alone cannot tell a dead broker from one that it does not reach; a broker
+        that others hear must not be replaced.
+How:    Every broker that the controller hears reports which brokers it hears. A zone hears a broker
+        if any of its brokers does: hearing proves that the other lives, not hearing proves little.
+        A broker is silent if neither the controller nor half of the reporting zones hear it; it is
+        cut off if some zones hear it and others do not. The controller's own view is one report.
 Owns:   nothing.
 Source: design section 8; decision 0018."""
 

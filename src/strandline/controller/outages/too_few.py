@@ -1,11 +1,11 @@
 """Which partitions refuse acks=all because too few of their voters are heard. Pure.
 
-Why:    where voters may not leave, none of what is in the log changes when one is lost: its leader
-        refuses by itself, and who is woken at night has to know of that as of any other.
-How:    more than a majority has to hold what is acknowledged, and fewer voters than that are heard.
-        Without a majority nobody leads: that is told as such (`leaderless`). Where voters may
-        leave, those that lead say so themselves.
-Owns:   what was found last, for as long as nothing has changed: there may be thousands.
+Why:    If voters may not leave, the log does not change when one is lost: the leader refuses by
+        itself, and the operator must learn of it as of any other failure.
+How:    Acknowledged writes need more than a majority, and fewer voters than that are heard. Without
+        a majority there is no leader: `leaderless` reports that. If voters may leave, leaders
+        report the refusal themselves.
+Owns:   the last result, for as long as nothing has changed: there may be thousands.
 Source: design section 8; `broker.handlers.produce`, which refuses."""
 
 from collections.abc import Callable, Mapping

@@ -1,16 +1,16 @@
-"""Tells of partitions that go on with fewer voters or with observers, refuse acks=all, or have no
+"""Reports partitions that continue with fewer voters or with observers, refuse acks=all, or have no
 leader. Pure.
 
-Why:    where voters may leave and observers stand in, all goes on, and the next loss is one too
-        many: somebody has to know before. Where nobody leads somebody may have to act.
-How:    one alarm for each class, whatever number of partitions are in it: a broker has thousands.
+Why:    While voters may leave and observers stand in, all continues, and the next loss is one too
+        many: an operator must know before. A partition without a leader may need an operator.
+How:    one alarm for each class, however many partitions are in it: a broker has thousands.
 
-            some are, for `BEGUN_MS`      --> begun, with how many there are and the first names
+            some are, for `BEGUN_MS`      --> begun, with their count and the first names
             none is, for `OVER_MS`        --> over
 
-        What comes and goes faster changes nothing, so that a restart is not told. The next
-        controller tells again what goes on: whether the one before it still could, nobody knows.
-Owns:   since when each class is as it is, and what was told; on the active controller.
+        Shorter changes report nothing, so a restart raises no alarm. The next controller reports
+        again what goes on: the one before it may have failed to.
+Owns:   since when each class is as it is, and what was reported; on the active controller.
 Source: design section 8; decisions 0020, 0025 and 0029."""
 
 from collections.abc import Iterable, Mapping
