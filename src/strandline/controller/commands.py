@@ -1,8 +1,8 @@
-"""What the controller can be asked, and what it answers.
+"""The controller's commands, and its answers to them.
 
-Why:    a command may be given to any broker and is carried to the controller's leader, so commands
-        and answers are plain values with one encoding.
-How:    tagged structs in MessagePack. Every answer has `error_code` (0 when all went well) for the
+Why:    a client may send a command to any broker, which forwards it to the controller's leader. So
+        commands and answers are plain values with one encoding.
+How:    tagged structs in MessagePack. Every answer has `error_code` (0 if all went well) for the
         command as a whole; commands about several things answer for each of them.
 Source: Kafka's CreateTopics, DeleteTopics, CreatePartitions, IncrementalAlterConfigs,
         AlterPartitionReassignments and BrokerRegistration; design sections 3 and 6 (rule R2)."""

@@ -1,7 +1,7 @@
 """What deciding takes and gives: the facts beside the log, and a decision.
 
-Why:    a decision rests on committed state and on two things that no log tells: who is alive now,
-        and random numbers for ids and ties. Both are handed in, so that deciding stays pure.
+Why:    a decision rests on committed state and on two things that no log has: which brokers are
+        alive now, and random numbers for ids and ties. The caller passes both, so deciding is pure.
 Source: STYLE, rule 1."""
 
 from collections.abc import Collection

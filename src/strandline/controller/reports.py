@@ -1,10 +1,10 @@
-"""What brokers tell the controller about themselves when it has to know: room, logs, who is behind,
-whom they hear. Pure.
+"""What brokers report about themselves when the controller asks: room, logs, lagging replicas, and
+which brokers they hear. Pure.
 
 Why:    some decisions rest on what is in no log and changes all the time: whether what leaves a
-        broker fits elsewhere, and whether who is up is in sync, too.
-How:    asked for with the commands that need it, and now and then by the balancer; who does not
-        answer in time has told nothing.
+        broker fits elsewhere, and whether the brokers that are up are in sync, too.
+How:    the controller asks with the commands that need it, and the balancer asks now and then; a
+        broker that does not answer in time has reported nothing.
 Owns:   nothing.
 Source: decisions 0010 and 0011."""
 

@@ -1,10 +1,10 @@
-"""Offsets: who may commit them, when they are in force, how a group with them is deleted.
+"""Offsets: which commits are accepted, when they are in force, how a group with them is deleted.
 
-How:    a commit is written first and in force once it is committed; what is read in between is the
-        value before it. A member that has lost its connection sends its commit again, over another
-        one; what was held up on the first may come after what it has committed since, and must not
-        set the group back (Kafka takes it). Deleting a group removes what is in force and what is
-        still being written.
+How:    A commit is written first, and is in force once it is committed; reads in between get the
+        value before it. A member that lost its connection sends its commit again over another one.
+        A commit that was delayed on the first may arrive after later ones, and must not set the
+        group back (Kafka accepts it). Deleting a group removes what is in force and what is being
+        written.
 Source: Kafka's OffsetCommit, OffsetFetch, DeleteGroups."""
 
 from dataclasses import dataclass

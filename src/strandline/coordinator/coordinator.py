@@ -1,10 +1,10 @@
 """The groups of one partition of `__consumer_offsets`.
 
-Why:    a broker coordinates all groups of the partitions it leads; here an event finds its group, a
-        group is made when it is first heard of and dropped when nothing is left of it.
+Why:    A broker coordinates all groups of the partitions it leads. Here an event finds its group; a
+        group is created with the first event that names it, and dropped when nothing is left of it.
 How:    `load` once, with what the log says; then `step` with each event; `close` when leadership is
-        lost: every request that has no answer yet gets one. Queries answer at once.
-Owns:   the group machines; the requests that are owed an answer. Each gets exactly one.
+        lost: every request without an answer gets one. Queries answer at once.
+Owns:   the group machines; the requests that wait for an answer. Each gets exactly one.
 Source: design section 3; Kafka's group coordinator."""
 
 from collections.abc import Callable, Mapping

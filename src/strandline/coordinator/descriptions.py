@@ -1,4 +1,4 @@
-"""Groups as people and tools see them: described, listed, and how far they have come.
+"""Groups as operators and tools see them: described, listed, with their committed offsets.
 
 Source: Kafka's DescribeGroups, ListGroups, OffsetFetch (KIP-518 states, KIP-848 types)."""
 

@@ -1,8 +1,7 @@
-"""What a group asks to be done, and one turn of it.
+"""The effects that a group asks for, and one turn of it.
 
-How:    `step` returns the effects of one event, to be performed in order. A `Persist` is answered
-        by one `Persisted`, in the order of the `Persist`s; a timer of the same name replaces the
-        one before it.
+How:    `step` returns the effects of one event; the driver performs them in order. One `Persisted`
+        answers each `Persist`, in the same order; a timer replaces the one with the same name.
 Source: STYLE, rule 1."""
 
 import msgspec

@@ -1,9 +1,9 @@
-"""Committed offsets end: their time is over, or their topic is gone.
+"""Committed offsets expire: their time is over, or their topic is deleted.
 
-How:    the clock of an offset runs from its commit; while a group has members, only the offsets of
-        topics that none of them reads run out; of a group that was left by all, the clock runs from
-        then on. A group without members and offsets is removed. An offset that is being committed
-        at this moment is not touched.
+How:    The clock of an offset runs from its commit. While a group has members, only the offsets of
+        topics that none of them reads expire; once all members have left, the clock runs from then.
+        A group without members and offsets is removed. An offset whose commit is being written does
+        not expire.
 Source: KIP-211 (expiry), KIP-496; Kafka's `OffsetExpirationCondition`."""
 
 from collections.abc import Mapping

@@ -1,10 +1,10 @@
 """One group: its state, its generation, its members, its committed offsets.
 
 Why:    the phases of the protocol (joining, syncing, leaving, committing) all work on this one
-        thing; here are its moves from state to state and nothing of a request's form.
+        object; it has the moves from state to state, and nothing of a request's form.
 How:    Empty -> PreparingRebalance -> CompletingRebalance -> Stable -> PreparingRebalance ...;
-        PreparingRebalance -> Empty when nobody is left; Empty -> Dead. `_MOVES` is the table.
-Owns:   everything about the group. What is committed changes `offsets`; members live in memory and,
+        PreparingRebalance -> Empty when no member is left; Empty -> Dead. `_MOVES` is the table.
+Owns:   everything about the group. Committed records change `offsets`; members are in memory and,
         as of the last assignment, in the log.
 Source: Kafka's classic group protocol."""
 

@@ -1,8 +1,8 @@
-"""JoinGroup: who may join, and what a join means in each state.
+"""JoinGroup: which members may join, and what a join means in each state.
 
-How:    a new dynamic member is told its id and joins again with it; a static member takes the place
-        it had; a member that joins again without a change, while nothing moves, is simply told what
-        it missed. Everything else begins a join phase or adds to it.
+How:    A new dynamic member gets its id and joins again with it. A static member takes the place it
+        had. A member that joins again without a change, while no rebalance runs, gets the answer
+        that it missed. Every other join begins a join phase or adds to it.
 Source: Kafka's classic group protocol; KIP-345 (static members), KIP-394 (member ids first),
         KIP-814 (a returning static leader need not assign)."""
 

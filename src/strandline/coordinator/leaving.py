@@ -1,4 +1,4 @@
-"""Members leave: they say so, an operator puts them out, or they fall silent.
+"""Members leave: they ask to, an operator removes them, or their session times out.
 
 Source: Kafka's classic group protocol; KIP-345 (an operator removes static members in batches)."""
 

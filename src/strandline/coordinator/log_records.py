@@ -1,9 +1,9 @@
 """The records of `__consumer_offsets`, between Kafka's schema and the values that groups work with.
 
-Why:    the log must be readable by Kafka's tools and by whoever moves a cluster, so it is Kafka's
-        to the byte; the machines need less.
+Why:    Kafka's tools, and tools that migrate a cluster, must be able to read the log, so it is
+        Kafka's to the byte; the machines need less.
 How:    `protocol.offsets_records` has the schema. A value of None removes the key. Other kinds of
-        keys (newer group protocols) are passed over.
+        keys (newer group protocols) are skipped.
 Source: kafka-protocol reference 8.3."""
 
 from uuid import UUID

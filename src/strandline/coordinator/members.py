@@ -1,7 +1,7 @@
-"""The members of a group, and what they vote for.
+"""The members of a group, and the protocols that they vote for.
 
-Why:    who leads, who has joined and which protocol all of them speak are questions about the set
-        of members alone.
+Why:    which member leads, which have joined and which protocol all of them speak are questions
+        about the set of members alone.
 Owns:   the members; the ids given out and not yet used; which static instance is which member.
 Source: Kafka's classic group protocol; KIP-345 (static members), KIP-394 (member ids first)."""
 

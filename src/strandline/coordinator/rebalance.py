@@ -1,9 +1,8 @@
 """The join phase: it begins when membership changes, and ends with a new generation.
 
-How:    prepare_rebalance --everybody has joined, or the timer--> complete_join. The first join
-        phase of a group is different: it waits a fixed delay, again and again while new members
-        come in, up to the longest rebalance timeout, so that a fleet that starts together is
-        assigned once.
+How:    prepare_rebalance --all have joined, or the timer--> complete_join. The first join phase of
+        a group waits for a fixed delay, again while new members come in, up to the longest
+        rebalance timeout, so that a fleet that starts together is assigned once.
 Source: Kafka's classic group protocol; KIP-134 (initial delay); KIP-345 (static members stay)."""
 
 from strandline.coordinator.answers import JoinAnswer, JoinedMember, SyncAnswer

@@ -1,4 +1,4 @@
-"""A partition of `__consumer_offsets` read back: the last word on every group and every offset.
+"""A partition of `__consumer_offsets` read back: the last value of every group and every offset.
 
 Why:    a broker that begins to lead the partition knows of its groups only what the log says.
 Owns:   what was read, until the groups are made of it.

@@ -1,4 +1,4 @@
-"""What can happen to a group: requests of clients, timers, and the log's word on a write.
+"""The events of a group: clients' requests, timers, and the result of a write to the log.
 
 How:    plain values; each request has the `token` under which its one answer is given.
 Source: Kafka's JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, DeleteGroups requests."""

@@ -1,7 +1,8 @@
-"""SyncGroup and Heartbeat: the leader's assignment reaches everybody, once the log has it.
+"""SyncGroup and Heartbeat: the leader's assignment reaches all members, once the log has it.
 
 How:    CompletingRebalance --the leader syncs--> its assignment is written --committed--> Stable,
-        and who waits is answered. Members that never ask for their assignment are put out.
+        and waiting members get their answer. Members that never ask for their assignment are
+        removed.
 Source: Kafka's classic group protocol; KIP-559 (protocol type and name are checked)."""
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What clients are told when the log did not take a record: codes that they know how to act on.
+"""The errors that clients get if the log did not accept a record: codes that they can act on.
 
 Source: Kafka's `appendGroupMetadataErrorToResponseError` and its twin for offsets; reliability
         reference 1b ("error codes are part of safety")."""

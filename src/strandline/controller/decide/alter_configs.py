@@ -1,10 +1,11 @@
 """Changes configuration key by key: of a topic, of the whole cluster, or of a single broker.
 
-Why:    what is refused here can never be in force anywhere; so a name or a value that no table
-        knows is refused with the reason.
-How:    each resource is changed as a whole or not at all. Lists can be appended to and subtracted
-        from. A policy has to be one that can be met; replicas move to it then (decision 0010). Of a
-        single broker only what is wanted of it can be set (decision 0011), not what its file says.
+Why:    what is refused here can be in force nowhere, so an unknown name or value is refused with
+        the reason.
+How:    Each resource changes as a whole or not at all. Lists can be appended to and subtracted
+        from. A policy must be one that can be met; replicas then move to it (decision 0010). For a
+        single broker a command can set only what is wanted of it (decision 0011), not what its file
+        says.
 Source: Kafka's IncrementalAlterConfigs (KIP-339)."""
 
 from collections import Counter

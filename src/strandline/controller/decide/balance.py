@@ -1,9 +1,9 @@
-"""Takes down where the balancer wants replicas, each partition for itself.
+"""Records the replicas that the balancer wants, each partition for itself.
 
-Why:    what was looked at may have changed since: a person may have moved the partition, or changed
-        its policy, its leader may have been granted other voters, the balancer may have been told
-        to pause, a zone may have gone down, and what is lost there has to be waited for.
-How:    compare and set. What does not fit is left out, and looked at again in the next round.
+Why:    since the balancer looked, an operator may have moved the partition, changed its policy,
+        paused the balancer or granted other voters; or a zone has gone down, and what is lost there
+        must wait for it.
+How:    compare and set. A move that no longer fits is left out, and looked at in the next round.
 Source: decision 0010."""
 
 from strandline.controller.commands import BalancedReplicas, BalanceNoted, BalanceReplicas

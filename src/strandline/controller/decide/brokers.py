@@ -1,11 +1,11 @@
-"""Registers brokers, and takes those off that are gone for good.
+"""Registers brokers, and unregisters those that are gone for good.
 
-Why:    two processes that believe to be the same broker would vote twice.
-How:    every start of a broker's process is one registration. A broker that lost its disk comes
-        back under its id with a new data directory; that is told from a second broker of the same
-        id by whether the first one is alive. Taken off is who is silent, holds no replica, and has
-        no vote in the controller. Labels that were changed at run time stay, but for those of which
-        the configuration says something else than at the start before.
+Why:    two processes that both take themselves for the same broker would vote twice.
+How:    Every start of a broker's process is one registration. A broker that lost its disk returns
+        under its id with a new data directory; so would a second broker of the same id, but then
+        the first one is alive. A broker can be unregistered if it is silent, holds no replica, and
+        has no vote in the controller. Labels changed at run time stay, unless the configuration
+        gives another value than it did at the start before.
 Source: Kafka's BrokerRegistration and UnregisterBroker (KIP-631, KIP-858);
         `ControllerState.has_lost`; decisions 0011 and 0015."""
 

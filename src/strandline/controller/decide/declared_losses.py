@@ -1,26 +1,26 @@
-"""Takes a person's word that replicas are gone for good, where nothing else lets a group go on.
+"""Records an operator's declaration that replicas are gone for good, as the last resort.
 
-Why:    it gives up what only they had, so it is refused unless it is the last resort, and unless
-        what is at risk is what that person was shown.
-How:    the brokers that are heard are asked, for this command, whom they hear and where their logs
-        of the group end (`controller.reports`):
+Why:    it gives up what only they had. So it is refused unless nothing else lets the group
+        continue, and unless the operator was shown what is at risk.
+How:    for this command the controller asks the brokers that it hears which brokers they hear and
+        where their logs of the group end (`controller.reports`):
 
-            somebody who is given up is heard                            a cut is no loss
-            somebody else who holds the log does not tell of it          wait, or give it up, too
-            led, electable, or whole without those who are given up      nothing need be lost;
-                                                                         where a cut keeps voters
-                                                                         from electing, mend it
-            who has lost its log, and not rejoined, has more than others it may be needed, and
-                                                                         cannot be seated
-            nobody is named, and nobody who is heard has lost its log    name somebody
-            the logs, or the grant, are others than those shown          look again
+            a replica that is given up is heard                          a cut is no loss
+            another holder of the log does not report it                 wait, or give it up, too
+            led, electable, or whole without those given up              nothing need be lost;
+                                                                         if a cut keeps voters from
+                                                                         electing, repair it
+            a replica that lost its log, and has not rejoined, has more  it may be needed, and
+            than others                                                  cannot be seated
+            none is named, and no replica that is heard lost its log     name one
+            the logs, or the grant, differ from those shown              look again
 
-        What is taken down names the one who is seated, and where the logs end: should they end
-        elsewhere by then, nobody is seated (`grants`), and a person has to look again.
-            Who is seated may be an observer, where its log is the best that is left. All observers
-        whose logs prove something are among the survivors, that is, among the voters that may be in
-        force from the record on: they are fenced as voters are, and waited for. One that is not
-        could hear from who was given up, late, what is committed, and the next leader lacks that.
+        The record names the member that is seated, and where the logs end. If they end elsewhere by
+        then, no member is seated (`grants`), and the operator must look again.
+            An observer may be seated, if its log is the best that is left. All observers whose logs
+        prove something are survivors, that is, among the voters that may be in force from the
+        record on: they are fenced as voters are, and waited for. An unfenced one could learn late,
+        from a replica that was given up, of a commit that the next leader lacks.
 Source: decisions 0026 and 0027; `controller.survivors`."""
 
 from collections.abc import Collection, Sequence

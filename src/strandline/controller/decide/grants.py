@@ -1,14 +1,15 @@
-"""Begins grants, and chooses who leads them: for groups that cannot go on by themselves.
+"""Begins grants, and chooses their leaders, for groups that cannot continue by themselves.
 
-Why:    what is left of a group may hold everything that was acknowledged, and elect nobody.
-How:    compare and set on the number of the grant. `controller.arbiter` says whose logs are the
-        best, among those that may have voted: they hold all that was acknowledged. Of equal ones
-        the preferred leader's is taken, or another voter's (`_first`). The voters of the successor
-        are those that were fenced, may vote, and whose log ends in the same epoch as the leader's
-        and not far before it: nobody's writes wait for one who has much to catch up. Where a loss
-        was declared, observers may have been fenced, too: of these only who leads votes.
-            Who was no voter for certain may have been left since, and have what others let go of:
-        whose log lacks the leader's last configuration cannot know, and does not vote.
+Why:    the rest of a group may hold everything that was acknowledged, and elect no leader.
+How:    Compare and set on the number of the grant. `controller.arbiter` names the best logs among
+        the possible voters: they hold all that was acknowledged. Of equal ones the preferred
+        leader's is taken, or another voter's (`_first`). The successor's voters are those that were
+        fenced, may vote, and whose log ends in the same epoch as the leader's and not far before
+        it: no write waits for a voter that has much to catch up. After a declared loss observers
+        may have been fenced, too; of these only the leader votes.
+            A replica that is not certain to be a voter may have been removed since, and keep what
+        others removed. If its log lacks the leader's last configuration it cannot know, and it does
+        not vote.
 Source: design section 6, rules R3 and R4; decisions 0016, 0020 and 0038."""
 
 from collections.abc import Collection

@@ -1,10 +1,10 @@
-"""Changes labels of brokers that run.
+"""Changes labels of running brokers.
 
-Why:    a machine gets faster disks, or was labelled wrongly: neither is worth a restart.
-How:    all of the brokers get the changes, or none. What stands against them refuses them, unless
-        they are forced: where a broker is has to be said, even where no policy can be met there.
-        A registration with the new labels is the record; it is no new kind, so that versions which
-        know nothing of this read it rightly.
+Why:    a machine gets faster disks, or had a wrong label: neither is worth a restart.
+How:    All named brokers get the changes, or none. Objections refuse them, unless the operator
+        forces them: a broker's true place must be recorded even if no policy can be met there. The
+        record is a registration with the new labels, not a new kind, so that versions which do not
+        know of this read it correctly.
 Source: decision 0015."""
 
 import msgspec

@@ -1,10 +1,10 @@
-"""Takes down what a person says of a zone or region, and what the controller has found of it.
+"""Records an operator's ruling on a zone or region, and what the controller found about it.
 
 Why:    a hold that the next controller does not know is none.
-How:    a ruling is refused where it would change nothing, or where the brokers that it takes for
-        lost are heard, by the controller or by others, who are asked for it. Notes are compare and
-        set: what does not fit is looked at again in a second. The record is a change of no
-        configuration, with that: versions that know nothing of it read it rightly.
+How:    A ruling is refused if it would change nothing, or if the brokers that it declares lost are
+        heard by the controller or by others; the controller asks these. Notes are compare and set:
+        the controller looks again in a second at what does not fit. The record is an empty change
+        of configuration with this in it, so versions that do not know of it read it correctly.
 Source: decision 0018."""
 
 from strandline.controller.commands import (

@@ -1,7 +1,8 @@
-"""Takes down where replicas are to move, each partition for itself; their leaders do the rest.
+"""Records where replicas are to move, each partition for itself; their leaders do the rest.
 
-How:    a new target replaces the one before. A cancel takes the target away; once other voters were
-        granted, it asks for the stable ones again: the change is finished first, and then undone.
+How:    A new target replaces the one before. A cancel removes the target. If other voters were
+        already granted, a cancel asks for the stable ones again: the change finishes first, and is
+        then undone.
 Source: Kafka's AlterPartitionReassignments (KIP-455, KIP-860); decisions 0009 and 0017."""
 
 from collections import Counter

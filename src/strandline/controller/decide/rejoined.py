@@ -1,9 +1,9 @@
-"""Takes down whose replicas take part again, having lost what they knew.
+"""Records which replicas take part again after they lost what they knew.
 
-Why:    a broker's earlier data directory may be given back, and has forgotten what its replicas
-        acknowledged and voted with the later one: only who was told of that can know.
-How:    the record is a change of no configuration, with that: versions that know nothing of it read
-        it rightly.
+Why:    an earlier data directory may be put back. It does not have what the broker's replicas
+        acknowledged and voted with the later one, and only this record shows that.
+How:    the record is an empty change of configuration with this in it, so versions that do not know
+        of it read it correctly.
 Source: decision 0030."""
 
 from strandline.controller.commands import NoteRejoined, RejoinedNoted

@@ -1,8 +1,8 @@
-"""Takes down who is silent, and who is heard again: the next controller need not begin anew.
+"""Records which brokers are silent, and which are heard again, for the next controller.
 
-How:    compare and set, broker by broker. What does not fit is left out: the controller looks
-        again each second. The registration with that is the record, as in `labels`: versions that
-        know nothing of it read it rightly.
+How:    Compare and set, broker by broker. What does not fit is left out: the controller looks again
+        each second. The record is a registration with this in it, as in `labels`: versions that do
+        not know of it read it correctly.
 Source: decision 0010, "Damping"."""
 
 import msgspec

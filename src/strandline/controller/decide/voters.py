@@ -1,15 +1,16 @@
-"""Grants a group's leader other members, and takes down that they are stable: one change at a time.
+"""Grants a group's leader other members, and records that they are stable: one change at a time.
 
-Why:    who lets its data go must know that no configuration in force counts on it; and who is to
-        decide in an outage, which configurations there may be.
-How:    compare and set: what was asked for rests on a version, on the grant of the leader's epoch
-        and on the target as it is now (`controller.arbiter`). A command that was carried out before
-        is answered as then.
-            What may be asked for is the whole target, or other voters among those who hold the log
-        when all are well: of its observers one more at a time. Or the same voters, for another
-        floor of their write quorum (decision 0041). Or, in the place of a grant that
-        cannot be begun, whatever may be asked for without it, the stable voters included: that one
-        may yet be in force until this one is reported.
+Why:    a broker that deletes its data must know that no configuration in force counts on it; the
+        controller must know in an outage which configurations there may be.
+How:    Compare and set: a request rests on a version, on the grant of the leader's epoch, and on
+        the present target (`controller.arbiter`). A command that was already carried out gets the
+        same answer.
+            A leader may ask for one of these:
+        - the whole target;
+        - other voters among the usual holders of the log, of its observers one more at a time;
+        - the same voters, with another promised write quorum (decision 0041);
+        - instead of a grant that cannot be begun, whatever it could ask for without that grant, the
+          stable voters included. The earlier grant may yet be in force until this one is reported.
 Source: design section 6, rules R2, R3 and R6; decisions 0009, 0020, 0025 and 0029."""
 
 from msgspec import UNSET

@@ -1,15 +1,15 @@
 """Brokers that are to leave, or to be spared: whether the cluster can do without them. Pure.
 
-Why:    replicas that have no other place would stay for ever, and the person who waits for the
-        broker to be empty would be the last to know.
-How:    what is wanted of each broker is its configuration. Before a broker is taken off, every
-        topic is held against the brokers that stay: by its policy, or by its count of replicas;
-        and its bytes against their disks. A policy that cannot be met anyhow keeps only who holds
-        a replica of its topic.
-        Brokers that stay count, up or down. Before one is spared, every partition that it has a
-        replica of, and the controller where it has a vote, has to have a quorum without it of
-        brokers that are in sync, as its leader says, and not spared. What has too few that are up
-        anyhow loses none. The restart planner tells its reasons by the same words.
+Why:    replicas without another place would stay for ever, and the operator who waits for the
+        broker to be empty would learn it last.
+How:    What is wanted of each broker is its configuration. Before a broker leaves, every topic is
+        checked against the brokers that stay, up or down: its policy or its count of replicas, and
+        its bytes against their disks. A policy that cannot be met anyhow keeps only brokers that
+        hold a replica of its topic.
+            Before a broker is spared, every partition with a replica on it, and the controller if
+        it votes there, must keep a quorum of brokers that are in sync, as the leader reports, and
+        not spared. A partition that has too few anyhow may lose none. The restart planner gives its
+        reasons in the same words.
 Owns:   nothing; `LifeChecks` sees what earlier parts of its command ask for.
 Source: decision 0011."""
 

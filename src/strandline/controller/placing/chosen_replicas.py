@@ -1,9 +1,10 @@
-"""Replicas that a client chose for new partitions, held against the policy that will be in force.
+"""Replicas that a client chose for new partitions, checked against the policy that will be in
+force.
 
-Why:    a cluster's default policy is a promise for all topics. What breaks it would be moved within
-        seconds; and data that may not leave a country must not be there even for that long.
-How:    judged as the balancer judges what exists, each set of replicas once: what it would call
-        broken is refused. What is only dearer by soft rules is taken, and moved in time.
+Why:    a cluster's default policy is a promise for all topics. The balancer would move what breaks
+        it within seconds, and data that may not leave a country must not be there even that long.
+How:    Each set of replicas is judged once, as the balancer judges existing ones. What it would
+        call broken is refused. What only costs more by soft rules is accepted, and moved in time.
 Source: decision 0008, "Replicas that a client chooses"."""
 
 from collections.abc import Mapping, Sequence

@@ -1,14 +1,13 @@
-"""How what copies may take of a budget is divided among the brokers that copy. Pure.
+"""How brokers that copy share the budget for copies. Pure.
 
 Why:    a link that many leaders share is bounded by their sum, which none of them knows.
-How:    who copies claims, again and again, and is granted a share for a while: as much as everybody
-        else who claims, and no more than nobody holds. A share that was granted counts until its
-        end, whatever was granted or claimed after it; so no two can ever be held that are more
-        than the whole, whatever was lost or late on its way. Who claims anew waits for the shares
-        of the others to end and to be renewed as smaller ones.
-            A new controller grants nothing until what the last one granted has ended.
-        Shares are of a budget, whatever it is at the time: a budget that is changed needs no new
-        shares.
+How:    A broker that copies claims again and again, and is granted a share for a while: as much as
+        every other claimant, and no more than is free. A granted share counts until its end,
+        whatever was granted or claimed after it. So the shares held never exceed the whole,
+        whatever messages are lost or late. A new claimant waits until the others' shares end and
+        are renewed as smaller ones.
+            A new controller grants nothing until the last one's grants have ended. Shares are parts
+        of a budget: a changed budget needs no new shares.
 Owns:   the shares of each budget, on the active controller, for one epoch of it.
 Source: decision 0010, "Budget"."""
 

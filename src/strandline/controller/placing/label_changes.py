@@ -1,12 +1,12 @@
-"""What other labels of brokers would mean for the policies in force, before they are taken.
+"""What other labels of brokers would mean for the policies in force, before they are accepted.
 
-Why:    a label decides what may be where: one that is mistyped moves data across regions, and one
-        that is taken off leaves a policy without meaning. A restart asks nobody.
-How:    every policy in force is held against the brokers as they are labelled now, and as they
-        would be. What was met and could not be any more is an objection, as is a broker that would
-        lack a label which a policy needs; what cannot be met either way is none. What can be met
-        by moving data is none either: the balancer moves it, so the partitions that have a replica
-        on these brokers are judged as it would judge them.
+Why:    A label decides what may be where. A mistyped one moves data across regions, and a removed
+        one leaves a policy without meaning. A restart asks no one.
+How:    Every policy in force is checked with the brokers' present labels, and with the new ones. It
+        is an objection if a policy could be met and no longer can, or if a broker would lack a
+        label that a policy needs. It is none if the policy cannot be met either way, or can be met
+        by moving data, for the balancer moves it: so the partitions with a replica on these brokers
+        are judged as the balancer would judge them.
 Owns:   nothing; one `LabelChecks` for each command.
 Source: decision 0015."""
 

@@ -1,12 +1,13 @@
 """Placement policies where topics are created: read, checked, and followed.
 
-Why:    what a user types is refused when the topic is made, with the reason and what could be met;
-        what was accepted is kept in one spelling, so that every broker reads the same.
-How:    a topic's own `placement.policy` or `confluent.placement.constraints` wins; then the
-        cluster's default; without any, placement spreads evenly. A topic whose constraints are set
-        to nothing has none of Confluent's, nor the cluster's default of them: so is one that was
-        made with a replication factor of its own. Redpanda's leader preference
-        adds where leaders should be: the topic's own word on leaders before the cluster's.
+Why:    a policy that cannot be met is refused when the topic is created, with the reason and the
+        nearest one that can. An accepted policy is stored in one spelling, so that every broker
+        reads the same.
+How:    A topic's own `placement.policy` or `confluent.placement.constraints` wins; then the
+        cluster's default; without any, placement spreads evenly. If a topic's constraints are set
+        to nothing, it has none of Confluent's, nor the cluster's default of them; a topic created
+        with its own replication factor is one. Redpanda's leader preference adds where leaders
+        should be: the topic's own before the cluster's.
 Owns:   nothing.
 Source: design section 7; decision 0008."""
 

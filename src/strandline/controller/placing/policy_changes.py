@@ -1,10 +1,10 @@
-"""Whether a policy that is changed can be met, before the change is taken.
+"""Whether a changed policy can be met, before the change is accepted.
 
-Why:    a user who types a policy that cannot be met reads why, and what could be; as when the topic
-        was created.
-How:    the policy in force after the change is solved for one partition, down brokers included. A
-        change that asks for no more than before is always taken: in an outage, too. A default of
-        the cluster is a change to every topic that does not say otherwise.
+Why:    an operator who types a policy that cannot be met reads why, and which one could be, as when
+        creating a topic.
+How:    The policy in force after the change is solved for one partition, with down brokers as
+        candidates. A change that asks for no more than before is always accepted, also in an
+        outage. A default of the cluster changes every topic that has no policy of its own.
 Owns:   what it has solved, for one command.
 Source: decisions 0008 and 0010."""
 

@@ -2,10 +2,10 @@
 
 Why:    a broker that is emptied onto disks that are too small fills them one after the other, and
         is never empty.
-How:    each replica that leaves is given to one of the brokers that its policy allows in its place,
-        where there is most room up to `balancer.disk.high.percent`; those with the fewest such
-        brokers first. What moves already has its room taken. Of a broker that tells nothing the
-        room is not known: it is given only what fits nowhere else, and lacks nothing.
+How:    Each replica that leaves goes to one of the brokers that its policy allows instead, the one
+        with most room up to `balancer.disk.high.percent`; replicas with the fewest such brokers go
+        first. What already moves takes its room. If a broker has not reported its room, it gets
+        only what fits nowhere else, and counts as large enough.
 Owns:   nothing.
 Source: decision 0011."""
 
