@@ -3,13 +3,12 @@
 Map:    appender.py        the batcher: waiting requests become one append
         leadership.py      Leading: the tail, the streams and the marks of one epoch as leader
         requests.py        produce requests and their results
-        append_chunk.py    the entries that one append carries
         sender.py          the stream to one follower
         window.py          how many bytes and requests may be in flight to a follower
         urgency.py         which followers a request waits for
         mark_notices.py    reports marks to followers that no append brings them
         send_queues.py     bytes that wait for each peer's socket
-        tail.py            the newest entries, still in memory
+        tail.py            the newest entries, still in memory, as an append carries them
         append_times.py    when recent entries were appended
         replica_status.py  how far each replica is, and for how long it has lagged
         hand_over.py       leadership transfer: requests held until the next leader is known

@@ -31,15 +31,15 @@ from strandline.raft.messages import (
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_deletion_marker
 from strandline.replication.catchup.fetch_sources import LEADER, FetchSources, switch_source
-from strandline.replication.leader.append_chunk import NOTHING, AppendChunk, describe, describe_read
 from strandline.replication.leader.append_times import AppendTimes
 from strandline.replication.leader.relays import Relays
 from strandline.replication.leader.requests import Appended, Request
 from strandline.replication.leader.sender import BACK_OFF_MS, ORDER_MS_MAX, FollowerStream
-from strandline.replication.leader.tail import BEYOND, Chunk, Tail
+from strandline.replication.leader.tail import BEYOND, NOTHING, AppendChunk, Chunk, Tail
 from strandline.replication.leader.urgency import Urgency
 from strandline.replication.replica import tombstones
 from strandline.replication.replica.entries import cut_before
+from strandline.replication.replica.flushes import Flushes
 from strandline.replication.replica.state import ReplicaState
 from strandline.replication.shared import Shared
 from strandline.replication.wire import (
@@ -65,9 +65,6 @@ class LeadingReplica(Protocol):
     def step(self, event: Event) -> None:
         """Step the core and perform its effects."""
 
-    def flush(self, *, may_wait: bool = False) -> None:
-        """Make what is written durable and tell the core."""
-
     def on_unreadable(self, error: OSError | StorageError) -> None:
         """Something in the log cannot be read."""
 
@@ -84,9 +81,12 @@ class LeadingReplica(Protocol):
 class Leading:
     """See the module."""
 
-    def __init__(self, replica: ReplicaState, shared: Shared, owner: LeadingReplica) -> None:
+    def __init__(
+        self, replica: ReplicaState, shared: Shared, owner: LeadingReplica, flushes: Flushes
+    ) -> None:
         self._replica = replica
         self._owner = owner
+        self._flushes = flushes
         self._clock = shared.clock
         self._settings = shared.settings
         self._network = shared.network
@@ -99,14 +99,7 @@ class Leading:
         self._tail = Tail(self._settings.tail_bytes_max, shared.memory)
         self._streams: dict[BrokerId, FollowerStream] = {}
         self.relays = Relays(replica, shared, self._streams, self.pump, self.ask)
-        self.urgency = Urgency(
-            replica,
-            self._streams,
-            self._tail,
-            clock=shared.clock,
-            liveness=shared.liveness,
-            resend_timeout_ms=shared.settings.resend_timeout_ms,
-        )
+        self.urgency = Urgency(replica, shared, self._streams, self._tail)
         self._fetch_sources = FetchSources(
             replica, shared, self._streams, self.pump, self.relays, self.urgency
         )
@@ -149,7 +142,7 @@ class Leading:
             headers += request.headers
         log.append(buffers, headers)
         self._take_in(first_index, buffers, epoch=epoch, relaxed=relaxed)
-        self._owner.flush(may_wait=relaxed)
+        self._flushes.request(may_wait=relaxed)
         self._owner.step(Propose(log.last_index - first_index + 1, relaxed))
         return Appended(log.last_index, base_offsets)
 
@@ -164,7 +157,7 @@ class Leading:
         log.append([marker], [header])
         self._memory.take(len(marker))
         self._take_in(first_index, [marker], epoch=epoch, configuration=configuration)
-        self._owner.flush()
+        self._flushes.request(may_wait=False)
 
     def append_deletion(self, before: Offset) -> Index:
         """Write and propose the deletion of the records below `before`; its index. Raises
@@ -345,13 +338,13 @@ class Leading:
                 self._fetch_sources.wait(peer)
                 return False
             stream.on_served_from_memory()
-            append_chunk = describe(chunks)
+            append_chunk = AppendChunk.of(chunks)
             is_throttled = fetch_source != LEADER and not self.urgency.is_urgent(peer)
         else:
             found = self._read(peer, stream, plan.first_index, is_by_peer=fetch_source != LEADER)
             if found is None:
                 return False
-            append_chunk = describe_read(found[0])
+            append_chunk = AppendChunk.read(found[0])
             is_throttled = found[1]
         if fetch_source == LEADER:
             return self._dispatch(peer, stream, plan, append_chunk)

@@ -19,10 +19,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+import msgspec
+
 from strandline.base.disk import Buffer
 from strandline.model.ids import Epoch, Index
 from strandline.raft.group.configuration import Configuration
+from strandline.raft.messages import Run
 from strandline.replication.memory_budget import MemoryBudget
+from strandline.replication.replica.entries import decode_configuration
+from strandline.storage.log import reads
 
 BEYOND = Index(1 << 62)
 
@@ -38,6 +43,48 @@ class Chunk:
     size_bytes: int
     configuration: Configuration | None
     relaxed: bool
+
+
+class AppendChunk(msgspec.Struct, frozen=True, gc=False):
+    """Entries up to `last_index`, and what an append says of them. `is_relaxed`: nobody waits for
+    their flush. `is_in_memory`: they were not read from the log."""
+
+    parts: Sequence[Buffer]
+    last_index: Index
+    runs: Sequence[Run]
+    configurations: Sequence[tuple[Index, Configuration]]
+    is_relaxed: bool = False
+    is_in_memory: bool = False
+
+    @classmethod
+    def of(cls, chunks: Sequence[Chunk]) -> "AppendChunk":
+        """Chunks of the tail that follow each other; at least one."""
+        parts: list[Buffer] = []
+        runs: list[Run] = []
+        configurations: list[tuple[Index, Configuration]] = []
+        for chunk in chunks:
+            parts.extend(chunk.buffers)
+            if runs and runs[-1].epoch == chunk.epoch:
+                runs[-1] = Run(chunk.epoch, chunk.last_index)
+            else:
+                runs.append(Run(chunk.epoch, chunk.last_index))
+            if chunk.configuration is not None:
+                configurations.append((chunk.first_index, chunk.configuration))
+        is_relaxed = all(chunk.relaxed for chunk in chunks)
+        return cls(parts, chunks[-1].last_index, runs, configurations, is_relaxed, True)
+
+    @classmethod
+    def read(cls, entries: reads.Entries) -> "AppendChunk":
+        """Entries that were read from the log."""
+        return cls(
+            [entries.data],
+            entries.last_index,
+            [Run(epoch, last) for epoch, last in entries.runs],
+            [(index, decode_configuration(payload)) for index, payload in entries.configurations],
+        )
+
+
+NOTHING = AppendChunk((), Index(-1), (), ())
 
 
 class Tail:

@@ -7,12 +7,11 @@ Source: design section 5."""
 
 from collections.abc import Mapping
 
-from strandline.base.clock import Clock
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, Index
 from strandline.replication.leader.sender import FollowerStream
 from strandline.replication.leader.tail import Tail
-from strandline.replication.liveness.liveness import Liveness
 from strandline.replication.replica.state import ReplicaState
+from strandline.replication.shared import Shared
 
 
 class Urgency:
@@ -21,19 +20,16 @@ class Urgency:
     def __init__(
         self,
         replica: ReplicaState,
+        shared: Shared,
         streams: Mapping[BrokerId, FollowerStream],
         tail: Tail,
-        *,
-        clock: Clock,
-        liveness: Liveness,
-        resend_timeout_ms: int,
     ) -> None:
         self._replica = replica
         self._streams = streams
         self._tail = tail
-        self._clock = clock
-        self._liveness = liveness
-        self._resend_timeout_ms = resend_timeout_ms
+        self._clock = shared.clock
+        self._liveness = shared.liveness
+        self._resend_timeout_ms = shared.settings.resend_timeout_ms
 
     def is_copied_to(self, peer: BrokerId) -> bool:
         """Whether `peer` is to become a replica, and is none yet; all follow the controller."""

@@ -46,7 +46,9 @@ from strandline.raft.events import (
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import (
     AppendRequest,
+    AppendResponse,
     Fenced,
+    LeaderContact,
     Marks,
     PeerAppend,
     VoteRequest,
@@ -54,14 +56,13 @@ from strandline.raft.messages import (
 )
 from strandline.records.marker import build_configuration_marker, build_epoch_marker
 from strandline.replication.host.election_priority import ElectionPriority
-from strandline.replication.leader.append_chunk import encode_configuration
 from strandline.replication.leader.appender import Appender
 from strandline.replication.leader.hand_over import HandOver
 from strandline.replication.leader.leadership import Leading
 from strandline.replication.liveness.lease import Lease
 from strandline.replication.repair.damage import Damage
 from strandline.replication.replica.delete_records import Deletions
-from strandline.replication.replica.entries import Entries
+from strandline.replication.replica.entries import Entries, encode_configuration
 from strandline.replication.replica.flushes import Flushes
 from strandline.replication.replica.log_maintenance import LogMaintenance
 from strandline.replication.replica.replica_host import ReplicaHost
@@ -206,6 +207,21 @@ class ReplicaDriver(ReplicaState):
             self.leading.pump_all()
 
     # ---- deciding and doing ----------------------------------------------------------------------
+
+    def on_message(self, sender: BrokerId, message: object, entries: Entries | None = None) -> None:
+        """A Raft message came in; `entries` go with an AppendRequest."""
+        if self.failed is not None:
+            return
+        if isinstance(message, (AppendRequest, LeaderContact)) and message.epoch >= self.epoch:
+            self.last_contact_ms = self._clock.monotonic_ms()
+        elif isinstance(message, AppendResponse) and self.leading is not None:
+            if message.recovering:
+                self._liveness.on_recovering(self)
+            self.leading.on_response(sender, message)
+        is_bound = self._is_bound(sender, message)
+        self.step(Received(sender, message, is_bound), entries)  # type: ignore[arg-type]
+        if isinstance(message, AppendResponse) and self.leading is not None:
+            self.leading.resume(sender)
 
     def step(self, event: Event, entries: Entries | None = None) -> None:
         """Step the core and perform its effects, one event at a time."""
@@ -376,7 +392,7 @@ class ReplicaDriver(ReplicaState):
     def _became_leader(self: Self, effect: BecameLeader, _: Entries | None) -> None:
         self.is_fresh = False
         self.is_leader = True
-        self.leading = Leading(self, self.shared, self)
+        self.leading = Leading(self, self.shared, self, self.flushes)
         self.host.led.add(self)
         self.leading_since_ms = self._clock.monotonic_ms()
         self._liveness.on_leading(self, self.configuration.members)

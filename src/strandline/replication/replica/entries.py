@@ -13,9 +13,12 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from strandline.base.disk import Buffer
 from strandline.base.errors import ProtocolError
 from strandline.model.ids import Index, Offset
+from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import AppendRequest, Run
 from strandline.records.batch import BatchHeader, crc_matches, iterate_headers, read_header
 from strandline.records.cleaning import filler, is_filler
@@ -23,6 +26,9 @@ from strandline.storage.log import reads
 
 if TYPE_CHECKING:
     from strandline.storage.log.log import Log
+
+
+_configurations = msgspec.json.Decoder(Configuration)
 
 
 class Entries:
@@ -167,3 +173,13 @@ def cut_before(entries: reads.Entries, index: Index) -> reads.Entries:
         runs[:count],
         [one for one in entries.configurations if one[0] < index],
     )
+
+
+def encode_configuration(configuration: Configuration) -> bytes:
+    """What a configuration marker carries."""
+    return msgspec.json.encode(configuration)
+
+
+def decode_configuration(payload: bytes) -> Configuration:
+    """The configuration that a marker carries."""
+    return _configurations.decode(payload)

@@ -16,8 +16,8 @@ from strandline.raft.follower.stale_log_reset import OUTDATED
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.group.log_shape import LogShape
 from strandline.raft.messages import NO_MARKS, Marks
-from strandline.replication.leader.append_chunk import decode_configuration
 from strandline.replication.replica.durable_state import DurableState
+from strandline.replication.replica.entries import decode_configuration
 from strandline.replication.replica.state import ReplicaState
 from strandline.storage.log.log import Log
 from strandline.storage.state_journal import UNKNOWN, GroupState

@@ -25,19 +25,15 @@ from strandline.raft.events import (
     ElectionTimedOut,
     LogCompacted,
     PeerReset,
-    Received,
     RejoinAllowed,
 )
 from strandline.raft.group.configuration import PromisedQuorum
 from strandline.raft.messages import (
-    AppendRequest,
-    AppendResponse,
     LeaderContact,
 )
 from strandline.records.batch import BatchHeader
 from strandline.replication.leader.requests import AppendResult, Request
 from strandline.replication.replica.driver import ReplicaDriver
-from strandline.replication.replica.entries import Entries
 from strandline.replication.replica.verified_read import verified_bytes
 from strandline.replication.waiters import Watch
 from strandline.replication.wire import NOTHING_OUTLIVED
@@ -193,21 +189,6 @@ class Replica(ReplicaDriver):
     def on_leader_found(self, leader: BrokerId, epoch: Epoch) -> None:
         """Hear that `leader` leads in `epoch`."""
         self.on_message(leader, LeaderContact(epoch, Index(-1), Index(-1)))
-
-    def on_message(self, sender: BrokerId, message: object, entries: Entries | None = None) -> None:
-        """A Raft message came in; `entries` go with an AppendRequest."""
-        if self.failed is not None:
-            return
-        if isinstance(message, (AppendRequest, LeaderContact)) and message.epoch >= self.epoch:
-            self.last_contact_ms = self._clock.monotonic_ms()
-        elif isinstance(message, AppendResponse) and self.leading is not None:
-            if message.recovering:
-                self._liveness.on_recovering(self)
-            self.leading.on_response(sender, message)
-        is_bound = self._is_bound(sender, message)
-        self.step(Received(sender, message, is_bound), entries)  # type: ignore[arg-type]
-        if isinstance(message, AppendResponse) and self.leading is not None:
-            self.leading.resume(sender)
 
     def on_peer_reset(self, peer: BrokerId) -> None:
         """What was in flight to `peer` is lost, or a fresh connection is up."""
