@@ -6,6 +6,7 @@ Owns:   the verdict of one run.
 Source: design section 10."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.simulation.invariants.committed_offsets import GroupOffsetsMonotonic
@@ -89,6 +90,8 @@ from strandline.simulation.invariants.shortened_logs import OnlyExpiredIsLetGo
 from strandline.simulation.invariants.successors import AtMostOneSuccessor
 from strandline.simulation.invariants.superseding import Superseding
 
+F = TypeVar("F")
+
 
 class Checker:
     """See the module. `violation` is one line, or None while every promise holds."""
@@ -153,6 +156,8 @@ class Checker:
             DamageMended(),
             HeartbeatsCoalesced(),
         ]
+        self._looking: dict[object, list[Callable[..., None]]] = {}
+        """{a handler of `Invariant`: those of the invariants that have their own}"""
         self._offsets = GroupOffsetsMonotonic()
         self._producer_ids: dict[int, str] = {}
         self._sent = EntriesSentOnce(resend_timeout_ms=resend_timeout_ms)
@@ -174,16 +179,16 @@ class Checker:
 
     def leader_known(self, fact: LeaderKnown) -> None:
         """See `facts.LeaderKnown`."""
-        self._judge(fact, lambda invariant: invariant.on_leader_known(fact))
+        self._judge(fact, Invariant.on_leader_known)
 
     def leader_elected(self, fact: LeaderElected) -> None:
         """See `facts.LeaderElected`."""
         self.election_count += 1
-        self._judge(fact, lambda invariant: invariant.on_leader_elected(fact))
+        self._judge(fact, Invariant.on_leader_elected)
 
     def marks_moved(self, fact: MarksMoved) -> None:
         """See `facts.MarksMoved`."""
-        self._judge(fact, lambda invariant: invariant.on_marks_moved(fact))
+        self._judge(fact, Invariant.on_marks_moved)
 
     def produced(self, fact: Produced) -> None:
         """See `facts.Produced`: nothing is promised yet."""
@@ -191,32 +196,32 @@ class Checker:
 
     def acknowledged(self, fact: Acknowledged) -> None:
         """See `facts.Acknowledged`."""
-        self._judge(fact, lambda invariant: invariant.on_acknowledged(fact))
+        self._judge(fact, Invariant.on_acknowledged)
 
     def records_read(self, fact: RecordsRead) -> None:
         """See `facts.RecordsRead`."""
-        self._judge(fact, lambda invariant: invariant.on_records_read(fact))
+        self._judge(fact, Invariant.on_records_read)
 
     def table_read(self, fact: TableRead) -> None:
         """See `facts.TableRead`."""
-        self._judge(fact, lambda invariant: invariant.on_table_read(fact))
+        self._judge(fact, Invariant.on_table_read)
 
     def deletion_asked(self, fact: DeletionAsked) -> None:
         """See `facts.DeletionAsked`."""
-        self._judge(fact, lambda invariant: invariant.on_deletion_asked(fact))
+        self._judge(fact, Invariant.on_deletion_asked)
 
     def deleted(self, fact: Deleted) -> None:
         """See `facts.Deleted`."""
-        self._judge(fact, lambda invariant: invariant.on_deleted(fact))
+        self._judge(fact, Invariant.on_deleted)
 
     def configuration_committed(self, fact: ConfigurationCommitted) -> None:
         """See `facts.ConfigurationCommitted`."""
-        self._judge(fact, lambda invariant: invariant.on_configuration_committed(fact))
+        self._judge(fact, Invariant.on_configuration_committed)
         self.roles.note_configuration(fact)
 
     def voters_recorded(self, fact: VotersRecorded) -> None:
         """See `facts.VotersRecorded`."""
-        self._judge(fact, lambda invariant: invariant.on_voters_recorded(fact))
+        self._judge(fact, Invariant.on_voters_recorded)
         last = self.voters.get(fact.group)
         if last is None or last.state_version < fact.state_version:
             self.voters[fact.group] = fact
@@ -224,14 +229,14 @@ class Checker:
 
     def loss_confirmed(self, fact: LossConfirmed) -> None:
         """See `facts.LossConfirmed`."""
-        self._judge(fact, lambda invariant: invariant.on_loss_confirmed(fact))
+        self._judge(fact, Invariant.on_loss_confirmed)
 
     def loss_recorded(self, fact: LossRecorded) -> None:
         """See `facts.LossRecorded`; told by each broker, and each time that it starts."""
         known = self.losses.setdefault(fact.declaration.group, [])
         if fact not in known:
             known.append(fact)
-            self._judge(fact, lambda invariant: invariant.on_loss_recorded(fact))
+            self._judge(fact, Invariant.on_loss_recorded)
 
     def was_at_risk(self, group: GroupId, offset: Offset) -> bool:
         """Whether what was there may have gone when a loss was declared."""
@@ -239,48 +244,48 @@ class Checker:
 
     def replica_removed(self, fact: ReplicaRemoved) -> None:
         """See `facts.ReplicaRemoved`."""
-        self._judge(fact, lambda invariant: invariant.on_replica_removed(fact))
+        self._judge(fact, Invariant.on_replica_removed)
 
     def placement_known(self, fact: PlacementKnown) -> None:
         """See `facts.PlacementKnown`."""
-        self._judge(fact, lambda invariant: invariant.on_placement_known(fact))
+        self._judge(fact, Invariant.on_placement_known)
 
     def balancer_moved(self, fact: BalancerMoved) -> None:
         """See `facts.BalancerMoved`."""
-        self._judge(fact, lambda invariant: invariant.on_balancer_moved(fact))
+        self._judge(fact, Invariant.on_balancer_moved)
         self.balanced.add(fact)
 
     def disturbed(self, fact: Disturbed) -> None:
         """See `facts.Disturbed`."""
-        self._judge(fact, lambda invariant: invariant.on_disturbed(fact))
+        self._judge(fact, Invariant.on_disturbed)
 
     def log_audited(self, fact: LogAudited) -> None:
         """See `facts.LogAudited`."""
-        self._judge(fact, lambda invariant: invariant.on_log_audited(fact))
+        self._judge(fact, Invariant.on_log_audited)
 
     def log_shortened(self, fact: LogShortened) -> None:
         """See `facts.LogShortened`."""
-        self._judge(fact, lambda invariant: invariant.on_log_shortened(fact))
+        self._judge(fact, Invariant.on_log_shortened)
 
     def service_awaited(self, fact: ServiceAwaited) -> None:
         """See `facts.ServiceAwaited`."""
-        self._judge(fact, lambda invariant: invariant.on_service_awaited(fact))
+        self._judge(fact, Invariant.on_service_awaited)
 
     def balance_awaited(self, fact: BalanceAwaited) -> None:
         """See `facts.BalanceAwaited`."""
-        self._judge(fact, lambda invariant: invariant.on_balance_awaited(fact))
+        self._judge(fact, Invariant.on_balance_awaited)
 
     def rest_awaited(self, fact: RestAwaited) -> None:
         """See `facts.RestAwaited`."""
-        self._judge(fact, lambda invariant: invariant.on_rest_awaited(fact))
+        self._judge(fact, Invariant.on_rest_awaited)
 
     def damage_awaited(self, fact: DamageAwaited) -> None:
         """See `facts.DamageAwaited`."""
-        self._judge(fact, lambda invariant: invariant.on_damage_awaited(fact))
+        self._judge(fact, Invariant.on_damage_awaited)
 
     def idle_passed(self, fact: IdlePassed) -> None:
         """See `facts.IdlePassed`."""
-        self._judge(fact, lambda invariant: invariant.on_idle_passed(fact))
+        self._judge(fact, Invariant.on_idle_passed)
 
     def entries_sent(self, fact: EntriesSent) -> None:
         """See `facts.EntriesSent`."""
@@ -349,11 +354,20 @@ class Checker:
         if self.on_fact is not None:
             self.on_fact(fact)
 
-    def _judge(self, fact: object, judge: Callable[[Invariant], None]) -> None:
+    def _judge(self, fact: F, handler: Callable[[Invariant, F], None]) -> None:
+        """Hand a fact to the invariants that look at its kind, and to no other: most do not."""
         self._tell(fact)
-        for invariant in self._invariants:
+        looking = self._looking.get(handler)
+        if looking is None:
+            name = handler.__name__
+            looking = self._looking[handler] = [
+                getattr(one, name)
+                for one in self._invariants
+                if getattr(type(one), name) is not handler
+            ]
+        for look in looking:
             try:
-                judge(invariant)
+                look(fact)
             except InvariantError as error:
                 self.fail(str(error), error.subject)
                 return

@@ -189,15 +189,18 @@ class Pipe:
             )
 
     def _depart(self, segment: _Segment, pause_us: int) -> None:
-        start_us = max(self.scheduler.now_us + pause_us, self._free_at_us)
-        rate = max(1, self.link.bytes_per_ms // self.link.slow_factor)
-        self._free_at_us = start_us + len(segment.data) * US_PER_MS // rate
-        arrival_us = max(
-            self._free_at_us + self.link.travel_us(self.rng), self._last_arrival_us + 1
-        )
+        link = self.link
+        start_us = self.scheduler.now_us + pause_us
+        if start_us < self._free_at_us:
+            start_us = self._free_at_us
+        rate = link.bytes_per_ms // link.slow_factor or 1
+        self._free_at_us = free_at_us = start_us + len(segment.data) * US_PER_MS // rate
+        arrival_us = free_at_us + link.travel_us(self.rng)
+        if arrival_us <= self._last_arrival_us:
+            arrival_us = self._last_arrival_us + 1
         self._last_arrival_us = arrival_us
         self._under_way.append(segment)
-        segment.event = self.scheduler.at(arrival_us, lambda: self._arrive(segment))
+        segment.event = self.scheduler.at(arrival_us, partial(self._arrive, segment))
 
     def _arrive(self, segment: _Segment) -> None:
         """At the far kernel. Order is kept: whatever is under way leaves at the front."""
@@ -209,12 +212,13 @@ class Pipe:
         if self.link.is_cut:
             self.lost_count += 1
             return
-        if not self.receiver.process.alive:
+        process = self.receiver.process
+        if not process.alive:
             self._arrive_at_nobody(segment)
             return
         if not self.link_back.is_cut:
             self._acknowledge()
-        self.receiver.process.enter(lambda: self._deliver(segment.data))
+        process.enter(partial(self._deliver, segment.data))
 
     def _arrive_at_nobody(self, segment: _Segment) -> None:
         self.lost_count += 1

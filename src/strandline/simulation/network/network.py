@@ -11,7 +11,7 @@ Source: design section 10; base/network.py."""
 
 import random
 import zlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,9 +36,9 @@ OVERWRITTEN = b"\xdd"
 class NetworkCounters:
     """What went over the network since the start of the run."""
 
-    sent_count: dict[tuple[BrokerId, BrokerId, Lane], int] = field(default_factory=dict)
+    sent_count: Counter[tuple[BrokerId, BrokerId, Lane]] = field(default_factory=Counter)
     """{(from, to, lane): messages}."""
-    way_bytes: dict[tuple[BrokerId, BrokerId], int] = field(default_factory=dict)
+    way_bytes: Counter[tuple[BrokerId, BrokerId]] = field(default_factory=Counter)
     """{(from, to): bytes}, of both lanes."""
     sent_bytes: int = 0
     delivered_count: int = 0
@@ -435,11 +435,10 @@ class SimNetwork:
         if not self.process.is_usable or outgoing is None or not outgoing.send(parts, on_handed):
             return False
         counters = self.fabric.counters
-        way = (self.self_id, peer, lane)
-        counters.sent_count[way] = counters.sent_count.get(way, 0) + 1
         size = sum(map(len, parts))
+        counters.sent_count[self.self_id, peer, lane] += 1
         counters.sent_bytes += size
-        counters.way_bytes[way[:2]] = counters.way_bytes.get(way[:2], 0) + size
+        counters.way_bytes[self.self_id, peer] += size
         return True
 
     def backlog_bytes(self, peer: BrokerId, lane: Lane) -> int:

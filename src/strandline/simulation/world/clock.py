@@ -62,19 +62,20 @@ class SimClock:
     def __init__(self, hardware: HostClock, process: Process) -> None:
         self.hardware = hardware
         self._process = process
+        self._local_us = hardware.local_us
 
     def monotonic_ms(self) -> int:
         """See `base.clock.Clock`."""
-        return self.hardware.local_us() // US_PER_MS
+        return self._local_us() // US_PER_MS
 
     def wall_ms(self) -> int:
         """See `base.clock.Clock`."""
-        local_ms = self.hardware.local_us() // US_PER_MS
+        local_ms = self._local_us() // US_PER_MS
         return WALL_START_MS + local_ms + self.hardware.wall_offset_ms
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> ScheduledEvent:
         """See `base.clock.Clock`."""
-        due_us = self.hardware.local_us() + max(0, delay_ms) * US_PER_MS
+        due_us = self._local_us() + max(0, delay_ms) * US_PER_MS
         return self._process.at(self.hardware.due_us(due_us), callback)
 
     def call_soon(self, callback: Callable[[], None]) -> None:

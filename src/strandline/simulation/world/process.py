@@ -11,6 +11,7 @@ Owns:   what is held back, and the loop on which the process' coroutines run.
 Source: design section 10."""
 
 import asyncio
+from asyncio import _get_running_loop, _set_running_loop
 from collections import deque
 from collections.abc import Callable
 
@@ -117,13 +118,13 @@ class Process:
         self._wake_later()
 
     def _run(self, callback: Callable[[], None]) -> None:
-        running = asyncio._get_running_loop()
-        asyncio._set_running_loop(self.loop)
+        running = _get_running_loop()
+        _set_running_loop(self.loop)
         try:
             callback()
         except ProcessDied:
             pass
         finally:
-            asyncio._set_running_loop(running)
+            _set_running_loop(running)
             if self.dying:
                 self.kill()

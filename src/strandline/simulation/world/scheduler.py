@@ -9,8 +9,8 @@ Owns:   the present moment, in microseconds since the start of the run. Only `ru
         move it.
 Source: design section 10; FoundationDB's and TigerBeetle's simulators."""
 
-import heapq
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import Protocol
 
 US_PER_MS = 1_000
@@ -60,7 +60,7 @@ class Scheduler:
             time_us = self.now_us
         event = ScheduledEvent(time_us, callback, gate)
         self._sequence += 1
-        heapq.heappush(self._queue, (time_us, self._sequence, event))
+        heappush(self._queue, (time_us, self._sequence, event))
         return event
 
     def after(
@@ -72,7 +72,7 @@ class Scheduler:
     def step(self) -> bool:
         """Run the next event; False when there is none."""
         while self._queue:
-            time_us, _, event = heapq.heappop(self._queue)
+            time_us, _, event = heappop(self._queue)
             if not event.cancelled:
                 self._run(time_us, event)
                 return True
@@ -80,31 +80,34 @@ class Scheduler:
 
     def run_until(self, time_us: int) -> None:
         """Run every event that is due up to and including `time_us`, and stop there."""
-        queue = self._queue
+        queue, run = self._queue, self._run
         while queue and queue[0][0] <= time_us and not self.is_stopped:
-            due_us, _, event = heapq.heappop(queue)
+            due_us, _, event = heappop(queue)
             if not event.cancelled:
-                self._run(due_us, event)
+                run(due_us, event)
         if not self.is_stopped:
             self.now_us = max(self.now_us, time_us)
 
     def run_until_true(self, condition: Callable[[], bool], *, limit_us: int) -> bool:
         """Run events until `condition` holds; False when `limit_us` came first."""
+        queue = self._queue
         while not condition() and not self.is_stopped:
-            while self._queue and self._queue[0][2].cancelled:
-                heapq.heappop(self._queue)
-            if not self._queue or self._queue[0][0] > limit_us:
+            while queue and queue[0][2].cancelled:
+                heappop(queue)
+            if not queue or queue[0][0] > limit_us:
                 self.now_us = max(self.now_us, limit_us)
                 return False
-            self.step()
+            due_us, _, event = heappop(queue)
+            self._run(due_us, event)
         return True
 
     def _run(self, time_us: int, event: ScheduledEvent) -> None:
         self.now_us = time_us
         self.executed_count += 1
-        if event.gate is None:
+        gate = event.gate
+        if gate is None:
             event.callback()
         else:
-            event.gate.admit(event)
+            gate.admit(event)
         if self.on_executed is not None:
             self.on_executed()
