@@ -1,6 +1,6 @@
 """The simulated operator wants what was said last, as persons do who look again.
 
-Source: docs/internals/simulation.md, "The second family: outages"."""
+Source: docs/internals/simulation.md, "Outages"."""
 
 import random
 
