@@ -3,7 +3,7 @@
 Map:    policy/ (what is wanted, read strictly), topology/ (labels, and candidates as bits),
         constraints/ (one file per family), solver/ (policy and brokers in, placements or a refusal
         out), survival/ (what a placement survives), explain/ (why, how far, how much);
-        writers.py (whether a leader goes to who produces most),
+        writers.py (whether a leader moves to the region that produces most),
         spread.py (topics without policy: distinct brokers, spread evenly over regions, zones,
         racks and hosts).
 Source: design section 7; decision 0008."""

@@ -1,7 +1,7 @@
-"""Spreads replicas over what may fail together, and leaders over who may lead.
+"""Spreads replicas over what may fail together, and leaders over the brokers that may lead.
 
-Why:    a partition outlives a region only when no region holds most of its replicas; a cluster is
-        as fast as its busiest broker, and a leader is the busiest replica.
+Why:    a partition outlives a region only if no region holds most of its replicas; a cluster is as
+        fast as its busiest broker, and a leader is the busiest replica.
 How:    one partition after the other, within it one replica after the other, each time the broker
         that sorts first:
             leader    not to be avoided; room on its disk; fewest leaders of this call, then of
@@ -9,8 +9,8 @@ How:    one partition after the other, within it one replica after the other, ea
             follower  not to be avoided; room on its disk; fewest replicas of this partition in
                       its region, zone, rack, host; fewest replicas of this call, then of the
                       cluster
-        Ties are broken by the injected random numbers, so that equal brokers do not always pair
-        up. The emptiest region first fills the regions evenly, as far as their brokers go.
+        The random numbers passed in break ties, so that equal brokers do not always pair up. The
+        emptiest region first fills the regions evenly, as far as their brokers go.
 Owns:   nothing: everything is computed from the arguments; one seed, one answer.
 Source: design section 7."""
 

@@ -1,14 +1,13 @@
-"""Decides whether a partition's leadership goes to the region that produces most. Pure.
+"""Decides whether a partition's leadership moves to the region that produces most. Pure.
 
-Why:    what a region writes is acknowledged soonest where the leader is near. But each hand-over
-        makes producers wait, so it has to be worth it, and must not be undone soon.
-How:    the bytes of each region decay by half each quarter of the period. The region that has made
-        more than 60 % of them at every look for a whole period is where the partition should be
-        led; between 40 and 60 % nothing changes, which is the hysteresis. A leader begins with
-        nothing counted, so it stays for a period at least. Where leadership comes back soon after
-        it was given away, that period is doubled, each time anew: who oscillates is not followed
-        for long. Bytes from addresses that are in no network count for no region, and in the
-        whole: nothing moves on a guess.
+Why:    writes are acknowledged soonest if the leader is near the producer. But each hand-over makes
+        producers wait, so it must be worth it, and must not be undone soon.
+How:    The bytes of each region decay by half each quarter of the period. A region that has made
+        more than 60 % of them at every look for a whole period should lead; between 40 and 60 %
+        nothing changes, which is the hysteresis. A leader begins with zero counts, so it stays for
+        a period at least. If leadership comes back soon after it was given away, that period
+        doubles each time, so oscillating producers are soon not followed. Bytes from addresses in
+        no network count for no region, but in the whole: nothing moves on a guess.
 Owns:   what one leader has counted, since when a region is ahead; what a broker gave away lately.
 Source: decision 0014; design section 7."""
 

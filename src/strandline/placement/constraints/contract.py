@@ -1,11 +1,12 @@
-"""What a constraint is: a factory that knows the universe, and an evaluator over what is chosen.
+"""What a constraint is: a factory that knows the universe, and an evaluator over chosen replicas.
 
 Why:    placing a new partition, judging an old one and explaining either must never disagree.
 How:    Factory.prepare(shape) -> evaluator, once for a decision. The evaluator takes the replicas
         chosen so far ("seats", which may be all of them but one) and answers for all candidates at
-        once, bit i for candidate i. Hard: who is eligible for the next seat of a group. Soft: a
-        cost in 0 .. 1,000, a bound that no completion falls below, and who would add least.
-Owns:   nothing; evaluators are made anew for each decision.
+        once, bit i for candidate i. A hard one says which are eligible for the next seat of a
+        group. A soft one gives a cost in 0 .. 1,000, a lower bound of all completions, and which
+        candidates would add least.
+Owns:   nothing; each decision prepares its own evaluators.
 Source: design section 7; decision 0008."""
 
 from collections.abc import Hashable, Sequence

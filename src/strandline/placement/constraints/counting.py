@@ -1,4 +1,4 @@
-"""Counts the seats of a scope by the domains of a label: what most evaluators begin with."""
+"""Counts the seats of a scope by the domains of a label; most evaluators begin with this."""
 
 from strandline.placement.constraints.contract import Seats
 from strandline.placement.topology.universe import Domains

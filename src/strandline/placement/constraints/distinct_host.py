@@ -1,4 +1,4 @@
-"""Distinct host: no two replicas on one host. Brokers that do not say theirs are left alone."""
+"""Distinct host: no two replicas on one host. Brokers without a host label are not restricted."""
 
 from dataclasses import dataclass
 

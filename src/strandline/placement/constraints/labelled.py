@@ -1,4 +1,5 @@
-"""Labelled: who lacks a label that a rule needs gets no replica of it: nobody knows where it is."""
+"""Labelled: a broker that lacks a label which a rule needs gets no replica of it, for its place is
+unknown."""
 
 from dataclasses import dataclass
 

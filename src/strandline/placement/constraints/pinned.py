@@ -1,4 +1,4 @@
-"""Pinned: replicas only on these brokers, as when somebody chose them by hand."""
+"""Pinned: replicas only on these brokers, as when a client chose them."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Preferred, soft: brokers that a rule would rather have; those that are up, or have room."""
+"""Preferred, soft: brokers that a rule prefers; those that are up, or have room."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Residency: where data may be. It binds replicas, observers, leaders, relays and buckets alike.
 
-Why:    a law knows no roles: what holds the bytes is bound, whatever it is called. Whoever lacks a
-        label that an `allow` or `deny` compares is refused: nobody knows where it is."""
+Why:    A law knows no roles: it binds whatever holds the bytes. A broker that lacks a label which
+        an `allow` or `deny` compares is refused, for its place is unknown."""
 
 from dataclasses import dataclass
 

@@ -1,9 +1,9 @@
 """Survive: the worst such loss leaves a write quorum of voters.
 
-How:    a voter more can make the worst loss worse by one at most. So all are eligible while it is
-        below the limit; at the limit those whose domains would make it worse are not. For one
-        level of which f domains are lost these are the domains at least as full as the f-th
-        fullest. For several, the candidates are told apart by which touched domains they are in,
+How:    One voter more makes the worst loss worse by one at most. So all candidates are eligible
+        while it is below the limit; at the limit, those whose domains would make it worse are not.
+        For one level of which f domains are lost, these are the domains at least as full as the
+        f-th fullest. For several levels, candidates differ by the touched domains that they are in,
         and one of each kind is tried."""
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""A placement as it votes now, where others do than when all is well.
+"""A placement as it votes now, while other replicas vote than when all are well.
 
-Why:    voters that are lost may have left, and observers stand in: what goes on, and what one more
-        loss would do, hangs on these.
+Why:    lost voters may have left, and observers stand in: what continues, and what one more loss
+        would do, depends on these.
 Source: decisions 0020 and 0025."""
 
 from collections.abc import Collection

@@ -1,11 +1,10 @@
-"""What it costs to copy logs to other brokers: bytes, those that cross regions, and how long at the
+"""The cost of copying logs to other brokers: bytes, those that cross regions, and how long at the
 throttle. Pure.
 
-How:    a partition's leader sends each new replica the whole log. Limits count together what some
-        of the copies take: those that a broker sends, those that one takes, those between regions.
-        All of them hold at the same time, so the one that takes longest says how long it takes at
-        least: what producers add meanwhile comes on top, and where partitions move in turns there
-        is less to send at a time.
+How:    A partition's leader sends each new replica the whole log. Limits bound sums of copies: what
+        a broker sends, what one takes, what crosses between regions. All of them hold at once, so
+        the slowest gives the least duration. What producers add meanwhile comes on top; if
+        partitions move in turns, there is less to send at a time.
 Source: design section 5; `replication.throttle`; decision 0010 ("Budget")."""
 
 from collections.abc import Iterable

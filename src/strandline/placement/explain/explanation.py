@@ -1,8 +1,8 @@
-"""All that is to be said about one partition's placement; the command line makes text of it.
+"""The whole explanation of one partition's placement; the command line makes text of it.
 
-Why:    a user who asks why a replica is where it is wants the same answer from a topic that exists
-        and from a policy that is only tried.
-How:    the plan for as many voters as there are; the constraints judge and explain; the labels
+Why:    a user who asks why a replica is where it is wants the same answer for a topic that exists
+        and for a policy that is only tried.
+How:    the plan for the present number of voters; the constraints judge and explain; the labels
         prove what survives; round trips and prices say what it costs."""
 
 from collections.abc import Collection, Iterable, Sequence

@@ -1,8 +1,8 @@
 """What one more loss would do to a whole cluster, domain by domain.
 
-Why:    "which zone may not go today" is asked before a maintenance, and answered in an outage.
+Why:    operators ask "which zone may not go today" before a maintenance and in an outage.
 How:    each domain of each level is lost in turn, beside the brokers that are down. A domain that
-        holds the same brokers as a wider one is not told twice.
+        holds the same brokers as a wider one is not listed twice.
 Source: decision 0008."""
 
 from collections import Counter

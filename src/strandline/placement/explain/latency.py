@@ -1,7 +1,7 @@
 """What a write with acks=all waits for: the round trip from its leader to the nearest write quorum.
 
 How:    the leader is one of the W; of the other voters it takes the W - 1 nearest. Flushes and
-        queues come on top. Observers are not waited for."""
+        queues come on top. Writes do not wait for observers."""
 
 import msgspec
 

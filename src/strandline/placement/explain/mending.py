@@ -1,4 +1,4 @@
-"""What would make a partition's replicas right again, for somebody who moves them by hand.
+"""What would make a partition's replicas right again, for an operator who moves them by hand.
 
 Source: decision 0008."""
 

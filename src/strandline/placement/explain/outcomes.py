@@ -1,14 +1,13 @@
-"""What becomes of a partition after a loss: whether it goes on by itself, needs an operator, or has
-lost data.
+"""What a loss does to a partition: it continues by itself, needs an operator, or has lost data.
 
-Why:    who learns in an outage that somebody has to act could have known it at the beginning,
-        and chosen other replicas.
-How:    for each class of loss all choices of such domains are tried, over the brokers of the voters
+Why:    an operator who learns in an outage that a partition needs help could have known it at the
+        beginning, and chosen other replicas.
+How:    For each class of loss all choices of such domains are tried, over the brokers of the voters
         and of the controller's voters; the worst one counts. Of N voters s are left, M is a
         majority, W the write quorum:
 
             s >= W                      the others elect a leader                        ELECTION
-            M <= s < W                  acks=all waits for who is lost                   RETURN
+            M <= s < W                  acks=all waits for the lost voters               RETURN
             s = N - M + 1, half         the controller seats the best log of them        ARBITRATION
                                         where voters may leave; else it may be let       LET_LEAVE
             the same, where voters may leave, and acks=all wants more than s:
@@ -17,16 +16,16 @@ How:    for each class of loss all choices of such domains are tried, over the b
             the same                    where the controller has no majority either      RETURN
             N - W < s < N - M + 1       the same, where voters may leave: leaders promise W
                                         then (decision 0041), but not with write.caching
-                                        else all acknowledged writes are on them, and nobody
-                                        leads                                        RETURN
-            0 < s <= N - W              the last of them may be on nobody who is left    MAY_LACK
+                                        else all acknowledged writes are on them, without
+                                        a leader                                     RETURN
+            0 < s <= N - W              no survivor may have the last of them            MAY_LACK
             s = 0                       no voter is left                                 GONE
 
-        A network cut is the same for each of its two sides, but that nothing is lost by it: who is
-        on the other side lives. An observer counts where the policy promotes by how many voters are
-        left; by "region-lost", for each voter of a region that the controller takes for down. Where
-        only the link between two regions is cut, `cut_links` says who may go on: the worst of that
-        counts, and no region is down.
+        A network cut is the same for each of its two sides, except that it loses nothing: the
+        brokers on the other side live. An observer counts if the policy promotes by the number of
+        voters left; with "region-lost", for each voter of a region that the controller takes for
+        down. If only the link between two regions is cut, `cut_links` says which side continues:
+        the worst of that counts, and no region is down.
 Source: design section 6; decisions 0016, 0020, 0025 and 0026."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -1,7 +1,7 @@
 """Which regions the controller takes for down while brokers are silent. Pure.
 
-Why:    the promotion `region-lost` goes by whole regions, also by their brokers that hold no
-        replica of the topic; and a region with too few brokers is never down.
+Why:    the promotion `region-lost` depends on whole regions, including brokers that hold no replica
+        of the topic; and a region with too few brokers is never down.
 How:    the cluster's marks, as a number of silent brokers for each region.
 Owns:   nothing.
 Source: decisions 0018 and 0025."""

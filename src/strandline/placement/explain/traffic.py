@@ -1,9 +1,9 @@
 """What crosses regions and zones for each byte that is produced.
 
-How:    the leader sends each replica of its region a copy, compressed as it came, and one to each
-        other region, where a relay hands it on to the others, observers too: voters are relays
-        before observers are. Producers are taken to be where the leader is. What consumers fetch
-        comes on top, and what is sent again around a relay that fails."""
+How:    The leader sends each replica of its region a copy, compressed as it came, and one to each
+        other region, where a relay forwards it to the others, observers too; voters are relays
+        before observers are. Producers are assumed to be in the leader's region. Consumers' fetches
+        come on top, and what is sent again around a relay that fails."""
 
 import msgspec
 

@@ -1,7 +1,7 @@
 """Reads Confluent's `confluent.placement.constraints`, versions 1 and 2, as it is.
 
-Why:    topics of multi-region clusters carry this JSON, and tools write it; moving here must not
-        mean to write it anew.
+Why:    topics of multi-region clusters carry this JSON, and tools write it; a user who migrates
+        must not have to rewrite it.
 How:    each entry of `replicas` is a voter rule, each of `observers` an observer rule; its only
         key, `rack`, is Kafka's `broker.rack`. Version 1 knows no promotion policy and behaves as
         `leader-is-observer`; version 2 defaults to `under-min-isr`.

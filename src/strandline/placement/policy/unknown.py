@@ -1,7 +1,7 @@
 """Values that a policy names and no broker has: likely misspelt. Pure.
 
-Why:    a policy that denies the region "sout" is met by every broker, and data goes to the south.
-How:    a note, and no refusal: brokers of a region may come later, and a policy may be ready for
+Why:    every broker meets a policy that denies the region "sout", and data goes to the south.
+How:    A note, not a refusal: brokers of a region may come later, and a policy may be ready for
         them. A label that brokers lack altogether is refused elsewhere (`topology.labels`).
 Owns:   nothing.
 Source: decision 0008."""

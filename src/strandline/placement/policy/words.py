@@ -1,7 +1,7 @@
 """Parts of a policy in words, and what one asks for that another did not.
 
-Why:    a place in a document, `rules[2]`, says nothing to who wrote it in another language; the
-        brokers that a rule is about do.
+Why:    a place in a document, `rules[2]`, says nothing to a user who wrote it in another language;
+        the brokers that a rule is about do.
 Source: decision 0008."""
 
 from collections.abc import Iterator, Sequence

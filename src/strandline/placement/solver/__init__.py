@@ -1,13 +1,13 @@
 """Finds the replicas that a policy asks for, or says why there are none. Pure.
 
-Map:    request.py (what is asked), counts.py (how many voters `survive` needs), plan.py (a policy
-        over candidates becomes constraints), orbits.py (who is interchangeable), search.py (exact),
-        floors.py (bounds that need a search of their own), many.py (thousands of partitions),
-        turns.py (which rule's replica is where leaders should be), patterns.py (all best
-        placements, where the emptiest broker is a bad choice), leaders.py (who leads), chains.py
-        (leaderships handed on until they are even), judge.py (what exists, by the same
-        constraints), repair.py (the fewest moves that make it right), refusal.py (why not),
-        unlabelled.py (who says too little of itself), relaxing.py (the nearest policy that can be
-        met), newcomers.py (the brokers with which it could be), solve.py (all of it: policy and
-        brokers in, placements or a refusal out).
+Map:    request.py (what the caller asks), counts.py (how many voters `survive` needs), plan.py (a
+        policy over candidates becomes constraints), orbits.py (interchangeable brokers), search.py
+        (exact), floors.py (bounds that need a search of their own), many.py (thousands of
+        partitions), turns.py (which rule's replica is where leaders should be), patterns.py (all
+        best placements, if the emptiest broker is a bad choice), leaders.py (which broker leads),
+        chains.py (leaderships handed on until they are even), judge.py (existing replicas, by the
+        same constraints), repair.py (the fewest moves that make them right), refusal.py (why not),
+        unlabelled.py (brokers that lack labels), relaxing.py (the nearest policy that can be met),
+        newcomers.py (the brokers with which it could be), solve.py (all of it: policy and brokers
+        in, placements or a refusal out).
 Source: design section 7; decision 0008."""

@@ -1,11 +1,11 @@
 """Hands leaderships on in chains, until they are even.
 
-Why:    where a broker leads too many, those that may take over from it may be full too; but they
-        could hand one on in turn.
-How:    from a broker that leads much, breadth first over whoever may lead what the one before
-        leads, to the one that leads least; each on the way gives one and gets one (augmenting
-        paths). Each chain lowers the sum of the squares, so they end.
-Owns:   the counts of the call, and who leads.
+Why:    if a broker leads too many partitions, those that may take over from it may be full too; but
+        they could hand one on in turn.
+How:    Breadth first from a broker that leads much, over the brokers that may lead what the one
+        before leads, to the one that leads least; each on the way gives one and gets one
+        (augmenting paths). Each chain lowers the sum of the squares, so the chains end.
+Owns:   the counts of the call, and which broker leads each partition.
 Source: design section 7; decisions 0008 and 0012."""
 
 from collections.abc import Sequence

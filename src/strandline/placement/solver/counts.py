@@ -1,7 +1,7 @@
-"""How many voters `survive` needs: 2f + 1 for f losses, and more where the cluster asks for it.
+"""How many voters `survive` needs: 2f + 1 for f losses, and more if the cluster asks for it.
 
-How:    so many losses at the same time take so many voters at least, and N - W may be lost. Beyond
-        the least N only those that may lose more are worth trying: the odd ones, or with a large
+How:    So many losses at once take at least so many voters, and N - W may be lost. Beyond the least
+        N, only numbers that may lose more are worth a try: the odd ones, or with a large
         min.insync.replicas each.
 Source: design section 7; decision 0008."""
 

@@ -1,11 +1,11 @@
-"""Bounds for costs that no look at the chosen seats bounds: solved on a coarser cluster.
+"""Lower bounds for costs that the chosen seats alone do not bound: solved on a coarser cluster.
 
-Why:    how near a quorum can be depends on which regions the remaining replicas may go to; without
-        a bound the search would try every placement in each of them.
-How:    the evaluator names the label that its cost depends on. Constraints that count by other
-        labels are left out, so brokers that differ only below it are interchangeable, and what is
-        left is solved exactly, given the seats so far. A relaxed problem costs no more than the
-        whole one. Answers are remembered by the kinds of the seats; there are few.
+Why:    how near a quorum can be depends on the regions open to the remaining replicas; without a
+        bound the search would try every placement in each of them.
+How:    The evaluator names the label that its cost depends on. Constraints that count by other
+        labels are left out, so brokers that differ only below it are interchangeable, and the rest
+        is solved exactly, given the seats so far. A relaxed problem costs no more than the whole
+        one. Answers are remembered by the kinds of the seats; there are few.
 Owns:   what it has solved, for one plan.
 Source: decision 0008."""
 

@@ -1,9 +1,9 @@
-"""Judges replicas that exist by the constraints that would place them.
+"""Judges existing replicas by the constraints that would place them.
 
-Why:    a balancer moves what violates a policy, and nothing else; an operator asks what is wrong.
-How:    replicas are given to the groups of their role: as many as can be to groups whose static
-        constraints they satisfy, the rest where there is room. Then each evaluator says who would
-        not be eligible beside the others. Where somebody is, other ways to give them are tried.
+Why:    the balancer moves what violates a policy, and nothing else; an operator asks what is wrong.
+How:    Replicas are assigned to the groups of their role: as many as possible to groups whose
+        static constraints they satisfy, the rest where there is room. Then each evaluator says
+        which would not be eligible beside the others. If there is one, other assignments are tried.
 Source: design section 7; decision 0008."""
 
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,9 @@
-"""Chooses who leads each partition: where leaders should be, then evenly.
+"""Chooses each partition's leader: where leaders should be, then evenly.
 
-How:    of a partition's voters those that meet the best preference any of them meets may lead, and
-        of these those that are up. First each partition takes the one that leads fewest; between
-        equals, one in the region that leads fewest. Then leaderships are handed on in chains,
-        until nobody leads two more than another whom a chain reaches (`chains`).
+How:    Of a partition's voters, those may lead that meet the best preference that any of them
+        meets, and of these those that are up. First each partition takes the one that leads fewest;
+        between equals, one in the region that leads fewest. Then leaderships are handed on in
+        chains, until no broker leads two more than another that a chain reaches (`chains`).
 Owns:   the counts of the call.
 Source: design section 7; decision 0008."""
 

@@ -2,17 +2,18 @@
 
 Why:    the exact search finds what the best placement costs; ten thousand of them would take
         minutes, and would all be the same.
-How:    the best cost is found once. Then each partition descends without looking back: eligible,
-        then preferred, then least allocated, then by chance. Where several rules could have their
-        replica where leaders should be, there is a descent for each (`turns`), and the one to the
-        least loaded brokers is taken. Where that does not reach the best cost, it searches with
-        that order of picks, a few times with few steps and different chances. Where that does not
-        do either, the best placement is repeated elsewhere: its image under an exchange of
-        interchangeable nodes costs the same. When brokers fill up meanwhile, so that the best cost
-        is out of reach, it is found anew. What did not come out even is placed once more, by all
-        best placements there are (`patterns`), each where its image loads the brokers no more than
-        the average of its images does; the more even one of the two is the answer.
-Owns:   the counts of the call, and who is full.
+How:    The best cost is found once. Then for each partition, the first that reaches it counts:
+        1. Descend without looking back: eligible, then preferred, then least allocated, then by
+           chance. If several rules could have their replica where leaders should be, descend for
+           each (`turns`), and take the one to the least loaded brokers.
+        2. Search with that order of picks, a few times with few steps and different chances.
+        3. Repeat the best placement elsewhere: its image under an exchange of interchangeable nodes
+           costs the same.
+        If brokers fill up, so that the best cost is out of reach, it is found anew. If the result
+        is not even, all is placed once more from all best placements (`patterns`), each where its
+        image loads the brokers no more than the average image does; the more even one of the two is
+        the answer.
+Owns:   the counts of the call, and which brokers are full.
 Source: decision 0008."""
 
 from collections.abc import Sequence

@@ -1,10 +1,10 @@
 """The brokers that would have to be added: "one more broker with region=south".
 
-Why:    who may not ask for less wants to know what to buy.
-How:    brokers that nobody has are tried as candidates. Of each label that counts: the values that
-        a rule or the residency names; else those there are, and one that nobody has, "another
-        region". Within a region that is there, the levels below it are new. One broker first, then
-        two alike; the first that will do is told.
+Why:    a user who may not ask for less wants to know what to buy.
+How:    Brokers that do not exist are tried as candidates. For each label that counts: the values
+        that a rule or the residency names; else the present ones, and a new one, "another region".
+        Within a present region, the levels below it are new. One broker first, then two alike; the
+        answer is the first that is enough.
 Owns:   nothing.
 Source: decision 0008; the words of the balancer (decision 0010)."""
 

@@ -1,13 +1,13 @@
 """Which brokers are interchangeable, given the seats that are taken.
 
-Why:    an exact search over 200 brokers is small only when equal brokers are tried once.
-How:    the nested levels that constraints count by make a tree, with the candidates as leaves. Two
-        nodes are of one class when the trees below them are isomorphic, leaves being told apart by
-        all that constraints ask of them (their attribute), and nodes by whether anything is said of
-        their level: two brokers of one host exclude each other, two of none do not. As long as no
-        seat lies in a node, it can be exchanged for a sibling of its class without changing any
-        constraint. So a candidate may stand for all in untouched nodes of its class below the
-        deepest touched node that holds it. Labels that do not nest are part of the attribute.
+Why:    an exact search over 200 brokers is small only if equal brokers are tried once.
+How:    The nested levels that constraints count by make a tree, with the candidates as leaves. Two
+        nodes are of one class if the trees below them are isomorphic. Leaves differ by all that
+        constraints ask of them (their attribute), and nodes by whether their level has a label: two
+        brokers of one host exclude each other, two without a host do not. While no seat lies in a
+        node, it can be exchanged for a sibling of its class without changing any constraint. So a
+        candidate may stand for all in untouched nodes of its class below the deepest touched node
+        that holds it. Labels that do not nest are part of the attribute.
 Owns:   nothing that changes.
 Source: decision 0008 (canonical forms of rooted trees, Aho, Hopcroft and Ullman)."""
 

@@ -1,11 +1,11 @@
 """All best placements, up to exchanges of equal brokers, and which of them the loads ask for next.
 
 Why:    one replica after the other, each to the emptiest broker, is not always even: in small
-        clusters where no two brokers are alike, who was taken first decides who can follow.
-How:    an exact search lists the placements that cost least, one of those that are each other's
-        image. What matters to the loads is how many replicas each kind of brokers gets: a pattern.
-        The next one is that which loads the kinds least (for the sum of the squares of the loads
-        that is the steepest way down), and where equals within a kind go is for who places to say.
+        clusters without equal brokers, the first choice limits the next ones.
+How:    An exact search lists the placements that cost least, one of those that are each other's
+        image. To the loads only the number of replicas for each kind of brokers matters: a pattern.
+        The next one loads the kinds least (for the sum of the squares of the loads that is the
+        steepest way down); the caller chooses among equals within a kind.
 Owns:   what the kinds were given.
 Source: decision 0008."""
 

@@ -1,8 +1,8 @@
 """A policy over candidates becomes groups of replicas, hard and soft constraints.
 
 Why:    search, judging and refusing must work on the same constraints.
-How:    one group for each rule. What depends on the broker alone becomes one mask for each group;
-        what counts replicas is asked at each step; what can tell nobody apart in this cluster is
+How:    One group for each rule. What depends on the broker alone becomes one mask for each group;
+        what counts replicas is asked at each step; what distinguishes no brokers in this cluster is
         left out. Costs have tiers: brokers that are up, then those with room on their disks, then
         what the user weighs, then the default spread, regions before zones before racks before
         hosts, voters before observers.

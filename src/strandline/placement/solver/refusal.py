@@ -1,9 +1,9 @@
 """Says why a policy cannot be met: which constraints block, and why each broker is refused.
 
 Why:    "not enough brokers" sends an operator through labels, disks and policies by hand.
-How:    the constraints that block are the smallest set found by leaving out one after the other
-        while there is still no placement. The reasons are those of the next seat where the search
-        came furthest, grouped over the brokers.
+How:    The blocking constraints are the smallest set, found by leaving out one after the other
+        while there is still no placement. The reasons are those for the next seat at the point that
+        the search reached, grouped over the brokers.
 Source: decision 0008."""
 
 from collections.abc import Sequence

@@ -1,11 +1,10 @@
 """The nearest policy that can be met: relaxations of the document, the cheapest first.
 
-Why:    who types a policy that cannot be met wants to read what could be.
-How:    each relaxation changes one part a little: a count by one or two more, which gives up
-        nothing that was promised; a goal to a narrower level or one loss less, a spread by one or
-        to soft, a `where` to soft, a count by one less. Cheapest first over sums of prices
-        (Dijkstra), up to CHANGES_MAX changes and TRIED_MAX policies. Residency is never relaxed:
-        it is the law's.
+Why:    a user who types a policy that cannot be met wants to read which one could be.
+How:    Each relaxation changes one part a little: a count by one or two more, which gives up no
+        promise; a goal to a narrower level or one loss less, a spread by one or to soft, a `where`
+        to soft, a count by one less. Cheapest first over sums of prices (Dijkstra), up to
+        CHANGES_MAX changes and TRIED_MAX policies. Residency is never relaxed: it is the law's.
 Source: decision 0008."""
 
 import heapq

@@ -1,10 +1,11 @@
 """The fewest moves that make a partition's replicas right again, by the same constraints.
 
-Why:    a move copies data; a balancer that places anew moves what was right.
-How:    replicas are left out, none, then one, then two ..., and the search fills their seats. Of
-        the sets of the same size the one that keeps the fewest who are away is taken, then the one
-        whose result costs least; of equals the one that moves away from the fullest brokers. Who is
-        no candidate, or whom no rule asks for, is always left out. The search picks by load.
+Why:    a move copies data; placing anew would move what was right.
+How:    Leave out no replica, then one, then two ..., and let the search fill their seats. Of the
+        sets of the same size, take the one that keeps the fewest replicas on absent brokers, then
+        the one whose result costs least, then the one that moves away from the fullest brokers. A
+        replica on a broker that is no candidate, or that no rule asks for, is always left out. The
+        search picks by load.
 Source: design section 7; decision 0008."""
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What is asked of the solver: a policy, and what it does not say itself."""
+"""A request to the solver: a policy, and what it does not say itself."""
 
 from dataclasses import dataclass
 

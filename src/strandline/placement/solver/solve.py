@@ -1,8 +1,8 @@
 """Policy and brokers in, placements or a refusal out.
 
-How:    the numbers of voters are tried, ascending, with the exact search; the first that has a
-        placement is taken. Where none has, the refusal is that of the smallest, with the labels
-        that are missing, and the nearest policy that can be met.
+How:    The exact search tries the numbers of voters in ascending order; the first with a placement
+        is taken. If none has one, the refusal is that of the smallest, with the missing labels and
+        the nearest policy that can be met.
 Source: design section 7; decision 0008."""
 
 from collections.abc import Iterable

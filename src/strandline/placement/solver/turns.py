@@ -1,12 +1,12 @@
-"""Whose replica stands where leaders should be: the rules for voters take turns.
+"""Which rule's replica stands where leaders should be: the rules for voters take turns.
 
 Why:    one replica there is enough. If the scarcest rule always gave it, those of the preferred
         brokers that only other rules allow would hold nothing.
-How:    a rule's turn: its first replica goes where leaders should be, before all others are placed.
-        Who places tries each rule's turn, and takes what loads the brokers least. A broker from
-        which no placement is as good as the best one has no part in that rule's turn from then on,
-        nor have those that are interchangeable with it.
-Owns:   who has a part in which turn.
+How:    In a rule's turn, its first replica goes where leaders should be, before all others are
+        placed. The caller tries each rule's turn, and takes the one that loads the brokers least. A
+        broker from which no placement is as good as the best one leaves that rule's turn for good,
+        and so do those interchangeable with it.
+Owns:   which brokers take part in which turn.
 Source: decision 0008."""
 
 from strandline.placement.constraints.contract import Seat

@@ -1,9 +1,9 @@
-"""Which brokers could not be asked, for lack of a label that a rule needs.
+"""Which brokers could not be considered, for lack of a label that a rule needs.
 
-Why:    brokers without a label are left out, and that is why there may be no placement; who reads
-        that has to know which labels to give.
-How:    of the brokers that a rule's labels leave out, those that nothing they do say excludes: a
-        broker of another region need not say which disks it has.
+Why:    brokers without a label are left out, which may be why there is no placement; the user must
+        know which labels to give.
+How:    of the brokers that a rule's labels leave out, those that none of their own labels excludes:
+        a broker of another region need not say which disks it has.
 Source: decision 0008, "Labels that are missing"."""
 
 from strandline.placement.constraints.selectors import holds

@@ -1,9 +1,9 @@
 """Lists what a placement survives: each level by itself, and combinations of two.
 
 Why:    a user reads "a region, or a zone and one more broker", and not a table of all cases.
-How:    goals are tried from the small to the large; what another goal implies is left out:
-        who survives a region survives any zone in it. Twice: for writes that go on by themselves,
-        and for acknowledged writes that are not lost.
+How:    Goals are tried from the small to the large; what another goal implies is left out: a
+        placement that survives a region survives any zone in it. Twice: for writes that continue by
+        themselves, and for acknowledged writes that are not lost.
 Source: decision 0008."""
 
 from collections.abc import Collection, Iterable

@@ -1,11 +1,11 @@
 """In which order brokers may be restarted, and which of them now, so that nothing stops. Pure.
 
-Why:    an upgrade takes every broker down once; which of them may be down together follows from
-        where replicas are, and nobody should have to work that out by hand.
-How:    units (upgrade domains, or single brokers) are put into steps, each into the first where
+Why:    an upgrade takes every broker down once; which of them may be down together follows from the
+        places of replicas, and no operator should have to work that out by hand.
+How:    Units (upgrade domains, or single brokers) are put into steps, each into the first in which
         every group keeps a write quorum; the unit of the controller's leader goes last. A domain
-        that no group could do without is taken broker by broker; a broker that some group cannot
-        do without is not planned, but told with that group.
+        that some group could not do without is taken broker by broker; a broker that some group
+        cannot do without is not planned, but reported with that group.
 Owns:   nothing.
 Source: design section 6 (W of N); docs/decisions/0011-the-life-of-a-broker.md."""
 

@@ -1,10 +1,10 @@
-"""Labels from several sources: read, checked and merged, each value with where it comes from.
+"""Labels from several sources: read, checked and merged, each value with its source.
 
-Why:    a broker is told its labels by its file, its environment, or a command that asks the cloud;
-        a misspelt or contradictory one places data where nobody wanted it.
-How:    sources are ordered, the strongest first; the first that names a label wins. An upgrade
-        domain that nobody gives comes of the formula, if there is one. What was changed while the
-        broker ran stays, until its sources say something else than they did.
+Why:    a broker gets its labels from its file, its environment, or a command that asks the cloud; a
+        misspelt or contradictory one places data where no user wanted it.
+How:    The sources are ordered, the strongest first; the first that names a label wins. If none
+        gives an upgrade domain, the formula does, if there is one. A label changed while the broker
+        ran stays, until its sources change their value.
 Owns:   nothing.
 Source: decisions 0008 and 0015."""
 

@@ -1,10 +1,10 @@
 """An upgrade domain by a formula: `ordinal % 3` over the number at the end of a host's name.
 
-Why:    who starts brokers as kafka-0 ... kafka-11 wants three upgrade domains without writing
+Why:    an operator with brokers kafka-0 ... kafka-11 wants three upgrade domains without writing
         twelve labels.
 How:    sum = product {(+ | -) product};  product = atom {(* | / | %) atom};
         atom = digits | `ordinal` | ( sum ).  `/` rounds down. Read by recursive descent into
-        nested functions: nothing of the text is ever run as Python.
+        nested functions: no text is ever run as Python.
 Source: decision 0008."""
 
 import re

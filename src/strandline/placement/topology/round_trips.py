@@ -1,8 +1,8 @@
 """Measured round trips between regions, in ms.
 
-Why:    what a write waits for depends on how far its nearest quorum is, and only measuring tells.
+Why:    a write waits as long as its nearest quorum is far, and only measuring tells.
 How:    brokers measure each other; the median over the pairs of two regions stands for them.
-Owns:   nothing; made anew from what was measured last."""
+Owns:   nothing; built from the last measurements."""
 
 from collections.abc import Mapping
 from statistics import median_low
