@@ -35,6 +35,7 @@ from strandline.controller.commands import (
 )
 from strandline.controller.decide.alter_configs import decide_alter_configs
 from strandline.controller.decide.balance import decide_balance_replicas
+from strandline.controller.decide.broker_last_seen import decide_note_silences
 from strandline.controller.decide.brokers import decide_register_broker, decide_unregister_broker
 from strandline.controller.decide.create_partitions import decide_create_partitions
 from strandline.controller.decide.create_topics import decide_create_topics
@@ -47,7 +48,6 @@ from strandline.controller.decide.outages import decide_note_outages, decide_rul
 from strandline.controller.decide.producer_ids import decide_allocate_producer_ids
 from strandline.controller.decide.reassignments import decide_alter_reassignments
 from strandline.controller.decide.rejoined import decide_note_rejoined
-from strandline.controller.decide.silences import decide_note_silences
 from strandline.controller.decide.voters import decide_report_voters, decide_request_voters
 from strandline.controller.decision import Decision, Facts
 from strandline.controller.reports import Reports
