@@ -6,9 +6,9 @@ from tests.controller.controller_world import World, registration
 from strandline.controller.commands import (
     AlterLabels,
     LabelsAltered,
-    NoteSilences,
-    SilenceNote,
-    SilencesNoted,
+    LastSeenNote,
+    LastSeenNoted,
+    NoteLastSeen,
     UnregisterBroker,
 )
 from strandline.model.ids import BrokerId
@@ -16,8 +16,8 @@ from strandline.model.ids import BrokerId
 
 def note(world: World, *notes: tuple[int, int | None, int | None]) -> dict[BrokerId, int]:
     """Notes are (broker, before, now)."""
-    command = NoteSilences(tuple(SilenceNote(BrokerId(one), *rest) for one, *rest in notes))
-    assert world.run(command) == SilencesNoted()
+    command = NoteLastSeen(tuple(LastSeenNote(BrokerId(one), *rest) for one, *rest in notes))
+    assert world.run(command) == LastSeenNoted()
     return world.state.cluster.silent_ms
 
 

@@ -261,7 +261,7 @@ class DeclareLost(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     validate_only: bool = False
 
 
-class SilenceNote(msgspec.Struct, frozen=True, array_like=True):
+class LastSeenNote(msgspec.Struct, frozen=True, array_like=True):
     """A broker has been silent for `silent_ms`, or is heard (None). `before_ms`: what was taken
     down of it until now."""
 
@@ -270,10 +270,10 @@ class SilenceNote(msgspec.Struct, frozen=True, array_like=True):
     silent_ms: int | None
 
 
-class NoteSilences(msgspec.Struct, frozen=True, tag=True):
+class NoteLastSeen(msgspec.Struct, frozen=True, tag="NoteSilences"):
     """The controller wants it remembered who is silent, each broker for itself."""
 
-    notes: tuple[SilenceNote, ...]
+    notes: tuple[LastSeenNote, ...]
 
 
 class RuleDomain(msgspec.Struct, frozen=True, tag=True):
@@ -325,7 +325,7 @@ Command = (
     | BeginGrant
     | SeatLeader
     | DeclareLost
-    | NoteSilences
+    | NoteLastSeen
     | RuleDomain
     | NoteOutages
     | NoteRejoined
@@ -440,7 +440,7 @@ class BalanceNoted(msgspec.Struct, frozen=True, tag=True):
     error_code: int = 0
 
 
-class SilencesNoted(msgspec.Struct, frozen=True, tag=True):
+class LastSeenNoted(msgspec.Struct, frozen=True, tag="SilencesNoted"):
     """What still fitted was taken down."""
 
     error_code: int = 0
@@ -492,7 +492,7 @@ Answer = (
     | ProducerIds
     | PartitionResults
     | BalanceNoted
-    | SilencesNoted
+    | LastSeenNoted
     | DomainAnswer
     | OutagesNoted
     | RejoinedNoted

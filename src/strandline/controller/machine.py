@@ -22,9 +22,9 @@ from strandline.controller.commands import (
     DeclareLost,
     DeleteTopics,
     EnsureInternalTopic,
+    NoteLastSeen,
     NoteOutages,
     NoteRejoined,
-    NoteSilences,
     Refused,
     RegisterBroker,
     ReportVoters,
@@ -35,7 +35,7 @@ from strandline.controller.commands import (
 )
 from strandline.controller.decide.alter_configs import decide_alter_configs
 from strandline.controller.decide.balance import decide_balance_replicas
-from strandline.controller.decide.broker_last_seen import decide_note_silences
+from strandline.controller.decide.broker_last_seen import decide_note_last_seen
 from strandline.controller.decide.brokers import decide_register_broker, decide_unregister_broker
 from strandline.controller.decide.create_partitions import decide_create_partitions
 from strandline.controller.decide.create_topics import decide_create_topics
@@ -71,7 +71,7 @@ _DECIDE: dict[type, Callable[[Facts, Any], Decision]] = {
     BeginGrant: decide_begin_grant,
     SeatLeader: decide_seat_leader,
     DeclareLost: decide_declare_lost,
-    NoteSilences: decide_note_silences,
+    NoteLastSeen: decide_note_last_seen,
     RuleDomain: decide_rule_domain,
     NoteOutages: decide_note_outages,
     NoteRejoined: decide_note_rejoined,

@@ -52,7 +52,7 @@ class Directory:
 
 
 @dataclass(frozen=True, slots=True)
-class Founded:
+class GroupBootstrap:
     """How a group began: the cluster's version before it, its first voters, in order, and its first
     observers.
 
@@ -73,7 +73,7 @@ class ControllerState:
         """{broker: the data directory it was last registered with}"""
         self._started: dict[BrokerId, int] = {}
         # {broker: the cluster's version before its present start was registered}
-        self._founded: dict[GroupId, Founded] = {}
+        self._bootstraps: dict[GroupId, GroupBootstrap] = {}
         self._rejoined: dict[GroupId, dict[BrokerId, int]] = {}
         # {group: {broker whose replica took part again, or was passed over when a loss was
         # declared: the cluster's version after that}}
@@ -105,10 +105,10 @@ class ControllerState:
         Its log may be gone with an earlier data directory; or it was not here all the time since
         the group began, and nobody can tell what was here before."""
         directory = self.directories.get(broker)
-        founded = self._founded.get(group)
-        if directory is None or founded is None:
+        bootstrap = self._bootstraps.get(group)
+        if directory is None or bootstrap is None:
             return False
-        return founded.since_version < directory.since_version or broker not in founded.holders
+        return bootstrap.since_version < directory.since_version or broker not in bootstrap.holders
 
     def rejoined(self, broker: BrokerId, group: GroupId) -> int:
         """The number of the last time that a broker's replica of a group took part again, having
@@ -131,7 +131,7 @@ class ControllerState:
 
     def first_roles(self, group: GroupId) -> Roles:
         """The voters and observers that a group began with: in force where its log begins."""
-        return self._founded[group].roles
+        return self._bootstraps[group].roles
 
     def _on_cluster_named(self, record: ClusterNamed) -> None:
         assert not self.cluster.cluster_id, "a cluster is named once"
@@ -182,7 +182,7 @@ class ControllerState:
         del self.cluster.topic_names[topic.id]
         for partition in topic.partitions:
             del self.cluster.groups[partition.group]
-            del self._founded[partition.group]
+            del self._bootstraps[partition.group]
             self._rejoined.pop(partition.group, None)
             self.cluster.moving.discard(partition.group)
 
@@ -259,10 +259,10 @@ class ControllerState:
     def _on_voters_stable(self, record: VotersStable) -> None:
         partition = self.cluster.groups[record.group]
         assert partition.pending and record.version == partition.last_version, partition.name
-        founded = self._founded[record.group]
+        bootstrap = self._bootstraps[record.group]
         demoted = {one for voters in partition.possible for one in voters}
         demoted.difference_update(partition.pending)
-        self._founded[record.group] = replace(founded, holders=founded.holders - demoted)
+        self._bootstraps[record.group] = replace(bootstrap, holders=bootstrap.holders - demoted)
         stable = replace(_stable(partition), floor=promised_quorum_of(record.floor))
         self._put(_settled(stable))
 
@@ -303,10 +303,10 @@ class ControllerState:
             is_declared=True,
             floor=0,
         )
-        founded = self._founded[record.group]
+        bootstrap = self._bootstraps[record.group]
         lost = {one.broker for one in loss.lost}
         assert lost.isdisjoint(loss.survivors), partition.name
-        self._founded[record.group] = replace(founded, holders=founded.holders - lost)
+        self._bootstraps[record.group] = replace(bootstrap, holders=bootstrap.holders - lost)
         # A voter that is neither had lost what it knew. Whatever data directory it is given back,
         # from before that, is as one from before it took part again: a majority of such would
         # elect each other as if nothing had been declared.
@@ -324,8 +324,10 @@ class ControllerState:
         assert partition.last_version >= before.last_version, "nor does the voters' version"
         self.cluster.groups[group] = partition
         self.cluster.topics[partition.topic].partitions[partition.index] = partition
-        founded = self._founded[group]
-        self._founded[group] = replace(founded, holders=founded.holders & set(partition.hosts))
+        bootstrap = self._bootstraps[group]
+        self._bootstraps[group] = replace(
+            bootstrap, holders=bootstrap.holders & set(partition.hosts)
+        )
         if partition.is_moving:
             self.cluster.moving.add(group)
         else:
@@ -352,7 +354,7 @@ class ControllerState:
             assert partition.group not in self.cluster.groups, partition.group
             topic.partitions.append(partition)
             self.cluster.groups[partition.group] = partition
-            self._founded[partition.group] = Founded(
+            self._bootstraps[partition.group] = GroupBootstrap(
                 self.cluster.version, partition.roles, frozenset(partition.hosts)
             )
             next_group = max(self.cluster.next_group, partition.group + 1)

@@ -34,7 +34,7 @@ from strandline.controller.balancer.round import Move, Round, Settings
 from strandline.controller.commands import (
     BalanceNoted,
     BalanceReplicas,
-    NoteSilences,
+    NoteLastSeen,
     Refused,
 )
 from strandline.controller.decision import leaving_of, maintained_of
@@ -199,7 +199,7 @@ class Balancing:
         if notes is not None and not self._noting.is_under_way:
             self._noting.begin(partial(self._note, notes))
 
-    async def _note(self, notes: NoteSilences) -> None:
+    async def _note(self, notes: NoteLastSeen) -> None:
         answer = await self._controller.execute(notes)
         if isinstance(answer, Refused):
             _log.info("cannot record which brokers are silent: %s", answer.message)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from strandline.base.clock import Clock
 from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.controller.balancer.health import UNSEEN_MS_MAX, Condition, own_look_ms
-from strandline.controller.commands import NoteSilences, SilenceNote
+from strandline.controller.commands import LastSeenNote, NoteLastSeen
 from strandline.controller.records import (
     BrokerRegistered,
     BrokerUnregistered,
@@ -58,18 +58,18 @@ class BrokerLastSeen:
         """{broker that is recorded as silent: for how long at least}"""
         return {broker: one.noted_ms + one.watched_ms for broker, one in self._watched.items()}
 
-    def notes(self, condition: Condition, lost_after_ms: int) -> NoteSilences | None:
+    def notes(self, condition: Condition, lost_after_ms: int) -> NoteLastSeen | None:
         """What the active controller should record now."""
         now = self._clock.monotonic_ms()
         noted = self._controller.cluster.silent_ms
         wanted = [
-            SilenceNote(one, before, None) for one, before in noted.items() if one in condition.up
+            LastSeenNote(one, before, None) for one, before in noted.items() if one in condition.up
         ]
         for broker, since_ms in condition.down_since_ms.items():
             lasted_ms, before_ms = now - since_ms, noted.get(broker)
             if lasted_ms >= max(own_look_ms(lost_after_ms), (before_ms or 0) * 3 // 2):
-                wanted.append(SilenceNote(broker, before_ms, lasted_ms))
-        return NoteSilences(tuple(wanted)) if wanted else None
+                wanted.append(LastSeenNote(broker, before_ms, lasted_ms))
+        return NoteLastSeen(tuple(wanted)) if wanted else None
 
     def _on_applied(self, record: Record) -> None:
         if not isinstance(record, BrokerRegistered | BrokerUnregistered):

@@ -31,7 +31,7 @@ COUNT_STEP = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Reported:
     """What a broker told, and when it was asked."""
 
     report: Report
@@ -42,13 +42,13 @@ class Disks:
     """See the module. The clock is the controller's."""
 
     def __init__(self) -> None:
-        self._told: dict[BrokerId, Told] = {}
+        self._reported: dict[BrokerId, Reported] = {}
         self._changed_ms: dict[GroupId, int] = {}
         """{group: when its replicas became others}, as long as reports are older"""
 
     def hear(self, reports: Reports, *, asked_ms: int) -> None:
         """What brokers told with the sizes of their logs."""
-        self._told |= {broker: Told(report, asked_ms) for broker, report in reports.items()}
+        self._reported |= {broker: Reported(report, asked_ms) for broker, report in reports.items()}
         old = [one for one, at_ms in self._changed_ms.items() if asked_ms - at_ms > KEPT_MS]
         for group in old:
             del self._changed_ms[group]
@@ -60,9 +60,11 @@ class Disks:
     def room(self, now_ms: int, *, low_percent: int) -> "Room":
         """The room there is, by what was told lately."""
         valid = {
-            one: told for one, told in self._told.items() if now_ms - told.asked_ms <= VALID_MS
+            one: reported
+            for one, reported in self._reported.items()
+            if now_ms - reported.asked_ms <= VALID_MS
         }
-        others = [told.report for one, told in self._told.items() if one not in valid]
+        others = [reported.report for one, reported in self._reported.items() if one not in valid]
         return Room(valid, dict(self._changed_ms), others, low_percent=low_percent)
 
 
@@ -71,7 +73,7 @@ class Room:
 
     def __init__(
         self,
-        told: Mapping[BrokerId, Told],
+        reported: Mapping[BrokerId, Reported],
         changed_ms: Mapping[GroupId, int],
         outdated: Collection[Report] = (),
         *,
@@ -80,7 +82,7 @@ class Room:
         self.sizes: Counter[GroupId] = Counter()
         """{group: bytes of its log}"""
         self.low_percent = low_percent
-        self._told = told
+        self._reported = reported
         self._changed_ms = changed_ms
         self._outdated = outdated
         """They say how large a log is of which nobody else tells."""
@@ -98,7 +100,7 @@ class Room:
         """Count what is and what moves, in steps. All of it as it is at the first of them."""
         groups = dict(cluster.groups)
         uneasy = {*cluster.moving, *self._changed_ms}
-        for one in self._told.values():
+        for one in self._reported.values():
             for group, size in one.report.sizes.items():
                 if size > self.sizes[group]:
                     self.sizes[group] = size
@@ -109,9 +111,9 @@ class Room:
                 if group not in known and size > self.sizes[group]:
                     self.sizes[group] = size
             yield
-        for broker, told in self._told.items():
-            self._end[broker] = self._worst[broker] = told.report.used_bytes
-            for number, (group, size) in enumerate(told.report.sizes.items()):
+        for broker, reported in self._reported.items():
+            self._end[broker] = self._worst[broker] = reported.report.used_bytes
+            for number, (group, size) in enumerate(reported.report.sizes.items()):
                 if group not in groups:
                     self._add(broker, (-size, -size))
                 elif broker not in groups[group].hosts:
@@ -120,27 +122,27 @@ class Room:
                     yield
         for number, group in enumerate(sorted(uneasy & groups.keys())):
             for broker in groups[group].hosts:
-                if broker in self._told:
+                if broker in self._reported:
                     self._add(broker, self._share(broker, groups[group]))
             if number % COUNT_STEP == 0:
                 yield
 
     def knows(self, broker: BrokerId) -> bool:
         """Whether the broker told of its disk lately."""
-        return broker in self._told
+        return broker in self._reported
 
     def held_bytes(self, broker: BrokerId, partition: Partition) -> int:
         """What the broker has of a partition; 0 where it told nothing of it."""
-        return self._told[broker].report.sizes.get(partition.group, 0)
+        return self._reported[broker].report.sizes.get(partition.group, 0)
 
     def other_bytes(self, broker: BrokerId) -> int:
         """What else is on its disk than logs that it told of."""
-        report = self._told[broker].report
+        report = self._reported[broker].report
         return report.used_bytes - sum(report.sizes.values())
 
     def part_bytes(self, broker: BrokerId, percent: int) -> int:
         """So much of its disk."""
-        report = self._told[broker].report
+        report = self._reported[broker].report
         return (report.used_bytes + report.free_bytes) * percent // 100
 
     def excess_bytes(self, broker: BrokerId) -> int:
@@ -154,7 +156,7 @@ class Room:
     def has_room(self, broker: BrokerId, partition: Partition) -> bool:
         """Whether a copy stays below the low mark. Of who told nothing it is not known, and not
         denied."""
-        if broker not in self._told:
+        if broker not in self._reported:
             return True
         return self._coming_bytes(broker, partition) <= self.free_bytes(broker)
 
@@ -167,7 +169,7 @@ class Room:
         """Another target is asked for."""
         after = replace(partition, target=target.voters, target_observers=target.observers)
         for broker in {*partition.hosts, *after.hosts}:
-            if broker in self._told:
+            if broker in self._reported:
                 was, then = self._share(broker, partition), self._share(broker, after)
                 self._add(broker, (then[0] - was[0], then[1] - was[1]))
 
@@ -183,11 +185,11 @@ class Room:
 
     def _share(self, broker: BrokerId, partition: Partition) -> tuple[int, int]:
         """(bytes at the end, at the worst) of one replica, beside what is in the report."""
-        group, told = partition.group, self._told[broker]
-        here = told.report.sizes.get(group, 0)
+        group, reported = partition.group, self._reported[broker]
+        here = reported.report.sizes.get(group, 0)
         if broker not in partition.hosts:
             return -here, -here
-        is_new = self._changed_ms.get(group, -1) >= told.asked_ms
+        is_new = self._changed_ms.get(group, -1) >= reported.asked_ms
         is_coming = broker not in partition.roles.all or is_new
         lacking = max(0, self.sizes[group] - here) if is_coming else 0
         stays = broker in (partition.wanted if partition.is_moving else partition.roles).all

@@ -7,21 +7,21 @@ Source: decision 0010, "Damping"."""
 
 import msgspec
 
-from strandline.controller.commands import NoteSilences, SilenceNote, SilencesNoted
+from strandline.controller.commands import LastSeenNote, LastSeenNoted, NoteLastSeen
 from strandline.controller.decision import Decision, Facts
 
 
-def decide_note_silences(facts: Facts, command: NoteSilences) -> Decision:
+def decide_note_last_seen(facts: Facts, command: NoteLastSeen) -> Decision:
     """Note what still fits."""
     notes = [one for one in command.notes if _fits(facts, one)]
     records = tuple(
         msgspec.structs.replace(facts.state.registration(one.broker), silent_ms=one.silent_ms)
         for one in notes
     )
-    return Decision(SilencesNoted(), records)
+    return Decision(LastSeenNoted(), records)
 
 
-def _fits(facts: Facts, note: SilenceNote) -> bool:
+def _fits(facts: Facts, note: LastSeenNote) -> bool:
     cluster = facts.state.cluster
     if note.broker not in cluster.brokers or cluster.silent_ms.get(note.broker) != note.before_ms:
         return False

@@ -42,7 +42,7 @@ class Alarms:
     """See the module."""
 
     def __init__(self) -> None:
-        self._told: dict[tuple[Kind, str], Happening] = {}
+        self._reported: dict[tuple[Kind, str], Happening] = {}
         self._is_new = True
 
     def step(
@@ -55,11 +55,11 @@ class Alarms:
         found: list[Alarm] = []
         if self._is_new:
             self._is_new = False
-            self._told = {one.key: one for one in _inherited(judgement, scene, noted)}
-            found += (_begun(now[key], is_posted_only=True) for key in self._told if key in now)
-        ended = [one for key, one in self._told.items() if key not in now]
-        found += (_begun(one) for key, one in now.items() if key not in self._told)
-        self._told = now
+            self._reported = {one.key: one for one in _inherited(judgement, scene, noted)}
+            found += (_begun(now[key], is_posted_only=True) for key in self._reported if key in now)
+        ended = [one for key, one in self._reported.items() if key not in now]
+        found += (_begun(one) for key, one in now.items() if key not in self._reported)
+        self._reported = now
         for one in ended:
             text = _end_of(one, judgement, scene)
             said = text or _renaming_of(one, judgement)

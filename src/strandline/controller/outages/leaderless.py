@@ -17,7 +17,7 @@ from strandline.model.ids import BrokerId, GroupId
 _NOTHING: frozenset[GroupId] = frozenset()
 
 
-class _Told(NamedTuple):
+class _Reported(NamedTuple):
     at_ms: int
     last: frozenset[GroupId]
     twice: frozenset[GroupId]
@@ -29,7 +29,7 @@ class Leaderless:
 
     def __init__(self, valid_ms: int) -> None:
         self._valid_ms = valid_ms
-        self._told: dict[BrokerId, _Told] = {}
+        self._reported: dict[BrokerId, _Reported] = {}
         # (version of the state, who is silent), and what only the silent host.
         self._dead_for: tuple[int, frozenset[BrokerId]] = -1, frozenset()
         self._dead: frozenset[GroupId] = _NOTHING
@@ -37,15 +37,15 @@ class Leaderless:
     @property
     def is_suspected(self) -> bool:
         """Whether somebody has named any."""
-        return any(one.last for one in self._told.values())
+        return any(one.last for one in self._reported.values())
 
     def note(self, broker: BrokerId, now_ms: int, named: Collection[GroupId]) -> None:
         """What a broker tells."""
         last = frozenset(named)
-        before = self._told.get(broker)
+        before = self._reported.get(broker)
         is_next = before is not None and now_ms - before.at_ms < self._valid_ms
         twice = last & before.last if before is not None and is_next else _NOTHING
-        self._told[broker] = _Told(now_ms, last, twice)
+        self._reported[broker] = _Reported(now_ms, last, twice)
 
     def found(
         self,
@@ -57,9 +57,9 @@ class Leaderless:
     ) -> list[GroupId]:
         """Those that nobody leads. `groups`: those of the state of this `version`."""
         named = {
-            broker: told.twice
-            for broker, told in self._told.items()
-            if now_ms - told.at_ms < self._valid_ms
+            broker: reported.twice
+            for broker, reported in self._reported.items()
+            if now_ms - reported.at_ms < self._valid_ms
         }
         suspects = _NOTHING.union(*named.values()) - self._dead_of(groups, version, silent)
         return sorted(self._dead) + [

@@ -32,7 +32,7 @@ class Links:
 
     def __init__(self) -> None:
         self._since_ms: dict[_Link, int] = {}
-        self._told: frozenset[_Link] = frozenset()
+        self._reported: frozenset[_Link] = frozenset()
 
     def look(
         self,
@@ -47,19 +47,19 @@ class Links:
         cut = {*_cut_links(brokers, hears, seen, controller)}
         cut.update(
             (one, other)
-            for one, other in self._told
+            for one, other in self._reported
             if one in brokers and other in brokers and other not in hears.get(one, ())
         )
         self._since_ms = {one: self._since_ms.get(one, now_ms) for one in cut}
-        told = (one for one, since_ms in self._since_ms.items() if now_ms - since_ms >= LINK_MS)
-        self._told = frozenset(told)
+        reported = (one for one, since_ms in self._since_ms.items() if now_ms - since_ms >= LINK_MS)
+        self._reported = frozenset(reported)
 
     def happenings(
         self, brokers: Mapping[BrokerId, Labels], known: Collection[Domain]
     ) -> Iterator[Happening]:
         """One for each two places with such links between them. `known`: all domains."""
         between: dict[tuple[Domain, Domain], list[_Link]] = {}
-        for link in self._told:
+        for link in self._reported:
             one, other = sorted(vantage_of(end, brokers[end]) for end in link)
             between.setdefault((one, other), []).append(link)
         for (one, other), links in sorted(between.items()):
