@@ -179,7 +179,7 @@ class LeaderEntry:
 
 
 class ObedientStarts:
-    """Where partitions begin, as leaders say: at once, unless the test says that nobody does."""
+    """Log start offsets, as leaders report them: at once, unless the test withholds them."""
 
     def __init__(self) -> None:
         self.are_told = True
@@ -237,7 +237,7 @@ class ObedientController:
 
 
 class Sink:
-    """A connection that keeps what it is told."""
+    """A connection that keeps its answers."""
 
     client_host = "/10.1.2.3"
     number = 1

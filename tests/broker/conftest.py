@@ -9,7 +9,7 @@ from tests.broker.cluster_world import ClusterWorld, three_brokers
 
 @pytest.fixture
 def world() -> Iterator[BrokerWorld]:
-    """A broker without sockets; afterwards nothing may have failed where nobody looks."""
+    """A broker without sockets; afterwards no background work may have failed."""
     made = BrokerWorld()
     yield made
     made.close()

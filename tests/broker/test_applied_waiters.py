@@ -10,7 +10,7 @@ TIMEOUT_MS = 5_000
 
 
 def waiting_for(world: BrokerWorld, topic: str) -> asyncio.Task[None]:
-    """Somebody waits until a topic has leaders."""
+    """A request waits until a topic has leaders."""
     tasks: list[asyncio.Task[None]] = []
 
     def begin() -> None:

@@ -34,7 +34,7 @@ def test_what_the_controller_does_not_hear_and_what_serves_is_left_alone(
 
 
 def test_a_grant_that_has_begun_waits_for_no_further_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody serves meanwhile: who answers the fence is seated, and told, at once."""
+    """No replica serves meanwhile: one that answers the fence is seated, and notified, at once."""
     monkeypatch.setattr(arbitration, "LOOK_INTERVAL_MS", 5_000)
     with moving_world(monkeypatch, (4, 5), configs=CONFIGS) as world:
         world.until(lambda: len(world.acked) > 0)
@@ -48,7 +48,8 @@ def test_a_grant_that_has_begun_waits_for_no_further_look(monkeypatch: pytest.Mo
 def test_of_two_voters_the_other_goes_on_where_the_leader_comes_back_without_its_disk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is heard, and cannot vote: nobody is elected, and the one that is left has everything."""
+    """It is heard, and cannot vote: no election succeeds, and the remaining voter has
+    everything."""
     with moving_world(monkeypatch, (4, 5), configs=CONFIGS) as world:
         world.until(lambda: len(world.acked) > 0)
         leader = world.leader_of(TOPIC)
@@ -64,7 +65,7 @@ def test_of_two_voters_the_other_goes_on_where_the_leader_comes_back_without_its
 def test_who_cannot_vote_is_forgotten_where_no_topic_asks_for_it_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody asks again, and it would count for ever."""
+    """No survey asks again, so the report would count for ever."""
     with moving_world(monkeypatch, HOME, configs=CONFIGS) as world:
         world.until(lambda: len(world.acked) > 0)
         leader = world.leader_of(TOPIC)
@@ -83,7 +84,7 @@ def test_who_cannot_vote_is_forgotten_where_no_topic_asks_for_it_any_more(
 def test_a_grant_that_has_begun_is_carried_through_where_the_key_is_switched_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Who was fenced stands for no election, and whoever leads may change nothing."""
+    """A fenced member stands for no election, and a leader may change nothing."""
     with moving_world(monkeypatch, (4, 5), configs=CONFIGS) as world:
         world.until(lambda: len(world.acked) > 0)
         leader = world.leader_of(TOPIC)

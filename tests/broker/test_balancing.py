@@ -194,7 +194,7 @@ def test_a_new_broker_that_dies_between_its_grant_and_its_vote_is_replaced_itsel
 def test_a_grant_that_cannot_begin_does_not_keep_the_last_voter_from_going_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Who was granted a vote dies before it has one, and then another voter: what was granted had
+    """A granted voter dies before it has its vote, and then another voter: what was granted had
     been counted on, and the last one, which has everything, was not seated."""
     with moving_world(monkeypatch, (3, 4, 5), configs=(("min.insync.replicas", "1"),)) as world:
         alter(world, CLUSTER, "", "broker.lost.after.ms", "10000")
@@ -240,7 +240,7 @@ def test_a_move_that_a_person_stops_is_not_begun_again_at_once(world: MovingWorl
 def test_a_move_that_a_person_stops_after_its_grant_was_withdrawn_is_not_begun_again_at_once(
     world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is the balancer's until it is where it should be, whoever voted in between."""
+    """The move stays the balancer's until it is done, whichever brokers voted in between."""
     alter(world, CLUSTER, "", "broker.lost.after.ms", "20000")
     want(world, 1, 4, 5)
     with nothing_begun(monkeypatch):

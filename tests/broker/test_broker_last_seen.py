@@ -115,7 +115,8 @@ def test_a_clock_that_jumps_makes_nobody_lost(world: MovingWorld, jump_ms: int) 
 
 
 def test_controllers_that_were_paused_take_nobody_for_lost(world: MovingWorld) -> None:
-    """Broker 5 is cut off while that is watched, and heard again while nobody listens."""
+    """Broker 5 is cut off while the silence is watched, and heard again while no controller
+    listens."""
     ways = [(a, b) for one in (1, 2, 3, 4) for a, b in ((one, 5), (5, one))]
     for source, target in ways:
         world.fabric.cut(BrokerId(source), BrokerId(target))

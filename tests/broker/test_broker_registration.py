@@ -24,7 +24,7 @@ SENDER = BrokerId(5)
 def test_an_address_is_learnt_of_who_is_not_known_or_not_reached(
     peers: list[BrokerId], is_connected: bool, is_learnt: bool
 ) -> None:
-    """Who is reached is where it was: nobody else is believed to be it."""
+    """A broker that is reached has not moved: another sender is not taken for it."""
     handlers, learned = [], []
     replication = SimpleNamespace(
         calls=SimpleNamespace(register=lambda _, handler: handlers.append(handler)),

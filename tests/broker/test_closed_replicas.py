@@ -25,7 +25,7 @@ MARK_MS = 6_000
 def test_of_two_voters_the_other_goes_on_where_one_finds_its_log_damaged_at_the_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody is elected without it, and it waits for a leader that it could copy from."""
+    """No voter is elected without it, and it waits for a leader to copy from."""
     with moving_world(monkeypatch, (4, 5), configs=CONFIGS) as world:
         world.until(lambda: len(world.acked) > 0)
         damaged = 9 - world.leader_of(TOPIC)
@@ -78,7 +78,7 @@ def test_who_is_heard_and_hears_nothing_is_not_waited_for_for_ever(
 
 @pytest.mark.parametrize("grant", [1, 2])
 def test_what_was_fenced_for_a_later_grant_than_is_known_is_not_removed(grant: int) -> None:
-    """Who replays late that it has moved away may have been given it back, and fenced, since: the
+    """A broker that replays a removal late may have got the replica back, and fenced, since: the
     fence would go with the replica."""
     group, others = GroupId(7), tuple(map(BrokerId, (1, 2, 3)))
     forgotten: list[GroupId] = []

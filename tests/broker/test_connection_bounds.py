@@ -91,7 +91,7 @@ def test_producers_are_not_read_while_replication_has_no_memory() -> None:
 @pytest.mark.parametrize("is_answered", [True, False])
 def test_a_client_whose_request_could_not_be_appended_is_not_read(*, is_answered: bool) -> None:
     """Redpanda RFC 20220119: "it prevents the first stage of replicate_stages from finishing, not
-    allowing more requests to be processed"; who writes elsewhere is served."""
+    allowing more requests to be processed"; writes to other partitions are served."""
 
     async def scenario(world: World) -> None:
         producer, other = await world.connect(), await world.connect()

@@ -268,7 +268,7 @@ def test_producers_and_who_returns_are_not_held_up_by_a_budget_of_nothing(
 
 
 def test_a_copy_is_not_hurried_because_replicas_that_count_are_away(world: CopyWorld) -> None:
-    """Who is no replica yet makes up no quorum."""
+    """A broker that is no replica yet counts for no quorum."""
     budget = 300 * KIB
     world.set(moves_cross_region_bytes_per_s=str(budget))
     world.move_all()

@@ -95,7 +95,7 @@ def test_the_side_of_the_preferred_leader_goes_on_and_the_other_one_returns(
 def test_where_one_way_alone_is_cut_it_is_the_same(
     monkeypatch: pytest.MonkeyPatch, preferred: str, deaf: str
 ) -> None:
-    """Whoever it is that does not hear the other side."""
+    """Whichever side does not hear the other."""
     there = BOSTON if deaf == "york" else YORK
     lost = [*product(there, SIDES[deaf])]
     with cities(monkeypatch, preferred) as world:
@@ -107,7 +107,7 @@ def test_where_one_way_alone_is_cut_it_is_the_same(
 
 
 def test_one_side_that_tells_of_the_cut_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Boston's brokers do not tell whom they hear."""
+    """Boston's brokers do not report which brokers they hear."""
     silent = Liveness.silent
 
     def reported(self: Liveness, peers: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
@@ -143,7 +143,7 @@ def test_with_a_third_side_the_one_that_holds_everything_goes_on_and_the_old_lea
 
 @contextmanager
 def fenced_by_a_cut(monkeypatch: pytest.MonkeyPatch, world: MovingWorld) -> Iterator[None]:
-    """The cable is cut, and all have been fenced; nobody is seated in here."""
+    """The cable is cut, and all have been fenced; no leader is seated in this block."""
     with monkeypatch.context() as patch:
         patch.setattr(Arbitrating, "_choose", _nothing)
         cut(world)

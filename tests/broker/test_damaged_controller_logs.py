@@ -154,7 +154,7 @@ def test_damage_that_is_met_when_the_log_is_replayed_is_mended(cluster: ClusterW
 
 
 def test_damage_that_a_controller_meets_is_mended(cluster: ClusterWorld) -> None:
-    """Whoever leads next decides nothing before it knows all that was decided."""
+    """The next leader decides nothing before it knows every decision."""
     sound = follower(cluster)
     for broker in (1, 2, 3):
         replica = cluster.controller(broker)

@@ -49,7 +49,7 @@ def heal(world: MovingWorld, some: tuple[int, ...], others: tuple[int, ...]) -> 
 
 
 def leave_one(world: MovingWorld) -> None:
-    """Have the others acknowledge what it lacks; it is heard again by who is not of the group."""
+    """Have the others acknowledge what it lacks; brokers outside the group hear it again."""
     cut(world, (LEFT,), LOST)
     world.until(lambda: world.leader_of(TOPIC) in LOST)
     before = len(world.acked)
@@ -96,7 +96,7 @@ def until_more_is_acked(world: MovingWorld) -> None:
 
 
 def check(world: MovingWorld, loss: Loss, before: list[bytes]) -> None:
-    """Nothing is gone but what was at risk, and everybody has the same."""
+    """Only records at risk are gone, and all replicas have the same."""
     world.until(lambda: world.is_settled(*HOME))
     world.until(lambda: not world.known.acting)
     until_more_is_acked(world)
@@ -130,7 +130,7 @@ def test_what_is_left_goes_on_and_only_what_was_at_risk_is_gone(world: MovingWor
 
 
 def test_who_is_back_without_its_disk_need_not_be_named(world: MovingWorld) -> None:
-    """All are heard, and too few have anything: nobody else would ever be led."""
+    """All are heard, and too few have records: the partition would never have a leader."""
     leave_one(world)
     before = list(world.acked)
     for one in LOST:

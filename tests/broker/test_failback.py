@@ -74,7 +74,7 @@ def test_leadership_goes_back_once_the_preferred_replica_has_been_in_sync_for_a_
 
 
 def why(world: ClusterWorld, at: int) -> list[tuple[int, str, str]]:
-    """(who should lead, code, words) of what a broker says of its only partition, or nothing."""
+    """(preferred leader, code, text) that a broker reports of its only partition, or nothing."""
     answer = world.ask(at, DescribeLeadershipRequest(), DescribeLeadershipResponse, 0)
     assert all((one.topic, one.partition) == ("flights", 0) for one in answer.waits)
     assert all(one.code in LEADER_WAITS for one in answer.waits)
@@ -205,7 +205,7 @@ def test_when_the_preferred_leader_is_gone_the_next_of_the_policy_is_elected(
 
 
 def leaders_elsewhere(world: ClusterWorld) -> list[int]:
-    """Who leads, as far as broker 1 is not asked."""
+    """The leaders, without asking broker 1."""
     found = []
     for index in range(MANY):
         replicas = world.replicas_of("flights", index)

@@ -96,7 +96,7 @@ def produce(world: ClusterWorld, host: str, *, name: str = "flights", size: int 
 
 
 def write(world: ClusterWorld, *hosts: str, duration_ms: int, name: str = "flights") -> list[int]:
-    """One record from each of these addresses now and then; who leads at each."""
+    """One record from each of these addresses periodically; the leader at each time."""
     leaders = []
     for _ in range(duration_ms // WRITE_INTERVAL_MS):
         for host in hosts:

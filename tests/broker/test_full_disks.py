@@ -221,7 +221,7 @@ def fill_all(world: ClusterWorld) -> None:
 def test_what_is_on_full_disks_can_be_read_after_a_start_and_shortened(
     keeping: ClusterWorld,
 ) -> None:
-    """Nobody led any more: the entry of the new epoch was refused like a producer's batch. So
+    """The group lost its leader: the entry of the new epoch was refused like a producer's batch. So
     nothing was committed, and retention, which goes by that, freed nothing for ever."""
     set_config(keeping, "t", "segment.bytes", "50000")
     values = [b"%d" % number + bytes(40_000) for number in range(8)]

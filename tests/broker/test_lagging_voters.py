@@ -144,7 +144,7 @@ def close_log(world: MovingWorld, broker: int) -> None:
 
 
 def fail_one_of_two(world: MovingWorld, fail_disk: Callable[[MovingWorld, int], None]) -> int:
-    """Who leads goes on alone, by a grant, and is written; the other one."""
+    """The leader continues alone, by a grant, and serves writes; returns the other voter."""
     world.until(lambda: len(world.acked) > 0)
     leader = world.leader_of(TOPIC)
     (failed,) = (one for one in (4, 5) if one != leader)
@@ -194,7 +194,7 @@ def test_of_two_voters_the_other_goes_on_where_the_leader_itself_flushes_nothing
 def test_where_all_have_to_acknowledge_a_leader_that_flushes_nothing_lets_another_one_lead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Who can have it leave; until then nothing is committed, of acks=1 neither."""
+    """The next leader can remove it; until then nothing is committed, acks=1 included."""
     with moving_world(monkeypatch, HOME, configs=configs(3)) as world:
         world.until(lambda: len(world.acked) > 0)
         slow = world.leader_of(TOPIC)
@@ -212,7 +212,8 @@ def test_where_all_have_to_acknowledge_a_leader_that_flushes_nothing_lets_anothe
 def test_what_a_leader_waited_for_counts_no_more_once_the_next_one_has_come(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Else each voter that returns is fenced off again, by what nobody tells any more. Brokers are
+    """Otherwise each returning voter is fenced again, because of a report that no broker
+    repeats. Brokers are
     asked each second; here not at all, as while one of them does not answer."""
     with moving_world(monkeypatch, (4, 5), configs=configs(1)) as world:
         slow = fail_one_of_two(world, hang)
@@ -227,7 +228,7 @@ def test_what_a_leader_waited_for_counts_no_more_once_the_next_one_has_come(
 def test_who_took_nothing_is_seated_where_the_leader_that_waited_for_it_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """That one died before it was fenced; nobody is left to tell that the other one is well."""
+    """The leader died before it was fenced, and no broker can report that the other one is well."""
     with moving_world(monkeypatch, (4, 5), configs=configs(1)) as world:
         world.until(lambda: len(world.acked) > 0)
         leader = world.leader_of(TOPIC)

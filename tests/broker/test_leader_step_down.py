@@ -75,7 +75,7 @@ def miss_an_answer(world: MovingWorld, leader: int) -> None:
 
 
 def handed_over(monkeypatch: pytest.MonkeyPatch) -> list[BrokerId]:
-    """To whom leaders were told to hand over, from now on."""
+    """The brokers that leaders hand over to, from now on."""
     targets: list[BrokerId] = []
     honest: Callable[..., BrokerId] = Replica.hand_over
 
@@ -129,7 +129,7 @@ def test_a_leader_that_is_the_controller_by_now_goes_on(monkeypatch: pytest.Monk
 def test_where_the_controller_has_just_died_nobody_gives_way(
     monkeypatch: pytest.MonkeyPatch, since_ms: int
 ) -> None:
-    """Who heard it until now says that it does, and the next one is about to be elected."""
+    """A broker that heard it until now reports so, and the next one is about to be elected."""
     with moving_world(monkeypatch, (4, 5)) as world:
         lead(world, 4)
         targets = handed_over(monkeypatch)

@@ -45,7 +45,7 @@ def alarms(caplog: pytest.LogCaptureFixture) -> LoggedAlarms:
 
 
 def leaders_named(world: MovingWorld, *brokers: int) -> set[int]:
-    """Whom these name as the leader."""
+    """The leaders that these brokers name."""
     asked = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
     answers = [world.ask(at, asked, MetadataResponse, 12) for at in brokers]
     return {one.topics[0].partitions[0].leader_id for one in answers}
@@ -81,7 +81,8 @@ def test_of_three_voters_the_last_one_lives_and_leads_nobody(
 def test_who_has_given_up_is_named_as_the_leader_by_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nor by itself, nor by who has no replica: clients that are sent there would ask for ever."""
+    """Neither by itself nor by a broker without a replica: clients sent there would retry for
+    ever."""
     home = (2, *HOME)
     with moving_world(monkeypatch, home) as world:
         world.until(lambda: len(world.acked) > 0)

@@ -62,7 +62,7 @@ def test_it_may_come_back_before_the_others_have_missed_it(cluster: ClusterWorld
 
 
 def another_process(known: Broker) -> RegisterBroker:
-    """Somebody with another disk who says that it is that broker."""
+    """A process with another disk that uses the id of that broker."""
     return RegisterBroker(
         broker=known.id,
         incarnation="another",
@@ -94,7 +94,8 @@ def test_a_second_broker_of_an_id_is_refused(cluster: ClusterWorld, broker: int)
 def test_nothing_is_decided_where_another_controller_decided_while_somebody_was_asked(
     cluster: ClusterWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who asks whether a broker is still there leads no more, and then again, and does not know
+    """The controller that asks whether a broker is still there loses its leadership, regains it,
+    and does not know
     yet what came in between."""
     first = cluster.broker(1).controller
     assert first.is_active
@@ -113,7 +114,8 @@ def test_nothing_is_decided_where_another_controller_decided_while_somebody_was_
 def test_what_was_told_to_an_earlier_reign_of_a_controller_decides_nothing(
     cluster: ClusterWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who asks for reports leads no more, and then again: another may have decided meanwhile."""
+    """The controller that asks for reports loses its leadership and regains it: another may have
+    decided meanwhile."""
     first = cluster.broker(1).controller
     assert first.is_active
     ask = first.reporting.ask

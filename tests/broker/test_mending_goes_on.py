@@ -194,7 +194,7 @@ def test_a_log_whose_helpers_do_not_answer_does_not_hold_up_the_scrub(
 
 
 def end_with_another_tail(world: ClusterWorld, *, times: int = 1) -> tuple[int, list[int]]:
-    """Who led stops with batches that nobody else has; the others go on."""
+    """The leader stops with batches that no other replica has; the others continue."""
     leader = world.leader_of("t")
     others = [broker for broker in (1, 2, 3) if broker != leader]
     for broker in others:
@@ -333,7 +333,7 @@ def test_a_cut_that_damage_keeps_from_being_made_is_not_tried_for_each_append(
 
 
 def test_the_rest_of_a_gap_whose_beginning_was_mended_stays_known(cluster: ClusterWorld) -> None:
-    """An attack: who helps fell silent after its first answer, and there is no scrub."""
+    """An attack: the repair source falls silent after its first answer, and there is no scrub."""
     count = 80
     cluster.create_topic("t", replicas=2)
     for number in range(count):

@@ -126,7 +126,8 @@ def test_a_broker_that_is_away_keeps_the_move_waiting_and_nobody_else(world: Mov
 def test_a_grant_is_withdrawn_once_who_was_granted_a_vote_died_before_the_change_was_begun(
     world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The move waits, and can be cancelled; an outage meanwhile has nobody more to reckon with."""
+    """The move waits, and can be cancelled; in an outage meanwhile the added broker does not
+    count."""
     world.move(*NEW)
     with nothing_begun(monkeypatch):
         world.reach("granted")
@@ -146,7 +147,7 @@ def test_a_grant_is_withdrawn_once_who_was_granted_a_vote_died_before_the_change
 def test_a_grant_that_is_withdrawn_again_and_again_is_waited_for_longer(
     world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who is to come is in step for moments only, shorter than it takes to be granted a vote."""
+    """The added broker is in step for moments only, too short for a grant."""
     in_step = Replica.is_ready_to_vote
     submit = ControllerHost.submit
 

@@ -178,7 +178,7 @@ def test_nobody_is_sent_to_a_broker_that_is_lost(world: ClusterWorld) -> None:
 
 
 def test_who_reads_the_newest_is_sent_to_what_will_have_it_in_a_moment(world: ClusterWorld) -> None:
-    """Else nobody who keeps up with a busy partition would ever leave its leader."""
+    """Otherwise no consumer that keeps up with a busy partition would ever leave its leader."""
     near, leader = other_than_leader(world), world.leader_of("t")
     world.fabric.cut(BrokerId(leader), BrokerId(near))
     assert produce(world, "t", b"d").error_code == 0

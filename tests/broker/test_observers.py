@@ -136,7 +136,7 @@ def test_a_change_of_observers_is_cancelled_at_any_stage(world: MovingWorld, sta
 def test_roles_change_there_and_back_while_a_producer_writes(
     world: MovingWorld, voters: tuple[int, ...], observers: tuple[int, ...]
 ) -> None:
-    """By one grant each, joint where voters come or go. Who stays keeps its log."""
+    """By one grant each, joint where voters come or go. Members that stay keep their logs."""
     stay = set(voters + observers) & {1, 2, 3, 4}
     for _ in range(2):
         world.balance(voters, observers)
@@ -260,7 +260,7 @@ def test_an_observer_that_is_read_for_the_first_time_asks_where_the_partition_be
 
 
 def test_after_a_change_of_leaders_an_observer_asks_the_new_one(world: MovingWorld) -> None:
-    """Its answer to the leader before is forgotten with it, and so is who had asked."""
+    """Its answer to the leader before is lost with it, and so is the request."""
     read_from(world, 4)
     before = world.leader_of(TOPIC)
     world.hosts[before].kill()
@@ -354,7 +354,7 @@ def test_elections_by_hand_never_make_an_observer_the_leader(cluster: ClusterWor
 
 
 def test_an_observer_asked_to_lead_is_no_heir(cluster: ClusterWorld) -> None:
-    """Nor does who leads stop, or wait, on its account."""
+    """Nor does the leader stop, or wait, because of it."""
     before = cluster.leader_of(NAME)
     cluster.replicas_of(NAME)[before].transfer_leadership(BrokerId(4))
     assert produce(cluster, NAME, b"d").error_code == 0

@@ -117,8 +117,8 @@ def test_one_old_directory_is_brought_up_to_date_and_votes_again(world: MovingWo
 def test_an_old_directory_is_the_truth_where_the_newer_one_never_took_part(
     world: MovingWorld,
 ) -> None:
-    """Two brokers begin on empty directories at once, as where mounts are missing: nobody leads
-    then, so neither rejoins; with their own ones they need nobody else."""
+    """Two brokers begin on empty directories at once, as where mounts are missing: no replica
+    leads then, so neither rejoins; with their own directories they need no other broker."""
     stop(world, *HOME)
     old = {one: replace_directory(world, one) for one in (4, 5)}
     start(world, 3, 4, 5)
@@ -238,7 +238,7 @@ def test_where_the_newer_ones_are_gone_a_person_decides(world: MovingWorld) -> N
 def test_what_was_given_up_does_not_come_back_with_the_old_directories(
     world: MovingWorld, is_seated: bool
 ) -> None:
-    """A loss is declared while a majority is back with empty directories, and nobody of these has
+    """A loss is declared while a majority is back with empty directories, and none of these has
     taken part again when the old ones are given back."""
     leave_one(world)
     old = {one: replace_directory(world, one) for one in LOST}

@@ -47,7 +47,7 @@ def verdicts(world: MovingWorld) -> dict[int, str]:
 
 
 def until_judged(world: MovingWorld, expected: dict[int, str]) -> None:
-    """Who is silent to the controller is asked about again soon."""
+    """The controller asks again soon about a broker that is silent to it."""
     for _ in range(20):
         if verdicts(world) == expected:
             return

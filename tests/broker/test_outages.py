@@ -191,7 +191,7 @@ def test_a_broker_that_only_the_controller_does_not_hear_is_not_replaced(
 def test_no_controller_takes_a_region_that_is_merely_cut_off_for_down(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A new one has heard from nobody yet whom they hear."""
+    """A new controller has no reports yet of which brokers hear which."""
     caplog.set_level(logging.INFO, "strandline.controller")
     regions = {1: "east", 2: "east", 3: "east", 4: "north", 5: "west"}
     with moving_world(monkeypatch, HELD_BY, regions) as world:

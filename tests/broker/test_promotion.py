@@ -92,7 +92,7 @@ def start(world: MovingWorld, *brokers: int) -> None:
 
 @pytest.mark.parametrize("first", WEST)
 def test_the_tutorial_s_sequence(world: MovingWorld, first: int) -> None:
-    """One of west is lost, then the rest of it, then it is back: whoever of them led."""
+    """One broker of west is lost, then the rest, then all are back: whichever of them led."""
     (second,) = (one for one in WEST if one != first)
     kill(world, first)
     world.until(lambda: voting(world, own=(second,), observers=1))
@@ -133,7 +133,7 @@ def test_half_of_the_voters_and_their_observer_go_on_without_the_other_data_cent
 def test_under_replicated_promotes_as_soon_as_one_voter_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whoever is near the lost one."""
+    """The observer near the lost voter."""
     regions = {1: "west", 2: "east", 3: "north", 4: "north", 5: "east"}
     policy = constraints({"west": 1, "east": 1, "north": 1}, {"north": 1, "east": 1})
     policy = policy.replace("under-min-isr", "under-replicated")
@@ -217,7 +217,7 @@ def test_a_loss_among_those_who_stand_in_keeps_nobody_from_returning(
 def test_only_an_observer_that_has_caught_up_stands_in(
     world: MovingWorld,
 ) -> None:
-    """Neither of them, by a bound that nobody meets, and then both."""
+    """Neither of them, by a bound that no observer meets, and then both."""
     alter(world, TOPIC_SCOPE, TOPIC, "observer.promotion.ready.ms", "3600000")
     leader = world.leader_of(TOPIC)
     (other,) = (one for one in WEST if one != leader)

@@ -22,7 +22,7 @@ def ask(world: MovingWorld, at: int, *, index: int = 0) -> DescribeReplicaLogsRe
 
 
 def judged(world: MovingWorld) -> Survivors:
-    """As the command line does, of all who run."""
+    """As the command line does, of all running brokers."""
     answers = {at: ask(world, at) for at, host in world.hosts.items() if host.program is not None}
     best = max(answers.values(), key=lambda one: one.cluster_version)
     return assess(
@@ -89,7 +89,7 @@ def test_what_is_acknowledged_without_the_survivor_is_at_risk(
 def test_below_what_survivors_know_to_be_committed_nothing_is_at_risk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A leader that is left has a tail that nobody else got: it says where that begins."""
+    """A surviving leader has a tail that no other replica got: it reports where that begins."""
     with moving_world(monkeypatch, HOME) as world:
         world.until(lambda: len(world.acked) > 0)
         leader = world.leader_of(TOPIC)

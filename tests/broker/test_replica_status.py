@@ -125,7 +125,7 @@ def test_what_a_living_replica_lacks_is_as_old_as_its_append(world: ClusterWorld
 def test_a_new_leader_does_not_guess_how_long_somebody_has_been_behind(
     world: ClusterWorld,
 ) -> None:
-    """Whoever lacks what an earlier leader appended lacks it for a time that nobody knows."""
+    """For how long a replica has lacked what an earlier leader appended is unknown."""
     old = world.leader_of("t")
     gone, transfer_target = followers(world)
     cut_off(world, gone)

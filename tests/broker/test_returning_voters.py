@@ -22,12 +22,12 @@ from strandline.model.ids import BrokerId, GroupId
 
 
 def health(keeps_up: Callable[[BrokerId], bool]) -> Health:
-    """All are heard; who does not keep up leaves at once."""
+    """All are heard; a member that does not keep up leaves at once."""
     return Health(keeps_up, lambda broker: True, lambda broker: 0, lag_ms=0)
 
 
 def test_an_observer_that_leads_hands_over_until_it_has() -> None:
-    """Who asks what should be done, and does something else, has handed over nothing."""
+    """A caller that does not follow the verdict has not handed over."""
     clock = ManualClock()
     acting = VoterReconciliation(clock)
     group, own = GroupId(7), (BrokerId(1), BrokerId(2))
@@ -114,7 +114,8 @@ def test_who_lacks_what_was_written_meanwhile_does_not() -> None:
 
 
 def test_who_costs_a_grant_each_time_comes_back_later_and_later() -> None:
-    """A partition has 2,047 of them for ever; who stays well for an hour begins anew."""
+    """A partition has 2,047 grants in its life; a voter that stays well for an hour starts
+    again."""
 
     def waits_ms() -> int:
         group.come_after(1_000)

@@ -57,7 +57,8 @@ def start(world: MovingWorld, *brokers: int) -> None:
 
 
 def check(world: MovingWorld, loss: Loss, before: list[bytes]) -> list[bytes]:
-    """All is as it was placed, nobody lacks what was not given up; what is gone."""
+    """All is as it was placed, and no replica lacks records that were not given up; returns what
+    is gone."""
     world.until(lambda: world.is_settled(*HOME, observers=OBSERVERS))
     world.until(lambda: not world.known.acting)
     until_more_is_acked(world)
@@ -169,8 +170,8 @@ def test_voters_that_were_declared_lost_may_come_back_at_any_time(
 
 @pytest.mark.parametrize("disk", ["kept", "lost"])
 def test_the_observer_that_was_chosen_dies_before_it_leads(world: MovingWorld, disk: str) -> None:
-    """Nobody is seated without it; it is given up with the others, and what it alone had is shown
-    to be at risk then. Whatever it has when it comes back counts for nothing."""
+    """No leader is seated without it. It is given up with the others, and what it alone had is
+    shown to be at risk then. Whatever it has when it comes back counts for nothing."""
     lose(world, left=(LEFT, OTHER), lost=LOST)
     before = list(world.acked)
     with pytest.MonkeyPatch.context() as patch:

@@ -29,7 +29,7 @@ LARGE = b"x" * 9_000
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingWorld]:
-    """Voters A and B, and a key that Y will have; nobody but the test writes from then on."""
+    """Voters A and B, and a key that Y will have; only the test writes from then on."""
     monkeypatch.setattr(room, "BROKERS", (1, 2, 3, 4, 5, 6))
     with moving_world(monkeypatch, (A, B), configs=CONFIGS) as made:
         made.until(lambda: len(made.acked) > 5)
@@ -140,7 +140,7 @@ def test_a_key_that_was_deleted_meanwhile_does_not_come_back(
 def test_a_voter_that_lacks_the_last_configuration_has_it(
     way: Any, world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The planted mistake: who is near enough is seated as a voter."""
+    """The planted mistake: a replica that is near enough is seated as a voter."""
 
     def unsaid(*parts: Any) -> Fenced:
         return Fenced(*parts[:4])

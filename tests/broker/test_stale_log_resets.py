@@ -80,7 +80,7 @@ def await_without_key(world: MovingWorld, *brokers: int) -> None:
 
 
 def settle(world: MovingWorld, *replicas: int) -> None:
-    """Until all is moved, and everybody has what was written since."""
+    """Until all is moved, and all replicas have what was written since."""
     before = len(world.acked)
     world.until(lambda: len(world.acked) > before + 10 and world.is_settled(*replicas))
     assert world.violations == []
@@ -194,7 +194,7 @@ def rejoin(world: MovingWorld) -> None:
 
 
 def restart_while_it_copies(world: MovingWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is down before and after; nobody notes meanwhile that it takes part."""
+    """It is down before and after; no record says meanwhile that it takes part."""
     with monkeypatch.context() as patch:
         patch.setattr(Rejoining, "_on_asked", lambda *_: None)
         for _ in range(3):
@@ -305,7 +305,7 @@ def test_who_is_seated_with_a_log_of_before_goes_on_with_it(
 def test_a_tombstone_stays_until_the_controller_has_noted_who_has_left(
     world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until then it may seat who has left, and count on its log as it is."""
+    """Until then it may seat a removed replica, and count on its log as it is."""
     put(world, b"1")
     settle(world, A, B, X)
     stop(world, X)

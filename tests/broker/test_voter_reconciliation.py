@@ -91,8 +91,8 @@ def test_acks_all_is_refused_where_fewer_vote_than_it_asks_for(
 def test_a_voter_leaves_though_nothing_can_be_committed_without_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All three are the write quorum: two are a majority, and what they commit alone meanwhile is
-    promised to nobody."""
+    """All three are the write quorum: two are a majority, and no producer is
+    promised what they commit alone meanwhile."""
     configs = (("voters.shrink.enable", "true"), ("min.insync.replicas", "3"))
     with moving_world(monkeypatch, HOME, configs=configs) as world:
         world.until(lambda: len(world.acked) > 0)

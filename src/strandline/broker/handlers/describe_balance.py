@@ -68,7 +68,7 @@ async def handle(_: DescribeBalanceRequest, context: RequestContext) -> Describe
                 one.bytes_per_s,
                 [
                     CopyShare(broker, one.bytes_per_s * parts // WHOLE)
-                    for broker, parts in one.held.items()
+                    for broker, parts in one.shares.items()
                 ],
             )
             for one in services.copy_budget.budgets()

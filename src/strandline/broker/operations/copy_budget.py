@@ -55,12 +55,12 @@ _log = logging.getLogger("strandline.broker")
 
 @dataclass(slots=True)
 class Budget:
-    """The rate that all copies under this budget share. `held`: {broker: its parts of
+    """The rate that all copies under this budget share. `shares`: {broker: its parts of
     `copy_shares.WHOLE`}, on the controller that grants them."""
 
     name: str
     bytes_per_s: int
-    held: dict[BrokerId, int] = field(default_factory=dict)
+    shares: dict[BrokerId, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +106,10 @@ class CopyBudget:
 
     def budgets(self) -> list[Budget]:
         """The budgets that are set; on the active controller with the shares of each broker."""
-        held = {}
+        shares = {}
         if self._controller.is_active:
-            held = self._ledger().held(self._clock.monotonic_ms())
-        return [Budget(name, rate, held.get(name, {})) for name, rate in self._budgets.items()]
+            shares = self._ledger().held(self._clock.monotonic_ms())
+        return [Budget(name, rate, shares.get(name, {})) for name, rate in self._budgets.items()]
 
     # ---- here ------------------------------------------------------------------------------------
 
