@@ -1,14 +1,14 @@
-"""What a console shows, as JSON over HTTP: brokers, topics with who votes and observes, outages.
+"""The JSON API over HTTP: brokers, topics with their voters and observers, outages.
 
-Why:    a console, a script or a status page asks one port, and speaks no Kafka.
-How:    /v1/brokers        who there is, and who is heard by this broker
-        /v1/topics         the names, and how many partitions are not as they should be
-        /v1/topics/NAME    who votes and who observes, of each partition; how far each replica is,
-                           of those that are led here
-        /v1/outages        what is down, held and ruled; the controller alone knows, others answer
-                           503 and say who it is
-        What is told is in `facts`, for the page for people, too. The fields are those of the
-        `--json` of `zone status` and `replica status`, by the same functions.
+Why:    a console, a script or a status page needs one port, and no Kafka client.
+How:    /v1/brokers        all brokers, and which of them this broker hears
+        /v1/topics         names, and counts of unhealthy partitions
+        /v1/topics/NAME    voters and observers of each partition; for partitions led here, the
+                           progress of each replica
+        /v1/outages        outages, holds and rulings; from the controller only, other brokers
+                           answer 503 and name it
+        The data comes from `facts`, as for the console. The fields are those of `--json` of
+        `zone status` and `replica status`, by the same functions.
 Owns:   nothing.
 Source: decision 0036."""
 
@@ -115,7 +115,7 @@ def _answer(told: object, status: HTTPStatus = HTTPStatus.OK) -> Answer:
 async def _listed(
     head: dict[str, Json], key: str, elements: Iterable[object], pace: Pace
 ) -> Answer:
-    """An object with one long list at its end, made in slices."""
+    """An object with one long list at its end, rendered in slices."""
     parts = [bytearray(msgspec.json.encode(head)[:-1] + f',"{key}":['.encode())]
     for position, element in enumerate(elements):
         if position % facts.STEP == 0:

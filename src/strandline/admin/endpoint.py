@@ -1,11 +1,11 @@
-"""The pages for monitors and people beside one broker, where its configuration names a port.
+"""The HTTP endpoint of one broker: metrics, health and console, if its configuration names a port.
 
-How:    /          what is down and who is there, for people; /topics, /topics/NAME (`console`)
+How:    /          the console: outages and brokers; /topics, /topics/NAME (`console`)
         /metrics   the scrape
         /healthz   200 while the broker's loop runs
         /readyz    200 while Kafka clients are served, 503 before that and at the end
-        /v1/...    what people see, as JSON (`api`)
-        The port is claimed before the broker joins, and answered from when there is a broker.
+        /v1/...    the same as JSON (`api`)
+        The endpoint claims its port before the broker joins, and serves once there is a broker.
 Owns:   the socket, the server.
 Source: decision 0023; docs/operating/monitoring.md."""
 
@@ -95,7 +95,7 @@ class MetricsEndpoint:
             self._exposition.is_ready = is_ready
 
     def stop(self) -> None:
-        """Answer nobody any more."""
+        """Stop answering."""
         if self._server is not None:
             self._server.stop()
         if self._claimed is not None:

@@ -1,9 +1,9 @@
 """The text of a scrape.
 
-Why:    everything is looked up when it is asked for, and nothing while nobody asks.
-How:    partitions, then the walk over the cluster, both in slices; then all else at once, through
-        Prometheus's client. One scrape at a time; who asks within a second of the last one gets
-        the same text, so asking often costs no more.
+Why:    metrics are computed for a scrape, and cost nothing between scrapes.
+How:    partitions, then the walk over the cluster, both in slices; then the rest at once, through
+        Prometheus's client. One scrape at a time; a request within a second of the last scrape
+        gets the same text, so frequent scrapes cost no more.
 Owns:   the last text.
 Source: decision 0023; Prometheus, "Exposition formats" (0.0.4)."""
 
@@ -68,7 +68,7 @@ class Exposition:
 
 
 class _Given(Collector):
-    """Families that were made already, as the client wants them."""
+    """Metric families made before, in the form that the Prometheus client expects."""
 
     def __init__(self, families: Sequence[Family]) -> None:
         self._families = families

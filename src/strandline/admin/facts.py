@@ -1,10 +1,8 @@
-"""What a broker knows of brokers, topics and outages, for the page for people and for programs.
+"""What a broker knows of brokers, topics and outages, for the console and the JSON API.
 
-Why:    what people see and what programs are told is found out in one place, so that neither can
-        say what the other does not.
-How:    everything is looked up when it is asked for, here, and nobody else is asked. Roles and who
-        is heard are known to all; how far replicas are to a partition's leader; outages to the
-        controller.
+Why:    one source, so that the console and the API cannot disagree.
+How:    each request reads the state of this broker only. Every broker knows roles and which brokers
+        it hears; a partition's leader knows the progress of replicas; the controller knows outages.
 Owns:   nothing.
 Source: decision 0036."""
 
@@ -29,7 +27,7 @@ from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId
 from strandline.protocol.messages.describe_zones import DescribeZonesResponse
 
 STEP = 20
-"""After so many partitions it is looked whether the slice is over."""
+"""Partitions between two checks of the slice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +48,14 @@ class BrokerFacts:
 
 @dataclass(slots=True)
 class Counts:
-    """How many partitions of a topic are as their names say. What ends in `_here` counts those that
-    this broker leads; who leads others knows it of them."""
+    """Counts of a topic's partitions, by condition. Fields that end in `_here` count partitions
+    led by this broker; other leaders know theirs."""
 
     without_leader: int = 0
     fewer_voters: int = 0
     observers_voting: int = 0
     offline_replicas: int = 0
-    """With a replica on a broker that is not heard here."""
+    """With a replica on a broker that this broker does not hear."""
     failed_here: int = 0
     led_here: int = 0
     under_replicated_here: int = 0
@@ -88,9 +86,9 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFacts:
-    """A partition. `voters`, `observers`: by its placement; `voting`: by the last report;
-    `voting_next`: who will, while that changes. `status`: how far the replicas are; None where this
-    broker does not lead."""
+    """A partition. `voters`, `observers`: as placed; `voting`: current voters by the last
+    report; `voting_next`: the next voters while these change. `status`: progress of the
+    replicas; None if this broker does not lead."""
 
     partition: int
     leader: BrokerId | None
@@ -109,7 +107,7 @@ class PartitionFacts:
 
 @dataclass(frozen=True, slots=True)
 class OutageFacts:
-    """What the controller knows. `weakened`: how many partitions go on with less, by class."""
+    """Outages that the controller knows. `weakened`: {class: partitions in that class}."""
 
     found: DescribeZonesResponse
     weakened: Mapping[Kind, int]
@@ -117,7 +115,7 @@ class OutageFacts:
 
 @dataclass(frozen=True, slots=True)
 class NotKnown:
-    """Why this broker knows nothing of outages, and who does, if that is known."""
+    """Why this broker knows no outages, and the controller, if known."""
 
     why: str
     controller: BrokerId | None
@@ -240,7 +238,7 @@ def partition_of(services: Services, partition: Partition) -> PartitionFacts:
 
 
 def told_of(one: PartitionFacts) -> dict[str, Json]:
-    """The same for programs; how far replicas are, as `replica status --json` tells it."""
+    """As JSON; replicas in the form of `replica status --json`."""
     told: dict[str, Json] = {name: getattr(one, name) for name in _PARTITION_FIELDS}
     status = one.status
     told["status"] = None if status is None else replica_status.told_of(status, status.replicas)
@@ -259,7 +257,7 @@ def controller_of(services: Services) -> BrokerId | None:
 
 
 def _known(broker: BrokerId) -> BrokerId | None:
-    """None for nobody."""
+    """None if there is no broker."""
     return None if broker == NO_BROKER else broker
 
 

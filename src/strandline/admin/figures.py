@@ -1,7 +1,7 @@
-"""What a broker tells of itself, and the controller of the cluster, but for single partitions.
+"""Metrics of a broker, and of the cluster if it is the controller; not those of single partitions.
 
-How:    {name of the metric: a value, or {values of its labels: a value}}, read when it is asked
-        for. The state of the cluster is walked once, in slices.
+How:    {name of the metric: a value, or {values of its labels: a value}}, read for each scrape. One
+        walk over the cluster's state, in slices.
 Owns:   nothing.
 Source: decision 0023."""
 
@@ -27,7 +27,7 @@ from strandline.replication.replica.replica import Replica
 
 STATES = ("up", "settling", "down", "lost")
 STEP = 50
-"""After so many partitions it is looked whether the slice is over."""
+"""Partitions between two checks of the slice."""
 
 Values = Mapping[tuple[str, ...], float]
 Figures = Mapping[str, float | Values]
@@ -74,7 +74,7 @@ async def walk(services: Services, pace: Pace, *, is_controller: bool) -> Walk:
 
 
 def _knows_leader(services: Services, replica: Replica) -> bool:
-    """Whether a leader that lives is known here; oneself only while nobody else can lead."""
+    """Whether this broker knows a live leader; itself only while no other broker can lead."""
     leader = replica.leader_id
     if leader == services.broker_id:
         return replica.can_serve_reads
@@ -133,7 +133,7 @@ def broker_figures(
 
 
 def _disk_figures(replication: Replication) -> Figures:
-    """Nothing where the disk does not even tell that."""
+    """Empty if the disk does not report its usage."""
     used: float | Values
     free: float | Values
     try:

@@ -1,7 +1,7 @@
 """Counts what happens to replicas and leaves no trace to be counted later.
 
 Why:    leaders that come and go, and logs that fail, are over by the next scrape.
-How:    replication calls back for each; nothing is done for a request.
+How:    replication calls back for each event; requests cost nothing.
 Owns:   the counts, from the start of the process."""
 
 from collections import Counter

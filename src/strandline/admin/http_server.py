@@ -1,13 +1,13 @@
-"""A small HTTP server on the broker's loop: a few pages that are asked for with GET.
+"""A small HTTP server on the broker's loop: a few pages, by GET.
 
-Why:    a monitor asks one page now and then. A web framework would be more code inside a broker
+Why:    a monitor requests one page now and then. A web framework would be more code inside a broker
         than the broker's own network; the standard library's server takes a thread for each
         connection, bounds neither their number nor their time, and its threads would read state
         that the loop changes meanwhile.
-How:    h11 reads requests and words answers; what is here carries its bytes, finds the page, and
-        sets bounds. One request a connection: head --page--> answer, closed. A head of at most
-        16 KiB, 30 s from the first byte to the last, 32 connections; beyond that the one that has
-        taken longest goes.
+How:    h11 parses requests and formats responses; this file moves the bytes, finds the page and
+        sets limits. One request a connection: head --page--> answer, closed. A head of at most
+        16 KiB, 30 s from the first byte to the last, 32 connections; beyond that the server closes
+        the oldest one.
 Owns:   the listening socket, the connections.
 Source: RFC 9112; decision 0023."""
 
@@ -77,7 +77,7 @@ class HttpServer:
         self._server = await asyncio.start_server(self._on_connection, sock=claimed)
 
     def stop(self) -> None:
-        """Listen no more, and give up every answer that is under way."""
+        """Stop listening, and drop all responses in progress."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -113,7 +113,8 @@ class HttpServer:
             _log.exception("cannot answer an HTTP request")
 
     async def _talk(self, peer: h11.Connection, reader: asyncio.StreamReader) -> list[bytes]:
-        """The answer to the first request, in parts; none to who hangs up before it is whole."""
+        """The response to the first request, in parts; none if the client disconnects before the
+        request is complete."""
         try:
             request = await _request(peer, reader)
         except h11.RemoteProtocolError as error:

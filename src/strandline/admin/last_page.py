@@ -1,7 +1,7 @@
-"""Pages that take work are made one at a time, and not again within a second.
+"""Renders costly pages one at a time, and the same page at most once a second.
 
-Why:    a flood of requests has half of the broker's loop at most, whatever they ask for.
-How:    whoever asks for the last page within a second gets the same; all others wait their turn.
+Why:    a flood of requests gets at most half of the broker's loop.
+How:    a request for the last page within a second gets the cached one; others wait their turn.
 Owns:   the last page.
 Source: decision 0036."""
 
@@ -24,7 +24,7 @@ class LastPage:
         self._last: tuple[str, int, Answer] | None = None
 
     async def fresh(self, page: str, make: Callable[[], Awaitable[Answer]]) -> Answer:
-        """The page of that name, made now or within the last second."""
+        """The page of that name, at most one second old."""
         async with self._turn:
             now = self._clock.monotonic_ms()
             if self._last is not None:

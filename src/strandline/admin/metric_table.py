@@ -1,8 +1,8 @@
-"""Every metric that a broker tells, with the name that users of Kafka know it by.
+"""Every metric of a broker, with its name in Kafka.
 
-Why:    dashboards are built on names: none comes, goes or changes its meaning by accident.
-How:    one row a metric. What is told, the reference page and the tests all read these rows; a
-        figure without a row, or a row without a figure, is a mistake that a scrape finds.
+Why:    dashboards depend on names: none appears, goes or changes its meaning by accident.
+How:    one row a metric. The exposition, the reference page and the tests read these rows; a scrape
+        fails on a figure without a row, or a row without a figure.
 Source: STYLE, rule 4; reference observers 4.4."""
 
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One metric. `name`: Prometheus's; `kafka`: the bean of Kafka's, or of Confluent's, that tells
-    the same, be it as a rate where ours is the count; empty where there is none."""
+    """One metric. `name`: in Prometheus; `kafka`: the equivalent MBean of Kafka or Confluent,
+    which may be the rate of this count; empty if there is none."""
 
     name: str
     help: str
@@ -249,7 +249,7 @@ BROKER_METRICS = (
         kafka=f"{_CONTROLLER}ActiveControllerCount",
     ),
 )
-"""What every broker tells."""
+"""Metrics of every broker."""
 
 CONTROLLER_METRICS = (
     Metric(
@@ -333,7 +333,7 @@ CONTROLLER_METRICS = (
         ),
     ),
 )
-"""What the controller alone tells."""
+"""Metrics of the controller only."""
 
 METRICS = PARTITION_METRICS + BROKER_METRICS + CONTROLLER_METRICS
 """All of ours; beside them come Prometheus's usual ones of a process (`process_...`)."""

@@ -1,8 +1,8 @@
 """Long work on the broker's loop, a slice at a time.
 
-Why:    what is asked of ten thousand partitions takes longer than a producer's record may wait.
-How:    a slice is a time of work, not of the clock: what others on the machine take does not end
-        it, or a scrape would hardly get on where there is least to spare.
+Why:    a request over ten thousand partitions takes longer than a producer's record may wait.
+How:    a slice is CPU time, not wall time: on a busy machine a scrape would otherwise hardly
+        progress.
 Owns:   what this thread had worked when the present slice began.
 Source: design section 5."""
 

@@ -1,9 +1,9 @@
 """The partitions that this broker leads: the series of each, and the counts over all of them.
 
-Why:    this is nearly all of a scrape, ten lines for each of thousands of partitions, so it is made
-        with as little as possible: text at once, a ninth of what it costs through objects.
-How:    one walk over the leaders, in slices, makes a column of lines for each metric; the format
-        wants all lines of a metric together. Names of topics have nothing in them to escape.
+Why:    this is nearly all of a scrape, ten lines for each of thousands of partitions: writing text
+        directly costs a ninth of building objects.
+How:    one walk over the leaders, in slices, builds a column of lines per metric, because the
+        format groups lines by metric. Topic names need no escaping.
 Owns:   nothing.
 Source: Prometheus, "Exposition formats"; decision 0023."""
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from strandline.replication.replica.replica import Replica
 
 STEP = 20
-"""After so many partitions it is looked whether the slice is over."""
+"""Partitions between two checks of the slice."""
 REPLICAS, OBSERVERS, IN_SYNC, CAUGHT_UP, NOT_CAUGHT_UP, OBSERVERS_IN_ISR = range(6)
 UNDER_REPLICATED, UNDER_MIN_ISR, LOG_START, LOG_END = range(6, 10)
 

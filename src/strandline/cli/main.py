@@ -1,9 +1,9 @@
-"""`strandline`: the app, and what becomes of errors.
+"""`strandline`: the app, and how it reports errors.
 
-Why:    whatever goes wrong is one line on standard error and an exit code that means something;
-        nobody is shown a traceback for a broker that is down.
-How:    each command group is a file in commands/. Plain help, because drawing it with rich would
-        double the time that `--help` takes.
+Why:    an error is one line on standard error and an exit code with a meaning; a broker that is
+        down causes no traceback.
+How:    each command group is a file in commands/. Help is plain text, because rich would double the
+        time of `--help`.
 Source: STYLE, "Errors"; reference ecosystem 5 (exit codes)."""
 
 import os

@@ -1,4 +1,4 @@
-"""Options that many commands have, and how a cluster is found from them.
+"""Options that many commands share, and how they find a cluster.
 
 How:    brokers: `--bootstrap`, else STRANDLINE_BOOTSTRAP, else the local cluster in the directory
         that `strandline dev` would use, else 127.0.0.1:9092.
@@ -77,7 +77,7 @@ def open_client(bootstrap: str, timeout_s: float) -> "Client":
 
 
 def find_bootstrap() -> str:
-    """Where to begin when nobody says: the local cluster, or the default port."""
+    """Default bootstrap: the local cluster, or the default port."""
     from strandline.cli.dev.cluster_file import ClusterDirectory
 
     directory = Path(os.environ.get(DEV_DIRECTORY_VARIABLE) or DEFAULT_DEV_DIRECTORY)
@@ -97,6 +97,7 @@ def parse_pairs(texts: list[str] | None, *, option: str) -> tuple[tuple[str, str
 
 
 def parse_changes(config: list[str] | None, unset: list[str] | None) -> dict[str, str | None]:
-    """Read `--config` and `--unset`: {key: its value, or None for no more set}; OperatorError."""
+    """Read `--config` and `--unset`: {key: its value, or None to reset it}; raises
+    OperatorError."""
     changes: dict[str, str | None] = dict(parse_pairs(config, option="--config"))
     return changes | dict.fromkeys(unset or ())

@@ -1,8 +1,8 @@
-"""How results are shown: aligned tables for people, JSON for programs.
+"""Prints results: aligned tables for people, JSON for programs.
 
-Why:    one place decides, so that every command has `--json` and looks like the others.
-How:    a result is a JSON value and what people see instead. rich is imported only when a table is
-        drawn. What is not a terminal gets no colour and no wrapping: lines stay greppable.
+Why:    one place, so that every command has `--json` and the same look.
+How:    a result is a JSON value and a function that prints text instead. rich is imported only to
+        draw a table. Output that is not a terminal has no colour and no wrapping, for grep.
 Source: reference ecosystem 5."""
 
 import json

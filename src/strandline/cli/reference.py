@@ -1,6 +1,6 @@
 """The reference page of the command line, generated from the app itself.
 
-How:    walks the commands and asks each for its usage and its options, as `--help` does.
+How:    walks the commands and renders the usage and options of each, as `--help` does.
         `strandline config reference` writes the page, and a test compares.
 Source: STYLE, rule 10."""
 

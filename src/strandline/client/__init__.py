@@ -11,7 +11,7 @@ Map:    wire/            Connections to brokers.
         group_member.py  a consumer group of one
         partitioner.py   key -> partition, as Kafka does
         errors.py        errors of this client
-Why:    blocking, because the command line does one thing at a time and must start at once; brokers
-        that answer side by side are still asked side by side.
+Why:    blocking, because the command line does one thing at a time and must start at once; requests
+        to many brokers still run in parallel.
 Source: Design section 3.
 """

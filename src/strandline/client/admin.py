@@ -1,7 +1,7 @@
-"""Topics, groups and offsets, asked of a cluster.
+"""Administers topics, groups and offsets.
 
-How:    each function makes one request, or the few it takes, within the client's deadline; refusals
-        are `ApiError`s worded by `errors.refusal`.
+How:    each function makes one request, or a few, within the client's deadline; `errors.refusal`
+        words the `ApiError` of a refused request.
 Source: kafka-protocol reference 7."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -200,8 +200,8 @@ def list_offsets(
 def offsets_told(
     client: Client, topic: str, leaders: Mapping[int, BrokerId], timestamps: Sequence[int]
 ) -> list[dict[int, int]]:
-    """For each timestamp {partition: offset}, of those partitions whose leaders tell soon; all are
-    asked at the same time. `leaders`: {partition: leader}."""
+    """For each timestamp {partition: offset}, for partitions whose leaders answer soon; in
+    parallel. `leaders`: {partition: leader}."""
     requests = {
         leader: [_offsets_request(topic, led, when, LOOK_MS) for when in timestamps]
         for leader, led in _by_leader(leaders).items()
@@ -330,7 +330,7 @@ def describe_group(client: Client, group: str) -> GroupView:
 
 
 def find_coordinator(client: Client, group: str, until: int) -> BrokerId:
-    """The broker that coordinates a group; the first one ever asked for has its topic made."""
+    """The coordinator of a group; the first request in a cluster creates the offsets topic."""
     client.metadata(deadline_ms=until)
     answer = client.ask_any(
         FindCoordinatorRequest(key=group), FindCoordinatorResponse, deadline_ms=until

@@ -30,11 +30,11 @@ T = TypeVar("T")
 DEFAULT_TIMEOUT_MS = 30_000
 CONNECT_TIMEOUT_MS = 3_000
 FIRST_CONTACT_MS = 2_000
-"""How long brokers are tried of which none has ever been reached: the address may just be wrong."""
+"""How long a client tries brokers if it has reached none yet: the address may be wrong."""
 ANSWER_PATIENCE_MS = 2_000
-"""How long a broker may take to say what it knows before another one is asked."""
+"""How long a client waits for one broker before it asks another."""
 LOOK_MS = 2_000
-"""How long a broker may take to say what can be done without."""
+"""How long a client waits for an optional answer."""
 PAUSE_FIRST_MS = 20
 PAUSE_MAX_MS = 500
 
@@ -77,7 +77,7 @@ class Brokers:
         return self.transport.monotonic_ms() + self.timeout_ms
 
     def look_deadline(self) -> int:
-        """When a broker that is asked now for what can be done without has to have answered."""
+        """The deadline of an optional request that starts now, in monotonic ms."""
         return self.transport.monotonic_ms() + LOOK_MS
 
     def left_ms(self, deadline_ms: int) -> int:
@@ -119,7 +119,7 @@ class Brokers:
         return view
 
     def ask_any(self, request: Message, response: type[R], *, deadline_ms: int) -> R:
-        """Ask whichever broker answers: connections that are up first, then every address known."""
+        """Ask any broker: open connections first, then every known address."""
         known = [broker.address for broker in self._brokers.values()]
         up = [one.address for one in self._connections.values() if not one.is_closed]
         failures: list[str] = []
@@ -138,25 +138,26 @@ class Brokers:
         return connection.call(request, response, self._patience(deadline_ms))
 
     def look(self, broker: BrokerId, request: Message, response: type[R]) -> R | None:
-        """Ask one broker for what can be done without; None where it does not say soon."""
+        """Ask one broker an optional question; None if it does not answer soon."""
         try:
             return self.ask(broker, request, response, deadline_ms=self.look_deadline())
         except StrandlineError:
             return None
 
     def ask_best_informed(self, request: Message, response: type[R], *, deadline_ms: int) -> R:
-        """Ask what every broker can answer: the controller where there is one, else any broker."""
+        """Ask a question that every broker can answer: the controller if there is one, else any
+        broker."""
         controller = self.metadata(deadline_ms=deadline_ms).controller
         if controller in self._brokers:
             return self.ask(controller, request, response, deadline_ms=deadline_ms)
         return self.ask_any(request, response, deadline_ms=deadline_ms)
 
     def connection(self, broker: BrokerId, deadline_ms: int) -> Connection:
-        """The connection to a broker that metadata told of."""
+        """The connection to a broker of the last metadata."""
         return self.connection_to(self._address_of(broker), deadline_ms)
 
     def connection_to(self, address: Address, deadline_ms: int) -> Connection:
-        """The connection to an address; made anew when it has ended."""
+        """The connection to an address; a new one if the last has ended."""
         connection = self._connections.get(address)
         if connection is not None and connection.due_count:
             # Whoever asked has given up on the answers: they must not be taken for others.
@@ -166,7 +167,7 @@ class Brokers:
         return connection
 
     def open_connection(self, broker: BrokerId, deadline_ms: int) -> Connection:
-        """A connection of the caller's own, who closes it: for requests that stay in flight."""
+        """A connection that the caller owns and closes, for requests that stay in flight."""
         return self._connect(self._address_of(broker), deadline_ms)
 
     def _connect(self, address: Address, deadline_ms: int) -> Connection:
@@ -180,5 +181,5 @@ class Brokers:
         return known.address
 
     def _patience(self, deadline_ms: int) -> int:
-        """How long one broker may take to do something before it is tried anew."""
+        """How long one broker may take for an operation before a retry."""
         return min(self.left_ms(deadline_ms), max(self.timeout_ms // 3, 1))

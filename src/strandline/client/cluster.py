@@ -19,15 +19,15 @@ from strandline.protocol.table import Message
 
 
 class Refusable(Protocol):
-    """An answer that says as a whole what stands against what was asked."""
+    """An answer with one error for the whole request."""
 
     @property
     def error_code(self) -> int:
-        """Of `protocol.errors`; 0 where nothing does."""
+        """Of `protocol.errors`; 0 for none."""
 
     @property
     def error_message(self) -> str | None:
-        """In words, where there are more than the code says."""
+        """A text that says more than the code, if there is one."""
 
 
 A = TypeVar("A", bound=Refusable)
@@ -65,8 +65,8 @@ class Client(Brokers):
     def attempt_at_controller(
         self, operation: Callable[[BrokerId, int], T], deadline_ms: int | None = None
     ) -> T:
-        """Run `operation(controller, deadline)` as `attempt` does. Where time is over because too
-        few of the controller's voters are left, the ClientError says who is missing."""
+        """Run `operation(controller, deadline)` as `attempt` does. If time runs out because too
+        few of the controller's voters are up, the ClientError names the missing ones."""
         try:
             return self.attempt(
                 lambda until: operation(self.find_controller(deadline_ms=until), until), deadline_ms

@@ -1,8 +1,8 @@
-"""Reads a topic, or some of its partitions, from given offsets on; without a group.
+"""Reads a topic, or some of its partitions, from given offsets, without a group.
 
-How:    one fetch is in flight to each leader; `poll` waits until one of them answers, and asks that
-        leader again at once. A partition whose leader moved is looked up anew. Batches are checked
-        against their CRC; control batches are passed over.
+How:    one fetch is in flight to each leader; `poll` waits until one of them answers, and fetches
+        from that leader again at once. If a leader moved, the consumer looks it up again. It checks
+        the CRC of batches and skips control batches.
 Owns:   the next offset of every partition; a connection to each leader.
 Source: kafka-protocol reference 7 and 8.1."""
 
@@ -32,7 +32,7 @@ PARTITION_BYTES_MAX = 1024 * 1024
 ANSWER_MARGIN_MS = 500
 """How long an answer may be under way, beyond the FETCH_WAIT_MS that a leader may wait itself."""
 DEADLINE_DIVISOR = 3
-"""On top comes this part of the client's deadline; the rest of it is for asking anew."""
+"""This part of the client's deadline is added; the rest is for retries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Consumer:
         return records
 
     def _ask_idle_leaders(self, until: int) -> None:
-        """Make sure that every partition is asked for."""
+        """Make sure that a fetch for every partition is in flight."""
         waiting = {index for _, mine in self._asked.values() for index in mine}
         idle = [index for index in self.positions if index not in waiting]
         if not idle:
@@ -158,7 +158,8 @@ class Consumer:
                 self._records.extend(self._records_in(index, one.records))
 
     def _refuse_or_reset(self, index: int, until: int) -> None:
-        """Go on at the log's start where retention overtook us; refuse what lies beyond its end."""
+        """Continue at the log's start if retention has overtaken the position; raise if the
+        position is beyond the end."""
         start = list_offsets(
             self._client, self._topic, EARLIEST, partitions=[index], deadline_ms=until
         )[index]

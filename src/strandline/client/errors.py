@@ -15,7 +15,7 @@ _NAMES = {int(error): error.name for error in Error}
 
 
 class ClientError(StrandlineError):
-    """A request cannot be made, or its answer cannot be used."""
+    """A request cannot be sent, or its answer is unusable."""
 
 
 class NotOfferedError(ClientError):

@@ -1,9 +1,9 @@
-"""A member of a consumer group that is given every partition of one topic, and commits.
+"""The only member of a consumer group: owns every partition of one topic, and commits.
 
-How:    it joins as the only member: the coordinator takes it for the group's leader, and it assigns
-        everything to itself. Where it is told that it is no member any more, or that the group
-        rebalances, it joins again and goes on. The coordinator is looked up anew when asking it
-        fails. What is committed is absolute, so that asking twice does no harm.
+How:    as the only member it is the group's leader and assigns all partitions to itself. If the
+        coordinator reports that it is not a member, or that the group rebalances, it joins again.
+        It looks the coordinator up again after a failed request. Commits are absolute, so that a
+        repeated one does no harm.
 Owns:   its member id and generation, as the coordinator gave them.
 Source: kafka-protocol reference 8.2; KIP-394 (member id first)."""
 
@@ -93,7 +93,7 @@ class GroupMember:
         self._client.attempt(lambda until: self._as_member(ask, until))
 
     def heartbeat(self) -> None:
-        """Tell the coordinator that it lives."""
+        """Send a heartbeat to the coordinator."""
 
         def ask(until: int) -> int:
             request = HeartbeatRequest(

@@ -1,4 +1,4 @@
-"""Which partition a record goes to: the same one that Kafka's Java client would choose.
+"""Chooses the partition of a record, as Kafka's Java client does.
 
 How:    with a key: murmur2 of the key, its sign bit cleared, modulo the number of partitions.
         Without one: all go to one partition until its batch is sent, then to the next.

@@ -1,10 +1,10 @@
 """Sends records to a topic: batches per partition, acknowledged by the write quorum, each exactly
 once.
 
-How:    records gather in one batch per partition. When one is full, or on `flush`, the batches are
-        sealed with producer id and sequence, one request goes to each leader, all side by side, and
-        their answers are waited for. A batch that fails in a way that may pass is sent again as it
-        is, with its sequence, until the deadline: the log takes it once.
+How:    records gather in one batch per partition. When one is full, or on `flush`, the producer
+        seals the batches with producer id and sequence, sends one request to each leader in
+        parallel, and waits for the answers. After a retriable error it sends the same batch with
+        the same sequence again, until the deadline: the log appends it once.
 Owns:   the open batches; the next sequence of each partition.
 Source: KIP-98 (idempotent producers); KIP-480 (sticky partitions)."""
 
@@ -98,7 +98,7 @@ class Producer:
 
     @property
     def partition_count(self) -> int:
-        """Partitions of the topic when the producer was made."""
+        """Partitions of the topic at the producer's start."""
         return self._partition_count
 
     def send(
@@ -186,8 +186,7 @@ class Producer:
     # ---- sending ---------------------------------------------------------------------------------
 
     def _send_all(self, pending: dict[int, _SealedBatch], until: int) -> None:
-        """Try to send what is pending once; what is acknowledged leaves it. Raises what went
-        wrong."""
+        """Send pending batches once; acknowledged ones leave the list. Raises the first error."""
         client = self._client
         leaders = client.leaders(self._topic, list(pending), deadline_ms=until)
         asked: list[tuple[Connection, list[int]]] = []

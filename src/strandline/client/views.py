@@ -13,7 +13,7 @@ from strandline.protocol.messages.metadata import MetadataResponse, MetadataResp
 
 @dataclass(frozen=True, slots=True)
 class BrokerView:
-    """A broker, as metadata tells it. `rack` is its region; empty when not said."""
+    """A broker, from metadata. `rack` is its region; empty if unknown."""
 
     id: BrokerId
     address: Address
@@ -34,7 +34,7 @@ class PartitionView:
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """A topic; `partitions[i].index == i`. `error_code` is not 0 where there is no answer for
+    """A topic; `partitions[i].index == i`. `error_code` is not 0 if the broker has no answer for
     it."""
 
     name: str
@@ -46,7 +46,7 @@ class TopicView:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """What one broker said. `controller` is -1 while nobody knows it."""
+    """A cluster, from one broker. `controller` is -1 if unknown."""
 
     cluster_id: str
     controller: BrokerId

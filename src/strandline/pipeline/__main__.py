@@ -1,4 +1,4 @@
-"""`python -m strandline.pipeline`, and the main file that spark-submit is given.
+"""`python -m strandline.pipeline`, and the main file for spark-submit.
 
 Why:    a cluster runs the very commands that `strandline pipeline` runs here."""
 

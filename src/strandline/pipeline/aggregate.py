@@ -1,9 +1,8 @@
 """Means over a lake table, by group.
 
-Why:    the smallest question worth asking a table, and one whose answer anybody can check by
-        other means.
-How:    one scan of the table's newest version; rows without the measured value are not counted,
-        as in SQL and pandas."""
+Why:    the smallest useful query, whose answer is easy to check by other means.
+How:    one scan of the table's newest version; rows without the value do not count, as in SQL and
+        pandas."""
 
 from dataclasses import dataclass
 

@@ -239,7 +239,7 @@ def _draw_means(question: MeanQuestion, means: Sequence["GroupMean"]) -> None:
 
 
 def main() -> None:
-    """The command line by itself; what an operator can mend is one line on stderr, exit code 1."""
+    """The command line as a program: an operator's error is one line on stderr, exit code 1."""
     try:
         app(prog_name="strandline pipeline")
     except OperatorError as error:

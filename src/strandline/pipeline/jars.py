@@ -86,7 +86,7 @@ Resolver = Callable[[Sequence[Jar], Path], None]
 
 
 def default_directory() -> Path:
-    """Where jars are kept when nobody says: STRANDLINE_JARS, else the user's cache."""
+    """The default directory of jars: STRANDLINE_JARS, else the user's cache."""
     told = os.environ.get(JARS_VARIABLE)
     if told:
         return Path(told)
@@ -95,7 +95,7 @@ def default_directory() -> Path:
 
 
 def missing_jars(directory: Path, jars: Iterable[Jar] = JARS) -> list[Jar]:
-    """The jars whose file is absent from `directory` or has other bytes than the pinned ones."""
+    """The jars that `directory` lacks, or that differ from the pinned ones."""
     return [jar for jar in jars if _digest(directory / jar.file_name) != jar.sha256]
 
 

@@ -1,7 +1,6 @@
-"""A topic into a partitioned lake table: exactly one row for each (topic, partition, offset).
+"""Loads a topic into a partitioned lake table: one row for each (topic, partition, offset).
 
-Why:    tables are where a log's data is asked questions; a table with a record twice, or without
-        one, lies.
+Why:    queries run on tables; a table with a duplicate or missing record gives wrong answers.
 How:    the checkpoint's write-ahead log fixes a batch's offset ranges before the batch is read;
         the batch's files and its number (`txn`: job id, batch) enter the table in one atomic
         commit; then the checkpoint marks it done.

@@ -1,9 +1,8 @@
-"""What a lake job is told, checked before a Java virtual machine starts.
+"""Options of a lake job, checked before a Java virtual machine starts.
 
-Why:    a misspelt option should cost a moment, not the twenty seconds that Spark takes to reach
-        the same conclusion.
-How:    frozen dataclasses that refuse what cannot work with one line; `reader_options` is what
-        the Kafka connector gets.
+Why:    a misspelt option should fail at once, not after the twenty seconds that Spark needs.
+How:    frozen dataclasses that reject invalid values with one line; `reader_options` are the Kafka
+        connector's.
 Owns:   nothing; pure but for `check_reachable`, which tries to connect."""
 
 import re
@@ -111,7 +110,7 @@ def parse_settings(words: Sequence[str], *, option: str) -> dict[str, str]:
 
 
 def absolute_location(location: str) -> str:
-    """A table's location for Spark: a URI as it is, a local path made absolute."""
+    """A table's location for Spark: a URI unchanged, a local path made absolute."""
     if not location:
         raise OperatorError("the table's location is empty: give a directory or a URI")
     if location.startswith("file:"):

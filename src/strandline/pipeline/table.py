@@ -1,7 +1,6 @@
-"""Which files a Delta table consists of, told by its log alone, without Spark.
+"""The files of a Delta table, from its log alone, without Spark.
 
-Why:    a check of what Spark wrote should not ask Spark; and a count should not cost a Java
-        machine.
+Why:    a check of Spark's output should not use Spark, and a count should not start a Java machine.
 How:    commits `_delta_log/{version:020d}.json` in order, one action a line: `add` makes a file
         live, `remove` ends it. Files that no commit names were left by a killed job and are no
         part of the table.
@@ -39,7 +38,8 @@ class TableVersion:
 
 
 def read_table(table: Path) -> TableVersion:
-    """The newest version of a table on a local disk, or OperatorError when it cannot be told."""
+    """The newest version of a table on a local disk; raises OperatorError if it cannot be
+    determined."""
     log = table / "_delta_log"
     commits = sorted(path for path in log.glob("*.json") if path.stem.isdigit())
     if not commits:

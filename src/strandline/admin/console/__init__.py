@@ -1,7 +1,6 @@
-"""The page for people: what is down, who is there, who votes, who observes, who lags.
+"""The console: pages with outages, brokers, voters, observers and lag.
 
-Why:    whoever is woken at night opens a page, in whatever browser there is.
-Map:    pages.py (what is asked for, and what is answered), rows.py (what stands in the tables),
-        rendering.py (HTML of it, in slices; what the browser may do with it), templates/ (the
-        pages), style.css.
+Why:    an operator on call opens a page in any browser.
+Map:    pages.py (requests and responses), rows.py (rows of the tables), rendering.py (HTML, in
+        slices, and the content security policy), templates/ (the pages), style.css.
 Source: decision 0036."""

@@ -1,8 +1,7 @@
-"""The pages for people: / (outages and brokers), /topics, /topics/NAME.
+"""The console's pages: / (outages and brokers), /topics, /topics/NAME.
 
-How:    each is made of the facts that `/v1` tells, when it is asked for, and asks nobody else. Of
-        long lists at most `ROW_COUNT_MAX` are shown, those that are not well first: a browser has
-        to show them, and a person to find them.
+How:    each request renders the same facts as `/v1`, from this broker alone. A list shows at most
+        `ROW_COUNT_MAX` rows, unhealthy ones first: a browser must draw and a reader find them.
 Owns:   nothing.
 Source: decision 0036."""
 

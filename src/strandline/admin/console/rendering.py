@@ -1,9 +1,9 @@
-"""Pages of HTML, made on the server, that no name in them can change.
+"""Renders HTML on the server; no name in a page can inject markup.
 
 Why:    names of topics, labels and texts of errors come from users: all that is put into a template
-        is escaped, in one place, and the browser is told to run nothing at all.
-How:    templates are compiled before anybody asks. A page is made a few pieces at a time, for there
-        may be thousands of rows. The one style sheet stands in the page and is allowed by its hash.
+        is escaped in one place, and the browser may run no script.
+How:    templates are compiled at start. A page is rendered in slices, because it may have thousands
+        of rows. The one style sheet is inline and allowed by its hash.
 Owns:   the compiled templates.
 Source: decision 0036; W3C, "Content Security Policy Level 3"."""
 
@@ -23,10 +23,10 @@ from strandline.admin.pace import Pace
 HTML = "text/html; charset=utf-8"
 REFRESH_S = 10
 REFRESHED = ("Refresh", str(REFRESH_S))
-"""The header by which a browser asks again by itself."""
+"""The header that makes a browser reload the page."""
 PART_BYTES = 64 * 1024
 PIECES = 100
-"""After so many pieces of a page it is looked whether the slice is over."""
+"""Pieces of a page between two checks of the slice."""
 _PACKAGE = "strandline.admin.console"
 _TEMPLATES = ("index.html", "topics.html", "topic.html", "missing.html")
 
@@ -58,7 +58,7 @@ class Rendering:
         *,
         status: HTTPStatus = HTTPStatus.OK,
     ) -> Answer:
-        """The page of a template, made in slices."""
+        """Render a template, in slices."""
         parts = [bytearray()]
         for position, piece in enumerate(self._templates[template].generate(values)):
             if position % PIECES == 0:

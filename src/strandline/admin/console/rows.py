@@ -1,7 +1,7 @@
-"""What stands in the tables of the page for people.
+"""Rows of the console's tables.
 
-How:    from the same facts as what programs are told; a state is a word, never a colour alone, and
-        what is not known here is a question mark.
+How:    from the same facts as the JSON API. A state is a word, never a colour alone; a question
+        mark is a value that this broker does not know.
 Owns:   nothing.
 Source: decision 0036."""
 
@@ -20,8 +20,8 @@ _UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRow:
-    """A replica, in words. `where`: the region and the zone of its broker; `is_ailing`: whether
-    somebody should look."""
+    """A replica, in words. `where`: the region and zone of its broker; `is_ailing`: whether it
+    needs attention."""
 
     broker: int
     where: str
@@ -74,7 +74,7 @@ def partition_row(one: PartitionFacts, places: Mapping[int, str]) -> PartitionRo
 
 
 def chosen(topic: Topic, ailing: Sequence[Partition], count_max: int) -> list[Partition]:
-    """So many partitions, those that are not well first."""
+    """At most `count_max` partitions, unhealthy ones first."""
     first = {one.index for one in ailing}
     others = (one for one in topic.partitions if one.index not in first)
     return [*ailing, *others][:count_max]
@@ -89,7 +89,7 @@ def lasted(duration_ms: int) -> str:
 
 
 def moment(wall_ms: int) -> str:
-    """When a page was made, to the second."""
+    """When a page was rendered, to the second."""
     return f"{datetime.datetime.fromtimestamp(wall_ms / 1_000, datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 

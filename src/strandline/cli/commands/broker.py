@@ -1,5 +1,4 @@
-"""`strandline broker`: take brokers out of the cluster, for good or for a while; how far that is;
-their labels.
+"""`strandline broker`: decommission and maintenance of brokers, their progress, and labels.
 
 Source: docs/reference/cli.md; docs/decisions/0011-the-life-of-a-broker.md."""
 
@@ -148,7 +147,7 @@ def resume(
 def _alter(
     client: "Client", changes: "Changes", *, broker: int | None, domain: str = ""
 ) -> "list[BrokerId]":
-    """Change the broker, or all of the upgrade domain; returns who that is."""
+    """Change one broker, or all of an upgrade domain; returns these brokers."""
     from strandline.client.operations.configs import alter_broker_configs
 
     brokers = _brokers(client, broker, domain)

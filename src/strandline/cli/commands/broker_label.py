@@ -1,4 +1,4 @@
-"""`strandline broker label`: where brokers are, and what they are, changed while they run.
+"""`strandline broker label`: shows labels of brokers, and changes them at run time.
 
 Source: docs/reference/cli.md; docs/decisions/0015-labels-at-run-time.md."""
 

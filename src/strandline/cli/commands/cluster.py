@@ -1,4 +1,4 @@
-"""`strandline cluster`: the whole cluster, where it is and what it survives.
+"""`strandline cluster`: where the cluster's brokers are, and which losses it survives.
 
 Source: docs/reference/cli.md; docs/operating/placement.md."""
 

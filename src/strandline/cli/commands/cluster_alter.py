@@ -1,4 +1,4 @@
-"""`strandline cluster alter`: keys that hold for every broker.
+"""`strandline cluster alter`: keys that apply to every broker.
 
 Source: docs/reference/cli.md; docs/reference/topic-config.md."""
 

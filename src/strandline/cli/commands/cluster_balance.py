@@ -1,4 +1,4 @@
-"""`strandline cluster balance`: which replicas move by themselves, which wait, and why.
+"""`strandline cluster balance`: which replicas move automatically, which wait, and why.
 
 Source: docs/reference/cli.md; docs/decisions/0010-the-balancer.md."""
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _PAUSED = "balancer.enable is false"
-"""What the balancer says where it is paused; told once."""
+"""The balancer's text while it is paused; printed once."""
 
 
 def balance(
@@ -111,7 +111,7 @@ def _describe(
 
 
 def _numbers(found: "DescribeBalanceResponse") -> list[str]:
-    """What is behind moves, those with the same numbers together."""
+    """Reasons of moves, with equal ones grouped."""
     alike: dict[tuple[str, str], list[BalanceMove]] = {}
     for one in found.moves:
         if one.text:
@@ -180,7 +180,7 @@ def _print(
 
 
 def _is_just_paused(wait: "BalanceWait") -> bool:
-    """Whether it says of partitions no more than that the balancer is paused."""
+    """Whether its only reason is that the balancer is paused."""
     return wait.code == "paused" and wait.text == _PAUSED
 
 

@@ -1,4 +1,4 @@
-"""`strandline cluster upgrade`: in which order brokers may be restarted, and which of them now.
+"""`strandline cluster upgrade`: the order in which brokers may restart, and which may now.
 
 Source: docs/reference/cli.md; docs/operating/brokers.md."""
 

@@ -1,4 +1,4 @@
-"""`strandline drill`: lose a region for a while, and see what that comes to.
+"""`strandline drill`: cuts a region off for a while, and measures the effect.
 
 Source: docs/reference/cli.md; docs/decisions/0019-drills.md."""
 
@@ -130,7 +130,7 @@ def region(
 
 @contextmanager
 def _sigterm_interrupts() -> Iterator[None]:
-    """As Ctrl-C does: what the drill has made is taken away before the command ends."""
+    """Treat SIGTERM like Ctrl-C: the drill removes its topic before the command ends."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -183,7 +183,7 @@ def _tell_forecast(
 
 
 def _ways_on(found: "list[TopicForecast]") -> Iterator[tuple[str, str]]:
-    """What goes on, and not by an election alone: in which way, and the topics."""
+    """Partitions that continue by other means than an election: the means, and the topics."""
     for what, counts in (
         ("continue after voters have left", [(one.topic, one.voters_leave) for one in found]),
         ("continue after observers stand in", [(one.topic, one.stand_ins) for one in found]),

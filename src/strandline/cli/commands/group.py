@@ -1,4 +1,4 @@
-"""`strandline group`: consumer groups, their members and how far behind they are.
+"""`strandline group`: consumer groups, their members and lag.
 
 Source: docs/reference/cli.md."""
 

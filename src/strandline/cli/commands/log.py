@@ -1,4 +1,4 @@
-"""`strandline log`: what a stopped broker has on its disk, and whether it is sound.
+"""`strandline log`: the logs on a stopped broker's disk, and whether they are intact.
 
 Source: docs/reference/cli.md."""
 

@@ -1,5 +1,6 @@
-"""`strandline partition`: move replicas to other brokers, see what moves, stop it; what shows what
-is left of one is in `partition_survivors`, what gives up the rest in `partition_declare_lost`.
+"""`strandline partition`: moves replicas to other brokers, shows and cancels moves.
+
+`partition_survivors` shows the logs left after a loss; `partition_declare_lost` gives up the rest.
 
 Source: docs/reference/cli.md; docs/decisions/0009-moving-replicas.md."""
 

@@ -1,7 +1,7 @@
-"""`strandline partition declare-lost`: go on without voters that are gone for good.
+"""`strandline partition declare-lost`: continues without voters that are gone for good.
 
-Why:    it gives up records for ever, so what is left, and exactly what is at risk, is shown first,
-        and the topic's name has to be typed. The controller refuses wherever nothing need be lost.
+Why:    it gives up records for ever, so the command first shows the logs left and the exact offsets
+        at risk, and asks for the topic's name. The controller refuses if nothing need be lost.
 Source: decision 0027; docs/operating/outages.md."""
 
 import contextlib
@@ -72,7 +72,8 @@ def declare_lost(
 def _silent(
     client: "Client", topic: str, partition: int, found: "ReplicaLogs", *, grant: int
 ) -> "list[BrokerId]":
-    """Who holds the log and does not answer, nor is heard; nobody where others have lost it."""
+    """Brokers that hold the log, do not answer and are not heard by others; empty if other
+    brokers have lost the log. Raises OperatorError if there is nothing to give up."""
     from strandline.base.errors import OperatorError
     from strandline.controller.arbitration.survivors import Standing
 
@@ -90,9 +91,9 @@ def _silent(
 
 
 def _tell_electable(client: "Client", topic: str, partition: int, grant: int) -> list[str]:
-    """What helps where a majority answers. The controller refuses, and names who does not hear
-    whom: raises its ApiError. What is known without it, where it does not answer, or is of a
-    release before."""
+    """What helps if a majority answers. Raises the controller's ApiError, which names brokers
+    that do not hear each other; returns general help if no controller answers, or an older
+    release does."""
     from strandline.base.errors import ApiError
     from strandline.client.errors import ClientError
     from strandline.client.operations.losses import foretell_loss
@@ -139,7 +140,7 @@ def _tell(
 
 
 def _show_logs(topic: str, partition: int, found: "ReplicaLogs", lines: list[str]) -> None:
-    """What is left, what is at risk, and who would save it all."""
+    """Print the logs left, the offsets at risk, and the brokers that would save them."""
     print_logs(topic, partition, found)
     for line in lines:
         print_line(line)
@@ -162,7 +163,7 @@ def _confirm(topic: str) -> None:
 
 
 def _others(found: "ReplicaLogs") -> list[str]:
-    """Who would save it all; where a loss was declared before, that was given up then."""
+    """Brokers that would save everything; none if an earlier declaration gave that up."""
     judged = found.judge()
     if found.needs_all:
         return []
@@ -176,7 +177,7 @@ def _others(found: "ReplicaLogs") -> list[str]:
 
 
 def _who() -> str:
-    """Who says so, as this machine knows them."""
+    """The user who declares it, as this machine knows them."""
     import getpass
     import socket
 

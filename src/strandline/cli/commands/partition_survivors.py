@@ -1,7 +1,7 @@
-"""`strandline partition survivors`: what is left of a partition, and which offsets are at risk.
+"""`strandline partition survivors`: the logs left of a partition, and the offsets at risk.
 
-Why:    before anybody gives a partition up, or makes it anew, it has to be seen what is there, what
-        is on disks that are away, and that nothing else would do. It changes nothing.
+Why:    before an operator gives up or recreates a partition, the command shows which logs are left,
+        which are on missing disks, and whether something else would help. It changes nothing.
 Source: decision 0026; `controller.survivors`."""
 
 from typing import TYPE_CHECKING, Annotated
@@ -123,7 +123,7 @@ def _alter(which: str) -> str:
 
 
 def _tell_declared(which: str, judged: "Survivors") -> list[str]:
-    """Why nobody leads, though a loss was declared."""
+    """Why there is no leader, although a loss was declared."""
     from strandline.cli.output import program
 
     again = f"{program()} partition declare-lost {which}"
@@ -196,7 +196,7 @@ def _tell_role(found: "ReplicaLogs", broker: "BrokerId") -> str:
 
 
 def _known(one: "DescribeReplicaLogsResponse | None") -> dict[str, int | None]:
-    """What an answer tells of a log; None where it tells nothing."""
+    """Fields of a log from an answer; None without one."""
     if one is None or one.error_code:
         return dict.fromkeys(("start", "committed", "end", "last_epoch", "epoch"))
     return {

@@ -1,4 +1,4 @@
-"""`strandline policy`: what a placement policy would do, on a cluster that runs or is described.
+"""`strandline policy`: tries a placement policy on a running or a described cluster.
 
 Source: docs/reference/cli.md; docs/operating/placement.md."""
 
@@ -207,7 +207,7 @@ def _described(
 
 
 def _voters(policy: "Policy", replicas: int | None) -> int:
-    """Of so many replicas, as a replication factor counts them; 0 where nobody says how many."""
+    """Voters among this number of replicas, as a replication factor counts them; 0 if not given."""
     observers = sum(rule.count or 0 for rule in policy.observer_rules())
     return max(1, replicas - observers) if replicas else 0
 
@@ -290,7 +290,7 @@ def _tell(
 
 
 def _tell_unfit(candidates: "Sequence[Candidate]") -> None:
-    """Who is given nothing, or only what nobody else can have."""
+    """Brokers that get no replicas, or only if no other broker can."""
     from strandline.placement.topology.universe import BrokerState
 
     down = [one.id for one in candidates if not one.is_up]

@@ -1,4 +1,4 @@
-"""`strandline policy test --topic`: what a policy would move of a topic that exists.
+"""`strandline policy test --topic`: what a policy would move of an existing topic.
 
 Source: docs/reference/cli.md; docs/operating/placement.md."""
 
@@ -24,7 +24,7 @@ CHANGES_SHOWN_MAX = 10
 
 
 def preview_topic(client: "Client", name: str, policy: "Policy", *, as_json: bool) -> None:
-    """Tell what would follow if the topic had this policy; nothing is changed."""
+    """Print what this policy would change; changes nothing."""
     from dataclasses import replace
 
     from strandline.cli.text.explaining import builtins

@@ -1,7 +1,7 @@
 """`strandline produce`: send lines to a topic, one record each.
 
-How:    what is there to read at once goes into one batch per partition; when nothing waits, what
-        has gathered is sent. Typing a line sends it; a file goes in full batches.
+How:    lines that are available at once go into one batch per partition; when no line is waiting,
+        the batches are sent. Typing a line sends it; a file goes in full batches.
 Source: docs/reference/cli.md."""
 
 import os

@@ -43,7 +43,7 @@ class _Command(TyperCommand):
 
 
 def _completed(words: list[str]) -> list[str]:
-    """The words, with what is left out after an option of `KINDS`."""
+    """The arguments, completed after an option of `KINDS` without a value."""
     found: list[str] = []
     for word, following in zip(words, [*words[1:], "-"], strict=True):
         found.append(word)

@@ -1,5 +1,5 @@
-"""`strandline topic`: create, list, describe, alter and delete topics, delete their oldest records;
-what explains them is in `topic_explain`.
+"""`strandline topic`: creates, lists, describes, alters and deletes topics, and their oldest
+records. `topic_explain` explains them.
 
 Source: docs/reference/cli.md."""
 
@@ -264,8 +264,8 @@ def _observers(observed: "AllObserved", topic: str, partition: int) -> "tuple[Br
 
 
 def _summary(topic: "TopicView", observed: "AllObserved") -> dict[str, Json]:
-    """`replicas` counts observers, too. They are in sync only while they stand in for a voter, who
-    is missing then."""
+    """`replicas` counts observers too. An observer is in sync only while it stands in for a
+    missing voter."""
     voters = {
         one.index: set(one.replicas).difference(_observers(observed, topic.name, one.index))
         for one in topic.partitions

@@ -1,4 +1,4 @@
-"""`strandline topic explain`: why replicas are where they are, what survives, what it costs.
+"""`strandline topic explain`: where replicas are and why, what survives, and the cost.
 
 Source: docs/reference/cli.md; docs/operating/placement.md."""
 
@@ -107,7 +107,7 @@ def explain(
 
 
 def _writers(client: "Client", topic: "LiveTopic") -> "list[WrittenPartition]":
-    """Who writes most, where leaders follow them."""
+    """Regions that write most, if leaders follow the writers."""
     from strandline.client.operations.writers import describe_writers
 
     if not topic.request.policy.leaders.follow:
@@ -170,7 +170,7 @@ def _partition(topic: "LiveTopic", index: int) -> "PartitionState":
 
 
 def _led_elsewhere(client: "Client", cluster: "LiveCluster", name: str) -> "list[LeaderWaiting]":
-    """The partitions of a topic whose leaders should be others, as they say."""
+    """Partitions of a topic that their leaders should hand over."""
     from strandline.client.operations.leadership import describe_leadership
     from strandline.model.ids import NO_BROKER
 
@@ -258,7 +258,7 @@ def _span(counts: "Sequence[int]") -> str:
 
 
 def policy_of(topic: "LiveTopic", told: "TopicExplanation") -> str:
-    """The policy, and who gives it."""
+    """The policy, and where it is set."""
     from strandline.cli.text.live_cluster import key_of_the_cluster
 
     if not topic.policy_key:

@@ -1,4 +1,4 @@
-"""`strandline zone`: what is down, and whether what is there is made anew elsewhere.
+"""`strandline zone`: outages, and whether data there is re-replicated elsewhere.
 
 Source: docs/reference/cli.md; docs/decisions/0018-outages.md."""
 

@@ -1,7 +1,7 @@
-"""Local clusters of real broker processes, without root: made, started, killed, paused, stopped.
+"""Local clusters of real broker processes, without root: created, started, killed, paused, stopped.
 
 Map:    plan.py (regions, round trips and ports from the command line), cluster_file.py
-        (DIR/cluster.json and each broker's TOML file), processes.py (which process is which broker;
+        (DIR/cluster.json and each broker's TOML file), processes.py (each broker's process;
         signals), spawner.py (imports the broker once and forks it), readiness.py (waits until all
-        serve), lifecycle.py (start, stop, kill, status: the commands without their faces).
+        serve), lifecycle.py (start, stop, kill, status).
 Source: design sections 3 and 10."""

@@ -1,13 +1,13 @@
 """DIR/cluster.json, and the files of each broker beneath DIR.
 
-Why:    a cluster that was started once starts again with the same ports, ids and data.
+Why:    a cluster starts again with the same ports, ids and data.
 How:        DIR/cluster.json          what the cluster is
-            DIR/broker-1/config.toml  the broker's configuration: written anew at every start,
-                                      unless somebody has changed it
-            DIR/broker-1/.config.toml.written   as it was written last, to tell
+            DIR/broker-1/config.toml  the broker's configuration, rewritten at every start unless
+                                      it was edited
+            DIR/broker-1/.config.toml.written   its last written text, to detect edits
             DIR/broker-1/data/        its logs and state
-            DIR/broker-1/broker.log   what it says
-            DIR/broker-1/broker.pid   which process it is, while it runs
+            DIR/broker-1/broker.log   its log lines
+            DIR/broker-1/broker.pid   its process, while it runs
 Owns:   the layout of DIR.
 Source: design section 10."""
 
@@ -125,7 +125,7 @@ class ClusterDirectory:
         _write(self.file, json.dumps(body, indent=2) + "\n")
 
     def edited(self, plan: Plan) -> list[PlannedBroker]:
-        """The brokers whose configuration is not as it was written for this plan; raises
+        """Brokers whose configuration file was edited since this plan wrote it; raises
         OperatorError."""
         return [one for one in plan.brokers if self._is_edited(plan, one)]
 
@@ -213,7 +213,7 @@ def _plan_from(body: dict[str, object]) -> Plan:
 
 
 def _read(path: Path) -> str | None:
-    """What is in a file, None where there is none; raises OperatorError."""
+    """The text of a file, None if there is none; raises OperatorError."""
     try:
         return path.read_text()
     except FileNotFoundError:

@@ -1,8 +1,8 @@
 """Starts, stops, kills, pauses and describes the brokers of a local cluster.
 
-How:    cluster.json says what the cluster is, the pid files which process each broker is; nothing
-        else is remembered. A lock file keeps two commands on one directory apart. A start that
-        fails stops what it had started, but for some brokers that only wait for others.
+How:    cluster.json describes the cluster, and a pid file names each broker's process; there is no
+        other state. A lock file serialises commands on one directory. A start that fails stops the
+        brokers that it started, except some that only wait for others.
 Owns:   the pid files, while it holds the lock.
 Source: design section 10."""
 

@@ -1,9 +1,9 @@
-"""What a local cluster shall be: brokers in regions, round trips between them, ports, voters.
+"""The plan of a local cluster: brokers in regions, round trips between them, ports, voters.
 
-Why:    everything that can be wrong with the command line is found before anything is written.
-How:    pure but for the question whether a port is free, which is handed in. Broker ids count from
-        1 in the order of the regions. Kafka ports count up from the base, rpc ports from 100 above
-        it; a port that is taken is passed over.
+Why:    every mistake in the command line is found before anything is written.
+How:    pure; the caller passes the function that checks a port. Broker ids count from 1 in the
+        order of the regions. Kafka ports count up from the base, rpc ports from 100 above it;
+        ports in use are skipped.
 Source: design section 10."""
 
 import socket

@@ -1,7 +1,7 @@
-"""Which process is which broker, and signals to it.
+"""Each broker's process, and signals to it.
 
-Why:    a pid alone is not enough: after a reboot or a crash the number may belong to anybody, and a
-        SIGKILL to the wrong process cannot be taken back.
+Why:    a pid alone is not enough: after a reboot or a crash the number may belong to another
+        process, and a SIGKILL to the wrong process cannot be undone.
 How:    a broker's pid file carries the moment its process started, in the kernel's own ticks since
         boot, and the id of the boot. A signal is sent only while /proc says the same.
             ABSENT --spawned--> RUNNING --pause--> PAUSED --resume--> RUNNING;  any --kill--> ABSENT
@@ -81,7 +81,7 @@ def write_mark(path: Path, mark: ProcessMark) -> None:
 
 
 def read_mark(path: Path) -> ProcessMark | None:
-    """Which process a broker is; None when nobody noted it."""
+    """The process of a broker; None if no file names one."""
     try:
         body = json.loads(path.read_text())
         return ProcessMark(int(body["pid"]), int(body["started_ticks"]), str(body["boot_id"]))

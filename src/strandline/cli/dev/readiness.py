@@ -1,8 +1,8 @@
-"""Waits until the brokers of a local cluster serve, and tells whether one does.
+"""Waits until the brokers of a local cluster serve, and checks whether one does.
 
 How:    a broker serves when it answers Metadata on its Kafka port with itself among the brokers and
-        a controller known; a whole cluster serves when each of its brokers names all of them. A
-        broker whose process ends while it is waited for ends the waiting.
+        a controller known; a whole cluster serves when each of its brokers names all of them. The
+        wait ends if the process of a broker ends.
 Source: design section 3; reference ecosystem 0.7 (never say "ready" before it is)."""
 
 from collections.abc import Callable, Collection, Sequence

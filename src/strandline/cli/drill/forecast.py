@@ -1,9 +1,9 @@
-"""What the loss of some brokers would stop, by the voters and write quorums that there are now.
+"""What the loss of some brokers would stop, by the current voters and write quorums.
 
-How:    a partition takes writes while a write quorum of its voters is up and in sync. Where its
-        voters may leave, those that have left count no more; where too few are left, it goes on
-        with fewer, or with observers that stand in, as the controller would decide. An acknowledged
-        write is in jeopardy where as many voters go as a write needs.
+How:    a partition accepts writes while a write quorum of its voters is up and in sync. If voters
+        may leave, those that have left do not count; if too few are left, the partition continues
+        with fewer, or with observers that stand in, as the controller would decide. An
+        acknowledged write is at risk if as many voters are lost as a write needs.
 Source: docs/decisions/0019-drills.md; `placement.explain.outcomes` for what becomes of a partition,
         `placement.survival.replicas` for the quorum."""
 
@@ -22,9 +22,9 @@ from strandline.placement.survival.replicas import Quorum
 
 @dataclass(frozen=True, slots=True)
 class TopicForecast:
-    """One topic: how many of its partitions there are, have leaders that would go, would take no
-    writes, and would have acknowledged writes nowhere else. Of those that go on: how many only once
-    voters have left, and once observers stand in."""
+    """One topic: counts of all partitions, of those led by lost brokers, of those without
+    writes, and of those whose acknowledged writes are at risk. Of the partitions that continue:
+    how many only after voters have left, and after observers stand in."""
 
     topic: str
     partitions: int
@@ -75,7 +75,7 @@ def course(
     *,
     decides: bool,
 ) -> Course:
-    """What becomes of one partition without `gone`, and what is down already."""
+    """The course of one partition without `gone` and the brokers that are down."""
     promotion = topic.request.policy.promotion
     rules = Rules(
         topic.request.min_insync_replicas,

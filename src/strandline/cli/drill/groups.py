@@ -1,11 +1,11 @@
-"""Consumer groups of a drill: what the loss of their coordinator means, foretold and measured.
+"""Consumer groups of a drill: the effect of losing their coordinator, forecast and measured.
 
-Why:    a group's offsets are kept by the leader of one partition of `__consumer_offsets`; while
-        that has none, its members read on, and cannot commit.
-How:    a group of one member for each broker that is to go and coordinates anything, named so that
-        it is the coordinator. The member runs where the command does, and reads a partition that is
-        led elsewhere, where there is one: what it waits for is the coordinator alone. It commits
-        each time records have come in. A wait is from one commit that was taken to the next.
+Why:    the leader of one partition of `__consumer_offsets` keeps a group's offsets; without that
+        leader, members still read, but cannot commit.
+How:    the drill makes a group of one member for each coordinator that is cut off, with a name that
+        this broker coordinates. The member runs inside the command and, if possible, reads a
+        partition that is led elsewhere, so that it waits for the coordinator alone. It commits
+        whenever it receives records. A wait is the time between two successful commits.
 Owns:   the waits and how often members joined, until the groups are stopped.
 Source: docs/decisions/0019-drills.md."""
 
@@ -34,8 +34,8 @@ LEAVE_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class GroupsForecast:
-    """Groups that are coordinated by brokers that go: how many there are, and how many of these
-    would be coordinated by nobody meanwhile."""
+    """Groups with a coordinator that is cut off: their number, and how many of them would have
+    no coordinator meanwhile."""
 
     coordinated: int
     stopped: int
@@ -43,8 +43,8 @@ class GroupsForecast:
 
 @dataclass(frozen=True, slots=True)
 class GroupWaits:
-    """How long one group could not commit since the cut began. `goes_on`: whether another broker
-    was expected to coordinate it meanwhile; `joined`: how often its member had to join anew."""
+    """Waits of one group for a commit after the cut began. `goes_on`: whether another broker was
+    expected to coordinate it; `joined`: how often its member had to join again."""
 
     group: str
     coordinator: BrokerId
@@ -104,7 +104,7 @@ def choose_groups(
 
 
 def offsets_leaders(client: Client) -> dict[int, BrokerId]:
-    """{partition of `__consumer_offsets`: its leader}; has the topic made where there is none."""
+    """{partition of `__consumer_offsets`: its leader}; creates the topic if there is none."""
     client.attempt(lambda until: find_coordinator(client, OFFSETS_TOPIC, until))
     return client.leaders(OFFSETS_TOPIC, deadline_ms=client.deadline())
 
@@ -121,7 +121,7 @@ class Groups:
         partition: int,
         partitions: int,
     ) -> None:
-        """`coordinators`: {group: who coordinates it}; all read `partition` of `partitions`."""
+        """`coordinators`: {group: its coordinator}; all read `partition` of `partitions`."""
         self._make_client = make_client
         self._topic = topic
         self._partition, self._partitions = partition, partitions
@@ -145,7 +145,7 @@ class Groups:
             one.start()
 
     def stop(self) -> None:
-        """End all of it, and remove the groups; what is in hand then is a wait as well."""
+        """Stop, and remove the groups; unfinished commits count as waits."""
         self._stopped_ms = now_ms()
         self._stops.set()
         for one in self._threads:
@@ -153,7 +153,7 @@ class Groups:
                 one.join()
 
     def abandon(self) -> None:
-        """End it without waiting for what is in hand."""
+        """Stop without waiting for unfinished commits."""
         self._stopped_ms = self._stopped_ms or now_ms()
         self._stops.set()
 

@@ -1,9 +1,9 @@
-"""Producers and consumers of a drill: one of each for every partition, and how long they waited.
+"""Producers and consumers of a drill: one of each for every partition, and their waits.
 
-Why:    a client that waits for one partition must not hide how long another one's waited.
-How:    a thread for each, with a client of its own: the product's client does one thing at a time.
-        A producer sends a record, waits for its acknowledgement (acks=all), and sends the next one
-        a moment later. What is given up is never counted as acknowledged.
+Why:    a client that waits for one partition must not hide the wait of another.
+How:    a thread for each, with its own client, which does one thing at a time. A producer sends a
+        record, waits for its acknowledgement (acks=all), pauses, and sends the next one. Abandoned
+        records never count as acknowledged.
 Owns:   what was acknowledged and consumed, and the waits, until the load is stopped.
 Source: docs/decisions/0019-drills.md."""
 
@@ -95,7 +95,7 @@ class Load:
                 one.join()
 
     def stop(self) -> None:
-        """End all of it; what is in hand then is a wait as well."""
+        """Stop; unfinished requests count as waits."""
         self.stop_producing()
         self._stops_consuming.set()
         for one in self._consumers:
@@ -103,7 +103,7 @@ class Load:
                 one.join()
 
     def abandon(self) -> None:
-        """End it without waiting for what is in hand."""
+        """Stop without waiting for unfinished requests."""
         self._stops_producing.set()
         self._stops_consuming.set()
 

@@ -1,8 +1,8 @@
-"""A drill from its beginning to its end: a region is cut off under load, and comes back.
+"""A drill from start to end: cuts a region off under load, and reconnects it.
 
-How:    baseline -> load -> cut -> look whether it is one -> back -> steady -> read and compare
-        Whatever goes wrong, the brokers come back by themselves; the topic is removed where that
-        can still be done.
+How:    baseline -> load -> cut -> verify the cut -> back -> steady -> read and compare
+        After any failure the brokers reconnect by themselves; the drill removes its topic if it
+        still can.
 Source: docs/decisions/0019-drills.md."""
 
 import time
@@ -42,13 +42,13 @@ BEGIN_MS = 1_000
 """So far ahead is the moment at which all are cut off: until then all must have been asked."""
 ANSWER_MS = 500
 CLIENT_MARGIN_MS = 60_000
-"""For so much longer than the cut do clients go on trying."""
+"""Clients retry for this much longer than the cut."""
 CONFIGS = (("retention.ms", "-1"), ("retention.bytes", "-1"), ("cleanup.policy", "delete"))
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is asked for."""
+    """Settings of a drill."""
 
     region: str
     duration_ms: int
@@ -70,7 +70,7 @@ class PartitionWaits:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of it. `unsteady`: what is not as it was when time was over."""
+    """The result of a drill. `unsteady`: differences from before at the end of the time limit."""
 
     topic: str
     brokers: tuple[BrokerId, ...]
@@ -84,7 +84,7 @@ class Outcome:
 
     @property
     def led_there_count(self) -> int:
-        """How many partitions the region led: where it is 0, nobody waited for another leader."""
+        """Partitions that the region led; if 0, no client waited for another leader."""
         return sum(1 for one in self.waits if one.leader in self.brokers)
 
     @property
@@ -104,7 +104,8 @@ class Outcome:
 
 
 def brokers_of(client: Client, region: str) -> tuple[BrokerId, ...]:
-    """The brokers of a region, all of which are up, and not all that there are; OperatorError."""
+    """The brokers of a region. Raises OperatorError unless all of them are up, and some broker
+    elsewhere."""
     brokers = describe_topology(client).brokers
     there = [one for one in brokers if one.labels.region == region]
     if not there:
@@ -146,7 +147,7 @@ def warn_of(
 
 
 class RegionDrill:
-    """See the module. `tell` is given a line whenever something has been done."""
+    """See the module. `tell` receives a line after each step."""
 
     def __init__(
         self,
@@ -241,7 +242,7 @@ class RegionDrill:
         )
 
     def _groups_expected(self) -> Callable[[str], bool]:
-        """Tells of a group whether another broker is to coordinate it."""
+        """A function that says whether another broker should coordinate a group."""
         cluster = look(self._client, [OFFSETS_TOPIC], asks_leaders=True)
         decides = not loses_controller(self._client, cluster, self._brokers)
         stopped = stopped_partitions(cluster, self._brokers, decides=decides)
@@ -286,7 +287,7 @@ class RegionDrill:
             self._tell(f"topic {self._topic} was not deleted: {error}")
 
     def _wait_steady(self, look: Callable[[], list[str]]) -> list[str]:
-        """What is still missing when the time is over; nothing where it comes true."""
+        """What is still missing at the end of the time limit; empty if all is as before."""
         until = now_ms() + self._settings.steady_ms_max
         while True:
             try:

@@ -1,8 +1,7 @@
-"""Whether a cluster is as it was: every replica in sync that was, every leader back.
+"""Whether a cluster is as before: the same replicas in sync, every leader back.
 
-How:    a leader is back that led before, or that is the preferred one: a drill may begin while
-        leaders are still away from where they should be. Where leaders do not go back by
-        themselves, any will do.
+How:    a leader counts as back if it led before or is preferred: a drill may start while some
+        preferred leaders do not lead. If leaders do not return automatically, any leader counts.
 Source: docs/decisions/0019-drills.md."""
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,14 +12,14 @@ from strandline.client.operations.replica_status import Name, PartitionStatus
 from strandline.model.ids import BrokerId
 
 STAYS = ("off", "writers", "maintenance")
-"""Why a partition is led elsewhere than it should be, and goes on to be: of `LEADER_WAITS`."""
+"""Reasons, of `LEADER_WAITS`, for which a partition keeps a non-preferred leader."""
 AskWaits = Callable[[BrokerId], Sequence[LeaderWaiting] | None]
 """What a broker leads and another should; None where it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Was:
-    """A partition before: its leader, and who was in sync."""
+    """A partition before the drill: its leader and in-sync replicas."""
 
     leader: BrokerId
     in_sync: frozenset[int]
@@ -38,7 +37,7 @@ def remember(found: Sequence[PartitionStatus]) -> Mapping[Name, Was]:
 def missing(
     before: Mapping[Name, Was], found: Sequence[PartitionStatus], ask: AskWaits
 ) -> list[str]:
-    """What is not as it was, a line each; topics that are gone are passed over."""
+    """Differences, one line each; deleted topics are skipped."""
     lines = []
     asked: dict[BrokerId, Mapping[Name, LeaderWaiting] | None] = {}
     for one in found:

@@ -1,8 +1,8 @@
-"""Holds what producers had acknowledged, and consumers were given, against what is there.
+"""Compares records that were acknowledged or consumed with the log.
 
-Why:    that nothing was lost is to be counted, never assumed.
-How:    each value says which record it is. An acknowledged record has to lie at the offset that was
-        acknowledged; one that a consumer was given, where it was given.
+Why:    the drill counts losses instead of assuming that there are none.
+How:    each value identifies its record. An acknowledged record must be at its acknowledged offset,
+        a consumed one at the offset where it was consumed.
 Source: docs/decisions/0019-drills.md."""
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Reads a broker's configuration file, and says in one line why it cannot be read.
+"""Reads a broker's configuration file, or reports in one line why it cannot.
 
 Source: design section 3 (the config room takes text and touches no file)."""
 

@@ -1,10 +1,10 @@
 """A broker's labels when it starts: from its configuration, a formula, and a command that prints
 them.
 
-Why:    where a broker is may be known to the machine it runs on only: the cloud's metadata, a
-        Kubernetes node, an inventory.
-How:    file and environment win over what the command prints. The command runs once, without a
-        shell, before the broker joins: a broker without its labels must not be given replicas.
+Why:    a broker's place may be known only on its machine: cloud metadata, a Kubernetes node, an
+        inventory.
+How:    file and environment override the command's output. The command runs once, without a shell,
+        before the broker joins: a broker without its labels must not get replicas.
 Source: decision 0008."""
 
 import subprocess
@@ -41,8 +41,8 @@ def find_labels(
 
 
 def label_mistake(config: BrokerConfig, environment: Mapping[str, str]) -> str | None:
-    """What is wrong with what is configured, and where, without running the command; None for
-    nothing."""
+    """The mistake in the configured labels, and its place, without running the command; None if
+    there is none."""
     try:
         merge_labels(configured_labels(config, environment))
     except OperatorError as error:
@@ -67,14 +67,14 @@ def configured_labels(config: BrokerConfig, environment: Mapping[str, str]) -> l
 
 
 def tell_origin(found: MergedLabels) -> list[str]:
-    """Each label with who gave it: "region=east, by [broker.labels] region"."""
+    """Each label with its origin: "region=east, by [broker.labels] region"."""
     return [
         f"{name}={value}, by {found.origin[name]}" for name, value in found.labels.as_dict().items()
     ]
 
 
 def _source(key: str, environment: Mapping[str, str]) -> str:
-    """Who says a key of the section: its variable in the environment, else the file."""
+    """Where a key of the section is set: its environment variable, else the file."""
     variable = variable_name(SECTION, key)
     return f"environment {variable}" if variable in environment else f"[{SECTION}] {key}"
 

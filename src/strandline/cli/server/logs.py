@@ -1,7 +1,7 @@
-"""What a broker says: one line per event, as key=value pairs or as JSON.
+"""A broker's log: one line per event, as key=value pairs or as JSON.
 
-Why:    people read the lines with grep, programs with a JSON parser; a traceback that is spread
-        over twenty lines serves neither.
+Why:    people read the lines with grep, programs with a JSON parser; a traceback over
+        twenty lines serves neither.
 Source: docs/reference/broker-config.md, [log]."""
 
 import json

@@ -1,8 +1,8 @@
-"""How many files a broker may have open: as many as the operating system lets it.
+"""Raises the limit of open files as far as the operating system allows.
 
 Why:    each partition's log is an open file, and shells start processes with room for 1,024.
-How:    the soft limit of the process is raised to the hard one; where even that is small, a line
-        says so before logs fail to open.
+How:    the process raises its soft limit to the hard one; if that is small, it logs a warning
+        before logs fail to open.
 Source: setrlimit(2)."""
 
 import logging

@@ -1,10 +1,10 @@
-"""Puts one real broker together from its configuration, and runs it until it is told to end.
+"""Composes one real broker from its configuration, and runs it until a signal ends it.
 
 Why:    the only place where real files, sockets and time meet the broker; the simulator is the
         other.
 How:    `serve_file` is the process: configuration, logging, event loop, exit code. `run_broker` is
-        the assembly: all is made there, from the bottom up, and taken down in the other order.
-        SIGTERM or SIGINT ends it in order; a second one at once.
+        the assembly: it makes all parts from the bottom up, and closes them in reverse order.
+        SIGTERM or SIGINT ends the broker in order; a second one ends it at once.
 Source: design section 3."""
 
 import asyncio
@@ -137,10 +137,10 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
 
 
 def settle_memory() -> None:
-    """What is there after the start stays; what comes now are buffers that come and go.
+    """Tune memory after the start: objects made until now stay, later buffers come and go.
 
-    Large buffers are taken from the heap and given back to it, not to the kernel, which would have
-    to clear each of their pages anew; the collector of cycles looks seldom."""
+    The heap keeps large buffers instead of returning them to the kernel, which would clear each
+    page again; the cycle collector runs rarely."""
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
     try:

@@ -1,7 +1,7 @@
-"""Where the logs of a stopped broker are, and that it stays stopped while somebody looks.
+"""Finds the logs of a stopped broker, and keeps it stopped while a command reads them.
 
-How:    DIR is a broker's data directory (`logs` is in it) or the directory of one log. The data
-        directory's lock is held, shared, so that no broker begins to write meanwhile.
+How:    DIR is a broker's data directory (`logs` is in it) or the directory of one log. A shared
+        lock of the data directory keeps a broker from starting meanwhile.
 Source: docs/ARCHITECTURE.md, "What is where on disk"."""
 
 import contextlib
@@ -30,7 +30,7 @@ class LogDirectory:
 
 @dataclass(frozen=True, slots=True)
 class StoppedBroker:
-    """What is looked at. `journal` is None for the copy of one log, which has none beside it."""
+    """A stopped broker. `journal` is None for a copy of a single log."""
 
     disk: ReadOnlyDisk
     journal: str | None
@@ -39,9 +39,9 @@ class StoppedBroker:
 
 @contextlib.contextmanager
 def open_stopped(path: str) -> Iterator[StoppedBroker]:
-    """The logs under `path`, for as long as the lock is held. Raises OperatorError.
+    """The logs under `path`, while the lock is held. Raises OperatorError.
 
-    An OSError while somebody looks becomes one, too."""
+    An OSError inside the block becomes an OperatorError too."""
     disk = ReadOnlyDisk()
     path = os.path.abspath(path)
     try:

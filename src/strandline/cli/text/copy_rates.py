@@ -1,4 +1,4 @@
-"""What copies to new replicas may take, as commands show it.
+"""The rate limits of copies to new replicas, as text.
 
 Source: docs/decisions/0010-the-balancer.md ("Budget")."""
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def describe_rates(rates: "Iterable[CopyRate]") -> Json:
-    """For programs: {budget: what it is, and who has how much of it}."""
+    """As JSON: {budget: its rate, and the share of each broker}."""
     return {
         one.name: {
             "bytes_per_s": one.bytes_per_s,

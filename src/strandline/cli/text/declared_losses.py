@@ -1,4 +1,4 @@
-"""What was declared lost of topics, as text.
+"""Declared losses of topics, as text.
 
 Source: decision 0027."""
 
@@ -20,7 +20,7 @@ def tell_declared(topic: str, losses: "Sequence[DeclaredLoss]") -> None:
 
 
 def declared_text(one: "DeclaredLoss") -> str:
-    """When, by whom, and what was at risk."""
+    """One declaration: when, by whom, and the offsets at risk."""
     from datetime import UTC, datetime
 
     day = datetime.fromtimestamp(one.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")

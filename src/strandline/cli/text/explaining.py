@@ -1,6 +1,6 @@
-"""Explanations of placements as text, for every command that has some.
+"""Explanations of placements as text, for every command that shows some.
 
-Why:    the same words whether a policy is tried on a cluster that is described, or a topic exists.
+Why:    the same words for a described cluster and for an existing topic.
 Source: decision 0008."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ RANGES_SHOWN_MAX = 12
 BROKERS_SHOWN_MAX = 12
 NOTHING = "nothing"
 NOT_SAID = "?"
-"""A domain of which nothing is said, as `survival.replicas.format_domain` writes it."""
+"""A domain without a label, as `survival.replicas.format_domain` writes it."""
 
 
 def builtins(value: object) -> Json:
@@ -111,7 +111,7 @@ def tell_replicas(
     title: str,
     behind: "Collection[BrokerId]" = (),
 ) -> None:
-    """Where each replica is, who would have done as well, and who was refused."""
+    """Print where each replica is, which brokers are as good, and which were refused."""
     has_better = any(one.better for one in told.replicas)
     rows: list[tuple[str | int, ...]] = []
     for one in told.replicas:
@@ -127,8 +127,8 @@ def tell_replicas(
 
 
 def _refused(one: "ReplicaReason") -> str:
-    """Who may not have the replica, and why; those that hold the others need no telling, and what
-    is wrong with the one that has it is told elsewhere."""
+    """Brokers that may not have the replica, and why. Leaves out brokers with another replica,
+    and the broker that has it, whose faults are printed elsewhere."""
     told = []
     for group in one.refused:
         others = [broker for broker in group.brokers if broker != one.broker]
@@ -202,7 +202,7 @@ def _sets(found: "FailureSets", levels: Mapping[str, int]) -> str:
 def tell_survival(
     writes: "Sequence[Goal]", data: "Sequence[Goal]", *, before: str = "", further: str = ""
 ) -> None:
-    """What goes on, and what is kept; `before` begins each line."""
+    """Print which losses writes and data survive; `before` starts each line."""
     if writes:
         print_line(f"{before}writes continue after the {further}loss of {goals(writes)}")
     else:

@@ -1,8 +1,8 @@
-"""What to type where nobody leads a partition.
+"""What to type if a partition has no leader.
 
-Why:    the refusal speaks of an election, as Kafka's does, and clients wait for its end. Where the
-        voters that are left cannot elect anybody there is no end, and `replica status` says so for
-        each partition, and what helps."""
+Why:    the error mentions an election, as Kafka's does, and clients wait for its end. If the voters
+        left cannot elect a leader, it never ends; `replica status` shows this for each partition,
+        and what helps."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from strandline.base.errors import ApiError
 
 @contextmanager
 def point_to_status(topic: str) -> Iterator[None]:
-    """Add what to type to the refusal of who found a partition without a leader to the end."""
+    """Add the command to type to the error for a partition without a leader."""
     from strandline.cli.output import program
     from strandline.protocol.errors import Error
 

@@ -1,11 +1,10 @@
 """A running cluster as the solver sees it: brokers with labels, round trips, topics with policies.
 
-Why:    what is explained, or tried, must come from the cluster's own state, and from the same
-        structures that the controller decides on.
+Why:    explanations must use the cluster's own state, in the same structures that the controller
+        decides on.
 How:    labels and round trips from the brokers; topics, replicas and leaders from Metadata;
-        policies from the topics' configuration; who leaves or is in maintenance, and how full disks
-        are, from the controller, while there is one. What moves counts by the voters and observers
-        that it has now.
+        policies from the topics' configuration; decommissions, maintenance and disk usage from the
+        controller, if there is one. A moving partition counts by its current voters and observers.
 Source: decision 0008."""
 
 from collections import Counter
@@ -56,7 +55,7 @@ class LiveTopic:
     request: Request
     partitions: tuple[PartitionState, ...]
     own: Mapping[str, str]
-    """What is set on the topic itself, of the keys that say where it goes."""
+    """Placement keys that are set on the topic itself."""
     shrinks: bool = False
     """Whether voters that are lost leave."""
     caches: bool = False
@@ -65,9 +64,9 @@ class LiveTopic:
 
 @dataclass(frozen=True, slots=True)
 class LiveCluster:
-    """All that was asked. `led`: how many partitions each broker leads; `moving`: {(topic,
-    partition): what is added and removed}, and `observed`: the observers, of all topics;
-    `disk_used_percent`: how full disks are, as the controller knows."""
+    """The state of a cluster. `led`: {broker: partitions it leads}; `moving`: {(topic,
+    partition): added and removed replicas} and `observed`: observers, of all topics;
+    `disk_used_percent`: by the controller."""
 
     cluster_id: str
     controller: BrokerId
@@ -99,10 +98,8 @@ class TopicDefaults:
 
 
 def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = False) -> LiveCluster:
-    """Ask a cluster for all about its brokers, and about these topics, or all.
-
-    `asks_leaders`: each partition's leader says which replicas are in sync; otherwise those are
-    whose brokers are up."""
+    """Ask a cluster for its brokers and these topics, or all. `asks_leaders`: ask each
+    partition's leader for in-sync replicas; otherwise replicas on live brokers count as in sync."""
     for name in names or ():
         client.topic(name)  # Says what is wrong with it.
     topology = describe_topology(client)
@@ -158,7 +155,7 @@ def topic_defaults(client: Client) -> TopicDefaults:
 
 
 def _told(client: Client, controller: BrokerId) -> Mapping[BrokerId, BalanceBroker]:
-    """What the controller tells of each broker; of nobody where it cannot be asked."""
+    """What the controller reports of each broker; empty if there is no controller."""
     if controller == NO_BROKER:
         return {}
     try:
@@ -169,7 +166,8 @@ def _told(client: Client, controller: BrokerId) -> Mapping[BrokerId, BalanceBrok
 
 
 def _state(told: BalanceBroker | None, *, is_alive: bool) -> BrokerState:
-    """As the controller places by: who is to leave is given nothing, whether it is up or not."""
+    """The state for placement: a broker that is being decommissioned gets nothing, whether it is
+    up or not."""
     if told is not None and told.is_leaving:
         return BrokerState.DECOMMISSIONING
     if not is_alive:
@@ -267,8 +265,8 @@ def _partition(
 
 
 def _policy(own: Mapping[str, str], configs: Sequence[ConfigView]) -> tuple[str, Policy]:
-    """The key that gives the policy, and the policy. Without any: what placement does by itself,
-    which spreads as evenly as it can, and forbids nothing."""
+    """The key that sets the policy, and the policy. Without one: the default placement, which
+    spreads as evenly as it can and forbids nothing."""
     cluster = {
         TOPIC_KEYS_BY_NAME[one.name].cluster_name: one.value
         for one in configs

@@ -1,9 +1,8 @@
-"""For each class of loss whether a topic goes on by itself, as text: when it is made, and later.
+"""For each class of loss: whether a topic survives it without an operator, as text.
 
-Why:    the same words when a topic is made and whenever somebody asks.
-How:    what happens is worked out from the replicas as they are placed, `min.insync.replicas`,
-        `voters.shrink.enable`, the controller's voters and the cluster's outage marks; where these
-        are not told, from the rest.
+Why:    the same words when a topic is created and later.
+How:    computed from the placed replicas, `min.insync.replicas`, `voters.shrink.enable`, the
+        controller's voters and the cluster's outage marks, as far as these are known.
 Source: decision 0026; `placement.explain.outcomes`."""
 
 from collections.abc import Sequence
@@ -58,7 +57,7 @@ def foretell(client: "Client", cluster: "LiveCluster") -> dict[str, Foretold]:
 
 
 def controller_voters(client: "Client", cluster: "LiveCluster") -> "tuple[Replica, ...]":
-    """Where the controller's voters are; nobody where no broker says."""
+    """The controller's voters with their labels; empty if no broker names them."""
     from strandline.client.operations import broker_configs
     from strandline.placement.survival.replicas import Replica
 
@@ -69,8 +68,8 @@ def controller_voters(client: "Client", cluster: "LiveCluster") -> "tuple[Replic
 
 
 def regions_of(client: "Client", cluster: "LiveCluster") -> "Regions":
-    """When regions are taken for down, where a promotion goes by that; of no brokers where it does
-    not, or nobody tells."""
+    """How many silent brokers make a region count as down, if the promotion depends on it;
+    otherwise without brokers, as also if the cluster does not answer."""
     from strandline.base.errors import StrandlineError
     from strandline.cli.text.live_cluster import THE_CLUSTER
     from strandline.client.operations.configs import describe_configs
@@ -106,7 +105,7 @@ def _foretold(
     controllers: "Sequence[Replica]",
     regions: "Regions",
 ) -> Foretold:
-    """What each class of loss does to a topic, as it is placed."""
+    """The effect of each class of loss on a topic, as placed."""
     from strandline.model.cluster import Roles
     from strandline.placement.explain.outcomes import Rules, outcomes
     from strandline.placement.explain.topics import placement_of
@@ -136,7 +135,7 @@ def _foretold(
 def _notes(
     topic: "LiveTopic", placements: "Sequence[Placement]", regions: "Regions"
 ) -> tuple[str, ...]:
-    """Which of the regions nobody stands in for."""
+    """Regions without a stand-in."""
     from strandline.placement.explain.outcomes import REGION_LOST
 
     if topic.request.policy.promotion != REGION_LOST or not regions.brokers:
@@ -154,7 +153,7 @@ def _notes(
 
 
 def losses_json(foretold: Foretold) -> list[Json]:
-    """All of them, each with what is told to people."""
+    """As JSON, each with its text."""
     from strandline.cli.text.explaining import builtins
 
     told: list[Json] = []
@@ -166,7 +165,7 @@ def losses_json(foretold: Foretold) -> list[Json]:
 
 
 def tell_losses(foretold: Foretold) -> None:
-    """A table: who acts after each class of loss, and how."""
+    """Print a table: whether an operator must act after each class of loss, and how."""
     from strandline.cli.text.explaining import ranges
 
     topic, found = foretold.topic, foretold.outcomes
@@ -199,7 +198,7 @@ def _data(one: "Outcome") -> str:
 
 
 def tell(topic: "LiveTopic", one: "Outcome") -> str:
-    """What happens, and what somebody has to do, in a line."""
+    """One line: what happens, and what an operator must do."""
     from strandline.placement.explain.outcomes import Course
 
     if one.is_link:
@@ -241,7 +240,7 @@ def tell(topic: "LiveTopic", one: "Outcome") -> str:
 
 
 def _tell_link(topic: "LiveTopic", one: "Outcome") -> str:
-    """The same where only the link between two regions is cut, and nobody is lost."""
+    """The same if only the link between two regions is cut, and no broker is lost."""
     from strandline.placement.explain.outcomes import Course
 
     there = f"{one.left} of {one.voters} voters"
@@ -300,7 +299,7 @@ def _tell_gone(topic: "LiveTopic", one: "Outcome") -> str:
 
 
 def _go_on(one: "Outcome", there: str) -> str:
-    """How those go on that are fewer than acks=all asks for."""
+    """How voters continue that are fewer than acks=all requires."""
     verb = "is" if one.left == 1 else "are"
     if one.left > one.voters // 2:
         return f"the {there} that {verb} left continue"

@@ -1,10 +1,9 @@
 """What a running cluster would move if a topic had another policy.
 
-Why:    a policy is changed with one command, and that command may copy terabytes.
-How:    the controller is asked whether it would take the policy; what the brokers tell of
-        themselves is put together to the controller's state, and its balancer, which is pure, is
-        run over it. Nothing is changed. Brokers that have been up for a few seconds only count as
-        those that have been for longer.
+Why:    one command changes a policy, and may copy terabytes.
+How:    the controller validates the policy; the client rebuilds the controller's state from the
+        brokers' answers and runs the pure balancer over it. This changes nothing. A broker that
+        has been up for only a few seconds counts like any other.
 Source: decision 0010."""
 
 from collections.abc import Iterator, Sequence
@@ -48,7 +47,7 @@ _NOWHERE = Address("", 0)
 
 @dataclass(frozen=True, slots=True)
 class LeaderChange:
-    """A partition that another broker is to lead. `before` is NO_BROKER where nobody does."""
+    """A partition that gets another leader. `before` is NO_BROKER if it has none."""
 
     partition: int
     before: BrokerId
@@ -113,7 +112,7 @@ def look_at_moves(client: Client, name: str, policy: str) -> TopicMoves:
 
 
 def _provisos(found: Preview, condition: Condition) -> Iterator[str]:
-    """Why it may come otherwise, though nobody changes anything."""
+    """Assumptions of the preview, which may turn out wrong."""
     if found.arriving:
         noun = "partition" if found.arriving == 1 else "partitions"
         yield f"moves in progress ({found.arriving} {noun}) finish first"
@@ -131,7 +130,7 @@ def _provisos(found: Preview, condition: Condition) -> Iterator[str]:
 def _state(
     client: Client, cluster: LiveCluster, balance: DescribeBalanceResponse
 ) -> ControllerState:
-    """As far as the balancer looks at it. Groups are numbered anew, in the order of the names."""
+    """The state that the balancer reads. Groups get new numbers, in the order of the names."""
     state = ControllerState()
     for one in cluster.candidates:
         state.replay(
@@ -200,7 +199,7 @@ def _add_moves(
 
 
 def _condition(balance: DescribeBalanceResponse) -> Condition:
-    """The brokers' health, as the balancer tells of it."""
+    """The brokers' health, from the balancer's report."""
     brokers = {BrokerId(one.broker_id): one for one in balance.brokers}
     down = {id: one for id, one in brokers.items() if one.down_ms or one.condition == "down"}
     spared = frozenset(id for id, one in brokers.items() if one.maintenance_until_ms)
@@ -224,7 +223,7 @@ def _condition(balance: DescribeBalanceResponse) -> Condition:
 def _with_copies(
     client: Client, cluster: LiveCluster, topic: LiveTopic, steps: Sequence[Step]
 ) -> tuple[tuple[Step, tuple[Copy, ...]], ...]:
-    """Each step with what is sent for it: by the leader, or by who would lead by preference."""
+    """Each step with the copies that it needs, from the leader, or else the preferred leader."""
     leaders = {one.index: one.leader for one in topic.partitions}
     regions = {one.id: one.labels.region for one in cluster.candidates}
     sizes = _sizes(client, cluster, topic, {one.partition for one in steps if one.coming})
@@ -268,7 +267,7 @@ def _sizes(
 def _limits(
     client: Client, balance: DescribeBalanceResponse, sources: set[BrokerId]
 ) -> list[Limit]:
-    """What copies may take: by the files of the brokers that send them, and by what is set."""
+    """Limits of copies: from the files of the sending brokers, and from keys that are set."""
     found = []
     for source in sorted(sources):
         rows = describe_broker_configs(client, source, (RECOVERY, RECOVERY_FAR, SENT_RATE)) or ()

@@ -1,7 +1,7 @@
-"""What may be wrong with a policy that was taken: values that no broker has.
+"""Warnings about an accepted policy: values that no broker has.
 
-Why:    what is misspelt may place data where nobody wanted it, and a command that says nothing then
-        is believed.
+Why:    a misspelt value may place data in the wrong place, and a command without a warning looks
+        right.
 Source: decision 0008; `placement.policy.unknown`."""
 
 from collections.abc import Iterable, Mapping
@@ -25,8 +25,8 @@ def notes_on(policy: "Policy", candidates: "Iterable[Candidate]") -> list[str]:
 
 
 def notes_on_changes(client: "Client", changes: Mapping[str, str | None]) -> list[str]:
-    """The same of keys that a cluster has just taken, of topics or for all. Nothing where it does
-    not tell its labels."""
+    """The same for keys that a cluster has just accepted, of topics or the cluster. Empty if the
+    cluster does not report its labels."""
     from strandline.base.errors import StrandlineError
     from strandline.client.operations.topology import describe_brokers
     from strandline.controller.placing.policies import (

@@ -1,8 +1,8 @@
-"""What a running cluster says about restarts: its upgrade domains, and who needs whom.
+"""Restarts of a running cluster: its upgrade domains, and the quorums that need them.
 
-How:    labels from the brokers, who is in maintenance from the controller, replicas and who of them
-        is in sync from the partitions' leaders; the controller's voters are the seeds of the broker
-        that is asked. A broker without an upgrade domain is a unit of its own.
+How:    labels from the brokers, maintenance from the controller, in-sync replicas from the
+        partitions' leaders; the controller's voters are the seeds of its leader. A broker
+        without an upgrade domain is a unit of its own.
 Source: docs/decisions/0011-the-life-of-a-broker.md."""
 
 from collections import Counter
@@ -93,7 +93,7 @@ def _units(cluster: LiveCluster) -> list[Unit]:
 
 
 def partition_groups(cluster: LiveCluster, up: Brokers) -> list[QuorumGroup]:
-    """The partitions, those that are alike as one, by who votes now."""
+    """The partitions as quorum groups, by current voters; equal ones are one group."""
     found: dict[tuple[Brokers, int, Brokers], QuorumGroup] = {}
     counts = Counter[tuple[Brokers, int, Brokers]]()
     for topic in cluster.topics:
@@ -111,7 +111,8 @@ def partition_groups(cluster: LiveCluster, up: Brokers) -> list[QuorumGroup]:
 
 
 def controller_group(client: Client, up: Brokers) -> QuorumGroup:
-    """The controller, given which brokers are up: its voters are the seeds of who leads it."""
+    """The controller's quorum group, given which brokers are up: its voters are the seeds of its
+    leader."""
     (row,) = describe_controller_configs(client, [SEEDS])
     seeds = frozenset(parse_seed(text).id for text in row.value.split(","))
     quorum = len(seeds) // 2 + 1

@@ -1,4 +1,4 @@
-"""Where writers are, and why leaders stay or follow them, as text.
+"""The regions of writers, and why leaders stay or follow them, as text.
 
 Source: decision 0014."""
 
@@ -16,7 +16,7 @@ UNKNOWN = "?"
 
 
 def tell_writers(written: "Sequence[WrittenPartition]") -> None:
-    """A row for all partitions of which the same is true."""
+    """One row for all partitions with the same code and text."""
     from strandline.cli.text.explaining import ranges
 
     alike: dict[tuple[str, str], list[int]] = {}

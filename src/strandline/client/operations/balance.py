@@ -1,4 +1,4 @@
-"""The balancer of replicas: looked at, paused, resumed.
+"""Shows, pauses and resumes the balancer of replicas.
 
 Source: docs/decisions/0010-the-balancer.md."""
 

@@ -1,6 +1,6 @@
-"""How far brokers are that are to leave, or to be spared.
+"""Progress of decommissions and maintenance.
 
-How:    what is left to do is what the balancer says of itself; who leads what, Metadata.
+How:    the balancer reports the work left; Metadata reports leaders.
 Source: docs/decisions/0011-the-life-of-a-broker.md."""
 
 from collections import Counter
@@ -44,8 +44,8 @@ class Leaving:
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """A broker in maintenance, until so many milliseconds after 1970, or without an end (-1).
-    `leads`: how many partitions it still leads."""
+    """A broker in maintenance until `until_ms` after 1970, or without end (-1). `leads`:
+    partitions that it still leads."""
 
     broker: BrokerId
     condition: str
@@ -55,7 +55,7 @@ class Maintained:
 
 @dataclass(frozen=True, slots=True)
 class Lives:
-    """The brokers of which something is wanted, by id."""
+    """Brokers in decommission or maintenance, by id."""
 
     leaving: tuple[Leaving, ...]
     maintained: tuple[Maintained, ...]
@@ -69,7 +69,8 @@ def unregister_broker(client: Client, broker: BrokerId) -> None:
 
 
 def describe_lives(client: Client) -> Lives:
-    """Who is being decommissioned, and how far that is; who is in maintenance, what it leads."""
+    """Brokers being decommissioned, with their progress, and brokers in maintenance, with what
+    they lead."""
     found = describe_balance(client)
     topics = client.metadata(None).topics.values()
     led = Counter(one.leader for topic in topics for one in topic.partitions)

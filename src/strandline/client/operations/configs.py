@@ -1,4 +1,4 @@
-"""Keys of topics, of brokers and of the whole cluster: asked, and changed.
+"""Reads and changes keys of topics, brokers and the whole cluster.
 
 Source: KIP-133, KIP-339."""
 
@@ -30,7 +30,7 @@ from strandline.protocol.messages.incremental_alter_configs import (
 SET, DELETE = 0, 1
 
 Changes = Mapping[str, str | None]
-"""{key: its new value, or None where it is to be no more set}"""
+"""{key: its new value, or None to reset it}"""
 
 
 # ---- asked -----------------------------------------------------------------------------------
@@ -82,9 +82,9 @@ def alter_cluster_configs(client: Client, changes: Changes) -> None:
 
 
 def alter_broker_configs(client: Client, brokers: Sequence[BrokerId], changes: Changes) -> None:
-    """Set keys of brokers, of all of them or of none.
+    """Set keys of all these brokers or of none.
 
-    Several are tried first: what is refused of one is then done to none."""
+    For several brokers it validates the change for each first."""
     resources = [_changed(BROKER_RESOURCE, str(one), changes) for one in brokers]
     if len(resources) > 1:
         _alter(client, resources, validate_only=True)

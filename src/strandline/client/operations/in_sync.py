@@ -1,6 +1,6 @@
-"""Which replicas are in sync, asked of each partition's leader: only it knows.
+"""In-sync replicas, from each partition's leader: only it knows them.
 
-Source: docs/ARCHITECTURE.md (Metadata names those that are alive, but for the leaders' own)."""
+Source: docs/ARCHITECTURE.md (elsewhere Metadata names live replicas)."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ from strandline.protocol.messages.metadata import (
 
 
 def in_sync_replicas(client: Client, topic: TopicView) -> Mapping[int, tuple[BrokerId, ...]]:
-    """{partition: its replicas in sync}, of the partitions whose leader answers."""
+    """{partition: its in-sync replicas}, for partitions whose leader answers."""
     request = MetadataRequest(
         topics=[MetadataRequestTopic(name=topic.name)], allow_auto_topic_creation=False
     )

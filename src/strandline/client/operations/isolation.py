@@ -1,4 +1,4 @@
-"""Brokers that are asked to cut themselves off for a while.
+"""Has brokers cut themselves off for a while.
 
 Source: docs/decisions/0019-drills.md."""
 
@@ -21,8 +21,8 @@ def isolate_broker(
     duration_ms: int,
     validate_only: bool = False,
 ) -> None:
-    """Have a broker cut itself off after a delay, for a while; it comes back by itself. Raises what
-    stands against it; asked once, for a lost answer may mean that it does."""
+    """Have a broker cut itself off after a delay, for a while; it reconnects by itself. Raises
+    the reason of a refusal. Not retried, because a lost answer may mean that it was accepted."""
     request = IsolateBrokerRequest(delay_ms, duration_ms, validate_only)
     answer = client.ask(broker, request, IsolateBrokerResponse, deadline_ms=client.look_deadline())
     if answer.error_code:

@@ -1,4 +1,4 @@
-"""Labels of brokers that run, changed with what policies say to it.
+"""Changes labels of running brokers, and reports the policies' objections.
 
 Source: docs/decisions/0015-labels-at-run-time.md."""
 

@@ -1,7 +1,6 @@
-"""Why partitions are not led by whom they should be, asked of the brokers that lead them.
+"""Why partitions are not led by their preferred leaders, from the brokers that lead them.
 
-How:    every living broker is asked, all at the same time; one that does not answer soon is passed
-        over.
+How:    one request to every live broker, in parallel; brokers that do not answer soon are skipped.
 Source: decision 0012."""
 
 from collections.abc import Iterable
@@ -18,7 +17,7 @@ from strandline.protocol.messages.describe_leadership import (
 
 @dataclass(frozen=True, slots=True)
 class LeaderWaiting:
-    """A partition, who leads it and who should, and why it does not yet."""
+    """A partition, its leader, its preferred leader, and why that does not lead yet."""
 
     topic: str
     partition: int

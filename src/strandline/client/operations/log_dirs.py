@@ -1,4 +1,4 @@
-"""How much room brokers have, asked of themselves.
+"""Disk usage of brokers, from the brokers themselves.
 
 Source: KIP-113, KIP-827."""
 
@@ -17,9 +17,8 @@ from strandline.protocol.messages.describe_log_dirs import (
 
 @dataclass(frozen=True, slots=True)
 class DiskView:
-    """The disk of a broker: what its logs take, and the file system that holds them. How full that
-    is does not follow: what it keeps for others is neither used nor usable. `describe_balance`
-    tells it."""
+    """The disk of a broker: size of its logs, and of its file system. Not how full it is:
+    reserved space is neither used nor usable. `describe_balance` reports that."""
 
     logs_bytes: int
     total_bytes: int

@@ -1,7 +1,7 @@
-"""Declares replicas of a partition lost, and tells what was declared before.
+"""Declares replicas of a partition lost, and lists declared losses.
 
-How:    the controller is asked twice: what it would do, and to do that, with the logs that it told
-        of. Where these have changed meanwhile, it refuses.
+How:    two requests to the controller: a forecast, and then the declaration with the logs of that
+        forecast. The controller refuses if the logs have changed meanwhile.
 Source: decision 0027."""
 
 from collections.abc import Sequence

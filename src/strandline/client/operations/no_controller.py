@@ -1,9 +1,9 @@
-"""Why no controller answers: how many of its voters do, whom they hear, and who is to be started.
+"""Why no controller answers: which of its voters answer, which they hear, which to start.
 
-Why:    nothing can be decided without a majority of the controller's voters, and who types a
-        command then wants to know whose machines to look at.
-How:    its voters are the seeds that each broker has in its configuration. Those that the brokers
-        hear are asked, each for a short time, whom they hear themselves.
+Why:    without a majority of the controller's voters nothing can be decided, and an operator needs
+        to know which machines to check.
+How:    the voters are the seeds in each broker's configuration. The client asks each of them, with
+        a short timeout, which brokers it hears.
 Source: docs/operating/outages.md."""
 
 from collections.abc import Collection, Mapping
@@ -33,7 +33,7 @@ def why_no_controller(client: Brokers) -> str:
 
 
 def tell(voters: Collection[BrokerId], heard: Mapping[BrokerId, Collection[BrokerId]]) -> str:
-    """`heard`: {voter that answers: the brokers that it hears}."""
+    """`heard`: {answering voter: the brokers that it hears}."""
     needed = len(voters) // 2 + 1
     together = {one: sorted({one, *others} & set(voters)) for one, others in heard.items()}
     hearing = next((one for one, some in together.items() if len(some) >= needed), None)
@@ -64,5 +64,5 @@ def tell(voters: Collection[BrokerId], heard: Mapping[BrokerId, Collection[Broke
 
 
 def _heard(answer: DescribeTopologyResponse) -> frozenset[BrokerId]:
-    """Whom the broker that answers hears."""
+    """The brokers that the answering broker hears."""
     return frozenset(BrokerId(one.broker_id) for one in answer.brokers if one.is_alive)

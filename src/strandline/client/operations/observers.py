@@ -1,6 +1,6 @@
-"""Which replicas are observers: brokers tell, and Kafka's Metadata does not.
+"""Which replicas are observers, which Kafka's Metadata does not report.
 
-How:    whoever knows most is asked. A broker of a release without observers has none to tell of.
+How:    the best-informed broker answers. A broker of a release without observers reports none.
 Source: docs/decisions/0017-observers.md."""
 
 from collections.abc import Mapping, Sequence
@@ -17,8 +17,8 @@ from strandline.protocol.messages.describe_observers import (
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The observers of a partition. `wanted`: those in the end, while its replicas move; else
-    None. `acting`: who votes now, by id, where others do than when all is well."""
+    """The observers of a partition. `wanted`: the final ones while its replicas move, else None.
+    `acting`: the current voters, by id, if they differ from the placed ones."""
 
     present: tuple[BrokerId, ...] = ()
     wanted: tuple[BrokerId, ...] | None = None

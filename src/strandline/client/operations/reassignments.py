@@ -1,7 +1,7 @@
-"""Replicas that move: asked for, given up, and looked at.
+"""Starts, cancels and shows moves of replicas.
 
-How:    how far an added replica is, is asked of its broker: a fetch of next to nothing tells the
-        high watermark that it knows.
+How:    a tiny fetch from the broker of an added replica returns the high watermark that it knows,
+        which is the progress of the move.
 Source: KIP-455; docs/decisions/0009-moving-replicas.md."""
 
 from collections.abc import Mapping, Sequence
@@ -33,8 +33,8 @@ from strandline.protocol.messages.list_partition_reassignments import (
 
 @dataclass(frozen=True, slots=True)
 class MoveView:
-    """A partition whose replicas move. `reached`: {added broker: the offset up to which it has the
-    log, None where it does not say}; `end`: up to where the leader has it."""
+    """A partition whose replicas move. `reached`: {added broker: end of its copy, or None if
+    unknown}; `end`: the leader's end."""
 
     topic: str
     partition: int
@@ -70,7 +70,7 @@ def move_replicas(
 
 
 def list_moves(client: Client) -> list[MoveView]:
-    """Every partition whose replicas move, and how far those are that are added."""
+    """Every partition with moving replicas, and the progress of the added ones."""
     moves = []
     for (topic, partition), one in moving_partitions(client).items():
         start, end = _span(client, topic, partition)
@@ -92,7 +92,7 @@ def list_moves(client: Client) -> list[MoveView]:
 
 
 def moving_partitions(client: Client) -> dict[tuple[str, int], OngoingPartitionReassignment]:
-    """{(topic, partition): what is added and removed}, of every partition whose replicas move."""
+    """{(topic, partition): added and removed replicas}, of every partition with moving replicas."""
 
     def look(until: int) -> ListPartitionReassignmentsResponse:
         request = ListPartitionReassignmentsRequest(timeout_ms=client.left_ms(until), topics=None)

@@ -1,7 +1,7 @@
-"""How far each replica is, asked of each partition's leader; where its log begins, of its broker.
+"""Progress of each replica, from its partition's leader; start of its log, from its broker.
 
-How:    all brokers are asked side by side, each for many partitions in one request. A leader does
-        not know where the logs of the others begin, so those who hold them are asked afterwards.
+How:    requests to all brokers in parallel, many partitions in each. A leader does not know where
+        the logs of other replicas start, so a second round asks their brokers.
 Source: reference observers 4.4 (kafka-replica-status)."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ from strandline.protocol.messages.describe_replica_status import (
 Name = tuple[str, int]
 """(topic, partition)."""
 PARTITIONS_MAX = 1_000
-"""So many are named in one request; a broker describes them without a pause."""
+"""Partitions in one request; a broker describes them without a pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class PartitionStatus:
 
     @property
     def replicas(self) -> Sequence[ReplicaStatus]:
-        """What is known of its replicas."""
+        """The known replicas."""
         return () if self.answer is None else self.answer.replicas
 
     @property
@@ -68,9 +68,8 @@ class PartitionStatus:
 def replica_status(
     client: Client, topics: Collection[str] = (), *, partitions: Collection[int] = ()
 ) -> list[PartitionStatus]:
-    """Every partition of these topics, or of all, with one of these numbers, or any.
-
-    Leaders that have moved meanwhile are asked once more; one that is silent is not waited for."""
+    """Every partition of these topics, or all, with one of these numbers, or any. Asks leaders
+    that have moved meanwhile once more, and does not wait for silent ones."""
     view = client.metadata(sorted(topics) if topics else None)
     for topic in sorted(topics):
         if topic not in view.topics or view.topics[topic].error_code == (
@@ -120,7 +119,7 @@ def _known(value: int) -> int | None:
 
 
 def told_of(one: PartitionStatus, replicas: Sequence[ReplicaStatus]) -> dict[str, Json]:
-    """The same for programs, of these replicas; None for what is not known."""
+    """As JSON, for these replicas; None for unknown values."""
     answer = one.answer
     return {
         "topic": one.topic,

@@ -1,9 +1,8 @@
-"""What is left of a partition, asked of every broker that may hold its log.
+"""The logs left of a partition, from every broker that may hold one.
 
-How:    whoever knows most of the controller's decisions says who may vote; then each of these, and
-        each observer, tells of its own log, all at the same time. Those that are silent are not
-        waited for long. What was found says what those who answer can do, and who would be given
-        up.
+How:    the broker that knows the newest decisions of the controller names the possible voters; then
+        each of them, and each observer, reports its own log, in parallel and with a short timeout.
+        The result says what the answering replicas can do, and which would be given up.
 Source: decisions 0026 and 0027."""
 
 from collections.abc import Mapping
@@ -26,11 +25,11 @@ from strandline.protocol.messages.describe_replica_logs import (
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLogs:
-    """`possible`: the voters that may be in force; `hosts`: who should hold the log; `answers`:
-    {broker: what it says of its own}, of those of them that answer; `heard`: brokers that others
-    hear, whether they answer here or not; `needs_all`: see `controller.arbiter.GroupVoters`;
-    `floor`: see `Partition`; `observers`: who is placed as one, or will be, whether it votes now or
-    not."""
+    """`possible`: the voters that may be in force; `hosts`: brokers that should hold the log;
+    `answers`: {broker: its own log}, for those that answer; `heard`: brokers that others hear,
+    whether they answer here or not; `needs_all`: see `controller.arbiter.GroupVoters`; `floor`:
+    see `Partition`; `observers`: brokers placed as observers, now or next, whether they vote now
+    or not."""
 
     possible: tuple[tuple[BrokerId, ...], ...]
     hosts: tuple[BrokerId, ...]
@@ -46,11 +45,11 @@ class ReplicaLogs:
 
     @property
     def silent(self) -> list[BrokerId]:
-        """Who should hold the log, and neither answers nor is heard."""
+        """Brokers that should hold the log, do not answer, and are not heard by others."""
         return [one for one in self.hosts if one not in self.answers and one not in self.heard]
 
     def judge(self) -> Survivors:
-        """What those who answer can do."""
+        """What the answering replicas can do."""
         logs = [
             SurvivingLog(
                 broker=broker,
@@ -100,7 +99,7 @@ def ask_replica_logs(client: Client, topic: str, partition: int) -> ReplicaLogs:
 
 
 def _observed(client: Client, topic: str, partition: int) -> Observed:
-    """Its observers; none where nobody says, for the logs count and not their names."""
+    """Its observers; empty if unknown, because the logs count, not the names."""
     try:
         return describe_observers(client, [topic]).get((topic, partition), Observed())
     except StrandlineError:

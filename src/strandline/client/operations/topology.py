@@ -1,8 +1,8 @@
-"""Where the brokers of a cluster are, and how far they are from each other, asked of themselves.
+"""Labels of brokers, and the round trips between them, from the brokers themselves.
 
-How:    labels, and who is alive, from the broker that leads the controller, if there is one; then
-        every living broker, at the same time, for its own round trips. One that does not answer
-        soon is passed over: its ways are known from the other end.
+How:    labels and liveness from the controller's leader, if there is one; then round trips from
+        every live broker, in parallel. Brokers that do not answer soon are skipped: the other ends
+        know their round trips.
 Source: decision 0008."""
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ class PlacedBroker:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """All of them, by id. `round_trips_ms`: {(who measured, to whom): milliseconds}."""
+    """All brokers, by id. `round_trips_ms`: {(measuring broker, peer): milliseconds}."""
 
     brokers: tuple[PlacedBroker, ...]
     round_trips_ms: Mapping[tuple[BrokerId, BrokerId], int]
@@ -61,7 +61,7 @@ def describe_topology(client: Client) -> Topology:
 
 
 def describe_brokers(client: Client, deadline_ms: int | None = None) -> tuple[PlacedBroker, ...]:
-    """Ask one broker for the labels, and nobody for round trips."""
+    """Labels from one broker, without round trips."""
     return _placed(_ask(client, deadline_ms))
 
 

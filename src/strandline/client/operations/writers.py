@@ -1,4 +1,4 @@
-"""From where a topic is written whose leaders follow the writers, asked of each leader.
+"""Regions that write to a topic whose leaders follow the writers, from each leader.
 
 Source: decision 0014."""
 
@@ -13,7 +13,7 @@ from strandline.protocol.messages.describe_writers import (
 
 
 def describe_writers(client: Client, topic: TopicView) -> list[WrittenPartition]:
-    """By partition; those whose leader does not answer soon are left out."""
+    """By partition; without those whose leader does not answer soon."""
     found: dict[int, WrittenPartition] = {}
     leaders = {one.leader for one in topic.partitions if one.leader >= 0}
     request = DescribeWritersRequest(topic=topic.name)

@@ -1,6 +1,6 @@
-"""Zones, regions and what goes on, in the words that people read.
+"""Zones, regions and outages, as text.
 
-Why:    `strandline zone status` and the page for people say the same of an outage.
+Why:    `strandline zone status` and the console describe an outage in the same words.
 Source: docs/decisions/0018-outages.md; docs/operating/outages.md."""
 
 import datetime
@@ -13,12 +13,12 @@ from strandline.protocol.messages.describe_zones import DescribedZone, DescribeZ
 CALM = "All zones and regions are up."
 UNLABELLED = "no broker has a region or zone label: set them with `strandline broker label`"
 SAID = {"hold": "held by hand", "release": "released", "lost": "declared lost"}
-"""{ruling: that it was made}"""
+"""{ruling: its text}"""
 
 
 @dataclass(frozen=True, slots=True)
 class ZoneRow:
-    """A zone or a region. `heard`: how many of those that count; `marks`: empty for none."""
+    """A zone or a region. `heard`: heard brokers of those that count; `marks`: empty for none."""
 
     name: str
     level: str
@@ -37,12 +37,13 @@ def rows_of(found: DescribeZonesResponse) -> list[ZoneRow]:
 
 
 def is_calm(found: DescribeZonesResponse) -> bool:
-    """Whether nothing is down or cut off; partitions may go on with less even so, or not at all."""
+    """Whether nothing is down or cut off; some partitions may still be weakened or without a
+    leader."""
     return all(one.kind in CLASSES for one in found.happenings)
 
 
 def heard_lines(found: DescribeZonesResponse) -> Iterator[str]:
-    """From where those are heard that are not heard by all."""
+    """Places that hear a broker, and places that do not, for brokers not heard everywhere."""
     for seen in found.brokers:
         if seen.not_heard_from:
             heard = ", ".join(seen.heard_from) or "nowhere"
@@ -76,8 +77,7 @@ def _row(zone: DescribedZone, region: DescribedZone) -> ZoneRow:
 
 
 def _repair(zone: DescribedZone, region: DescribedZone) -> str:
-    """Whether it is held, and by whom: what is said of the region counts where nothing is said of
-    the zone."""
+    """Whether it is held, and by which ruling: the region's applies if the zone has none."""
     ruled = zone if zone.ruling else region
     where = "" if ruled is zone else f" with {level_of(region)} {region.name}"
     if ruled.ruling:

@@ -1,4 +1,4 @@
-"""Zones and regions: what is down, and what a person says of it.
+"""Zones and regions: outages, and the rulings of operators.
 
 Source: docs/decisions/0018-outages.md."""
 
@@ -28,7 +28,7 @@ def rule_zone(
 
 
 def told_of(found: DescribeZonesResponse) -> dict[str, Json]:
-    """The same for programs; times in ms, None for what is not known."""
+    """As JSON; times in ms, None for unknown values."""
     return {
         "zones": [
             {

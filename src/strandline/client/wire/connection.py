@@ -71,11 +71,11 @@ class Connection:
 
     @property
     def due_count(self) -> int:
-        """Requests whose answers have not come."""
+        """Requests without an answer yet."""
         return len(self._due)
 
     def version(self, api: Api) -> int:
-        """The version in which this broker is asked; raises NotOfferedError when there is none."""
+        """The version to use with this broker; raises NotOfferedError if there is none."""
         if api.key not in self._versions:
             raise NotOfferedError(f"{format_address(self.address)} does not offer {api.name}")
         low, high = self._versions[api.key]
@@ -112,7 +112,7 @@ class Connection:
             self._due.append((correlation, api, version))
 
     def receive(self, response: type[R], timeout_ms: int) -> R:
-        """The answer to the oldest request whose answer is due."""
+        """The answer to the oldest open request."""
         correlation, api, version = self._due.popleft()
         assert api.response is response, f"the next answer is to {api.name}"
         try:

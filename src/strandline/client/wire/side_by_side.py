@@ -1,8 +1,8 @@
-"""Asks many brokers at the same time for what can be done without.
+"""Sends optional requests to many brokers in parallel.
 
-Why:    one that hangs takes its whole time; many of them would take theirs one after the other.
-How:    a thread and a connection for each; the first request of a broker that is not answered soon
-        is its last.
+Why:    a broker that hangs takes its whole timeout; in sequence the timeouts would add up.
+How:    a thread and a connection for each broker; after the first request without a quick answer
+        the broker gets no more.
 Source: design section 3."""
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ THREADS_MAX = 64
 def look_at_each(
     client: Brokers, brokers: Iterable[BrokerId], request: Message, response: type[R]
 ) -> dict[BrokerId, R]:
-    """{broker: its answer}, of those that answer soon what all are asked."""
+    """{broker: its answer}, for brokers that answer soon; all get the same request."""
     found = look_side_by_side(client, dict.fromkeys(brokers, (request,)), response)
     return {broker: answers[0] for broker, answers in found.items() if answers}
 
@@ -30,8 +30,8 @@ def look_at_each(
 def look_side_by_side(
     client: Brokers, requests: Mapping[BrokerId, Sequence[Message]], response: type[R]
 ) -> dict[BrokerId, list[R]]:
-    """{broker: its answers, in the order of the requests}; fewer, or none, where it does not say
-    soon. `requests`: {broker: what it is asked, one after the other}."""
+    """{broker: its answers, in the order of the requests}; fewer, or none, if it does not answer
+    soon. `requests`: {broker: its requests, sent one after the other}."""
 
     def ask(broker: BrokerId) -> list[R]:
         answers: list[R] = []

@@ -1,6 +1,6 @@
 """The client's seam to the world: streams of bytes to brokers, and time.
 
-Why:    tests give a cluster in memory and a clock that jumps; nothing else here knows of sockets.
+Why:    tests supply a cluster in memory and a simulated clock; only this file uses sockets.
 Source: STYLE, rule 2."""
 
 import select
