@@ -88,7 +88,7 @@ def settle(world: MovingWorld, *replicas: int) -> None:
 
 def look_at_nothing(patch: pytest.MonkeyPatch) -> None:
     """The planted mistake."""
-    patch.setattr(stale_log_reset, "_left_last", lambda state, joined: None)
+    patch.setattr(stale_log_reset, "_last_absence", lambda state, joined: None)
 
 
 def leave_stale_log(world: MovingWorld) -> None:
