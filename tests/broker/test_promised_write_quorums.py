@@ -266,7 +266,7 @@ def test_who_may_have_been_superseded_answers_no_reads(world: MovingWorld) -> No
 def test_nothing_is_promised_with_voters_whose_release_does_not_keep_to_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sessions, "ABILITIES", ABILITIES & ~Ability.FLOORS)
+    monkeypatch.setattr(sessions, "ABILITIES", ABILITIES & ~Ability.PROMISED_QUORUMS)
     with moving_world(monkeypatch, HOME, configs=CONFIGS) as world:
         world.until(lambda: len(world.acked) > 0)
         world.advance(12_000)

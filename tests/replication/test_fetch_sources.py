@@ -233,10 +233,10 @@ def test_who_should_have_acknowledged_long_ago_is_not_waited_for() -> None:
     assert region.choose(THREE) == LEADER
 
 
-@pytest.mark.parametrize("lacked", [Ability.LENDING, Ability.LENDING_COMPACTED])
+@pytest.mark.parametrize("lacked", [Ability.PEER_CATCHUP, Ability.PEER_CATCHUP_COMPACTED])
 def test_who_could_not_lend_anyway_is_not_waited_for(lacked: Ability) -> None:
     """Its release cannot; where that is about compacted logs, of such a log."""
-    region = Region(has_been_compacted=lacked is Ability.LENDING_COMPACTED, lacked=lacked)
+    region = Region(has_been_compacted=lacked is Ability.PEER_CATCHUP_COMPACTED, lacked=lacked)
     region.send(FOUR)
     region.down.add((FOUR, Lane.CONTROL))
     assert region.choose(THREE) == LEADER

@@ -17,9 +17,9 @@ from strandline.replication.host.nearness import Nearness
 from strandline.replication.wire import (
     AppendHead,
     Kind,
-    LendOrder,
+    PeerCatchupOrder,
     decode_append,
-    decode_lend_order,
+    decode_peer_catchup_order,
     encode_append_head,
     encode_control,
 )
@@ -61,12 +61,15 @@ def test_orders_and_lent_appends_as_bytes() -> None:
     request = AppendRequest(
         Epoch(3), Index(4), Epoch(2), Index(9), Index(9), (Run(Epoch(3), Index(8)),)
     )
-    order = LendOrder(GroupId(7), PeerCatchupRequest(TWO, request, 1_000, True))
-    assert decode_lend_order(memoryview(encode_control(Kind.LEND, order))[1:]) == order
-    earlier = [7, msgspec.to_builtins(order.lend)[:-1]]
-    assert decode_lend_order(memoryview(msgspec.msgpack.encode(earlier))) == order
+    order = PeerCatchupOrder(GroupId(7), PeerCatchupRequest(TWO, request, 1_000, True))
+    assert (
+        decode_peer_catchup_order(memoryview(encode_control(Kind.PEER_CATCHUP_ORDER, order))[1:])
+        == order
+    )
+    earlier = [7, msgspec.to_builtins(order.request)[:-1]]
+    assert decode_peer_catchup_order(memoryview(msgspec.msgpack.encode(earlier))) == order
     head = AppendHead(GroupId(7), request)
-    message = encode_append_head(head, Kind.LENT) + b"batches"
+    message = encode_append_head(head, Kind.PEER_APPEND) + b"batches"
     assert decode_append(memoryview(message)) == (head, memoryview(b"batches"))
     with pytest.raises(ProtocolError, match="of kind 19"):
         decode_append(memoryview(b"\x13" + message[1:]))

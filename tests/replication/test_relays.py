@@ -41,7 +41,7 @@ def test_what_is_said_of_relays_as_bytes() -> None:
         assert decode_append(memoryview(message)) == (head, memoryview(b"batches"))
     missed = NotRelayed(GROUP, Epoch(3), [BrokerId(2)])
     assert decode_not_relayed(memoryview(encode_control(Kind.NOT_RELAYED, missed))[1:]) == missed
-    with pytest.raises(ProtocolError, match="word of a relay"):
+    with pytest.raises(ProtocolError, match="refusal of a relay"):
         decode_not_relayed(memoryview(b"?"))
 
 

@@ -63,7 +63,7 @@ def test_what_a_release_can_do_goes_with_its_heartbeats() -> None:
     lead, follow = LeadSession(7), following()
     assert follow.abilities == Ability(0)
     exchange(lead, follow)
-    assert Ability.LENDING in follow.abilities
+    assert Ability.PEER_CATCHUP in follow.abilities
     heartbeat = lead.heartbeat(200)
     follow.on_heartbeat(msgspec.structs.replace(heartbeat, abilities=0xF00), 200)
     assert follow.abilities == Ability(0)

@@ -157,7 +157,7 @@ def test_who_becomes_a_replica_is_served_through_others_once_it_is_in_step() -> 
 
 def test_who_cannot_relay_is_not_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """A release that knows of none."""
-    monkeypatch.setattr(sessions, "ABILITIES", Ability.LENDING)
+    monkeypatch.setattr(sessions, "ABILITIES", Ability.PEER_CATCHUP)
     assert Stretched(1).crossed_ratio(2_000) > 2.9
 
 

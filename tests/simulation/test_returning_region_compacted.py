@@ -109,7 +109,7 @@ def test_a_lender_sends_what_it_has_though_it_is_not_what_its_leader_has(
 def test_a_broker_of_a_release_that_lends_no_compacted_logs_is_not_asked_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sessions, "ABILITIES", Ability.LENDING)
+    monkeypatch.setattr(sessions, "ABILITIES", Ability.PEER_CATCHUP)
     outage = Outage(1, log=LOG, key_count=100_000)
     outage.end()
     outage.run_until_whole()

@@ -1,12 +1,12 @@
 """Messages between brokers as bytes.
 
     control lane     u8 kind, msgpack body
-    bulk lane        u8 kind = APPEND, LENT or RELAYED, u32 length of the head, msgpack head (group,
-                     AppendRequest), record batches
+    bulk lane        u8 kind = APPEND, PEER_APPEND or RELAYED, u32 length of the head, msgpack head
+                     (group, AppendRequest), record batches
 
-Why:    one place that knows the layout; everything else handles values.
-How:    one frame carries all that a broker has for a peer at the end of a pass: `RaftMessages` is a
-        list.
+Why:    one place knows the layout; everything else handles values.
+How:    one frame carries all Raft messages that a broker has for a peer at the end of a pass
+        (`RaftItems`).
 Source: design section 5."""
 
 import struct
@@ -47,38 +47,43 @@ class Kind(IntEnum):
     HISTORY_QUESTION = 6
     HISTORY_ANSWER = 7
     OPENED = 8
-    LEND = 12
+    PEER_CATCHUP_ORDER = 12
     NOT_RELAYED = 13
     APPEND = 16
-    LENT = 17
+    PEER_APPEND = 17
     RELAYED = 18
 
 
 class Ability(IntFlag):
-    """What a broker says, with each heartbeat, that it can do; those of earlier releases: nothing.
+    """What a broker's release can do, as its heartbeats say; earlier releases: nothing.
 
-    LENDING: send entries to others on a leader's order, and take such from others.
-    LENDING_COMPACTED: also of compacted logs (`PeerCatchupRequest.may_differ`).
-    RELAYING: hand on appends to those whom they name, and take such.
-    FLOORS: keep to the floor of a group's write quorum (`raft.group.configuration`)."""
+    PEER_CATCHUP: send entries to others on a leader's order, and accept such entries.
+    PEER_CATCHUP_COMPACTED: also of compacted logs (`PeerCatchupRequest.may_differ`).
+    RELAYING: forward appends to the brokers that they name, and accept such appends.
+    PROMISED_QUORUMS: keep a group's promised write quorum (`raft.group.configuration`)."""
 
-    LENDING = 1
-    LENDING_COMPACTED = 2
+    PEER_CATCHUP = 1
+    PEER_CATCHUP_COMPACTED = 2
     RELAYING = 4
-    FLOORS = 8
+    PROMISED_QUORUMS = 8
 
 
-ABILITIES = Ability.LENDING | Ability.LENDING_COMPACTED | Ability.RELAYING | Ability.FLOORS
+ABILITIES = (
+    Ability.PEER_CATCHUP
+    | Ability.PEER_CATCHUP_COMPACTED
+    | Ability.RELAYING
+    | Ability.PROMISED_QUORUMS
+)
 """Those of this release."""
 
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True):
     """One for each pair of brokers, whatever the number of groups.
 
-    `session` changes with every start of the sender. `changes` lists (group, epoch) led by the
-    sender since `from_version` (epoch 0: no longer led), and brings the receiver to `version`.
-    `abilities`: see `Ability`. `nonce`: that of the latest answer, which proves that the sender
-    lives after the receiver drew it; 0 before there is one, -1 from earlier releases."""
+    `session` changes with every start of the sender. `changes`: (group, epoch) led by the sender,
+    as changed after `from_version` (epoch 0: no longer led); they bring the receiver to `version`.
+    `abilities`: see `Ability`. `nonce`: that of the latest answer, which shows that the sender
+    lives after the receiver drew it; 0 before the first one, -1 from earlier releases."""
 
     session: int
     number: int
@@ -91,11 +96,11 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True):
 
 
 class HeartbeatAnswer(msgspec.Struct, frozen=True, array_like=True):
-    """`version` is what the receiver has applied of that session (-1: it knows nothing, send
+    """`version`: what the receiver has applied of that session (-1: it knows nothing, send
     everything).
 
     `refused`: groups of that version in which the receiver has moved to a later epoch, or may have
-    forgotten that it did. `nonce`: what the next heartbeats bring back; 0 from earlier releases."""
+    forgotten that it did. `nonce`: what the next heartbeats return; 0 from earlier releases."""
 
     session: int
     number: int
@@ -106,7 +111,7 @@ class HeartbeatAnswer(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LeaderEntry(msgspec.Struct, frozen=True, array_like=True):
-    """`leader` leads `group` in `epoch`; with NO_BROKER nobody does, ever again."""
+    """`leader` leads `group` in `epoch`; NO_BROKER: that epoch has no leader any more."""
 
     group: GroupId
     epoch: Epoch
@@ -114,7 +119,8 @@ class LeaderEntry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class HistoryQuestion(msgspec.Struct, frozen=True, array_like=True):
-    """ "Have you ever heard of an epoch of this group?" `session` is the asking process."""
+    """Asks whether the receiver knows any epoch of a group. `session`: that of the asking
+    process."""
 
     session: int
     group: GroupId
@@ -129,15 +135,15 @@ class HistoryAnswer(msgspec.Struct, frozen=True, array_like=True):
 
 
 NOTHING_OUTLIVED = Index(-2)
-"""In the place of `AppendHead.outlived`, of a compacted log."""
+"""`AppendHead.outlived` of a compacted log in which no tombstone may go."""
 
 
 class AppendHead(msgspec.Struct, frozen=True, array_like=True):
     """What precedes the record batches of an append.
 
-    `may_wait`: no acknowledgement waits for these entries to be flushed. `outlived`: tombstones up
-    to here may go (`compactor.outlived_index`), or NOTHING_OUTLIVED; -1 where the log is not
-    compacted, or the leader does not say. `to`: whom the receiver hands it on to."""
+    `may_wait`: no acknowledgement waits for the flush of these entries. `outlived`: tombstones up
+    to here may go (`tombstones.outlived_index`), or NOTHING_OUTLIVED; -1 if the log is not
+    compacted or the leader does not say. `to`: the brokers to which the receiver forwards it."""
 
     group: GroupId
     request: AppendRequest
@@ -147,19 +153,19 @@ class AppendHead(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NotRelayed(msgspec.Struct, frozen=True, array_like=True):
-    """The sender could not hand on something of this epoch to `peers`."""
+    """The sender could not forward an append of this epoch to `peers`."""
 
     group: GroupId
     epoch: Epoch
     peers: list[BrokerId]
 
 
-class LendOrder(msgspec.Struct, frozen=True, array_like=True):
-    """What a leader asks of a follower of its group. A message of its own kind, for who knows it:
-    others would drop with it what else is in `RaftItems`."""
+class PeerCatchupOrder(msgspec.Struct, frozen=True, array_like=True):
+    """A leader's order to a follower to send entries. It has a kind of its own: earlier releases
+    would drop the rest of `RaftItems` with it."""
 
     group: GroupId
-    lend: PeerCatchupRequest
+    request: PeerCatchupRequest
 
 
 RaftItems = list[tuple[GroupId, ControlMessage]]
@@ -172,7 +178,7 @@ _leaders = msgspec.msgpack.Decoder(list[LeaderEntry])
 _groups = msgspec.msgpack.Decoder(list[GroupId])
 _questions = msgspec.msgpack.Decoder(HistoryQuestion)
 _history_answers = msgspec.msgpack.Decoder(HistoryAnswer)
-_lend_orders = msgspec.msgpack.Decoder(LendOrder)
+_peer_catchup_orders = msgspec.msgpack.Decoder(PeerCatchupOrder)
 _not_relayed = msgspec.msgpack.Decoder(NotRelayed)
 _append_heads = msgspec.msgpack.Decoder(AppendHead)
 _HEAD = struct.Struct(">BI")
@@ -214,14 +220,14 @@ def decode_opened(body: memoryview) -> list[GroupId]:
     return _decode(_groups, body, "list of groups")
 
 
-def decode_lend_order(body: memoryview) -> LendOrder:
+def decode_peer_catchup_order(body: memoryview) -> PeerCatchupOrder:
     """Raises ProtocolError."""
-    return _decode(_lend_orders, body, "order to lend")
+    return _decode(_peer_catchup_orders, body, "order for peer catch-up")
 
 
 def decode_not_relayed(body: memoryview) -> NotRelayed:
     """Raises ProtocolError."""
-    return _decode(_not_relayed, body, "word of a relay")
+    return _decode(_not_relayed, body, "refusal of a relay")
 
 
 def decode_history_question(body: memoryview) -> HistoryQuestion:
@@ -242,13 +248,12 @@ def _decode(decoder: msgspec.msgpack.Decoder[T], body: memoryview, what: str) ->
 
 
 def decode_append(message: memoryview) -> tuple[AppendHead, memoryview]:
-    """The head and the record batches (a view of `message`), from whomever. Raises
-    ProtocolError."""
+    """The head and the record batches (a view of `message`). Raises ProtocolError."""
     try:
         kind, length = _HEAD.unpack_from(message)
         head = _append_heads.decode(message[_HEAD.size : _HEAD.size + length])
     except (struct.error, msgspec.DecodeError) as error:
         raise ProtocolError(f"bad append: {error}") from error
-    if kind not in (Kind.APPEND, Kind.LENT, Kind.RELAYED):
+    if kind not in (Kind.APPEND, Kind.PEER_APPEND, Kind.RELAYED):
         raise ProtocolError(f"message of kind {kind} on the bulk lane")
     return head, message[_HEAD.size + length :]

@@ -104,7 +104,7 @@ class PromisedWriteQuorums:
         if not _is_wanted(config) or config.min_insync_replicas < least:
             return True
         liveness = self._replication.liveness
-        if any(liveness.cannot_do(one, Ability.FLOORS) for one in present.voters):
+        if any(liveness.cannot_do(one, Ability.PROMISED_QUORUMS) for one in present.voters):
             return True
         if is_stuck or self._costs_reads(replica):
             self._note_withdrawn(group, present.version)
@@ -147,7 +147,7 @@ class PromisedWriteQuorums:
         controller = replication.replicas.get(CONTROLLER_GROUP)
         known = () if controller is None else controller.configuration.all_voters
         own, can_do = replication.self_id, replication.liveness.can_do
-        return all(can_do(one, Ability.FLOORS) for one in {*voters, *known} if one != own)
+        return all(can_do(one, Ability.PROMISED_QUORUMS) for one in {*voters, *known} if one != own)
 
     def _note_withdrawn(self, group: GroupId, version: int) -> None:
         known = self._withdrawn.get(group)

@@ -160,7 +160,7 @@ class FetchSources:
             self._nearness.are_apart(replica.self_id, peer)
             and peer != replica.raft.transferring_to
             and self._clock.monotonic_ms() >= stream.backs_off_until_ms
-            and self._liveness.can_do(peer, Ability.LENDING)
+            and self._liveness.can_do(peer, Ability.PEER_CATCHUP)
         )
 
     def may_mix(self, peer: BrokerId, first_index: Index) -> bool:
@@ -178,8 +178,8 @@ class FetchSources:
     def _needed_abilities(self) -> Ability:
         """The abilities that a fetch source of this log needs."""
         if self._replica.log.config.has_been_compacted:
-            return Ability.LENDING | Ability.LENDING_COMPACTED
-        return Ability.LENDING
+            return Ability.PEER_CATCHUP | Ability.PEER_CATCHUP_COMPACTED
+        return Ability.PEER_CATCHUP
 
     def _is_usable(self, fetch_source: BrokerId) -> bool:
         """Whether the leader serves it, its broker is alive, and it has not lost its log."""

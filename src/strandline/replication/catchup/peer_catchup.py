@@ -29,7 +29,7 @@ from strandline.replication.leader.sender import ORDER_MS_MAX
 from strandline.replication.replica.entries import Entries, cut_before
 from strandline.replication.replica.replica import Replica
 from strandline.replication.shared import Shared
-from strandline.replication.wire import AppendHead, Kind, LendOrder, encode_append_head
+from strandline.replication.wire import AppendHead, Kind, PeerCatchupOrder, encode_append_head
 
 ORDERS_MAX = 256
 """Orders that may wait for one follower of one group; a leader's window holds no more."""
@@ -53,11 +53,11 @@ class PeerCatchup:
         self._orders: dict[_Reader, deque[tuple[PeerCatchupRequest, int]]] = {}
         self.peer_sent_bytes = 0
 
-    def on_order(self, leader: BrokerId, order: LendOrder) -> None:
+    def on_order(self, leader: BrokerId, order: PeerCatchupOrder) -> None:
         """The leader of a group orders this broker's replica to send entries to another one."""
         replica = self._replicas.get(order.group)
         if replica is not None:
-            replica.on_message(leader, order.lend)
+            replica.on_message(leader, order.request)
 
     def on_peer_append(self, fetch_source: BrokerId, head: AppendHead, payload: memoryview) -> None:
         """Another follower has sent entries. Raises ProtocolError if they do not match the leader's
@@ -135,7 +135,7 @@ class PeerCatchup:
             return None
         if append is None:
             return None
-        head = encode_append_head(AppendHead(replica.group, append.request), Kind.LENT)
+        head = encode_append_head(AppendHead(replica.group, append.request), Kind.PEER_APPEND)
         size = len(head) + append.size_bytes
         on_handed = partial(self._queues.on_handed, order.to, size)
         if not self._network.send(order.to, Lane.BULK, (head, *append.parts), on_handed):

@@ -33,9 +33,9 @@ from strandline.replication.wire import (
     decode_history_answer,
     decode_history_question,
     decode_leaders,
-    decode_lend_order,
     decode_not_relayed,
     decode_opened,
+    decode_peer_catchup_order,
     decode_raft,
 )
 
@@ -126,7 +126,7 @@ class Inbound(PeerEvents):
     def _on_append(self, peer: BrokerId, message: memoryview) -> None:
         head, payload = decode_append(message)
         replica = self._replicas.get(head.group)
-        if message[0] == Kind.LENT:
+        if message[0] == Kind.PEER_APPEND:
             self._peer_catchup.on_peer_append(peer, head, payload)
         elif message[0] == Kind.RELAYED:
             self._relaying.on_relayed(peer, head, payload)
@@ -180,8 +180,8 @@ class Inbound(PeerEvents):
                     replica.on_message(peer, AppendResponse(epoch, False, hint=NO_HINT))
         elif kind == Kind.LEADERS:
             self._on_leaders(peer, decode_leaders(body))
-        elif kind == Kind.LEND:
-            self._peer_catchup.on_order(peer, decode_lend_order(body))
+        elif kind == Kind.PEER_CATCHUP_ORDER:
+            self._peer_catchup.on_order(peer, decode_peer_catchup_order(body))
         elif kind == Kind.NOT_RELAYED:
             self._relaying.on_refused(peer, decode_not_relayed(body))
         elif kind == Kind.OPENED:

@@ -62,7 +62,7 @@ class Leaders:
         """Everything that `broker` leads, as far as known."""
         return [entry for entry in self._entries.values() if entry.leader == broker]
 
-    def forget(self, group: GroupId) -> None:
+    def remove(self, group: GroupId) -> None:
         """The group is deleted."""
         self._entries.pop(group, None)
         self._own_ended.discard(group)

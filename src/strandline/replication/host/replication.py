@@ -239,7 +239,7 @@ class Replication:
             except OSError as error:  # The next start tries again.
                 _log.error("%s cannot be removed: %s", replica.log.directory, error)
             self.durable.journal.remove(group)
-            self.leaders.forget(group)
+            self.leaders.remove(group)
 
     def is_peer_alive(self, peer: BrokerId) -> bool:
         """Whether a broker has sent anything lately; True for this one."""

@@ -45,7 +45,7 @@ from strandline.replication.shared import Shared
 from strandline.replication.wire import (
     AppendHead,
     Kind,
-    LendOrder,
+    PeerCatchupOrder,
     encode_append_head,
     encode_control,
 )
@@ -400,10 +400,10 @@ class Leading:
         request = plan.request(append_chunk.runs, append_chunk.configurations)
         size = sum(map(len, append_chunk.parts))
         may_differ = replica.log.config.has_been_compacted
-        order = LendOrder(
+        order = PeerCatchupOrder(
             replica.group, PeerCatchupRequest(peer, request, size, is_throttled, may_differ)
         )
-        message = encode_control(Kind.LEND, order)
+        message = encode_control(Kind.PEER_CATCHUP_ORDER, order)
         if not self._network.send(stream.fetch_source, Lane.CONTROL, [message]):
             self._fetch_sources.wait(peer)
             return False

@@ -29,7 +29,7 @@ def draw_ms(
     slowest_rtt_ms: int,
     leader_rtt_ms: int,
 ) -> int:
-    """The election timeout of a replica."""
+    """The election time-out of a replica."""
     spread = max(settings.election_spread_ms, int(2 * slowest_rtt_ms))
     part = int(spread * NOT_PREFERRED_SHARE)
     if replica.is_preferred:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, GroupId, Index
 from strandline.raft.messages import NO_HINT, AppendRequest, AppendResponse
-from strandline.replication.wire import Kind, decode_append, decode_lend_order, decode_raft
+from strandline.replication.wire import Kind, decode_append, decode_peer_catchup_order, decode_raft
 from strandline.simulation.invariants.checker import Checker
 from strandline.simulation.invariants.facts import (
     AnswerHeard,
@@ -47,9 +47,9 @@ class TrafficRecorder:
         self, sender: BrokerId, peer: BrokerId, lane: Lane, *, connection: int, data: bytes
     ) -> None:
         """`sender` gave a message to the connection with this number."""
-        if lane is Lane.CONTROL and data[0] == Kind.LEND:
-            order = decode_lend_order(memoryview(data)[1:])
-            self._tell_sent(sender, order.lend.to, None, order.group, order.lend.request)
+        if lane is Lane.CONTROL and data[0] == Kind.PEER_CATCHUP_ORDER:
+            order = decode_peer_catchup_order(memoryview(data)[1:])
+            self._tell_sent(sender, order.request.to, None, order.group, order.request.request)
         elif lane is Lane.BULK:
             head, payload = decode_append(memoryview(data))
             self._tell_passed(sender, peer, head.group, head.request)
