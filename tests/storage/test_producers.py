@@ -12,7 +12,6 @@ from strandline.records.batch import BatchHeader, read_header
 from strandline.records.record import Record, build_batch
 from strandline.storage.producers.producers import (
     Duplicate,
-    PendingSequences,
     ProducerStates,
     last_sequence,
 )
@@ -39,7 +38,7 @@ def write(states: ProducerStates, header: BatchHeader, now_ms: int = 0) -> None:
     states.update(header, now_ms)
 
 
-def refusal_of(states: ProducerStates | PendingSequences, header: BatchHeader) -> Error:
+def refusal_of(states: ProducerStates, header: BatchHeader) -> Error:
     with pytest.raises(ApiError) as refusal:
         states.check(header)
     return Error(refusal.value.code)
@@ -95,20 +94,6 @@ def test_sequences_wrap_to_zero() -> None:
     assert states.check(batch(LAST - 2, 5)) == Duplicate(0, 4)
     assert refusal_of(states, batch(3)) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
     write(states, batch(2))
-
-
-def test_batches_of_one_pass_are_checked_as_if_written() -> None:
-    states = ProducerStates()
-    write(states, batch(0))
-    pending = PendingSequences(states)
-    for sequence in (1, 2):
-        header = batch(sequence, offset=sequence)
-        assert pending.check(header) is None
-        pending.accept(header, 0)
-    assert pending.check(batch(2)) == Duplicate(2, 2)
-    assert pending.check(batch(0)) == Duplicate(0, 0)
-    assert refusal_of(pending, batch(4)) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert refusal_of(states, batch(2)) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_silent_producers_are_forgotten() -> None:

@@ -18,8 +18,6 @@ ARRAY_ELEMENTS_MAX = 1_000_000
 """Longest array that is read."""
 TAGGED_FIELDS_MAX = 10_000
 """Most tagged fields in one section."""
-UVARLONG_BYTES_MAX = 10
-"""Longest unsigned 64-bit varint."""
 _CACHED_UUIDS_MAX = 10_000
 """Topic ids remembered, because making a UUID object costs more than reading a partition."""
 
@@ -53,20 +51,6 @@ def read_uvarint(data: Buffer, p: int) -> tuple[int, int]:
     if byte > 0x0F:
         raise ProtocolError("varint above 32 bits")
     return value | byte << 28, p + 5
-
-
-def read_uvarlong(data: Buffer, p: int) -> tuple[int, int]:
-    """Read an unsigned varint of at most 64 bits."""
-    value = 0
-    for shift in range(0, 7 * UVARLONG_BYTES_MAX, 7):
-        byte = data[p]
-        p += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if value > 0xFFFF_FFFF_FFFF_FFFF:
-                break
-            return value, p
-    raise ProtocolError("varint above 64 bits")
 
 
 def encode_uvarint(value: int) -> bytes:

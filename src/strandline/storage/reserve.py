@@ -92,6 +92,7 @@ class Reserve:
         self._try_later()
 
     def _try_later(self) -> None:
+        assert self._timer is None, "two timers to reclaim the reserve"
         self._timer = self._clock.call_later(RETRY_MS, self._reclaim)
 
     def _reclaim(self) -> None:

@@ -84,6 +84,7 @@ class Compaction(SegmentWork):
                     if record[1] not in self._offsets:
                         self._map_bytes += KEY_OVERHEAD_BYTES + len(record[1])
                     self._offsets[record[1]] = header.base_offset + record[0]
+        assert header.next_offset >= self.end_offset, f"back from offset {self.end_offset}"
         self.end_offset = header.next_offset
 
     def _rows(self) -> Iterator[list[Segment]]:

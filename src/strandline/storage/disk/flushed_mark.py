@@ -137,6 +137,8 @@ class FlushedMark:
 
     def _write(self) -> None:
         index, cut_count, name = self._flushed_index, self._cut_count, self._row.active.name
+        assert index > self._row.marked_index, f"a mark back from {self._row.marked_index}"
+        assert self._written_index == _NO_INDEX, "two marks under way"
         self._is_due = False
         try:
             file, old = self._row.write_mark(index)

@@ -103,6 +103,8 @@ class Flushing:
 
     def request(self, last_index: Index, done: FlushDone) -> None:
         """Make the log durable up to `last_index`, its end; then call `done`, never at once."""
+        is_ahead = last_index >= self.flushed_index or self.error is not None
+        assert is_ahead, f"a log that ends at {last_index} is durable up to {self.flushed_index}"
         request = _Request(last_index, done, len(self._dirty))
         if self.error is not None:
             request.error = self.error
@@ -152,6 +154,7 @@ class Flushing:
             request.error = self.error
         elif segment.is_dirty and segment.write_count == write_count:
             self.mark_durable(segment)
+        assert request.remaining > 0, "a flush answered twice"
         request.remaining -= 1
         if request.remaining == 0:
             self._finish(request)
@@ -171,5 +174,5 @@ class Flushing:
         if request.error is not None:
             request.done(request.error)
             return
-        self.flushed_index = max(self.flushed_index, request.target)
+        self.flushed_index = max(self.flushed_index, request.target)  # Never back.
         request.done(request.target)

@@ -179,6 +179,7 @@ class KernelFlusher:
             None,
         )
         self._under_way_count -= count
+        assert self._under_way_count >= 0, "the kernel answered more flushes than were submitted"
         if self._due and not self._under_way_count:
             self._loop.call_soon(self._begin)
         answers: list[tuple[FlushDone, OSError | None]] = []

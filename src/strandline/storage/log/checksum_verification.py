@@ -146,6 +146,7 @@ class Unverified:
 
     def _add(self, start: int, end: Place) -> None:
         """Add [start, end) to the verified ranges."""
+        assert start < end.position <= self.end, f"[{start}, {end.position}) of {self.end} bytes"
         low = bisect_right(self._starts, start) - 1
         if low < 0 or self._ends[low].position < start:
             low += 1

@@ -33,6 +33,7 @@ class SparseIndex:
 
     def add(self, relative_offset: int, position: int, timestamp_before: int) -> None:
         """Add an entry for the data batch at `position`; entries come in order."""
+        assert not self.positions or position > self.positions[-1], f"an entry back at {position}"
         self.offsets.append(relative_offset)
         self.positions.append(position)
         self.timestamps.append(timestamp_before)

@@ -115,27 +115,6 @@ class ProducerStates:
         self.is_incomplete |= snapshot.is_incomplete
 
 
-class PendingSequences:
-    """Checks batches that will be appended together, each as if those before it were in the log."""
-
-    __slots__ = ("_pending", "_states")
-
-    def __init__(self, states: ProducerStates) -> None:
-        self._states = states
-        self._pending: Producers = {}
-
-    def check(self, header: BatchHeader) -> Duplicate | None:
-        """As `ProducerStates.check`."""
-        entry = self._pending.get(header.producer_id) or self._states.get(header.producer_id)
-        return _judge(entry, header)
-
-    def accept(self, header: BatchHeader, now_ms: int) -> None:
-        """The batch, stamped with its offset, will be appended after those accepted before it."""
-        producer_id = header.producer_id
-        entry = self._pending.get(producer_id) or self._states.get(producer_id)
-        self._pending[producer_id] = _advance(entry, header, now_ms)
-
-
 def last_sequence(header: BatchHeader) -> int:
     """The sequence of the batch's last record; sequences wrap to 0 after 2^31 - 1."""
     return (header.base_sequence + header.last_offset_delta) % _SEQUENCE_COUNT

@@ -137,6 +137,8 @@ class Mending:
         """Write batches over a gap, of which `fits_in_place` holds. Durable with the next flush.
 
         Raises OSError, after which the log has failed."""
+        gap_bytes = gap.end.position - gap.start.position
+        assert len(data) == gap_bytes, f"{len(data)} bytes for a gap of {gap_bytes}"
         self._flushing.check()
         self._abandon_compaction()
         try:

@@ -33,6 +33,8 @@ class Renewal:
         if chunk is not self._chunk:
             self.finish()
             self._chunk, self._start, self._position = chunk, at, position
+            self._end = at
+        assert at == self._end, f"a batch at byte {at} of the chunk, not {self._end}"
         self._end = at + length
 
     def finish(self) -> None:
