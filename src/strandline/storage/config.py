@@ -19,37 +19,37 @@ class LogConfig:
     retention_ms: int = 7 * _DAY_MS
     retention_bytes: int = -1
     retention_records: int = -1
-    """Committed records after a segment that let it go; -1 for no such limit."""
+    """A segment is removed once this many committed records follow it; -1 for no limit."""
     delete: bool = True
     """`cleanup.policy` contains delete: the retentions hold."""
     compacted: bool = False
     """`cleanup.policy` contains compact: closed segments keep the last value of each key."""
     was_compacted: bool = False
-    """It contained compact at some time: keys may be gone already."""
+    """`cleanup.policy` contained compact at some time: keys may be gone already."""
     delete_retention_ms: int = _DAY_MS
     """How long a compacted log keeps a tombstone after it was first cleaned."""
     min_compaction_lag_ms: int = 0
     """A segment whose newest record is younger is not compacted."""
     min_cleanable_dirty_ratio: float = 0.5
-    """Compaction begins once so much of what it may touch is new since the last pass."""
+    """Compaction begins once this share of the bytes it may compact is new since the last pass."""
     compaction_map_bytes: int = 32 << 20
-    """Memory for the keys of one pass; what does not fit waits for the next one."""
+    """Memory for the keys of one pass; keys that do not fit wait for the next one."""
     producer_expiry_ms: int = 7 * _DAY_MS
-    """A producer that was silent for as long is forgotten."""
+    """A producer that was silent for this long is removed."""
     write_caching: bool = False
     """acks=all is answered before the flush."""
     flush_ms: int = 100
-    """How long entries may be unflushed whose flush nobody waits for."""
+    """How long entries may stay unflushed that no acknowledgement waits for."""
     flush_messages: int = (1 << 63) - 1
-    """How many of them may be."""
+    """The most entries of that kind that may stay unflushed."""
     mark_interval_ms: int = 5_000
-    """How long at most it may be noted nowhere on the disk that something is durable."""
+    """The longest time from a flush until a mark on the disk covers it."""
     trust_ms: int = 10_000
-    """How long what was written, or looked at, is believed before a reader has it looked at."""
+    """How long bytes are trusted after they were written or verified."""
     preallocate: bool = True
     """Reserve space ahead of the end of the active segment, so that flushes change no metadata."""
 
     @property
     def has_been_compacted(self) -> bool:
-        """Whether this log may lack what others have, and have what others lack."""
+        """Whether this log may lack records that other replicas have, and the reverse."""
         return self.compacted or self.was_compacted

@@ -54,7 +54,7 @@ class Compacting:
         new_segment: Callable[[Segment], Segment],
         keep_producers: Callable[[list[Segment]], None],
     ) -> None:
-        """`keep_producers` has it written who wrote what before the last of these segments."""
+        """`keep_producers` writes the producers at the base of the last of these segments."""
         self._disk = disk
         self._clock = clock
         self._row = row
@@ -64,7 +64,7 @@ class Compacting:
         self._keep_producers = keep_producers
         self._compaction: Compaction | None = None
         self._clean_offset = row.history.start.base_offset
-        """Below here compaction has been."""
+        """The log is compacted below this offset."""
         self.clean_index = Index(row.history.start.base_index - 1)
         """The last index of the last whole segment below that; one before the log's first index
         where there is none."""
@@ -83,7 +83,7 @@ class Compacting:
             cleaned = self._compaction.take()
             if cleaned is not None:
                 self._put_in_place(cleaned)
-        except BaseException:  # Whatever it is: a pass that has ended so has cleaned nothing.
+        except BaseException:  # A pass that fails in any way has cleaned nothing.
             self.abandon()
             raise
         if not has_more:
@@ -100,24 +100,24 @@ class Compacting:
         self._flushing.mark_durable(cleaned.segment)
 
     def _keep(self, cleaned: Cleaned) -> None:
-        """A producer's last batches keep their headers in what is cleaned, those before them do
-        not."""
+        """Write the producers: in the compacted segments only a producer's last batches keep their
+        headers."""
         if len(self._producers):
             at = self._row.segments.index(cleaned.replaced[-1])
             self._keep_producers(self._row.segments[: at + 2])
 
     def abandon(self) -> None:
-        """Give up the pass that is under way, if any: its segments change. Raises OSError."""
+        """Abandon the current pass, if any, because its segments change. Raises OSError."""
         if self._compaction is not None:
             self._compaction.abandon()
             self._compaction = None
 
     def begin_at(self, start_offset: Offset) -> None:
-        """The log begins anew, empty, at `start_offset`."""
+        """The log was reset, empty, to `start_offset`."""
         self._mark_clean_below(start_offset)
 
     def mark_dirty_from(self, index: Index) -> None:
-        """What stands from `index` on came from another log, that may have been compacted less."""
+        """The entries from `index` on came from another replica, which may be less compacted."""
         segments = self._row.segments
         name = segments[segment_at_index(segments, index)].name
         self._mark_clean_below(min(self._clean_offset, name.base_offset))
@@ -129,8 +129,8 @@ class Compacting:
         self.clean_index = Index(name.base_index - 1)
 
     def _known_before(self, segments: list[Segment], now_ms: int) -> ProducerStates:
-        """Who wrote what before the last of these segments, and is known still. (What is behind may
-        be cut, and then the batches before are a producer's last ones.)"""
+        """The known producers at the base of the last of these segments. (The entries behind it may
+        be cut; then the batches before it are a producer's last ones.)"""
         if not len(self._producers):
             return ProducerStates()
         found = producers_before(self._disk, self._row.directory, segments, now_ms=now_ms)

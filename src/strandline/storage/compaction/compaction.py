@@ -126,8 +126,8 @@ class Compaction(SegmentWork):
             writer.skip(header)
             return
         cleaned: Buffer | None
-        # Behind the map's end a tombstone may be old, too: it came from a leader that had
-        # compacted. What it deletes is still here, and goes in the pass that has its key.
+        # A tombstone behind the map's end may be old too, if it came from a leader that had
+        # compacted. The records that it deletes go in the pass that has its key.
         end_offset = min(self._outlived_offset, self.end_offset)
         try:
             cleaned = clean_batch(
@@ -139,7 +139,7 @@ class Compaction(SegmentWork):
                 is_outlived=header.next_offset <= end_offset,
             )
         except ApiError:
-            cleaned = batch  # What cannot be read is kept as it is.
+            cleaned = batch  # An unreadable batch stays as it is.
         if cleaned is not None:
             writer.has_changed |= cleaned is not batch
             writer.write(header, cleaned)
@@ -154,8 +154,8 @@ class Compaction(SegmentWork):
         return offset >= self.end_offset or self._offsets.get(key, -1) <= offset
 
     def _may_be_repeated(self, header: BatchHeader) -> bool:
-        """Whether its producer may still ask for it again, of a replica, too, that has got the log
-        as it is after this: by the headers that it finds there it knows who wrote what."""
+        """Whether the producer may still send this batch again. A replica that copies the compacted
+        log rebuilds its producers from the headers there, so the header must stay."""
         entry = self._producers.get(header.producer_id)
         return entry is not None and any(
             one.base_offset == header.base_offset for one in entry.window
@@ -189,7 +189,7 @@ def has_enough_dirt(segments: Sequence[Segment], config: LogConfig, clean_offset
 def _batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes]]:
     """Each batch with its bytes; the header's position is 0, in those bytes.
 
-    Raises StorageError for a damaged one: nobody could tell any more once it is written anew."""
+    Raises StorageError for a damaged one: a rewrite would give it a right checksum."""
     offset = segment.name.base_offset
     for header in segment.headers(0, segment.size):
         segment.verify(header.position, header.position + header.size)

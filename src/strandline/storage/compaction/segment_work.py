@@ -20,14 +20,14 @@ from strandline.storage.log.segment import Segment
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """A finished row: `segment`, durable, is to take the place of `replaced`."""
+    """A finished segment: `segment`, which is durable, will replace `replaced`."""
 
     segment: Segment
     replaced: Sequence[Segment]
 
 
 class SegmentWork:
-    """See the module. `segments`: what is worked on; the outcome bears the name of one of them."""
+    """See the module. `segments`: the input; the result has the name of one of them."""
 
     def __init__(self, disk: Disk, segments: Sequence[Segment]) -> None:
         self._disk = disk
@@ -44,18 +44,18 @@ class SegmentWork:
         return next(self._steps, None) is not None
 
     def take(self) -> Cleaned | None:
-        """A segment that was finished and has to take its place before the next step."""
+        """The finished segment, if any; it must take its place before the next step."""
         cleaned, self._cleaned = self._cleaned, None
         return cleaned
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left to do, or it was given up."""
+        """Whether the work is finished or abandoned."""
         return getgeneratorstate(self._steps) == GEN_CLOSED
 
     def abandon(self) -> None:
-        """Give up: the segments have changed, or cannot be read. Once it was, others may work on
-        them."""
+        """Abandon the work: the segments have changed, or cannot be read. Other work may use them
+        afterwards."""
         if self._is_abandoned:
             return
         self._is_abandoned = True
@@ -92,8 +92,8 @@ class SegmentWork:
 
 
 def read_verified(segment: Segment, header: BatchHeader) -> bytes:
-    """The batch of a header that was read from `segment`, proved: it may have rotted since it was
-    written, or looked at last. Raises StorageError."""
+    """Read and verify the batch of a header of `segment`: it may be damaged although it was
+    verified before. Raises StorageError."""
     found = "damaged bytes"
     try:
         batch = segment.file.pread(header.size, header.position)

@@ -9,7 +9,7 @@ import os
 
 
 class Descriptor:
-    """An open file descriptor; closed when the last user lets go of this."""
+    """An open file descriptor; closed when the last user drops it."""
 
     __slots__ = ("_close", "device", "number")
 

@@ -20,14 +20,14 @@ from strandline.storage.disk.flushing import Flushing
 from strandline.storage.log.row import SegmentRow
 
 MARK_BYTES = 256 << 10
-"""After so many bytes it is written at once: what no note covers is written again at a start that
-follows no orderly stop (`renewal`)."""
+"""After this many bytes the mark is written at once: a start after a crash rewrites all bytes that
+no mark covers (`renewal`)."""
 _NO_INDEX = Index(-1)
 
 
 class FlushedMark:
-    """The mark of one log. It is due `interval_ms` after the first flush that is not noted. If it
-    cannot be flushed, the log is over."""
+    """The mark of one log. It is due `interval_ms` after the first flush that no mark covers. If
+    its flush fails, the log fails."""
 
     __slots__ = (
         "_clock",
@@ -57,18 +57,18 @@ class FlushedMark:
         self._timer: Timer | None = None
         self._flushed_index = self._found_index = _NO_INDEX
         self._written_index = _NO_INDEX
-        """What the mark says that is being flushed; -1 while none is."""
+        """The index in the mark that is being flushed; -1 for none."""
         self._is_due = False
-        """Whether another one is to follow that at once."""
+        """Whether another mark follows that one at once."""
         self._counted_segment = row.active
         self._counted_bytes = row.active.size
-        """How much of that segment the newest mark covers, or was there at the opening; less than 0
-        where what a segment before it had is not covered."""
+        """How many bytes of that segment the newest mark covers, or were there at the opening; less
+        than 0 if bytes of earlier segments are not covered."""
         self._cut_count = 0
         self._is_closed = False
 
     def advance(self, flushed_index: Index) -> None:
-        """The log is durable up to there."""
+        """The log is durable up to `flushed_index`."""
         self._flushed_index = flushed_index
         if self._is_over or not self._is_behind:
             return
@@ -79,35 +79,34 @@ class FlushedMark:
             self._timer = self._clock.call_later(self._interval_ms, self._on_due)
 
     def found(self, last_index: Index, noted_index: Index) -> None:
-        """All that was found at the opening is durable; what was noted of it, up to `noted_index`,
-        is noted again."""
+        """All entries found at the opening are durable; a mark that was found covers them up to
+        `noted_index`."""
         if noted_index >= last_index:
             self._found_index = last_index
         self.advance(last_index)
 
     def mark_before_close(self, last_index: Index) -> None:
-        """The log is about to be closed, durable as it is. What was found, and is all that there
-        is, was noted by who wrote it: thousands of logs that nobody writes to end at once. Blocks
-        to flush. Raises OSError."""
+        """The log, which is durable, is about to be closed: write its mark. Skipped if the log has
+        not grown and its old mark covers it, because thousands of idle logs may close at once.
+        Blocks to flush. Raises OSError."""
         if last_index != self._found_index:
             self._row.ensure_marked(last_index, last_index)
 
     def cut(self, kept_index: Index) -> None:
-        """The log is about to be cut: what is under way may say too much, and counts for
-        nothing."""
+        """The log is about to be cut: a mark under way may say too much and does not count."""
         self._flushed_index = min(self._flushed_index, kept_index)
         self._found_index = _NO_INDEX
         self._cut_count += 1
 
     def close(self) -> None:
-        """Mark nothing more: flushes under way end later, maybe beside another `Log`."""
+        """Write no more marks: flushes under way end later, maybe beside another `Log`."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
 
     @property
     def _is_over(self) -> bool:
-        """Whether nothing may be marked any more: where a cut has failed, not even the last one."""
+        """Whether no mark may be written any more, not even the last one if a cut has failed."""
         return self._is_closed or self._flushing.error is not None
 
     @property
@@ -115,7 +114,7 @@ class FlushedMark:
         return self._flushed_index > max(self._row.marked_index, self._written_index)
 
     def _count_bytes(self) -> int:
-        """How many bytes no mark covers that was written for its bytes."""
+        """How many bytes the newest mark does not cover."""
         active = self._row.active
         if active is not self._counted_segment:
             self._counted_bytes = min(0, self._counted_bytes - self._counted_segment.size)
@@ -129,7 +128,7 @@ class FlushedMark:
             self._write_next()
 
     def _write_next(self) -> None:
-        """Write it, or as soon as the one under way is durable."""
+        """Write the mark now, or once the one under way is durable."""
         if self._written_index != _NO_INDEX:
             self._is_due = True
         else:

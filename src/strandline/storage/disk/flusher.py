@@ -21,27 +21,27 @@ FlushDone = Callable[[OSError | None], None]
 Post = Callable[[Callable[[], None]], None]
 
 FDATASYNC_FILES_MAX = 8
-"""Up to so many dirty files are flushed one by one."""
+"""The most dirty files that are flushed one by one."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Flusher:
-    """The thread that flushes, and what it has still to do."""
+    """The flushing thread and its queue."""
 
     def __init__(self, post: Post) -> None:
         self._post = post
         self._wake = threading.Condition()
         self._queue: dict[Descriptor, list[FlushDone]] = {}
-        """{what to flush: who waits for it}, for the next round. Guarded by `_wake`."""
+        """{file: callbacks that wait for its flush}, for the next round. Guarded by `_wake`."""
         self._watched: dict[int, Descriptor] = {}
-        """{device: a directory's descriptor, opened before anything was written}. `syncfs` tells a
-        descriptor of the failures since that was opened, so it must not be a younger one. No
-        file's: one that is removed would keep its space for as long as it is watched."""
+        """{device: a directory's descriptor, opened before any write}. `syncfs` reports on a
+        descriptor only the failures since it was opened, so it must not be a younger one. It is not
+        a file's: a removed file would keep its space for as long as it is watched."""
         self._is_closing = False
         self._thread: threading.Thread | None = None
 
     def watch(self, descriptor: Descriptor, path: str) -> None:
-        """A file was opened: learn of write failures on its device from now on."""
+        """A file was opened: detect write failures on its device from now on."""
         if descriptor.device not in self._watched:
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
             self._watched[descriptor.device] = Descriptor(os.path.dirname(path) or ".", flags)
@@ -118,7 +118,7 @@ def answer_all(
     answers: Sequence[tuple[FlushDone, OSError | None]],
     later: Callable[[Callable[[], None]], object],
 ) -> None:
-    """Tell everybody who waits; whoever fails over it keeps nobody else from being told."""
+    """Call every callback; one that fails does not keep the others from being called."""
     for count, (done, error) in enumerate(answers, start=1):
         try:
             done(error)

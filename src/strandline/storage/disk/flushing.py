@@ -61,11 +61,11 @@ class Flushing:
         self._on_segment_durable = on_segment_durable
         self._dirty: list[Segment] = []
         self._ahead: list[Segment] = []
-        """Durable ones behind a dirty one: the flushes of a request end in any order."""
+        """Durable segments behind a dirty one: the flushes of a request end in any order."""
         self._requests: list[_Request] = []
         self.flushed_index = flushed_index
         self.error: OSError | None = None
-        """The failure that ended this log; it is never tried again."""
+        """The failure that ended this log; no write is tried again."""
 
     def mark_dirty(self, segment: Segment) -> None:
         """Bytes of `segment` were written."""
@@ -82,8 +82,7 @@ class Flushing:
 
     @contextlib.contextmanager
     def failing(self, *, unless_full: bool = False) -> Iterator[None]:
-        """An OSError in here is the end of the log; with `unless_full` not where there is no
-        room."""
+        """An OSError in this block ends the log; with `unless_full`, a full disk does not."""
         try:
             yield
         except OSError as error:
@@ -92,7 +91,7 @@ class Flushing:
             raise
 
     def fail(self, error: OSError) -> None:
-        """A write or a flush failed: this log is over."""
+        """A write or a flush failed: this log has failed."""
         if self.error is None:
             self.error = error
 
@@ -117,7 +116,7 @@ class Flushing:
             self._flush_segment(request, segment, segment.write_count)
 
     def flush_now(self) -> None:
-        """Make everything durable at once; blocks. Raises OSError, after which the log is over."""
+        """Make everything durable now; blocks. Raises OSError, after which the log has failed."""
         self.check()
         try:
             for segment in list(self._dirty):
@@ -128,13 +127,13 @@ class Flushing:
             raise
 
     def clamp(self, last_index: Index) -> None:
-        """The log was cut to end with `last_index`: no flush under way may promise more."""
+        """The log was cut to end with `last_index`: no flush under way may report more."""
         self.flushed_index = min(self.flushed_index, last_index)
         for request in self._requests:
             request.target = min(request.target, last_index)
 
     def begin_at(self, last_index: Index) -> None:
-        """The log begins anew, empty, after `last_index`."""
+        """The log was reset and begins, empty, after `last_index`."""
         for request in self._requests:
             request.target = min(request.target, last_index)
         self.flushed_index = last_index
@@ -160,13 +159,13 @@ class Flushing:
             self._finish(request)
 
     def mark_durable(self, segment: Segment) -> None:
-        """Everything in `segment` is durable: it is told, once all before it is."""
+        """Everything in `segment` is durable: reports it once all segments before it are too."""
         self.mark_clean(segment)
         self._ahead.append(segment)
         first = min((one.name.base_index for one in self._dirty), default=_NO_LIMIT)
-        told = [one for one in self._ahead if one.name.base_index < first]
-        self._ahead = [one for one in self._ahead if one not in told and not one.is_dirty]
-        for one in sorted(told, key=lambda one: one.name.base_index):
+        durable = [one for one in self._ahead if one.name.base_index < first]
+        self._ahead = [one for one in self._ahead if one not in durable and not one.is_dirty]
+        for one in sorted(durable, key=lambda one: one.name.base_index):
             self._on_segment_durable(one)
 
     def _finish(self, request: _Request) -> None:

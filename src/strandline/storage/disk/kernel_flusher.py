@@ -41,7 +41,7 @@ _EVENT = struct.Struct("<QQqq")
 
 
 class ReaderLoop(Protocol):
-    """What of an event loop is needed here."""
+    """The part of an event loop that the flusher uses."""
 
     def add_reader(self, fd: int, callback: Callable[[], None]) -> object:
         """Call `callback` whenever `fd` can be read."""
@@ -60,7 +60,7 @@ class _File:
 
     def __init__(self, descriptor: Descriptor, done: FlushDone) -> None:
         self.descriptor = descriptor
-        # Who waits for the flush under way, and who for the one after it.
+        # Callbacks that wait for the flush under way, and for the one after it.
         self.waiting = [done]
         self.later: list[FlushDone] = []
 
@@ -102,8 +102,8 @@ class KernelFlusher:
             return None
 
     def add(self, descriptor: Descriptor, done: FlushDone) -> bool:
-        """Flush what was written so far, then call `done`. False when it has to be done otherwise:
-        then nothing was begun."""
+        """Flush the writes so far, then call `done`. False if it cannot serve the file: then no
+        flush has begun."""
         file = self._files.get(descriptor.number)
         if file is not None:
             has_begun = descriptor.number not in self._due
@@ -116,7 +116,7 @@ class KernelFlusher:
         return True
 
     def close(self) -> None:
-        """Finish what was asked for, without answers. Blocks."""
+        """Finish all requested flushes without calling back. Blocks."""
         self._loop.remove_reader(self._eventfd)
         self._invoke(self._destroy, self._context)  # Waits for what is under way.
         for number, file in self._files.items():
@@ -156,7 +156,7 @@ class KernelFlusher:
             self._flush_here(number)
 
     def _flush_here(self, number: int) -> None:
-        """The kernel takes no more for now. This holds up the loop, but no promise."""
+        """Flush in place, because the kernel takes no more requests. Blocks the loop."""
         failure = None
         try:
             os.fdatasync(number)
@@ -190,7 +190,7 @@ class KernelFlusher:
         answer_all(answers, self._loop.call_soon)
 
     def _finish(self, number: int) -> list[FlushDone]:
-        """One flush is done: who waited for it. Who asked meanwhile waits for the next one."""
+        """One flush is done: its callbacks. Requests made during it wait for the next flush."""
         file = self._files[number]
         done, file.waiting, file.later = file.waiting, file.later, []
         if file.waiting:

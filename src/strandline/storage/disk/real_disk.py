@@ -106,10 +106,10 @@ class RealFile:
         return min(end, size)
 
     def forget_cached(self, position: int, length: int) -> None:
-        """Let what is durable of these bytes leave the page cache, and of the pages they are in.
+        """Evict these bytes, and the rest of their pages, from the page cache if they are durable.
 
-        The kernel keeps a page that it is told to forget a part of, and what it holds as one: a few
-        pages, or many. All of a file leaves it for certain."""
+        The kernel keeps a page, or a group of pages, if only a part of it is to be evicted. Only
+        the whole file is evicted for certain."""
         start = position - position % PAGESIZE
         end = position + length + -(position + length) % PAGESIZE
         os.posix_fadvise(self._number, start, end - start, os.POSIX_FADV_DONTNEED)
@@ -119,7 +119,7 @@ class RealFile:
         return self._number
 
     def close(self) -> None:
-        """Let go of the descriptor; a flush under way keeps it until it is done."""
+        """Drop the descriptor; a flush under way keeps it open until it is done."""
         self._descriptor = None
         self._number = -1
 

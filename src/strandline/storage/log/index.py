@@ -121,7 +121,7 @@ class Indexed(Protocol):
     """A closed segment, as the cache sees it."""
 
     def drop_index(self) -> None:
-        """Let the index go; it is loaded again when somebody asks."""
+        """Drop the index from memory; the next use loads it again."""
 
 
 class IndexCache:
@@ -133,7 +133,7 @@ class IndexCache:
         self._loaded: OrderedDict[Indexed, None] = OrderedDict()
 
     def hold(self, segment: Indexed) -> None:
-        """Note that the index of a closed segment is in memory; the longest held one goes."""
+        """The index of a closed segment is in memory; drops the index that was used longest ago."""
         self._loaded[segment] = None
         self._loaded.move_to_end(segment)
         if len(self._loaded) > _LOADED_COUNT_MAX:
@@ -141,5 +141,5 @@ class IndexCache:
             oldest.drop_index()
 
     def forget(self, segment: Indexed) -> None:
-        """The segment became active or is gone: its index is no longer for the cache to drop."""
+        """The segment became active or is gone: the cache no longer drops its index."""
         self._loaded.pop(segment, None)

@@ -34,7 +34,7 @@ def parsed_names(disk: Disk, directory: str) -> list[tuple[SegmentName, str]]:
 def remove_segment_files(disk: Disk, directory: str, names: list[SegmentName]) -> None:
     """Remove all files of these segments, and make that durable.
 
-    Claims go first: a segment that a crash brings back must not be said to be durable."""
+    Claims go first: no claim may call a segment durable that a crash brings back."""
     doomed = [
         (file, parsed[1])
         for file in disk.list_directory(directory)
@@ -53,8 +53,8 @@ def remove_segment_files(disk: Disk, directory: str, names: list[SegmentName]) -
 def declare(disk: Disk, directory: str, start: SegmentName, suffix: str) -> str:
     """Create the file that says where the log is about to begin, and return its path.
 
-    For `remove_before` and `reset`, which create it too: who cannot afford to fail once they
-    have begun calls this before them, since it needs space and they do not. Raises OSError."""
+    `remove_before` and `reset` create it too. It needs disk space and they need no more, so a
+    caller that must not fail half-way calls this first. Raises OSError."""
     intent = f"{directory}/{start.stem}{suffix}"
     disk.open(intent, create=True).close()
     return intent
@@ -63,7 +63,7 @@ def declare(disk: Disk, directory: str, start: SegmentName, suffix: str) -> str:
 def remove_before(disk: Disk, directory: str, start: SegmentName) -> None:
     """Remove all files of the segments before `start`: after a crash either all are gone or none.
 
-    All or none, since a row of segments with a gap could not be told from a loss."""
+    All or none, because missing segments in the middle would look like a loss."""
     intent = declare(disk, directory, start, START)
     disk.flush_directory(directory)
     for file in disk.list_directory(directory):
@@ -75,7 +75,7 @@ def remove_before(disk: Disk, directory: str, start: SegmentName) -> None:
 
 
 def finish_removals(disk: Disk, directory: str) -> None:
-    """Finish what `remove_before` or `reset` had begun when the process ended."""
+    """Finish a `remove_before` or `reset` that was under way when the process ended."""
     for file in disk.list_directory(directory):
         parsed = parse_name(file)
         if parsed is None:
@@ -102,8 +102,8 @@ def reset(disk: Disk, directory: str, start: SegmentName) -> None:
 
 
 def finish_replacements(disk: Disk, directory: str) -> None:
-    """Finish what `SegmentRow.replace` had begun when the process ended, and remove what was being
-    written."""
+    """Finish a `SegmentRow.replace` that was under way when the process ended, and remove segments
+    that were being written."""
     files = set(parsed_names(disk, directory))
     for name, suffix in files:
         if suffix != CLEANED:
@@ -114,7 +114,7 @@ def finish_replacements(disk: Disk, directory: str) -> None:
             file = disk.open(path)
             disk.flush_now(file)
             file.close()
-            disk.flush_directory(directory)  # Nothing says of the new one what the old one was.
+            disk.flush_directory(directory)  # No claim about the old segment may cover the new one.
             disk.rename(path, f"{directory}/{name.stem}{LOG}")
             disk.flush_directory(directory)
         else:
@@ -122,7 +122,7 @@ def finish_replacements(disk: Disk, directory: str) -> None:
 
 
 def _end_of(disk: Disk, path: str, name: SegmentName) -> SegmentName | None:
-    """What the segment behind these bytes has to be called; None where they are not whole."""
+    """The name of the segment that follows these bytes; None if they are not whole."""
     file = disk.open(path)
     size = file.size()
     end = name

@@ -42,7 +42,7 @@ _INT64 = 0xD3
 
 
 class SealFiles(NamedTuple):
-    """What is written beside a segment: its indexes as bytes, and its summary."""
+    """The contents of the files beside a segment: its indexes as bytes, and its summary."""
 
     offsets: bytes
     times: bytes
@@ -82,7 +82,7 @@ def summarize(
     index_crcs: tuple[int, int],
     producers: ProducerSnapshot | None = None,
 ) -> SegmentSummary:
-    """What the summary of a segment says; `history` is the log's, or the segment's own."""
+    """The summary of a segment; `history` is the log's, or the segment's own."""
     first, end = segment.name.base_index, segment.end_index
     epochs = history.epochs_between(first, end)
     return SegmentSummary(
@@ -121,7 +121,7 @@ def read_summary(
 
 
 def restore_segment(segment: Segment, history: History, summary: SegmentSummary) -> None:
-    """Let a segment, the next of the log, be what its summary says."""
+    """Restore a segment, the next of the log, from its summary."""
     segment.size = summary.size_bytes
     segment.end_offset = summary.end_offset
     segment.end_index = summary.end_index
@@ -149,8 +149,8 @@ def write_producers(
 def write_durably(
     disk: Disk, directory: str, name: SegmentName, producers: ProducerSnapshot
 ) -> None:
-    """The same for a segment before which all is about to go, and with it the headers that say it.
-    What is there is written again: an earlier process may have failed to flush it."""
+    """As `write_producers`, and flush it: the headers before the segment are about to be removed.
+    Rewrites an existing file, because an earlier process may have failed to flush it."""
     write_producers(disk, directory, name, producers)
     file = disk.open(f"{directory}/{name.stem}{PRODUCERS}")
     try:
@@ -160,23 +160,23 @@ def write_durably(
 
 
 def read_producers(disk: Disk, directory: str, name: SegmentName) -> ProducerSnapshot | None:
-    """What `write_producers` wrote; None when it is absent, or not whole, or cannot be read."""
+    """The producers in the file; None if it is absent, damaged or unreadable."""
     data = read_beside(disk, f"{directory}/{name.stem}{PRODUCERS}")
     return None if data is None else decode_checked(data, ProducerSnapshot)
 
 
 def create_mark(disk: Disk, directory: str, name: SegmentName) -> None:
-    """Make the file for `write_flushed`, empty; the directory is not flushed. Where that fails, it
-    is made later."""
+    """Create the empty file for `write_flushed`; the directory is not flushed. If that fails, it is
+    created later."""
     with contextlib.suppress(OSError):
         file = disk.open(f"{directory}/{name.stem}{FLUSHED}", create=True)
-        if file.size():  # Of a segment that was lost, and is none of this one's.
+        if file.size():  # It belonged to a lost segment of the same name.
             file.truncate(0)
         file.close()
 
 
 def lower_mark(disk: Disk, directory: str, name: SegmentName, index: Index) -> bool:
-    """As `flush_mark`; False where there was no room for it: then none is there."""
+    """As `flush_mark`; on a full disk it removes the mark and returns False."""
     try:
         flush_mark(disk, directory, name, index)
     except OSError as error:
@@ -189,8 +189,8 @@ def lower_mark(disk: Disk, directory: str, name: SegmentName, index: Index) -> b
 
 
 def flush_mark(disk: Disk, directory: str, name: SegmentName, index: Index) -> None:
-    """Make it durable at once that the log is durable up to `index`, in the place of what the mark
-    said before. Blocks. Raises OSError."""
+    """Replace the mark by one that says that the log is durable up to `index`, and flush it.
+    Blocks. Raises OSError."""
     file = write_flushed(disk, directory, name, index)
     try:
         disk.flush_now(file)
@@ -199,8 +199,8 @@ def flush_mark(disk: Disk, directory: str, name: SegmentName, index: Index) -> N
 
 
 def write_flushed(disk: Disk, directory: str, name: SegmentName, index: Index) -> File:
-    """Write that the log is durable up to `index`, which is so for as long as nothing below is cut;
-    the file, which is to be flushed, and closed. Raises OSError."""
+    """Write that the log is durable up to `index`, valid until a cut below it. Returns the file,
+    for the caller to flush and close. Raises OSError."""
     path = f"{directory}/{name.stem}{FLUSHED}"
     try:
         file = disk.open(path)
@@ -217,14 +217,14 @@ def write_flushed(disk: Disk, directory: str, name: SegmentName, index: Index) -
 
 
 def read_flushed(disk: Disk, directory: str, name: SegmentName) -> Index:
-    """What `write_flushed` wrote last, or earlier; -1 when it is absent or not whole."""
+    """The index of the newest mark that survived; -1 if it is absent or damaged."""
     path = f"{directory}/{name.stem}{FLUSHED}"
-    # Without it no torn tail can be told from damage.
+    # Without it recovery cannot tell a torn tail from damage, so a read error is an error.
     data = read_alone(disk, path, expected="a mark")
     return Index(-1) if data is None else decode_mark(data)
 
 
 def decode_mark(data: bytes) -> Index:
-    """What a mark says; -1 when it is not whole."""
+    """The index in a mark; -1 if it is damaged."""
     index = decode_checked(data, int)
     return Index(-1 if index is None else index)

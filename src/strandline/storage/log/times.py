@@ -85,7 +85,7 @@ def _timestamps(segment: Segment, header: BatchHeader, start_offset: Offset) -> 
 
 
 def _verify(segment: Segment, start: int, found: BatchHeader | None) -> None:
-    """What was passed in a search, and what was found, has to be sound. Raises StorageError."""
+    """Verify the batches that a search passed, and the one it found. Raises StorageError."""
     segment.verify(start, segment.size if found is None else found.position + found.size)
 
 
