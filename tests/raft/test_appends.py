@@ -179,7 +179,7 @@ def test_a_flush_is_reported_only_as_far_as_the_log_matches() -> None:
     assert answer(member.flush()) == AppendResponse(3, True, 1, 1)
 
 
-def test_without_a_leader_a_flush_is_reported_to_nobody() -> None:
+def test_without_a_leader_a_flush_is_not_reported() -> None:
     member = Member(log=shape(1, flushed=-1))
     assert member.flush() == []
 

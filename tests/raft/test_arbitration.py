@@ -59,7 +59,7 @@ class TestFence:
         answer = sent(member.receive(ARBITER, Fence(GRANTED)), Fenced)[ARBITER]
         assert answer.epoch == first_epoch(3)
 
-    def test_a_lost_disk_is_told_of(self) -> None:
+    def test_a_lost_disk_is_reported(self) -> None:
         effects = Member(lost_state=True).receive(ARBITER, Fence(GRANTED))
         assert sent(effects, Fenced)[ARBITER].lost_state
 

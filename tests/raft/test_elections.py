@@ -186,7 +186,7 @@ def test_a_pre_vote_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("pre", [True, False])
-def test_whoever_hears_the_leader_refuses_and_keeps_its_epoch(*, pre: bool) -> None:
+def test_a_voter_that_hears_the_leader_refuses_and_keeps_its_epoch(*, pre: bool) -> None:
     """4.2.3; Redpanda #2048."""
     member = Member(epoch=1)
     member.receive(3, LeaderContact(1, -1, -1))

@@ -66,7 +66,7 @@ def test_a_leader_that_has_committed_nothing_may_withdraw_it() -> None:
     assert leader.raft.configuration == Configuration(THREE, min_insync=1, version=2)
 
 
-def test_other_voters_promise_nothing() -> None:
+def test_other_members_delegate_nothing() -> None:
     leader = promised()
     leader.step(change(3, 2, floor=3, voters=THREE[:2], observers=THREE[2:]))
     assert leader.raft.configuration.is_joint

@@ -98,7 +98,7 @@ def test_answers_of_strangers_and_of_other_epochs_count_for_nothing() -> None:
 # ---- visible -------------------------------------------------------------------------------------
 
 
-def test_a_relaxed_entry_is_visible_once_a_quorum_has_written_it() -> None:
+def test_an_unflushed_visible_entry_is_visible_once_a_quorum_has_written_it() -> None:
     """Design section 4."""
     member = Member().lead_established()
     member.propose(unflushed_visible=True)
@@ -107,7 +107,7 @@ def test_a_relaxed_entry_is_visible_once_a_quorum_has_written_it() -> None:
     assert marks(member.hear(2, 1, 1)) == [(1, 1)]
 
 
-def test_an_entry_above_the_last_relaxed_one_is_not_visible_by_writes() -> None:
+def test_an_entry_above_the_last_unflushed_visible_one_is_not_visible_by_writes() -> None:
     """Design section 4."""
     member = Member().lead_established()
     member.propose(2, unflushed_visible=True)
@@ -116,7 +116,7 @@ def test_an_entry_above_the_last_relaxed_one_is_not_visible_by_writes() -> None:
     assert marks(member.hear(3, 4, 0)) == []
 
 
-def test_an_entry_below_a_relaxed_one_is_visible_with_it() -> None:
+def test_an_entry_below_an_unflushed_visible_one_is_visible_with_it() -> None:
     """Design section 4: mixed acks never reorder."""
     member = Member().lead_established()
     member.propose(2)
@@ -124,7 +124,7 @@ def test_an_entry_below_a_relaxed_one_is_visible_with_it() -> None:
     assert marks(member.hear(2, 4, 0)) == [(0, 4)]
 
 
-def test_the_only_voters_relaxed_entry_is_visible_at_once() -> None:
+def test_the_only_voters_unflushed_visible_entry_is_visible_at_once() -> None:
     member = Member(voters=(1,)).lead_established()
     assert marks(member.propose(unflushed_visible=True)) == [(0, 1)]
 
@@ -137,7 +137,7 @@ def test_nothing_of_an_earlier_epoch_becomes_visible_by_writes() -> None:
     assert marks(member.hear(2, 2, 1)) == [(-1, 2)]
 
 
-def test_writes_are_to_be_reported_while_relaxed_entries_wait() -> None:
+def test_writes_are_to_be_reported_while_unflushed_visible_entries_wait() -> None:
     member = Member().lead_established()
     member.propose(unflushed_visible=True)
     request = member.send_all(2)
@@ -250,7 +250,7 @@ def test_a_silent_peer_that_lacks_what_was_sent_gets_it_once_it_says_so() -> Non
     assert (request.prev_index, request.runs) == (2, (Run(1, 4),))
 
 
-def test_a_peer_whose_marks_may_be_lost_is_told_them_again_and_asked_nothing() -> None:
+def test_a_peer_whose_marks_may_be_lost_gets_them_again_and_no_question() -> None:
     """A question would overtake what others send it, and be refused."""
     member = Member().lead_established()
     member.propose(2)

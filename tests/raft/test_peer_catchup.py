@@ -31,21 +31,21 @@ def follower(*epochs: int, commit: int = -1, lost_state: bool = False) -> Member
     return member
 
 
-def lend(asked: AppendRequest) -> PeerCatchupRequest:
+def catchup_request(asked: AppendRequest) -> PeerCatchupRequest:
     return PeerCatchupRequest(BrokerId(3), asked, 100, True)
 
 
-def test_what_is_committed_is_lent() -> None:
-    asked = lend(request((0, 1), (1, 1), (2, 2), commit=2))
+def test_what_is_committed_is_sent_to_peers() -> None:
+    asked = catchup_request(request((0, 1), (1, 1), (2, 2), commit=2))
     assert of_type(follower(1, 1, 2, 2).receive(2, asked), events.SendPeerAppend) == [
         events.SendPeerAppend(asked)
     ]
 
 
-def test_the_order_tells_the_leaders_commit() -> None:
+def test_the_request_carries_the_leaders_commit() -> None:
     """The leader orders what it knows to be committed; the lender may hear of that by the order."""
     member = follower(1, 1, 2, 2, commit=0)
-    effects = member.receive(2, lend(request((0, 1), (1, 1), (2, 2), commit=2)))
+    effects = member.receive(2, catchup_request(request((0, 1), (1, 1), (2, 2), commit=2)))
     assert kinds(effects) == ["MarksAdvanced", "SendPeerAppend"]
     assert member.raft.commit == 2
 
@@ -57,23 +57,25 @@ def test_the_order_tells_the_leaders_commit() -> None:
         (request((2, 2), (2, 5), commit=9), "beyond the log"),
     ],
 )
-def test_what_is_not_known_to_be_committed_here_is_not_lent(asked: AppendRequest, why: str) -> None:
+def test_what_is_not_known_to_be_committed_here_is_not_sent_to_peers(
+    asked: AppendRequest, why: str
+) -> None:
     member = follower(1, 1, 2, 2)
-    assert not of_type(member.receive(2, lend(asked)), events.SendPeerAppend), why
+    assert not of_type(member.receive(2, catchup_request(asked)), events.SendPeerAppend), why
 
 
-def test_what_is_not_known_to_equal_the_leaders_log_is_not_lent() -> None:
+def test_what_is_not_known_to_equal_the_leaders_log_is_not_sent_to_peers() -> None:
     """The leader's commit says nothing about the end of a log that it was not compared with."""
     member = Member(1, log=shape(1, 1, 1), epoch=2)
     member.receive(2, LeaderContact(Epoch(2), Index(-1), Index(-1)))
-    asked = lend(request((0, 1), (2, 2), commit=2))
+    asked = catchup_request(request((0, 1), (2, 2), commit=2))
     assert not of_type(member.receive(2, asked), events.SendPeerAppend)
 
 
-def test_who_lost_its_disk_lends_nothing() -> None:
+def test_a_replica_that_lost_its_disk_serves_no_peer() -> None:
     member = follower(1, 1, 2, 2, lost_state=True)
     assert not of_type(
-        member.receive(2, lend(request((0, 1), (2, 2), commit=2))), events.SendPeerAppend
+        member.receive(2, catchup_request(request((0, 1), (2, 2), commit=2))), events.SendPeerAppend
     )
 
 
@@ -94,12 +96,12 @@ def test_nothing_is_lent_for_another_leader() -> None:
     assert member.raft.may_serve_peer(asked)
     member.receive(3, LeaderContact(Epoch(3), Index(2), Index(2)))
     assert not member.raft.may_serve_peer(asked)
-    effects = member.receive(2, lend(asked))
+    effects = member.receive(2, catchup_request(asked))
     assert sent(effects, AppendResponse)[2].epoch == 3
     assert not of_type(effects, events.SendPeerAppend)
 
 
-def test_what_retention_took_is_not_lent() -> None:
+def test_what_retention_took_is_not_sent_to_peers() -> None:
     member = Member(1, log=shape(2, 2, 2, first=10, previous=1), epoch=2)
     member.append(prev=(12, 2), epoch=2, commit=12)
     assert member.raft.may_serve_peer(request((9, 1), (2, 12)))
@@ -144,13 +146,13 @@ def test_a_lent_append_of_another_epoch_is_passed_over() -> None:
         assert epochs_of(member.raft.log) == [1]
 
 
-def test_a_leader_takes_nothing_that_is_lent() -> None:
+def test_a_leader_takes_no_peer_append() -> None:
     leader = Member(1, log=shape(1)).lead_established()
     asked = msgspec.structs.replace(request((0, 1), (2, 2)), epoch=leader.raft.epoch)
     assert leader.receive(3, PeerAppend(asked)) == []
 
 
-def test_a_leader_has_lent_what_is_committed_and_flushed_by_who_lends() -> None:
+def test_a_leader_requests_what_is_committed_and_flushed_by_the_fetch_source() -> None:
     leader = Member(1, log=shape(1, 1)).lead_established()
     end = leader.raft.log.last_index
     leader.hear_all(2)

@@ -83,7 +83,7 @@ def test_it_is_told_to_rejoin_once_a_majority_without_it_has_the_marker() -> Non
     assert request.rejoin_at == 1
 
 
-def test_it_is_told_to_rejoin_also_where_nothing_was_committed_in_this_reign() -> None:
+def test_it_may_rejoin_also_if_nothing_was_committed_in_this_epoch() -> None:
     """All have to acknowledge: without it nothing is committed, and it is told nothing else."""
     leader = Member(min_insync=3).lead()
     leader.flush()

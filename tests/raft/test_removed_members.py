@@ -60,7 +60,7 @@ def test_who_asks_says_which_configuration_it_has() -> None:
 @pytest.mark.parametrize("alive", [True, False])
 @pytest.mark.parametrize("pre", [True, False])
 @pytest.mark.parametrize("epoch", [1, 2])
-def test_who_is_not_in_a_committed_configuration_is_told(
+def test_a_voter_that_no_committed_configuration_has_learns_of_its_removal(
     *, alive: bool, pre: bool, epoch: int
 ) -> None:
     member = voter(epoch=2)
@@ -74,7 +74,7 @@ def test_nothing_is_told_of_a_configuration_that_may_yet_be_lost() -> None:
     assert ask(voter(commit=1), 2, request).removal is None
 
 
-def test_members_are_not_told() -> None:
+def test_members_get_no_removal() -> None:
     request = pre_vote(1)
     assert ask(voter(), 4, request).removal is None
     observed = configuration((1, 4), observers=(2,))
@@ -82,7 +82,7 @@ def test_members_are_not_told() -> None:
     assert ask(Member(1, log=log, commit=2), 2, request).removal is None
 
 
-def test_who_knows_of_a_later_configuration_is_not_told() -> None:
+def test_a_member_that_knows_a_later_configuration_gets_no_removal() -> None:
     """It was added again, and this voter has yet to hear of it."""
     request = pre_vote(3)
     assert ask(voter(), 2, request).removal is None
@@ -94,7 +94,7 @@ def test_who_has_the_entry_and_does_not_know_that_it_is_committed_is_told() -> N
     assert ask(Member(1, log=log, commit=3), 2, request).removal == Removal(2, 3, NEW)
 
 
-def test_who_was_added_by_an_entry_that_was_lost_is_told() -> None:
+def test_a_member_added_by_a_lost_entry_learns_of_its_removal() -> None:
     """Its configuration stands above all that this voter has, of an epoch that has passed."""
     member = Member(1, log=shape(1, 1, 2, 2), voters=(1, 2, 3), commit=2)
     removal = Removal(Epoch(2), Index(2), OLD)
@@ -120,7 +120,7 @@ def test_what_retention_took_is_told_as_of_the_beginning_of_the_log() -> None:
 
 
 @pytest.mark.parametrize("pre", [True, False])
-def test_who_was_told_stops_asking(*, pre: bool) -> None:
+def test_a_removed_member_that_was_informed_stops_asking(*, pre: bool) -> None:
     member = removed()
     member.time_out()
     if not pre:
@@ -134,7 +134,7 @@ def test_who_was_told_stops_asking(*, pre: bool) -> None:
     assert sent(member.receive(1, TimeoutNow(member.raft.epoch)), VoteRequest) == {}
 
 
-def test_who_was_told_of_a_later_epoch_takes_that_too() -> None:
+def test_a_removed_member_adopts_the_later_epoch_of_a_refusal() -> None:
     member = removed()
     member.time_out()
     assert of_type(member.receive(1, refusal(7)), events.PersistState) == [
@@ -143,7 +143,7 @@ def test_who_was_told_of_a_later_epoch_takes_that_too() -> None:
     assert member.time_out() == []
 
 
-def test_who_was_told_still_votes_and_follows() -> None:
+def test_a_removed_member_that_was_informed_still_votes_and_follows() -> None:
     """4.2.1: a voter that has yet to receive the entry which made it one must not block."""
     member = removed()
     member.time_out()
@@ -153,7 +153,7 @@ def test_who_was_told_still_votes_and_follows() -> None:
     assert member.raft.leader == 4
 
 
-def test_who_was_told_tells_others_that_were_removed_too() -> None:
+def test_a_removed_member_that_was_informed_informs_other_removed_ones() -> None:
     """They may know none of the present voters."""
     member = removed()
     member.time_out()
@@ -163,7 +163,7 @@ def test_who_was_told_tells_others_that_were_removed_too() -> None:
     assert ask(member, 4, request).removal is None
 
 
-def test_who_is_added_again_stands_again() -> None:
+def test_a_member_that_is_added_again_stands_again() -> None:
     member = removed()
     member.time_out()
     member.receive(1, refusal())

@@ -9,10 +9,10 @@ import os
 
 import pytest
 from tests.raft.cluster.character import (
+    DELEGATING_SEED,
     HANDING_OVER_SEED,
-    LENDING_SEED,
     LOWERING_SEED,
-    PROMISING_SEED,
+    PEER_CATCHUP_SEED,
     RELAYING_SEED,
     focus_of,
 )
@@ -55,8 +55,8 @@ def test_all_invariants_hold_and_the_group_gets_on(chunk: int) -> None:
         run(seed)
     for number in range(chunk, SCHEDULE_COUNT // 4, CHUNK_COUNT):
         run(HANDING_OVER_SEED + number)
-        run(PROMISING_SEED + number)
-        run(LENDING_SEED + number)
+        run(DELEGATING_SEED + number)
+        run(PEER_CATCHUP_SEED + number)
         run(LOWERING_SEED + number)
         run(RELAYING_SEED + number)
 

@@ -345,7 +345,7 @@ def test_of_a_log_of_any_age_nothing_is_said() -> None:
     assert one.raft.joined is None
 
 
-def test_whoever_leads_has_all_that_was_committed() -> None:
+def test_a_leader_has_all_that_was_committed() -> None:
     """It was found before, or its state is of a release that did not look."""
     configurations = ((1, WITHOUT), (3, configuration((1, 2, 3))))
     log = shape(*([1] * 5), configurations=tuple(configurations))

@@ -18,7 +18,7 @@ from strandline.raft.transitions import Role
 FIVE = (1, 2, 3, 4, 5)
 
 
-def order_to_vote(last_index: int = 4, *, epoch: int = 1) -> LeaderContact:
+def request_to_vote(last_index: int = 4, *, epoch: int = 1) -> LeaderContact:
     return LeaderContact(Epoch(epoch), Index(-1), Index(-1), BrokerId(2), Index(last_index))
 
 
@@ -34,7 +34,7 @@ def voter(last_index: int = 4, **options: object) -> Member:
     return member
 
 
-def test_of_five_voters_those_who_have_all_are_ordered_to_vote_for_the_target() -> None:
+def test_of_five_voters_those_that_have_all_are_asked_to_vote_for_the_target() -> None:
     """They need not wait for the old leader's own vote: it leads no more in any case."""
     member = Member(voters=FIVE).lead_established()
     member.step(events.PeerReset(5))
@@ -46,7 +46,7 @@ def test_of_five_voters_those_who_have_all_are_ordered_to_vote_for_the_target() 
     assert kinds(effects) == ["Send", "Send", "BecameFollower", "Send", "PersistState"]
 
 
-def test_of_three_voters_nobody_else_s_vote_is_needed() -> None:
+def test_of_three_voters_no_third_vote_is_needed() -> None:
     member = Member().lead_established()
     assert sent(member.step(events.TransferLeadership(2)), LeaderContact) == {}
 
@@ -64,9 +64,9 @@ def test_while_voters_change_votes_of_both_sides_are_asked_for() -> None:
     assert set(sent(effects, LeaderContact)) == {2, 5}
 
 
-def test_a_voter_gives_its_vote_durably_to_the_target_and_follows_nobody() -> None:
+def test_a_voter_gives_its_vote_durably_to_the_target_and_follows_no_leader() -> None:
     member = voter(voters=FIVE)
-    effects = member.receive(1, order_to_vote(), leader_alive=True)
+    effects = member.receive(1, request_to_vote(), leader_alive=True)
     assert kinds(effects) == ["PersistState", "BecameFollower", "Send"]
     assert effects[0] == events.PersistState(2, 2)
     assert sent(effects, VoteResponse) == {2: given()}
@@ -79,7 +79,7 @@ def test_a_voter_gives_its_vote_durably_to_the_target_and_follows_nobody() -> No
 def test_a_voter_acknowledges_everything_before_it_votes() -> None:
     """In the next epoch nobody would count it: producers would wait for the next leader."""
     member = voter(2, voters=FIVE)
-    assert member.receive(1, order_to_vote()) == []
+    assert member.receive(1, request_to_vote()) == []
     assert kinds(member.append(prev=(2, 1), epochs=(1, 1), sender=1)) == ["AppendEntries"]
     effects = member.flush()
     assert kinds(effects) == ["Send", "PersistState", "BecameFollower", "Send"]
@@ -91,56 +91,56 @@ def test_entries_that_the_leader_did_not_send_are_no_reason_to_vote() -> None:
     """A log that is as long need not be the same."""
     member = Member(3, log=shape(1, 1, 1, 1, 1), epoch=2, voters=FIVE)
     member.append(prev=(2, 1), epoch=2, sender=1)
-    member.receive(1, order_to_vote(epoch=2))
+    member.receive(1, request_to_vote(epoch=2))
     assert (member.raft.epoch, member.raft.vote) == (2, -1)
 
 
-def test_a_voter_that_has_heard_of_another_leader_does_not_vote() -> None:
+def test_a_voter_that_has_heard_of_another_leader_does_not_vote_on_request() -> None:
     member = voter(2, voters=FIVE)
-    member.receive(1, order_to_vote())
+    member.receive(1, request_to_vote())
     member.append(prev=(2, 1), epochs=(2, 2), epoch=2, sender=4)
     assert sent(member.flush(), VoteResponse) == {}
-    assert sent(member.receive(1, order_to_vote(3)), VoteResponse) == {}
+    assert sent(member.receive(1, request_to_vote(3)), VoteResponse) == {}
     assert (member.raft.epoch, member.raft.leader, member.raft.vote) == (2, 4, -1)
 
 
-def test_an_order_to_vote_that_comes_twice_is_obeyed_once() -> None:
+def test_a_vote_request_of_the_leader_that_comes_twice_gets_one_vote() -> None:
     member = voter(voters=FIVE)
-    member.receive(1, order_to_vote())
-    assert sent(member.receive(1, order_to_vote()), VoteResponse) == {}
+    member.receive(1, request_to_vote())
+    assert sent(member.receive(1, request_to_vote()), VoteResponse) == {}
     assert (member.raft.epoch, member.raft.vote) == (2, 2)
 
 
 def test_a_voter_that_started_anew_waits_to_be_asked() -> None:
     """What it had acknowledged it has forgotten."""
     member = Member(3, log=shape(1, 1, 1, 1, 1), voters=FIVE)
-    assert sent(member.receive(1, order_to_vote()), VoteResponse) == {}
+    assert sent(member.receive(1, request_to_vote()), VoteResponse) == {}
     assert sent(member.receive(2, VoteRequest(2, 4, 1, transfer=True)), VoteResponse)[2].granted
 
 
-def test_a_voter_that_lost_its_disk_does_not_vote_by_order() -> None:
+def test_a_voter_that_lost_its_disk_does_not_vote_on_request() -> None:
     member = Member(3, voters=FIVE, lost_state=True)
     member.append(prev=(-1, 0), epochs=(1, 1), sender=1)
     member.flush()
-    assert sent(member.receive(1, order_to_vote(1)), VoteResponse) == {}
+    assert sent(member.receive(1, request_to_vote(1)), VoteResponse) == {}
     assert member.raft.vote == -1
 
 
-def test_a_voter_that_stands_itself_does_not_vote_by_order() -> None:
+def test_a_voter_that_stands_itself_does_not_vote_on_request() -> None:
     member = voter(2, voters=FIVE)
-    member.receive(1, order_to_vote())
+    member.receive(1, request_to_vote())
     member.time_out()
     for peer in (4, 5):
         member.receive(peer, VoteResponse(2, granted=True, pre=True))
     assert (member.raft.role, member.raft.vote) == (Role.CANDIDATE, 3)
-    assert sent(member.receive(1, order_to_vote(2)), VoteResponse) == {}
+    assert sent(member.receive(1, request_to_vote(2)), VoteResponse) == {}
     assert member.raft.vote == 3
 
 
 # ---- the votes of the others ---------------------------------------------------------------------
 
 
-def test_a_vote_by_order_elects_the_target_that_stands_by_it() -> None:
+def test_a_requested_vote_elects_the_target_that_stands_by_the_request() -> None:
     member = target(voters=FIVE)
     member.receive(1, TimeoutNow(1, 4))
     assert not member.raft.is_leader
@@ -148,7 +148,7 @@ def test_a_vote_by_order_elects_the_target_that_stands_by_it() -> None:
     assert member.raft.is_leader
 
 
-def test_votes_by_order_that_come_before_it_wait_for_it() -> None:
+def test_requested_votes_that_come_before_timeout_now_wait_for_it() -> None:
     member = target(2, voters=FIVE)
     assert member.receive(3, given()) == []
     member.receive(1, TimeoutNow(1, 4))
@@ -157,7 +157,7 @@ def test_votes_by_order_that_come_before_it_wait_for_it() -> None:
     assert (member.raft.is_leader, member.raft.epoch) == (True, 2)
 
 
-def test_a_vote_by_order_that_comes_twice_is_one_vote() -> None:
+def test_a_requested_vote_that_comes_twice_is_one_vote() -> None:
     member = target(voters=(1, 2, 3, 4, 5, 6, 7))
     for _ in range(2):
         member.receive(3, given())
@@ -168,7 +168,7 @@ def test_a_vote_by_order_that_comes_twice_is_one_vote() -> None:
     assert member.raft.is_leader
 
 
-def test_a_vote_by_order_never_counts_in_an_election_by_time_out() -> None:
+def test_a_requested_vote_never_counts_in_an_election_by_time_out() -> None:
     """Its log may be shorter than the voter's: what it lacks may be committed."""
     member = target(2, voters=FIVE)
     member.receive(3, given())
@@ -180,7 +180,7 @@ def test_a_vote_by_order_never_counts_in_an_election_by_time_out() -> None:
     assert (member.raft.role, member.raft.epoch) == (Role.CANDIDATE, 2)
 
 
-def test_a_vote_by_order_is_no_consent_to_an_election_by_time_out() -> None:
+def test_a_requested_vote_is_no_consent_to_an_election_by_time_out() -> None:
     member = target(2, voters=FIVE)
     member.time_out()
     for peer in (3, 4, 5):
@@ -189,7 +189,7 @@ def test_a_vote_by_order_is_no_consent_to_an_election_by_time_out() -> None:
 
 
 @pytest.mark.parametrize("vote", [given(3), given(epoch=3), given(epoch=1)])
-def test_a_vote_by_another_order_does_not_count(vote: VoteResponse) -> None:
+def test_a_vote_for_another_transfer_does_not_count(vote: VoteResponse) -> None:
     """Nor by an order without a log's end, or one to a leader of before."""
     for request in (TimeoutNow(1, 4), TimeoutNow(1)):
         member = target(voters=FIVE)
@@ -222,7 +222,7 @@ def test_brokers_of_an_earlier_release_take_neither_for_anything_that_elects() -
         pre: bool = False
         removal: object = None
 
-    contact = msgspec.msgpack.decode(msgspec.msgpack.encode(order_to_vote()), type=Contact)
+    contact = msgspec.msgpack.decode(msgspec.msgpack.encode(request_to_vote()), type=Contact)
     assert contact == Contact(1, -1, -1)
     answer = msgspec.msgpack.decode(msgspec.msgpack.encode(given()), type=Answer)
     assert (answer.pre, answer.removal) == (True, None)

@@ -19,14 +19,14 @@ from strandline.raft.messages import (
 from strandline.raft.transitions import Role
 
 
-def test_a_target_that_was_sent_everything_is_told_at_once_and_gets_the_vote() -> None:
+def test_a_target_that_was_sent_everything_gets_timeout_now_and_the_vote_at_once() -> None:
     member = Member().lead_established()
     effects = member.step(events.TransferLeadership(2))
     assert sent(effects, TimeoutNow) == {2: TimeoutNow(1, 0, (3,))}
     assert (member.raft.is_leader, member.raft.epoch, member.raft.vote) == (False, 2, 2)
 
 
-def test_the_vote_is_durable_before_the_order_leaves() -> None:
+def test_the_vote_is_durable_before_timeout_now_leaves() -> None:
     """3.8: what was promised must survive a restart; the order carries the vote."""
     effects = Member().lead_established().step(events.TransferLeadership(2))
     assert kinds(effects) == ["PersistState", "BecameFollower", "Send"]
@@ -34,7 +34,7 @@ def test_the_vote_is_durable_before_the_order_leaves() -> None:
     assert effects[1] == events.BecameFollower(2, -1, transfer_target=2)
 
 
-def test_who_has_handed_over_votes_for_nobody_else_in_that_epoch() -> None:
+def test_a_leader_that_handed_over_votes_for_no_other_in_that_epoch() -> None:
     member = Member().lead_established()
     member.step(events.TransferLeadership(2))
     refusal = sent(member.receive(3, VoteRequest(2, 9, 1, transfer=True)), VoteResponse)[3]
@@ -77,7 +77,7 @@ def test_proposals_stop_where_the_target_has_what_was_there_and_falls_behind_aga
     assert sent(member.hear(2, 3, 3), TimeoutNow) == {2: TimeoutNow(1, 5, ())}
 
 
-def test_a_transfer_that_is_abandoned_before_the_target_was_told_leaves_the_leader() -> None:
+def test_a_transfer_abandoned_before_timeout_now_leaves_the_leader() -> None:
     member = Member().lead_established()
     member.propose(1)
     member.step(events.TransferLeadership(2))
@@ -90,7 +90,7 @@ def test_a_transfer_that_is_abandoned_before_the_target_was_told_leaves_the_lead
     assert member.raft.transferring_to is None
 
 
-def test_who_handed_over_to_somebody_who_never_led_stands_again() -> None:
+def test_a_leader_that_handed_over_to_a_target_that_never_led_stands_again() -> None:
     member = Member().lead_established()
     member.step(events.TransferLeadership(2))
     effects = member.step(events.AbandonTransfer())
@@ -115,7 +115,7 @@ def test_who_stands_again_raises_no_epoch_where_another_leader_is_heard() -> Non
     assert new.raft.is_leader
 
 
-def test_who_has_heard_of_another_leader_does_not_stand_again() -> None:
+def test_a_leader_that_handed_over_and_heard_of_another_does_not_stand_again() -> None:
     member = Member().lead_established()
     member.step(events.TransferLeadership(2))
     member.receive(2, LeaderContact(2, 0, 0))
@@ -136,7 +136,7 @@ def test_a_target_that_lost_its_disk_meanwhile_is_not_handed_over_to() -> None:
     assert member.raft.transferring_to is None
 
 
-def test_whoever_else_is_behind_delays_nothing() -> None:
+def test_other_followers_that_are_behind_delay_nothing() -> None:
     """Redpanda RFC 20220119: recoveries complicated transfers."""
     member = Member().lead_established()
     member.step(events.PeerReset(3))
@@ -164,7 +164,7 @@ def test_a_change_of_members_waits_for_the_transfer() -> None:
 # ---- the target ----------------------------------------------------------------------------------
 
 
-def test_of_three_voters_the_target_leads_with_the_vote_of_the_order() -> None:
+def test_of_three_voters_the_target_leads_with_the_vote_of_timeout_now() -> None:
     effects = target().receive(1, TimeoutNow(1, 4, (3,)), leader_alive=True)
     assert sent(effects, VoteRequest) == {}
     assert [type(one) for one in effects][:2] == [events.PersistState, events.BecameFollower]
@@ -180,7 +180,7 @@ def test_of_five_voters_the_target_asks_those_whose_votes_it_lacks() -> None:
     assert member.raft.is_leader
 
 
-def test_the_target_stands_only_when_it_has_all_that_the_order_names() -> None:
+def test_the_target_stands_only_when_it_has_all_that_timeout_now_names() -> None:
     """The vote is given for a log that has everything: what is missing may be committed."""
     member = target(2)
     assert member.receive(1, TimeoutNow(1, 4)) == []
@@ -191,13 +191,13 @@ def test_the_target_stands_only_when_it_has_all_that_the_order_names() -> None:
     assert member.raft.is_leader
 
 
-def test_entries_of_an_earlier_epoch_are_not_what_the_order_names() -> None:
+def test_entries_of_an_earlier_epoch_are_not_what_timeout_now_names() -> None:
     member = Member(2, log=shape(1, 1, 1, 1, 1, 1), epoch=2)
     member.receive(1, TimeoutNow(2, 4))
     assert member.raft.role == Role.FOLLOWER
 
 
-def test_an_order_that_waits_is_forgotten_in_the_next_epoch() -> None:
+def test_a_pending_request_is_dropped_in_the_next_epoch() -> None:
     member = target(2)
     member.receive(1, TimeoutNow(1, 4))
     member.receive(3, VoteRequest(2, 9, 1, transfer=True))
@@ -205,7 +205,7 @@ def test_an_order_that_waits_is_forgotten_in_the_next_epoch() -> None:
     assert (member.raft.role, member.raft.epoch) == (Role.FOLLOWER, 2)
 
 
-def test_a_vote_for_the_order_does_not_count_in_an_election_by_time_out() -> None:
+def test_a_vote_for_the_transfer_does_not_count_in_an_election_by_time_out() -> None:
     """The target has not got everything, and stands by itself in the same epoch."""
     member = target(2)
     member.receive(1, TimeoutNow(1, 4))
@@ -216,7 +216,7 @@ def test_a_vote_for_the_order_does_not_count_in_an_election_by_time_out() -> Non
     assert member.raft.role == Role.CANDIDATE
 
 
-def test_an_order_without_a_log_s_end_is_obeyed_at_once_and_is_no_vote() -> None:
+def test_a_timeout_now_without_a_log_s_end_starts_at_once_and_is_no_vote() -> None:
     """So it comes from a leader that is removed, and from brokers of an earlier release."""
     member = Member()
     member.receive(2, LeaderContact(1, -1, -1))
@@ -225,13 +225,13 @@ def test_an_order_without_a_log_s_end_is_obeyed_at_once_and_is_no_vote() -> None
     assert sent(effects, VoteRequest) == {2: request, 3: request}
 
 
-def test_an_old_order_to_stand_is_ignored() -> None:
+def test_an_old_timeout_now_is_ignored() -> None:
     member = Member(epoch=5)
     assert member.receive(2, TimeoutNow(4)) == []
     assert member.receive(2, TimeoutNow(4, 0)) == []
 
 
-def test_an_order_that_comes_twice_is_obeyed_once() -> None:
+def test_a_timeout_now_that_comes_twice_starts_one_election() -> None:
     member = target(voters=(1, 2, 3, 4, 5))
     member.receive(1, TimeoutNow(1, 4))
     assert member.receive(1, TimeoutNow(1, 4)) == []
@@ -335,7 +335,7 @@ def test_who_lost_its_disk_since_is_not_counted() -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_an_order_that_comes_late_elects_nobody_beside_a_leader_with_a_lease(seed: int) -> None:
+def test_a_late_timeout_now_elects_no_second_leader_beside_one_with_a_lease(seed: int) -> None:
     """Voters hear their leader all the time, so only the order to stand makes an election.
 
     However late or often it and the votes come: who leads the last epoch leads alone, and nobody

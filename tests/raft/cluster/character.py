@@ -18,8 +18,8 @@ from strandline.raft.group.configuration import Configuration
 
 FOCUSES = ("anything", "elections", "members", "disks")
 HANDING_OVER_SEED = 1_000_000
-PROMISING_SEED = 2_000_000
-LENDING_SEED = 3_000_000
+DELEGATING_SEED = 2_000_000
+PEER_CATCHUP_SEED = 3_000_000
 LOWERING_SEED = 4_000_000
 RELAYING_SEED = 5_000_000
 
@@ -30,9 +30,9 @@ def focus_of(seed: int) -> str:
         return "relays"
     if seed >= LOWERING_SEED:
         return "write quorums"
-    if seed >= LENDING_SEED:
+    if seed >= PEER_CATCHUP_SEED:
         return "lending"
-    if seed >= PROMISING_SEED:
+    if seed >= DELEGATING_SEED:
         return "delegators"
     return "transfers" if seed >= HANDING_OVER_SEED else FOCUSES[seed % len(FOCUSES)]
 
@@ -47,14 +47,14 @@ class Character:
     drop_chance: float
     keep_chance: float
     reorder: float
-    relaxed_chance: float
+    unflushed_visible_chance: float
     crash_chance: float
     loses_power: bool
     patience_steps: int
     round_steps: int
     wipe_count: int
     weights: dict[str, float]
-    lend_chance: float = 0.0
+    peer_catchup_chance: float = 0.0
     relay_chance: float = 0.0
 
 
@@ -64,9 +64,9 @@ def draw_character(rng: random.Random, seed: int) -> Character:
     if focus == "transfers":
         return _draw_transfers(rng)
     if focus == "delegators":
-        return _draw_promises(rng)
+        return _draw_delegations(rng)
     if focus == "lending":
-        return _draw_lending(rng)
+        return _draw_peer_catchup(rng)
     if focus == "relays":
         return _draw_relaying(rng)
     if focus == "write quorums":
@@ -85,7 +85,7 @@ def draw_character(rng: random.Random, seed: int) -> Character:
         drop_chance=rng.choice((0.0, 0.03, 0.15)),
         keep_chance=rng.choice((0.0, 0.05, 0.2)),
         reorder=rng.choice((1.0, 2.0, 4.0)),
-        relaxed_chance=rng.choice((0.0, 0.0, 0.5)),
+        unflushed_visible_chance=rng.choice((0.0, 0.0, 0.5)),
         crash_chance=rng.choice((0.0, 0.002, 0.01)),
         loses_power=rng.random() < 0.8,
         patience_steps=rng.choice((3, 10, 20)),
@@ -124,7 +124,7 @@ def _draw_transfers(rng: random.Random) -> Character:
         drop_chance=rng.choice((0.0, 0.03)),
         keep_chance=rng.choice((0.05, 0.2)),
         reorder=rng.choice((1.0, 1.0, 2.0)),
-        relaxed_chance=rng.choice((0.0, 0.5)),
+        unflushed_visible_chance=rng.choice((0.0, 0.5)),
         crash_chance=rng.choice((0.0, 0.002)),
         loses_power=rng.random() < 0.5,
         patience_steps=rng.choice((3, 10)),
@@ -151,7 +151,7 @@ def _draw_transfers(rng: random.Random) -> Character:
     )
 
 
-def _draw_promises(rng: random.Random) -> Character:
+def _draw_delegations(rng: random.Random) -> Character:
     """Five voters; leaders seldom go on without promises, heirs are stopped."""
     node_count = 5 + rng.randint(0, 1)
     return Character(
@@ -161,7 +161,7 @@ def _draw_promises(rng: random.Random) -> Character:
         drop_chance=rng.choice((0.0, 0.0, 0.03)),
         keep_chance=rng.choice((0.05, 0.2)),
         reorder=rng.choice((1.0, 1.5)),
-        relaxed_chance=rng.choice((0.0, 0.5)),
+        unflushed_visible_chance=rng.choice((0.0, 0.5)),
         crash_chance=rng.choice((0.0, 0.002)),
         loses_power=rng.random() < 0.7,
         patience_steps=rng.choice((3, 10)),
@@ -191,7 +191,7 @@ def _draw_promises(rng: random.Random) -> Character:
     )
 
 
-def _draw_lending(rng: random.Random) -> Character:
+def _draw_peer_catchup(rng: random.Random) -> Character:
     """Followers that are behind again and again, and logs that part."""
     voter_count = rng.choice((3, 3, 4, 5))
     node_count = voter_count + rng.randint(0, 2)
@@ -205,7 +205,7 @@ def _draw_lending(rng: random.Random) -> Character:
         drop_chance=rng.choice((0.0, 0.03, 0.15)),
         keep_chance=rng.choice((0.0, 0.05, 0.2)),
         reorder=rng.choice((1.0, 2.0, 4.0)),
-        relaxed_chance=rng.choice((0.0, 0.5)),
+        unflushed_visible_chance=rng.choice((0.0, 0.5)),
         crash_chance=rng.choice((0.0, 0.002, 0.01)),
         loses_power=rng.random() < 0.8,
         patience_steps=rng.choice((3, 10)),
@@ -230,7 +230,7 @@ def _draw_lending(rng: random.Random) -> Character:
             "retain": rng.choice((0, 0.7)),
             "wipe": rng.choice((0, 0.4)),
         },
-        lend_chance=rng.choice((0.3, 0.6, 0.9)),
+        peer_catchup_chance=rng.choice((0.3, 0.6, 0.9)),
     )
 
 
@@ -244,12 +244,12 @@ def _draw_lowering(rng: random.Random) -> Character:
 
 def _draw_relaying(rng: random.Random) -> Character:
     """As lending, with more that is written: what is handed on comes late, and twice."""
-    peer_catchup = _draw_lending(rng)
+    peer_catchup = _draw_peer_catchup(rng)
     more = {"propose": rng.choice((8, 15)), "unseat": rng.choice((1, 4)), "transfer": 1}
     return replace(
         peer_catchup,
         keep_chance=rng.choice((0.05, 0.2)),
-        lend_chance=rng.choice((0.0, 0.0, 0.3)),
+        peer_catchup_chance=rng.choice((0.0, 0.0, 0.3)),
         relay_chance=rng.choice((0.3, 0.6, 0.9)),
         weights=peer_catchup.weights | more,
     )

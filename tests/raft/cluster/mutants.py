@@ -131,7 +131,7 @@ def joint_elections_ask_the_new_voters_only(self: Any, granted: Any) -> bool:
     return 2 * sum(voter in granted for voter in self.voters) > len(self.voters)
 
 
-# ---- entries that are lent -----------------------------------------------------------------------
+# ---- entries that peers send ---------------------------------------------------------------------
 
 
 def _all_of_the_log(self: Any, fetch_source: int) -> int:
@@ -141,14 +141,14 @@ def _all_of_the_log(self: Any, fetch_source: int) -> int:
 @_mutant(
     PeerCatchup, "may_serve_peer", seed=3_000_004, also=((Raft, "peer_fetch_end", _all_of_the_log),)
 )
-def lends_what_is_not_committed(self: Any, request: Any) -> bool:
+def serves_peers_what_is_not_committed(self: Any, request: Any) -> bool:
     log = self._state.log
     is_here = log.first_index <= request.prev_index + 1
     return bool(is_here and request.runs[-1].last_index <= log.last_index)
 
 
 @_mutant(PeerCatchup, "on_peer_append", seed=3_000_024)
-def borrows_what_does_not_join_on(
+def takes_peer_entries_that_do_not_join_on(
     self: Any, sender: int, message: Any, *, leader_alive: bool
 ) -> None:
     request = message.request
@@ -159,14 +159,14 @@ def borrows_what_does_not_join_on(
 
 
 @_mutant(PeerCatchup, "on_peer_append", seed=3_000_003)
-def takes_the_lender_for_the_leader(
+def takes_the_fetch_source_for_the_leader(
     self: Any, sender: int, message: Any, *, leader_alive: bool
 ) -> None:
     self._appends.on_append_request(sender, message.request, leader_alive=leader_alive)
 
 
 @_mutant(PeerCatchup, "on_peer_append", seed=5_000_012)
-def takes_what_is_lent_for_committed(
+def takes_peer_entries_for_committed(
     self: Any, sender: int, message: Any, *, leader_alive: bool
 ) -> None:
     """As it is; what a relay hands on is new."""
@@ -181,7 +181,7 @@ def takes_what_is_lent_for_committed(
 
 
 @_mutant(TransferRequests, "try_pending", seed=1_000_018)
-def stands_without_all_that_the_order_names(self: Any) -> None:
+def stands_without_all_that_timeout_now_names(self: Any) -> None:
     """The vote that comes with it is for a log that has everything."""
     state = self._state
     sender, request = state.pending_request
@@ -197,15 +197,15 @@ _obey = TransferRequests.try_pending
 
 
 @_mutant(ReplicaState, "hand_over", seed=168)
-def vote_of_the_order_not_persisted(self: Any, transfer_target: int) -> None:
+def vote_of_the_transfer_not_persisted(self: Any, transfer_target: int) -> None:
     self.epoch += 1
     self.vote = transfer_target
     self.become(Cause.HANDED_OVER, -1, transfer_target=transfer_target)
 
 
 @_mutant(Elections, "_on_transfer_vote", seed=1_003_303)
-def vote_by_order_counts_in_any_election(self: Any, sender: int, message: Any) -> None:
-    """It is for a log that has the end of the order, and a candidate by time-out may lack that."""
+def requested_vote_counts_in_any_election(self: Any, sender: int, message: Any) -> None:
+    """It is for a log with the end named, and a candidate by time-out may lack that."""
     if self._state.role == Role.CANDIDATE and message.epoch == self._state.epoch:
         self._granted.add(sender)
         self._lead_if_elected()
@@ -217,7 +217,7 @@ _on_transfer_vote = Elections._on_transfer_vote
 
 
 @_mutant(TransferRequests, "_vote", seed=1_001_403)
-def vote_by_order_not_persisted(self: Any, request: Any) -> None:
+def requested_vote_not_persisted(self: Any, request: Any) -> None:
     self._state.epoch += 1
     self._state.vote = request.transfer_target
     self._state.become(Cause.VOTE_REQUESTED_BY_LEADER, -1)
@@ -225,22 +225,24 @@ def vote_by_order_not_persisted(self: Any, request: Any) -> None:
     self._state.send(request.transfer_target, vote)
 
 
-# ---- votes promised ------------------------------------------------------------------------------
+# ---- delegated votes -----------------------------------------------------------------------------
 
 
 @_mutant(ReplicaState, "persist", seed=2_013_675)
-def promise_not_persisted(self: Any) -> None:
+def delegation_not_persisted(self: Any) -> None:
     self.effects.append(events.PersistState(self.epoch, self.vote))
 
 
 @_mutant(Elections, "_is_delegated", seed=2_011_186)
-def promised_vote_given_to_who_timed_out(self: Any, sender: int, message: Any) -> bool:
+def delegated_vote_given_after_a_time_out(self: Any, sender: int, message: Any) -> bool:
     return False
 
 
 @_mutant(Transfers, "_hand_over", seed=2_000_796)
-def promised_votes_given_for_a_log_that_grows_on(self: Any, leader_state: Any, target: Any) -> None:
-    """The order names the log's end of when the votes were promised."""
+def delegated_votes_given_for_a_log_that_grows_on(
+    self: Any, leader_state: Any, target: Any
+) -> None:
+    """TimeoutNow names the log's end of when the votes were delegated."""
     state = self._state
     length = state.log.last_index
     if not delegated_votes_elect(state, leader_state, target.peer) or not leader_state.delegators:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.raft.cluster.world import World
 
 
-LENDING = messages.PeerCatchupRequest | messages.PeerAppend
+PEER_CATCHUP = messages.PeerCatchupRequest | messages.PeerAppend
 FROM_LEADERS = messages.AppendRequest | messages.LeaderContact | messages.ResetRequest
 
 
@@ -131,7 +131,9 @@ class Node:
         return self.counted_epoch >= 0
 
     def _counting_epoch(self, event: events.Event) -> int:
-        if isinstance(event, events.Received) and isinstance(event.message, FROM_LEADERS | LENDING):
+        if isinstance(event, events.Received) and isinstance(
+            event.message, FROM_LEADERS | PEER_CATCHUP
+        ):
             return -1
         handing_over = self.raft._state.handing_over
         if handing_over is not None:
@@ -282,7 +284,7 @@ class Node:
                 self.world.send(self.id, peer, plan, [])
                 self.raft.step(events.AppendSent(peer, plan.start_index - 1))
                 return
-            if self.world.lend_chance and self._order(peer, plan):
+            if self.world.peer_catchup_chance and self._order(peer, plan):
                 continue
             batches: list[Batch] = []
             last = plan.prev_index
@@ -318,7 +320,7 @@ class Node:
     def _order(self, peer: int, plan: AppendPlan) -> bool:
         """Have somebody else send it, as often as the schedule asks for; whether that was done."""
         world = self.world
-        if plan.first_index > plan.last_index or world.rng.random() >= world.lend_chance:
+        if plan.first_index > plan.last_index or world.rng.random() >= world.peer_catchup_chance:
             return False
         raft = self.raft
         able = [

@@ -29,7 +29,7 @@ class Peace:
     def make(self) -> None:
         """Raises InvariantError when the group does not get on."""
         world = self._world
-        world.crash_chance = world.lend_chance = world.relay_chance = 0.0
+        world.crash_chance = world.peer_catchup_chance = world.relay_chance = 0.0
         world.cuts.clear()
         world.stopped.clear()
         for node in world.nodes.values():

@@ -33,7 +33,7 @@ class Schedule:
         world.round_steps = character.round_steps
         world.crash_chance = character.crash_chance
         world.loses_power = character.loses_power
-        world.lend_chance = character.lend_chance
+        world.peer_catchup_chance = character.peer_catchup_chance
         world.relay_chance = character.relay_chance
         self._trouble = Trouble(world, rng, character)
         self._peace = Peace(world, rng)

@@ -70,7 +70,8 @@ class Trouble:
             if leader.raft.accepts_proposals:
                 counts = [self._rng.randint(1, 3) for _ in range(self._rng.randint(1, 2))]
                 leader.propose(
-                    counts, unflushed_visible=self._rng.random() < self._character.relaxed_chance
+                    counts,
+                    unflushed_visible=self._rng.random() < self._character.unflushed_visible_chance,
                 )
 
     def time_out(self) -> None:

@@ -42,7 +42,7 @@ class World:
         self.crash_chance = 0.0
         self.loses_power = True
         # The chance that a leader has somebody else send what is committed.
-        self.lend_chance = 0.0
+        self.peer_catchup_chance = 0.0
         # The chance that a leader sends something to one for others as well.
         self.relay_chance = 0.0
         # [(sender, receiver, message, its batches)], oldest first.
