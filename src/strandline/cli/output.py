@@ -78,6 +78,12 @@ def print_table(table: Table) -> None:
         print_line(line.rstrip())
 
 
+def print_more(hidden: int) -> None:
+    """Say how many rows a table leaves out, if any."""
+    if hidden > 0:
+        print_line(f"and {hidden} more like these; --json shows all")
+
+
 def print_error(text: str, reasons: Iterable[str] = ()) -> None:
     """One line on standard error, and one more for each of the reasons."""
     sys.stderr.write(f"error: {' '.join(text.split())}\n")

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from strandline.model.ids import BrokerId
     from strandline.protocol.messages.describe_replica_logs import DescribeReplicaLogsResponse
 
-SHRINK = "voters.shrink.enable"
-
 
 def survivors(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
@@ -56,10 +54,10 @@ def survivors(
 
 def voters_may_leave(client: "Client", topic: str) -> bool:
     """Whether the topic's voters may leave while some are lost."""
+    from strandline.client.operations.broker_configs import VOTERS_SHRINK, is_on
     from strandline.client.operations.configs import describe_configs
 
-    configs = describe_configs(client, [topic], [SHRINK])[topic]
-    return any(one.name == SHRINK and one.value == "true" for one in configs)
+    return is_on(VOTERS_SHRINK, describe_configs(client, [topic], [VOTERS_SHRINK])[topic])
 
 
 def tell(which: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool) -> list[str]:
@@ -80,7 +78,7 @@ def tell(which: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool
             text = "the replicas that answer hold every acknowledged record: nothing is lost, and "
             if shrinks:
                 return [text + "the controller appoints one of them"]
-            return [f"{text}they continue after: {_alter(which)} -c {SHRINK}=true"]
+            return [f"{text}they continue after: {_let_voters_leave(which)}"]
         case Standing.NOBODY:
             lines = [
                 "no replica that answers has a usable log: what the other disks hold is unknown"
@@ -111,15 +109,17 @@ def tell_electable(which: str, *, shrinks: bool) -> list[str]:
     text += (
         "; meanwhile the controller appoints a leader on one side, if that side holds every record"
         if shrinks
-        else f", or let one side continue: {_alter(which)} -c {SHRINK}=true"
+        else f", or let one side continue: {_let_voters_leave(which)}"
     )
     return ["a majority of the voters answers and elects a leader: nothing is lost", text]
 
 
-def _alter(which: str) -> str:
+def _let_voters_leave(which: str) -> str:
+    """The command that lets voters leave."""
     from strandline.cli.output import program
+    from strandline.client.operations.broker_configs import VOTERS_SHRINK
 
-    return f"{program()} topic alter {which.partition(' ')[0]}"
+    return f"{program()} topic alter {which.partition(' ')[0]} -c {VOTERS_SHRINK}=true"
 
 
 def _tell_declared(which: str, judged: "Survivors") -> list[str]:

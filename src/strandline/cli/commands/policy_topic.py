@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from strandline.base.json_value import Json
-from strandline.cli.output import Table, counted, ids, print_line, print_table, show
+from strandline.cli.output import Table, counted, ids, print_line, print_more, print_table, show
 
 if TYPE_CHECKING:
     from strandline.cli.text.moves import LeaderChange, TopicMoves
@@ -203,9 +203,7 @@ def _tell_steps(found: "TopicMoves") -> None:
             right=frozenset(("BYTES",)),
         )
     )
-    more = len(alike) - MOVES_SHOWN_MAX
-    if more > 0:
-        print_line(f"and {more} more like these; --json shows all")
+    print_more(len(alike) - MOVES_SHOWN_MAX)
 
 
 def _ways(source: int, targets: "list[BrokerId]") -> str:

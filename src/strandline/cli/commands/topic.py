@@ -43,8 +43,6 @@ Config = Annotated[
     typer.Option("--config", "-c", metavar="KEY=VALUE", help="A topic key; may be repeated."),
 ]
 
-SHRINK = "voters.shrink.enable"
-
 
 @app.command()
 def create(
@@ -363,6 +361,7 @@ def _describe_for_people(
     regions: dict[int, str],
     observed: "AllObserved",
 ) -> None:
+    from strandline.client.operations.broker_configs import VOTERS_SHRINK, is_on
     from strandline.config.effective import ConfigSource
 
     def place(broker: int) -> str:
@@ -393,7 +392,7 @@ def _describe_for_people(
             ],
         )
     )
-    if any(one.name == SHRINK and one.value == "true" for one in configs):
+    if is_on(VOTERS_SHRINK, configs):
         for one in topic.partitions:
             here = {*one.in_sync, *observers[one.index]}
             missed = [each for each in one.replicas if each not in here]
@@ -407,7 +406,7 @@ def _describe_for_people(
                         if is_one
                         else "leave the voters until they keep"
                     )
-                    text += f", and {until} up ({SHRINK})"
+                    text += f", and {until} up ({VOTERS_SHRINK})"
                 print_line(f"partition {one.index}: {text}")
     for one in topic.partitions:
         promoted = [each for each in one.in_sync if each in observers[one.index]]

@@ -16,7 +16,7 @@ from strandline.cli.options import (
     Timeout,
     open_client,
 )
-from strandline.cli.output import Table, ids, print_line, print_table, show
+from strandline.cli.output import Table, ids, print_line, print_more, print_table, show
 
 if TYPE_CHECKING:
     from strandline.cli.text.live_cluster import LiveCluster, LiveTopic
@@ -329,9 +329,7 @@ def _tell_alike(told: "TopicExplanation", *, has_policy: bool) -> None:
         *(["SATISFIES THE POLICY"] if has_policy else []),
     )
     print_table(Table(heads=heads, rows=rows))
-    more = len(told.alike) - ALIKE_SHOWN_MAX
-    if more > 0:
-        print_line(f"and {more} more like these; --json shows all")
+    print_more(len(told.alike) - ALIKE_SHOWN_MAX)
 
 
 def _tell_partition(state: "PartitionState", told: "Explanation", cluster: "LiveCluster") -> None:

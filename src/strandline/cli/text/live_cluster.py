@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from strandline.base.errors import OperatorError, StrandlineError
 from strandline.client.cluster import Client
 from strandline.client.operations.balance import describe_balance
-from strandline.client.operations.broker_configs import ConfigView
+from strandline.client.operations.broker_configs import VOTERS_SHRINK, ConfigView, is_on
 from strandline.client.operations.configs import describe_configs
 from strandline.client.operations.in_sync import in_sync_replicas
 from strandline.client.operations.observers import AllObserved, Observed, describe_observers
@@ -37,7 +37,6 @@ from strandline.protocol.messages.list_partition_reassignments import (
 )
 
 MIN_INSYNC = "min.insync.replicas"
-SHRINK = "voters.shrink.enable"
 CACHING = "write.caching"
 DEFAULT_REPLICAS = "default.replication.factor"
 DISK_FULL = "placement.disk.full.percent"
@@ -117,7 +116,7 @@ def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = Fa
     regions = {one.id: one.labels.region for one in candidates}
     round_trips = RoundTrips.measured(topology.round_trips_ms, regions)
     configs = (
-        describe_configs(client, wanted, (*TOPIC_POLICY_KEYS, MIN_INSYNC, SHRINK, CACHING))
+        describe_configs(client, wanted, (*TOPIC_POLICY_KEYS, MIN_INSYNC, VOTERS_SHRINK, CACHING))
         if wanted
         else {}
     )
@@ -234,13 +233,9 @@ def _topic(
         ),
         partitions=partitions,
         own=own,
-        shrinks=_is_on(SHRINK, configs),
-        caches=_is_on(CACHING, configs),
+        shrinks=is_on(VOTERS_SHRINK, configs),
+        caches=is_on(CACHING, configs),
     )
-
-
-def _is_on(key: str, configs: Sequence[ConfigView]) -> bool:
-    return any(one.name == key and one.value == "true" for one in configs)
 
 
 def _partition(

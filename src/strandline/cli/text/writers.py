@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from strandline.base.json_value import Json
-from strandline.cli.output import Table, print_line, print_table
+from strandline.cli.output import Table, print_line, print_more, print_table
 
 if TYPE_CHECKING:
     from strandline.protocol.messages.describe_writers import WrittenPartition
@@ -31,8 +31,7 @@ def tell_writers(written: "Sequence[WrittenPartition]") -> None:
             rows=rows[:SHOWN_MAX],
         )
     )
-    if len(rows) > SHOWN_MAX:
-        print_line(f"and {len(rows) - SHOWN_MAX} more like these; --json shows all")
+    print_more(len(rows) - SHOWN_MAX)
 
 
 def writers_json(written: "Sequence[WrittenPartition]") -> Json:

@@ -21,6 +21,7 @@ BROKER_RESOURCE = 4
 """Without a name, it is the cluster."""
 SEEDS = "cluster.seeds"
 """Of a broker's file: names the controller's voters."""
+VOTERS_SHRINK = "voters.shrink.enable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,11 @@ class ConfigView:
     name: str
     value: str
     source: int
+
+
+def is_on(key: str, configs: Iterable[ConfigView]) -> bool:
+    """Whether a boolean key is true."""
+    return any(one.name == key and one.value == "true" for one in configs)
 
 
 def describe_broker_configs(
