@@ -172,10 +172,10 @@ class AlterReassignments(msgspec.Struct, frozen=True, tag=True):
 
 
 class BalancedReplicas(msgspec.Struct, frozen=True, kw_only=True):
-    """A move that the balancer wants, and what it looked at: the stable replicas of `version`, and
-    the target then, each with its observers. Without a `target` the move under way is given up.
-
-    `seen_at`: the version of the state by whose policies and labels the target was chosen."""
+    """A move that the balancer wants, and what it looked at: the stable replicas of `version`,
+    and the target then, each with its observers. Without a `target` the present move is given
+    up. `seen_at`: the version of the state whose policies and labels the target was chosen
+    by."""
 
     group: GroupId
     seen_at: int = 0
@@ -220,7 +220,7 @@ class ReportVoters(msgspec.Struct, frozen=True, tag=True):
 
 
 class BeginGrant(msgspec.Struct, frozen=True, tag=True):
-    """A group cannot go on by itself: fence all its members off by the grant after `grant`."""
+    """A group cannot continue by itself: fence all its members off by the grant after `grant`."""
 
     group: GroupId
     grant: int
@@ -239,7 +239,7 @@ class SeatLeader(msgspec.Struct, frozen=True, tag=True, kw_only=True):
 
 
 class ShownLog(msgspec.Struct, frozen=True, array_like=True):
-    """The log of a broker that is left, as the person who gives up the others was shown it."""
+    """The log of a surviving broker, as the operator who gives up the others was shown it."""
 
     broker: BrokerId
     last_epoch: int
@@ -249,8 +249,8 @@ class ShownLog(msgspec.Struct, frozen=True, array_like=True):
 
 
 class DeclareLost(msgspec.Struct, frozen=True, tag=True, kw_only=True):
-    """A person gives up the replicas of a group on these brokers: let the others go on with what
-    they have, by the grant after `grant`. `shown`: theirs, all of them."""
+    """An operator gives up the replicas of a group on these brokers: let the others continue
+    with what they have, by the grant after `grant`. `shown`: the logs of all these others."""
 
     group: GroupId
     grant: int
@@ -271,13 +271,13 @@ class LastSeenNote(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NoteLastSeen(msgspec.Struct, frozen=True, tag="NoteSilences"):
-    """The controller wants it remembered who is silent, each broker for itself."""
+    """The controller records which brokers are silent, each broker for itself."""
 
     notes: tuple[LastSeenNote, ...]
 
 
 class RuleDomain(msgspec.Struct, frozen=True, tag=True):
-    """A person says what is to be thought of a zone or region, until then."""
+    """An operator rules on a zone or region, until the given time."""
 
     domain: Domain
     ruling: Ruling
@@ -293,8 +293,7 @@ class DomainNote(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NoteOutages(msgspec.Struct, frozen=True, tag=True):
-    """The controller wants it remembered what is down, and which rulings are over; each for
-    itself."""
+    """The controller records what is down, and which rulings are over; each for itself."""
 
     notes: tuple[DomainNote, ...]
 
@@ -447,7 +446,7 @@ class LastSeenNoted(msgspec.Struct, frozen=True, tag="SilencesNoted"):
 
 
 class DomainAnswer(msgspec.Struct, frozen=True, tag=True):
-    """What is so of the zone or region now."""
+    """The state of the zone or region now."""
 
     outage: Outage
     error_code: int = 0
@@ -468,7 +467,7 @@ class VotersNoted(msgspec.Struct, frozen=True, tag=True):
 
 
 class LossDeclared(msgspec.Struct, frozen=True, tag=True):
-    """What was given up, or would be; `logs`: of all who are left."""
+    """The replicas that were given up, or would be; `logs`: of all survivors."""
 
     loss: Loss
     logs: tuple[ShownLog, ...]

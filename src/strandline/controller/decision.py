@@ -36,10 +36,9 @@ class Decision:
 @dataclass(frozen=True)
 class Facts:
     """What a decision may look at. `alive`: the brokers that are heard, the leader included;
-    `voters`: those of the controller itself; `reports`: what brokers told, as far as they
-    were asked for this command, and answered; `room`: what they told last of their disks.
-
-    The state stays as it is meanwhile, so what follows from it is worked out once."""
+    `voters`: those of the controller itself; `reports`: the brokers' answers to the questions
+    for this command; `room`: their last reports of their disks. The state does not change
+    meanwhile, so what follows from it is worked out once."""
 
     state: ControllerState
     rng: Rng

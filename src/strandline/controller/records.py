@@ -102,9 +102,9 @@ class ReplicasRejoined(msgspec.Struct, frozen=True):
 class ConfigsChanged(msgspec.Struct, frozen=True, tag_field="kind", tag="configs_changed"):
     """Configuration was set, or removed where the value is None.
 
-    `name` is the topic's name, the broker's id as text, or empty for the cluster. `outages`: what
-    is so of zones and regions from now on, beside that; `rejoined`: who takes part again. Versions
-    that do not know of those read that nothing was set, and are right."""
+    `name` is the topic's name, the broker's id as text, or empty for the cluster. `outages`:
+    the state of zones and regions from now on; `rejoined`: replicas that take part again.
+    Versions that do not know of those read an empty change, which is right."""
 
     scope: Scope
     name: str
@@ -116,7 +116,8 @@ class ConfigsChanged(msgspec.Struct, frozen=True, tag_field="kind", tag="configs
 class ProducerIdsAllocated(
     msgspec.Struct, frozen=True, tag_field="kind", tag="producer_ids_allocated"
 ):
-    """A broker may hand out the producer ids first .. first + count - 1; nobody else ever will."""
+    """A broker may hand out the producer ids first .. first + count - 1; no other broker ever
+    will."""
 
     broker: BrokerId
     first: int
@@ -156,8 +157,8 @@ class VotersStable(msgspec.Struct, frozen=True, tag_field="kind", tag="voters_st
 
 
 class GrantBegun(msgspec.Struct, frozen=True, tag_field="kind", tag="grant_begun"):
-    """The group lives in no epoch before those of this grant any more, and nobody leads it until
-    somebody is seated."""
+    """The group lives in no epoch before those of this grant, and has no leader until one is
+    seated."""
 
     group: GroupId
     grant: int
@@ -165,7 +166,7 @@ class GrantBegun(msgspec.Struct, frozen=True, tag_field="kind", tag="grant_begun
 
 class GroupSeated(msgspec.Struct, frozen=True, tag_field="kind", tag="group_seated", kw_only=True):
     """`leader`, whose log ended there, leads the first epoch of the grant, with these voters and
-    observers, which are of `version`."""
+    observers of `version`."""
 
     group: GroupId
     grant: int
@@ -180,8 +181,8 @@ class GroupSeated(msgspec.Struct, frozen=True, tag_field="kind", tag="group_seat
 class ReplicasDeclaredLost(
     msgspec.Struct, frozen=True, tag_field="kind", tag="replicas_declared_lost"
 ):
-    """A person gave these replicas up: a grant begins, of whose voters before it only the survivors
-    are left."""
+    """An operator gave these replicas up: a grant begins, in which only the survivors of the
+    earlier voters are left."""
 
     group: GroupId
     loss: Loss

@@ -16,8 +16,9 @@ from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):
-    """What to tell besides the room on the disk: how large the logs are; who is in sync; who is
-    heard; where acks=all is refused, or no leader known; where the logs of these groups end."""
+    """What to report besides the room on the disk: the sizes of logs; replicas in sync; brokers
+    heard; partitions that refuse acks=all, or have no known leader; where the logs of these
+    groups end."""
 
     sizes: bool = False
     leads: bool = False
@@ -27,8 +28,8 @@ class Question(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LogReport(msgspec.Struct, frozen=True, array_like=True):
-    """The replica of a group there, as `survivors.SurvivingLog` has it. `leader`: who leads, as is
-    known there; NO_BROKER for nobody."""
+    """The replica of a group there, as `survivors.SurvivingLog` has it. `leader`: the leader
+    that it knows; NO_BROKER for none."""
 
     is_led: bool
     epoch: int

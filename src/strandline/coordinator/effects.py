@@ -29,7 +29,7 @@ class Persist(msgspec.Struct, frozen=True):
 
 
 class SetTimer(msgspec.Struct, frozen=True):
-    """`TimerFired` once, after this delay, unless cancelled or set anew."""
+    """`TimerFired` once, after this delay, unless cancelled or set again."""
 
     group: str
     name: str

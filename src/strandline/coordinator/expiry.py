@@ -94,7 +94,7 @@ def _forget(group: Group, turn: Turn, keys: list[TopicPartition]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Forgetting:
-    """Removals wait for the log; what is committed after them is written after them."""
+    """Removals wait for the log; later commits are written after them."""
 
     keys: tuple[TopicPartition, ...]
 

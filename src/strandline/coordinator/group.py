@@ -45,7 +45,7 @@ _MOVES = {
 
 
 class Pending(Protocol):
-    """What goes on once records are committed, or are not."""
+    """How a request continues once its records are committed, or have failed."""
 
     def on_persisted(self, group: "Group", error: Error, turn: Turn) -> None:
         """`error` is NONE when they are committed."""

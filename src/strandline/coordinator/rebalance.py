@@ -99,7 +99,7 @@ def complete_join(group: Group, turn: Turn) -> None:
 
 
 class EmptiedGroup:
-    """The record that a group is empty; nobody waits for it, and a failure changes nothing."""
+    """The record that a group is empty; no request waits for it, and a failure changes nothing."""
 
     def on_persisted(self, group: Group, error: Error, turn: Turn) -> None:
         """Nothing to do."""

@@ -18,10 +18,9 @@ NO_RETENTION = -1
 
 
 class JoinGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A client wants to be a member, again or for the first time.
-
-    `protocols`: (name, metadata), the preferred first. `knows_member_ids` (version 4 and later): a
-    new member is told its id first and joins with it. `may_skip_assignment`: from version 9 on."""
+    """A client asks to be a member, again or for the first time. `protocols`: (name, metadata),
+    the preferred first. `knows_member_ids` (version 4 and later): a new member gets its id
+    first and joins with it. `may_skip_assignment`: from version 9 on."""
 
     token: int
     group: str
@@ -38,7 +37,7 @@ class JoinGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SyncGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A member asks for its assignment; the leader brings everybody's: (member id, assignment)."""
+    """A member asks for its assignment; the leader brings all of them: (member id, assignment)."""
 
     token: int
     group: str
@@ -61,7 +60,8 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeavingMember(msgspec.Struct, frozen=True):
-    """Who leaves: by member id, or an operator removes a static member by its instance id."""
+    """The member that leaves: by member id, or a static member by its instance id, for an
+    operator."""
 
     member_id: str
     instance_id: str | None = None
@@ -128,7 +128,7 @@ class Persisted(msgspec.Struct, frozen=True):
 
 
 class ExpireOffsets(msgspec.Struct, frozen=True):
-    """Look for offsets whose time is over."""
+    """Remove the offsets whose time is over."""
 
     group: str
 

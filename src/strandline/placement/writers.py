@@ -64,8 +64,8 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why the leader stays, with the numbers; or to whom it goes, which may be itself, for others
-    to know that it is preferred."""
+    """Why the leader stays, with the numbers; or the broker that should lead, which may be the
+    leader itself, so that others know it is preferred."""
 
     code: str
     text: str

@@ -207,7 +207,7 @@ class Raft:
         """For a follower: whether it may send these entries on its leader's behalf now."""
         return self._peer_catchup.may_serve_peer(request)
 
-    # ---- what is the case ------------------------------------------------------------------------
+    # ---- queries ---------------------------------------------------------------------------------
 
     @property
     def group(self) -> GroupId:

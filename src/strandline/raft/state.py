@@ -15,7 +15,7 @@ from strandline.raft.messages import LeaderContact, Message, TimeoutNow
 from strandline.raft.transitions import NEXT_ROLE, Cause, Role
 
 NO_EPOCH = Epoch(0)
-"""Nobody votes in it, so no vote of it is promised."""
+"""No replica votes in it, so no vote of it is delegated."""
 
 
 class ReplicaState:
@@ -67,17 +67,17 @@ class ReplicaState:
         self.self_id = self_id
         self.log = log
         self.epoch = epoch
-        # Whom this replica voted for in `epoch`; durable together with it.
+        # The replica that this one voted for in `epoch`; durable together with it.
         self.vote = vote
-        # In this epoch, the present one or the next, the vote is for whom the leader of the one
-        # before orders to stand; 0 for none. Durable together with `epoch`.
+        # The epoch, this or the next one, whose vote is delegated to the leader of the epoch
+        # before; 0 for none. Durable together with `epoch`.
         self.delegated_epoch = delegated_epoch if delegated_epoch >= epoch else NO_EPOCH
         self.role = Role.FOLLOWER
         # The leader of `epoch`, NO_BROKER while unknown.
         self.leader = NO_BROKER
         # Entries leave the front of a log only once committed.
         self.commit = Index(max(commit, log.first_index - 1))
-        # >= commit; falls only when a truncation removes relaxed entries that were lost elsewhere.
+        # >= commit; falls only if a truncation removes unflushed entries that were lost elsewhere.
         self.visible = Index(max(visible, self.commit))
         # In force before the first configuration entry of the log.
         self.start_configuration = configuration
@@ -86,20 +86,20 @@ class ReplicaState:
         # The disk was lost: no votes, no acknowledgements (see `rejoin`).
         self.lost_state = lost_state
         # What its leader had committed for certain, or the last configuration of that, when the
-        # first entry of this log came; durable before that. None: of any age (see `outdated`).
+        # first entry of this log came; durable before that. None: unknown (`stale_log_reset`).
         self.joined = joined
-        # Whether entries are let go of by their keys.
+        # Whether compaction removes entries by key.
         self.is_compacted = False
-        # Whether it has to be found out if this log is outdated, before anything is acknowledged.
+        # Whether to check if this log is outdated, before anything is acknowledged.
         self.must_check_outdated = True
-        # Whether this log has to be begun anew, and whether the driver knows.
+        # Whether this log must begin anew, and whether the driver knows.
         self.is_outdated = False
         self.is_outdated_reported = False
         # What only a leader has; None unless role is LEADER.
         self.leader_state: LeaderState | None = None
-        # What was appended before this replica handed over, while it is not all committed.
+        # What this replica appended before it handed over, while not all is committed.
         self.handing_over: HandOver | None = None
-        # Who ordered this replica to stand, or to vote, while its log does not have all that takes.
+        # A leader asked this replica to stand, or to vote, and its log lacks what that takes.
         self.pending_request: tuple[BrokerId, TimeoutNow | LeaderContact] | None = None
         # The effects of the event being stepped, in order.
         self.effects: list[Effect] = []

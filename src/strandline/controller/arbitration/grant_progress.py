@@ -57,7 +57,8 @@ class State(Enum):
 
 
 class FenceAnswer(Protocol):
-    """Where a fenced member's log ends, how long its vote is delegated, whom it does not hear."""
+    """Where a fenced member's log ends, how long its vote is delegated, which members it does
+    not hear."""
 
     @property
     def epoch(self) -> Epoch: ...

@@ -35,7 +35,7 @@ HANDOVER_RETRY_MS = 30_000
 
 
 class Code(StrEnum):
-    """What is done, or why nothing is."""
+    """The action, or the reason for none."""
 
     PROMOTE = "promote"
     DEMOTE = "demote"
@@ -70,7 +70,7 @@ class Observer:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What an observer has to keep to; topic keys (`config.topic`), whose defaults these are."""
+    """The limits that an observer must keep; topic keys (`config.topic`) with these defaults."""
 
     lag_count_max: int = 10_000
     """Who lacks more records is not promoted: writes would wait for them."""
@@ -113,7 +113,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What to do, with whom, and why in words."""
+    """The action, its observer, and the reason in words."""
 
     code: Code
     text: str

@@ -43,7 +43,7 @@ class Need:
 
 @dataclass(slots=True)
 class Reach:
-    """Who is heard by the controller, and who of these is cut off from whom."""
+    """The brokers that the controller hears, and which of these are cut off from each other."""
 
     heard: frozenset[BrokerId]
     cuts: Cuts = field(default_factory=dict)

@@ -32,7 +32,7 @@ from strandline.raft.group.configuration import Configuration
 
 
 class Standing(StrEnum):
-    """What those who answer can do."""
+    """What the members that answer can do."""
 
     LED = "led"
     ELECTABLE = "electable"
@@ -62,9 +62,8 @@ class SurvivingLog:
 
 @dataclass(frozen=True, slots=True)
 class Survivors:
-    """What was found. `best`: who has the most advanced log, of those that are known to have all
-    that is: a voter, or where it is SHORT whoever has it; None where none is left.
-
+    """The result. `best`: the broker with the most advanced log of those known to have all that
+    is committed: a voter, or any holder of the log if it is SHORT; None if none is left.
     `committed`: below it nothing is at risk; `end`: where the best log ends."""
 
     standing: Standing

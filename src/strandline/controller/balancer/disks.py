@@ -32,7 +32,7 @@ COUNT_STEP = 500
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What a broker told, and when it was asked."""
+    """What a broker reported, and when it was asked."""
 
     report: Report
     asked_ms: int
@@ -69,7 +69,7 @@ class Disks:
 
 
 class Room:
-    """Who has how much room up to the low mark. Moves are counted as they are asked for."""
+    """How much room each broker has up to the low mark. A move counts once it is asked for."""
 
     def __init__(
         self,

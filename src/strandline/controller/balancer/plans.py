@@ -198,8 +198,9 @@ class Ask:
 
 
 class Sought(NamedTuple):
-    """What a search for other replicas goes by. `takers`: who may be given some; `up`, `given_up`,
-    `held`: the present ones that are up, that were declared lost, and that may lose none."""
+    """The conditions of a search for other replicas. `takers`: brokers that may be given some;
+    `up`, `given_up`, `held`: the present ones that are up, that were declared lost, and that
+    may lose none."""
 
     wanted: Wanted
     replicas: Roles

@@ -46,8 +46,8 @@ class Relieved:
 
 @dataclass(slots=True)
 class Stuck:
-    """Partitions of one disk that would have to go and cannot; nobody, where it is not about
-    partitions."""
+    """Partitions of one disk that should leave it and cannot; empty if the cause is no
+    partition."""
 
     wait: Wait
     partitions: list[Partition] = field(default_factory=list)
@@ -55,9 +55,9 @@ class Stuck:
 
 @dataclass(slots=True)
 class Relief:
-    """One round of it. `takers`: who may be given replicas; `left_alone`: {group: why nothing of it
-    moves}. Whoever takes the steps counts in `room` what is found, whether it moves now or waits
-    for its turn, before the next step."""
+    """One round of relief. `takers`: brokers that may be given replicas; `left_alone`: {group:
+    why nothing of it moves}. The caller counts each finding in `room`, whether it moves now
+    or waits, before the next step."""
 
     room: Room
     plans: Plans

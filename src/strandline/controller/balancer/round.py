@@ -104,9 +104,10 @@ class _Need:
 
 
 class Round:
-    """See the module. `reasons`: {group: why the balancer moves it}, as far as that is remembered;
-    `stopped`: groups whose move somebody stopped; `by_hand`: groups that somebody moved lately;
-    `room`: on disks, as far as it is known; `used_percent`: {broker: how full its disk is}."""
+    """See the module. `reasons`: {group: why the balancer moves it}, as far as remembered;
+    `stopped`: groups whose move an operator stopped; `by_hand`: groups that an operator moved
+    lately; `room`: on disks, as far as it is known; `used_percent`: {broker: how full its
+    disk is}."""
 
     def __init__(
         self,

@@ -28,8 +28,8 @@ from strandline.model.ids import BrokerId
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Something has begun, or is over. `is_posted_only`: people have read it, or read of it by
-    another name; it is for who keeps a list by class and subject."""
+    """Something has begun, or is over. `is_posted_only`: operators have read it, perhaps by
+    another name; it is for receivers that keep a list by class and subject."""
 
     kind: Kind
     subject: str

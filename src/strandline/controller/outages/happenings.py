@@ -18,7 +18,7 @@ MINUTE_MS = 60_000
 
 
 class Kind(StrEnum):
-    """The class of what goes on."""
+    """The class of a happening."""
 
     BROKER = "broker"
     ZONE = "zone"
@@ -33,9 +33,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """Something that goes on. `subject`: the broker, zone or region, by name; `text`: a sentence
-    with the numbers; `brokers`: who is concerned; `domain`: what is down, where it is one; `over`:
-    what is said once it is gone, where nothing else tells whether it is over."""
+    """Something that lasts. `subject`: the broker, zone or region, by name; `text`: a sentence
+    with the numbers; `brokers`: those concerned; `domain`: the one that is down, if it is a
+    domain; `over`: the text for its end, if nothing else reports that."""
 
     kind: Kind
     subject: str

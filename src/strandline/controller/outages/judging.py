@@ -55,7 +55,7 @@ _NOTHING = Outage()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What is configured."""
+    """The configured rules."""
 
     lost_after_ms: int
     marks_of: MarksOf = field(default_factory=everywhere)
@@ -66,7 +66,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What is the case now, on the active controller."""
+    """The present facts, on the active controller."""
 
     controller: BrokerId
     now_ms: int
@@ -110,7 +110,7 @@ class DomainView:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is to be thought of it all."""
+    """The conclusions from all of it."""
 
     seen: Mapping[BrokerId, Seen] = field(default_factory=dict)
     domains: Mapping[Domain, DomainView] = field(default_factory=dict)

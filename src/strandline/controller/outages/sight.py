@@ -19,7 +19,7 @@ from strandline.model.ids import BrokerId
 
 
 class Verdict(Enum):
-    """What is to be thought of a broker."""
+    """The conclusion about a broker."""
 
     HEARD = "heard"
     CUT = "cut"

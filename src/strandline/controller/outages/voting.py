@@ -40,8 +40,8 @@ _TEXTS = {
 
 @dataclass(slots=True)
 class _Class:
-    """`since_ms`: when it became as it is, some or none; `begun_ms`: when what was told began; None
-    where nothing was, or that is over."""
+    """`since_ms`: when it became as it is, some or none; `begun_ms`: when the reported alarm
+    began; None if none was reported, or it is over."""
 
     has_some: bool = False
     since_ms: int = 0

@@ -39,8 +39,8 @@ Changes = Mapping[str, str | None]
 
 
 class PolicyChecks:
-    """The checks of one command. What is asked for several times is solved once. `leaving`: who is
-    being decommissioned, if not as it is now."""
+    """The checks of one command; each question is solved once. `leaving`: the brokers that are
+    decommissioned, if not the present ones."""
 
     def __init__(self, facts: Facts, *, leaving: Collection[BrokerId] | None = None) -> None:
         self._facts = facts

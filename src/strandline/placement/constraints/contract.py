@@ -42,7 +42,7 @@ class Group:
 
 
 class Shape:
-    """What is to be placed: groups of replicas over a universe. Scopes are masks over groups."""
+    """The problem: groups of replicas over a universe. Scopes are masks over groups."""
 
     def __init__(self, universe: Universe, groups: Sequence[Group], *, write_quorum: int) -> None:
         self.universe = universe
@@ -67,7 +67,8 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class HardEvaluator:
-    """Who is eligible. Subclasses set `name`, `scope`, and `labels` where they count by domains."""
+    """Which candidates are eligible. Subclasses set `name`, `scope`, and `labels` if they count
+    by domains."""
 
     name = ""
     title = ""
@@ -125,7 +126,7 @@ class HardEvaluator:
 
 
 class SoftEvaluator:
-    """Who is preferred. The cost of a full set of seats is 0 .. COST_MAX times the weight."""
+    """Which candidates are preferred. A full set of seats costs 0 .. COST_MAX times the weight."""
 
     name = ""
     labels: tuple[str, ...] = ()

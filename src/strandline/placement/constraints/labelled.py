@@ -11,7 +11,7 @@ from strandline.placement.topology.universe import Candidate
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """`labels`: what has to be said by who holds replicas of `scope`."""
+    """`labels`: those that each broker with replicas of `scope` must have."""
 
     labels: tuple[str, ...]
     scope: int

@@ -40,7 +40,7 @@ class PreferUp:
 
 @dataclass(frozen=True, slots=True)
 class PreferRoom:
-    """All replicas rather on brokers whose disks are less full than that."""
+    """All replicas, preferably on brokers whose disks are less full than that."""
 
     disk_high_percent: int
     weight: int = 1

@@ -18,7 +18,7 @@ from strandline.placement.topology.labels import BROKER_LABEL
 
 @dataclass(frozen=True, slots=True)
 class Survive:
-    """The voters survive the goal, and writes go on."""
+    """The voters survive the goal, and writes continue."""
 
     goal: Goal
 

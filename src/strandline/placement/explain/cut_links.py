@@ -30,8 +30,8 @@ THIRD = ""
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Who goes on. `lost`: whom these do not hear, of all replicas; `without_controller`: it has no
-    majority, or is not reached by these."""
+    """The side that continues. `lost`: the replicas that it does not hear; `without_controller`:
+    the controller has no majority, or this side does not reach it."""
 
     lost: frozenset[BrokerId]
     without_controller: bool = False

@@ -16,7 +16,7 @@ from strandline.placement.topology.universe import Universe
 
 
 class Exposure(msgspec.Struct, frozen=True):
-    """What is lost with one domain."""
+    """The effect of losing one domain."""
 
     level: str
     domain: str

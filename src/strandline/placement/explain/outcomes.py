@@ -121,10 +121,10 @@ class Outcome(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decides beside the placement. `shrinks`: `voters.shrink.enable` of the topic;
-    `controllers`: the controller's voters, nobody where that is not known; `promotion`: the
-    policy's; `regions`: when they are down, none ever where that is not known; `promises`: whether
-    leaders promise a write quorum above a majority, where voters may leave."""
+    """The rules beside the placement. `shrinks`: `voters.shrink.enable` of the topic;
+    `controllers`: the controller's voters, empty if unknown; `promotion`: the policy's;
+    `regions`: when they are down, never if unknown; `promises`: whether leaders promise a
+    write quorum above a majority, if voters may leave."""
 
     min_insync_replicas: int = 1
     shrinks: bool = False

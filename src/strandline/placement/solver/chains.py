@@ -14,8 +14,9 @@ from strandline.placement.topology.universe import bits_of
 
 
 class Chains:
-    """See the module. `masks`: by partition, who may lead it. `chosen`: by partition, who leads it;
-    changed here. `counts`: by bit, how many it leads, with what is not given here."""
+    """See the module. `masks`: by partition, the brokers that may lead it. `chosen`: by
+    partition, its leader; changed here. `counts`: by bit, how many it leads, other partitions
+    included."""
 
     def __init__(
         self,

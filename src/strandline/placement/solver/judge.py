@@ -22,7 +22,7 @@ SEATINGS_MAX = 5_000
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """What is wrong with the replicas of one partition, and what they cost."""
+    """The violations of one partition's replicas, and their cost."""
 
     violations: tuple[Violation, ...]
     unknown: tuple[BrokerId, ...]

@@ -55,7 +55,7 @@ _UP_TIER = _ROOM_TIER * COST_MAX
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be placed, and by which constraints."""
+    """The groups of replicas to place, and their constraints."""
 
     request: Request
     shape: Shape

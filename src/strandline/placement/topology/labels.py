@@ -28,7 +28,7 @@ _NAME = re.compile(r"[a-z]([a-z0-9_-]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class LabelSource:
-    """Labels by name, and who gave them: "file", "environment", "command"."""
+    """Labels by name, and their source: "file", "environment", "command"."""
 
     name: str
     labels: Mapping[str, str]

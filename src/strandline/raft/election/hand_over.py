@@ -1,4 +1,4 @@
-"""A leader that has handed over goes on counting acknowledgements of what it appended.
+"""A leader that has handed over keeps counting acknowledgements of what it appended.
 
 Why:    entries appended just before a transfer are still on their way when the next leader is told
         to stand, and followers acknowledge them to their sender. If it dropped these answers, its

@@ -54,7 +54,7 @@ class Appends:
         # The highest marks heard from the leader; they may be ahead of `_matched`.
         self._leader_commit = Index(-1)
         self._leader_visible = Index(-1)
-        # Up to where it was heard of configurations; NOTHING_HEARD before the first append.
+        # The last certain configuration that the leader named; NOTHING_RECEIVED before the first.
         self._configured = NOTHING_RECEIVED
 
     # ---- messages of a leader --------------------------------------------------------------------

@@ -90,7 +90,7 @@ def count_unless_recovering(
     elif not progress.is_recovering:
         return response
     elif response.accepted and response.flushed >= progress.rejoin_marker:
-        # Nobody could have flushed the marker before the loss: this is no old acknowledgement.
+        # No replica flushed the marker before the loss, so this is no old acknowledgement.
         progress.rejoin_marker = progress.rejoin_at = Index(-1)
         return response
     return msgspec.structs.replace(response, flushed=Index(-1), compacted=Index(-1))

@@ -64,7 +64,7 @@ def decide_outdated(state: ReplicaState) -> None:
     if state.is_compacted:
         state.is_outdated = state.lost_state = True
     else:
-        # Nobody has let go of anything but whole prefixes: what was left here is as good as new.
+        # The others have removed whole prefixes only: this log is as good as a new one.
         state.joined = left
         state.persist()
 

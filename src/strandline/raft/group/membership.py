@@ -33,7 +33,7 @@ class Membership:
     def __init__(self, state: ReplicaState) -> None:
         self._state = state
         self._index = self._last()[0]
-        # The latest that this replica was told with a refusal.
+        # The latest removal that a refusal reported to this replica.
         self._reported_removal: Removal | None = None
 
     @property

@@ -23,7 +23,7 @@ from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import AppendRequest, Run
 
 NEVER_SENT = Index(-2)
-"""In the place of a mark that was told: it was told none, not even that nothing is committed."""
+"""Instead of a mark that was sent: none was, not even that nothing is committed."""
 
 
 class PeerState(IntEnum):
@@ -76,12 +76,12 @@ class Progress:
         self.match_flushed = Index(-1)
         # What it said last of its `LogShape.compacted_index`, in this epoch.
         self.compacted_index = Index(-1)
-        # The marks that were last sent along; UNTOLD where they have to be sent whatever they are.
+        # The marks that were last sent along; NEVER_SENT if they must be sent whatever they are.
         self.sent_commit = Index(-1)
         self.sent_visible = Index(-1)
         # The peer lost its disk and counts again once it has flushed this index; else -1.
         self.rejoin_marker = Index(-1)
-        # The same once a majority without it has flushed the marker: from then on it is told.
+        # The same once a majority without it has flushed the marker; appends then carry it.
         self.rejoin_at = Index(-1)
 
     @property
