@@ -42,7 +42,7 @@ CLEANED = ".cleaned"
 START = ".start"
 RESET = ".reset"
 CLAIMS = (SUMMARY, FLUSHED)
-"""Files that say that something is durable: they go, durably, before what they speak of goes."""
+"""Files that claim that data is durable: they are removed, durably, before that data is."""
 
 _NAME = re.compile(r"(\d{20})-(\d+)-(\d+)(\.[a-z]+)\Z")
 _CRC = Struct(">I")
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class SegmentName(NamedTuple):
-    """What a segment's name says."""
+    """The parts of a segment's name."""
 
     base_offset: Offset
     markers_before: int
@@ -73,8 +73,7 @@ FIRST_SEGMENT = SegmentName(Offset(0), 0, Epoch(0))
 
 
 class SegmentSummary(msgspec.Struct, frozen=True, array_like=True):
-    """A closed segment, or the head of an open one, in short. Everything here can be found again by
-    reading it."""
+    """The summary of a closed segment, or of the head of an open one. A scan can rebuild all of it."""
 
     size_bytes: int
     end_offset: Offset
@@ -92,12 +91,11 @@ class SegmentSummary(msgspec.Struct, frozen=True, array_like=True):
     deletions: list[tuple[Index, Offset]] = []
     """(index, records below this offset are deleted) of the deletion markers."""
     producers: ProducerSnapshot | None = None
-    """The producers at the end; None for those of a closed segment, which have a file of their
-    own."""
+    """The producers at the end of a head; None for a closed segment, which has its own file."""
 
 
 def parse_name(name: str) -> tuple[SegmentName, str] | None:
-    """(what the name says, suffix) of a file of a log; None for a foreign file."""
+    """(parts of the name, suffix) of a file of a log; None for a foreign file."""
     match = _NAME.match(name)
     if match is None:
         return None
@@ -111,7 +109,7 @@ def checksum(data: bytes | bytearray | memoryview) -> int:
 
 
 def make_durable_directory(disk: Disk, path: str) -> None:
-    """Create a directory with its parents, so that it is there after a crash."""
+    """Create a directory with its parents, and flush them."""
     missing = []
     while path and not disk.exists(path):
         missing.append(path)
@@ -139,13 +137,13 @@ def write_whole(disk: Disk, path: str, data: bytes) -> None:
 
 
 def read_checked(disk: Disk, path: str, kind: type[T]) -> T | None:
-    """What a checksummed file holds; None when it is absent or not whole."""
+    """The contents of a checksummed file; None if it is absent or damaged."""
     data = read_beside(disk, path)
     return None if data is None else decode_checked(data, kind)
 
 
 def decode_checked(data: bytes, kind: type[T]) -> T | None:
-    """What the bytes of a checksummed file hold; None when they are not whole."""
+    """The contents in the bytes of a checksummed file; None if they are damaged."""
     if len(data) < _CRC.size:
         return None
     payload = memoryview(data)[_CRC.size :]
@@ -170,7 +168,7 @@ def read_whole(disk: Disk, path: str) -> bytes | None:
 
 
 def read_beside(disk: Disk, path: str) -> bytes | None:
-    """A file beside a segment; one that the disk does not give out is as good as none."""
+    """The bytes of a file beside a segment; None if it is absent or unreadable."""
     try:
         return read_whole(disk, path)
     except OSError as error:

@@ -64,7 +64,7 @@ class Mending:
 
     @property
     def is_rewriting(self) -> bool:
-        """Whether a segment is being written anew: compaction would take its file."""
+        """Whether a rewrite is under way: compaction would use the same file."""
         return self._rewrite is not None and not self._rewrite.is_over
 
     def scrub(self, from_index: Index) -> Scrub:
@@ -72,15 +72,14 @@ class Mending:
         return Scrub(self._row, max(from_index, self._row.history.start.base_index))
 
     def find_again(self, gap: Gap) -> Gap | None:
-        """A gap as it is now, after the log may have changed; None where it is no more."""
+        """Find a gap again after the log may have changed; None if it is gone."""
         if gap.segment not in self._row.segments or gap.start.position >= gap.segment.size:
             return None
         return find_gap(gap.segment, self._row.history, gap.start.position)
 
     def find_each_again(self, gaps: Iterable[Gap]) -> list[Gap]:
-        """What of the gaps of one segment is damaged now, ascending, each once: what was found
-        first may have grown over what was found later, and where the beginning of one was mended
-        there may be more behind it."""
+        """Find the gaps of one segment again, ascending, each once. An early gap may have grown
+        over a later one, and behind a repaired beginning there may be more damage."""
         found: list[Gap] = []
         for known in sorted(gaps, key=lambda gap: gap.start.position):
             if known.segment not in self._row.segments:
@@ -92,18 +91,18 @@ class Mending:
         return found
 
     def fitting(self, gap: Gap, data: bytes) -> bytes:
-        """The batches of another replica as they have to stand in `gap`. Raises StorageError."""
+        """A peer's batches in the form that fits into `gap`. Raises StorageError."""
         return fitting(gap, self._row.history, data)
 
     def fitting_start(self, gap: Gap, data: bytes) -> tuple[bytes, Place]:
-        """The same, as far as they are the gap's from its beginning on, and what follows them."""
+        """The batches that fit from the beginning of the gap on, and the place behind them."""
         return fitting_start(gap, self._row.history, data)
 
     def part(self, gap: Gap, data: bytes, end: Place, *, is_same: bool) -> Gap | None:
-        """The part of a gap that these batches, up to `end`, take; None where that is not known.
+        """The part of a gap that these batches, up to `end`, cover; None if that is unknown.
 
-        `is_same`: whether nothing was ever compacted: then they are as long as what was here. Else
-        what has to follow them is to be seen behind them, a marker where it is known to be."""
+        `is_same`: no replica ever compacted the log, so they have the size of the lost batches.
+        Otherwise the batch behind them must be the one that follows, or a known marker."""
         if end[1:] == gap.end[1:]:
             return gap
         end = end._replace(position=gap.start.position + len(data))
@@ -114,7 +113,7 @@ class Mending:
         return replace(gap, end=end) if self._stands_at(gap.segment, end) else None
 
     def _stands_at(self, segment: Segment, place: Place) -> bool:
-        """Whether what begins at a place says that it is what has to stand there."""
+        """Whether the header at a place is the one that belongs there."""
         try:
             header = next(segment.headers(place.position, place.position + 1))
         except (OSError, StorageError):
@@ -129,7 +128,7 @@ class Mending:
         )
 
     def expect(self, from_index: Index) -> None:
-        """From there on comes what another replica has: compaction has not been there."""
+        """Entries of another replica follow from `from_index` on: they are not compacted here."""
         self._abandon_compaction()
         self._on_mended(from_index)
 
@@ -151,7 +150,7 @@ class Mending:
         gap.segment.rebuild_index()
 
     def rewrite(self, replacements: Sequence[tuple[Gap, bytes]]) -> Rewrite:
-        """Begin to write the segment of these gaps anew: step it, then `replace`. Raises OSError.
+        """Begin to rewrite the segment of these gaps: step it, then `replace`. Raises OSError.
 
         `replacements`: (gap, fitting batches), ascending, all gaps of one segment, which is closed
         where it was the active one."""
@@ -170,15 +169,14 @@ class Mending:
         return self._rewrite
 
     def abandon(self) -> None:
-        """The log is about to be cut: what is being written anew may be what is cut. Raises
-        OSError."""
+        """Abandon the rewrite: the log is about to be cut, maybe in that segment. Raises OSError."""
         if self._rewrite is not None:
             self._rewrite.abandon()
             self._rewrite = None
 
     def replace(self, cleaned: Cleaned) -> None:
-        """Let a rewritten segment take its place. Raises OSError: where the log has changed
-        meanwhile it goes on as it is, otherwise it has failed."""
+        """Put a rewritten segment in its place. Raises OSError: if the log has changed meanwhile,
+        it goes on as it is; otherwise it has failed."""
         self._rewrite = None
         self._flushing.check()
         if not all(segment in self._row.segments[:-1] for segment in cleaned.replaced):
@@ -195,8 +193,8 @@ class Mending:
 
 
 def fitting(gap: Gap, history: History, data: bytes) -> bytes:
-    """The batches of `data` as they have to stand in `gap`: one that says nothing is cut to end
-    with it. Raises StorageError where they are not the gap's."""
+    """The batches of `data` in the form that fits into `gap`: a filler is cut to end with the gap.
+    Raises StorageError if they are not the gap's."""
     found, end = fitting_start(gap, history, data)
     if end[1:] != gap.end[1:]:
         raise StorageError(
@@ -209,7 +207,7 @@ def fitting(gap: Gap, history: History, data: bytes) -> bytes:
 
 
 def fitting_start(gap: Gap, history: History, data: bytes) -> tuple[bytes, Place]:
-    """The same, as far as they are the gap's from its beginning on, and what follows them there."""
+    """The batches that fit from the beginning of the gap on, and the place behind them."""
     parts: list[bytes] = []
     offset, index = gap.start.offset, gap.start.raft_index
     try:
@@ -237,12 +235,12 @@ def fitting_start(gap: Gap, history: History, data: bytes) -> tuple[bytes, Place
 
 
 def fits_in_place(gap: Gap, data: bytes, *, is_same: bool) -> bool:
-    """Whether these batches can be written over the gap: they take as many bytes, and what is known
-    of the segment stays true, where its batches and markers begin and how late they are. Not where
-    its index would have to be made first, from headers that are damaged.
+    """Whether these batches can be written over the gap: they have its size, and the segment's
+    index, markers and timestamps stay true. False if the index must be rebuilt first, from damaged
+    headers.
 
-    `is_same`: whether nothing was ever compacted, so that they are what was here. Else the headers
-    that are here have to say so."""
+    `is_same`: no replica ever compacted the log, so they are the lost batches. Otherwise the
+    headers in the gap must be the same."""
     segment, start, end = gap.segment, gap.start.position, gap.end.position
     if len(data) != end - start:
         return False
@@ -259,7 +257,7 @@ def fits_in_place(gap: Gap, data: bytes, *, is_same: bool) -> bool:
 
 
 def _facts(header: BatchHeader, start: int) -> tuple[int, int, int, int, bool]:
-    """What of a batch is known elsewhere, its position first."""
+    """The fields of a batch that the segment knows too, its position first."""
     return (
         start + header.position,
         header.base_offset,

@@ -66,19 +66,19 @@ PAGE_BYTES_MAX = 64 << 10
 
 @dataclass(slots=True)
 class RecoveredLog:
-    """A log as found. All of it is durable, but for `defer_flush`; the last segment is the active
-    one."""
+    """A log as found. All of it is durable, except with `defer_flush`; the last segment is the
+    active one."""
 
     segments: list[Segment]
     history: History
     producers: ProducerStates
     cache: IndexCache
     unsealed: list[Segment]
-    """Closed segments to be sealed once they are durable."""
+    """Closed segments to seal once they are durable."""
     old_marks: set[SegmentName]
-    """Segments, without the active one, that may have a mark of what is durable beside them."""
+    """Closed segments that may have a mark beside them."""
     noted_index: Index
-    """Up to there a mark said that it is durable."""
+    """The highest index in a mark that was found."""
 
 
 class LogRecovery:
@@ -106,15 +106,15 @@ class LogRecovery:
         self._uses_summaries = True
         self._is_new = False
         self._next_name: SegmentName | None = None
-        """Of the segment behind the one that is being opened."""
+        """The name of the segment that follows the one being opened."""
         self._cache = IndexCache()
         self._segments: list[Segment] = []
         self._history = History(FIRST_SEGMENT)
         self._producers: ProducerStates | None = ProducerStates()
-        """None while the producers at the end of the segments so far are not known."""
+        """The producers at the end of the segments so far; None while unknown."""
         self._unsealed: list[Segment] = []
         self._files: list[tuple[SegmentName, str]] = []
-        """What was found in the directory; see `parsed_names`."""
+        """The names in the directory; see `parsed_names`."""
 
     def run(self) -> RecoveredLog:
         """Recover. Raises StorageError for corruption, OSError for a disk that fails."""
@@ -123,7 +123,7 @@ class LogRecovery:
         except StorageError:
             if not self._cut_corruption:
                 raise
-        # The damage is where a summary spares a look, so that nothing was cut: look at everything.
+        # The damage is in a segment that was not scanned because of its summary: scan everything.
         for segment in self._segments:
             segment.release()
         self._segments.clear()
@@ -199,7 +199,7 @@ class LogRecovery:
         return names
 
     def _read_claims(self, fitting: Mapping[SegmentName, SegmentSummary | None]) -> None:
-        """Learn what was durable, also from files beside segments that have grown or are gone.
+        """Read which entries were durable, also from files of segments that have grown or are gone.
 
         `fitting`: the summaries that fit, of the segments that are there."""
         marks = [file for file in self._files if file[1] == FLUSHED]
@@ -211,10 +211,10 @@ class LogRecovery:
         self._flushed_index = max(self._flushed_index, self._noted_index, claimed)
 
     def _remove_strays(self) -> None:
-        """Remove the files beside segments that are no more."""
+        """Remove the files beside segments that no longer exist."""
         known = {segment.name for segment in self._segments} | {self._end_name()}
         if all(name in known for name, _ in self._files):
-            return  # What was written meanwhile belongs to a segment.
+            return  # Files written during the recovery belong to a segment.
         for name, suffix in parsed_names(self._disk, self._directory):
             if name not in known:
                 self._disk.remove(f"{self._directory}/{name.stem}{suffix}")
@@ -226,8 +226,8 @@ class LogRecovery:
         return name == self._end_name()
 
     def _drop(self, names: list[SegmentName]) -> None:
-        """Remove segments that do not follow what was found before them. The only mark of what
-        stays may lie beside them."""
+        """Remove segments that do not follow the ones before them. The only mark of the remaining
+        log may lie beside them."""
         self._check_end()
         last = self._segments[-1]
         index = min(self._flushed_index, Index(last.end_index - 1))
@@ -236,7 +236,7 @@ class LogRecovery:
         self._remove_segments(names)
 
     def _check_end(self) -> None:
-        """See that everything that was flushed is there."""
+        """Check that all flushed entries are there."""
         last = self._segments[-1]
         if last.end_index > self._flushed_index:
             return
@@ -277,7 +277,7 @@ class LogRecovery:
             if is_last and segment.file.size() > segment.size:
                 self._scan_segment(segment, is_last=True)
             elif (is_last or summary.producers is not None) and not self._defer_flush:
-                # Maybe cut to the size of its head: nobody has seen that this is durable.
+                # It may have been cut to the size of its head by a cut that was not flushed.
                 self._disk.flush_now(segment.file)
         else:
             self._scan_segment(segment, is_last=is_last)
@@ -289,7 +289,7 @@ class LogRecovery:
         self._segments.append(segment)
 
     def _scan_segment(self, segment: Segment, *, is_last: bool) -> None:
-        """What is behind the part that its summary tells, if any."""
+        """Scan the part of the segment that its summary does not cover."""
         head_bytes = segment.size
         if self._producers is None or (self._segments and not head_bytes):
             # Known by the headers so far, too: but compaction has left a few of each producer.
@@ -327,7 +327,8 @@ class LogRecovery:
     def _readable(
         self, segment: Segment, batches: Iterator[tuple[BatchHeader, bytes, int]]
     ) -> Iterator[tuple[BatchHeader, bytes, int]]:
-        """What the disk gives out. What it does not may have been flushed, marked or not."""
+        """The batches up to the first unreadable one, which may have been flushed: StorageError,
+        unless `cut_corruption`."""
         try:
             yield from batches
         except OSError as error:
@@ -342,7 +343,7 @@ class LogRecovery:
                 ) from error
 
     def _check_tail(self, segment: Segment) -> None:
-        """See that what ends here had not been flushed."""
+        """Check that the missing rest of the segment had not been flushed."""
         if self._cut_corruption:
             return
         follows = _name_at_end(segment, self._history) == self._next_name
@@ -359,7 +360,7 @@ class LogRecovery:
             )
 
     def _remove_claims(self, segment: Segment) -> None:
-        """Have nothing say more than is true of a segment that is about to be cut."""
+        """Correct the mark and summary of a segment that is about to be cut."""
         if segment.end_index <= self._flushed_index:
             lower_mark(self._disk, self._directory, segment.name, Index(segment.end_index - 1))
         summary = segment.path(SUMMARY)
@@ -381,19 +382,18 @@ class LogRecovery:
 
 
 def _is_blank(segment: Segment, written: int) -> bool:
-    """Whether nothing lies behind the end but what was reserved, of which `written` is the end of
-    a page."""
+    """Whether only reserved space lies behind the end; `written` is the end of a written page."""
     rest = written - segment.size
     if rest <= 0:
         return True
     try:
         return rest < PAGE_BYTES_MAX and not any(segment.file.pread(rest, segment.size))
     except OSError:
-        return False  # It is cut, and written anew.
+        return False  # The rest is cut, and written again.
 
 
 def _is_zero_behind(segment: Segment) -> bool:
-    """Whether nothing was written behind the end, as far as anybody can tell."""
+    """Whether only zeros lie behind the end; true if the disk cannot read them."""
     try:
         return is_zero(segment.file, segment.size, segment.file.size())
     except OSError as error:
@@ -410,7 +410,7 @@ def _bytes_behind(segment: Segment) -> str:
 
 
 def _name_at_end(segment: Segment, history: History) -> SegmentName:
-    """What a segment would be called that began at the end of this one, the last."""
+    """The name of a segment that would begin at the end of this one, the last."""
     markers = segment.end_index - segment.end_offset
     return SegmentName(segment.end_offset, markers, history.last_epoch)
 
@@ -423,10 +423,10 @@ def claimed_index(
     *,
     may_miss: bool = False,
 ) -> Index:
-    """The highest index that one of the files in the directory says is durable; -1 for none.
+    """The highest index that a mark or summary in the directory calls durable; -1 for none.
 
-    `fitting`: the summaries that fit, of the segments that are there. `may_miss`: a mark that
-    cannot be read says nothing; else StorageError."""
+    `fitting`: the summaries that fit, of the segments that are there. `may_miss`: ignore an
+    unreadable mark; otherwise it raises StorageError."""
     claimed = Index(-1)
     for name, suffix in files:
         if suffix not in CLAIMS:
@@ -449,11 +449,11 @@ def claimed_index(
 def noted_batches(
     segment: Segment, history: History, *, end: int, until: int | None = None
 ) -> Iterator[tuple[BatchHeader, bytes, int]]:
-    """The batches that count behind what is known of the segment, as `verified_batches` gives them;
-    each is noted in the segment and in the history, whose end this is. None lies beyond `end`, or
-    begins at `until` or above.
+    """The batches that count behind the known end of the segment, as `verified_batches` gives them.
+    Notes each in the segment and in the history, which ends there. No batch lies beyond `end`, or
+    begins at or above `until`.
 
-    Raises StorageError for a marker of a kind that is not known."""
+    Raises StorageError for a marker of an unknown kind."""
     batches = verified_batches(
         segment.file,
         segment.size,
@@ -475,8 +475,8 @@ def noted_batches(
 
 
 def ends_at_other_epoch(segment: Segment) -> bool:
-    """Whether a scan of the segment ended before a batch of which all is there, and is right, but
-    for its epoch: that is damage, and nothing that was torn."""
+    """Whether a scan of the segment ended before a batch that is whole and right but for its epoch:
+    that is damage, not a torn tail."""
     whole = verified_batches(
         segment.file,
         segment.size,
@@ -490,12 +490,12 @@ def ends_at_other_epoch(segment: Segment) -> bool:
     except OSError as error:
         if not is_unreadable(error):
             raise
-        return False  # Nobody can tell.
+        return False  # Unknown.
 
 
 def is_last_epoch_covered(segments: Sequence[Segment], history: History) -> bool:
-    """Whether it is certain what the last epoch is: by the checksum of the marker with which it
-    began, or by the name of the first segment, where that one is not here any more."""
+    """Whether the last epoch is certain: by the checksum of the marker that began it, or, if the
+    log no longer has that marker, by the name of the first segment."""
     start = history.start
     if not history.epochs:
         return start != FIRST_SEGMENT

@@ -15,7 +15,7 @@ _NOTHING = b""
 
 
 class Renewal:
-    """What of one file is written again."""
+    """The bytes of one file to write again."""
 
     __slots__ = ("_chunk", "_end", "_file", "_position", "_start")
 
@@ -23,13 +23,13 @@ class Renewal:
         self._file = file
         self._chunk = _NOTHING
         self._start = self._end = 0
-        """Which part of the chunk."""
+        """The part of the chunk to write."""
         self._position = 0
-        """Where in the file that part begins."""
+        """The position of that part in the file."""
 
     def add(self, position: int, chunk: bytes, at: int, length: int) -> None:
-        """The bytes at `position` of the file, which are those in the chunk from `at` on. They
-        follow those that were added before. Raises OSError."""
+        """Add the bytes at `position` of the file, which the chunk holds from `at` on. They follow
+        the bytes added before. Raises OSError."""
         if chunk is not self._chunk:
             self.finish()
             self._chunk, self._start, self._position = chunk, at, position
@@ -38,7 +38,7 @@ class Renewal:
         self._end = at + length
 
     def finish(self) -> None:
-        """Write what is left. Raises OSError."""
+        """Write the rest. Raises OSError."""
         if self._end > self._start:
             part = memoryview(self._chunk)[self._start : self._end]
             self._file.pwrite((part,), self._position)

@@ -19,7 +19,7 @@ from strandline.storage.recovery.scrubbing import Gap
 
 
 class Rewrite(SegmentWork):
-    """Writes a closed segment anew, with other bytes in its gaps, in slices.
+    """Rewrites a closed segment with other bytes in its gaps, in slices.
 
     `replacements`: (gap, fitting bytes), ascending, all gaps of the segment."""
 
@@ -59,7 +59,7 @@ class Rewrite(SegmentWork):
         target = self._target
         for header in self._segment.headers(start, end):
             batch = read_verified(self._segment, header)
-            # No checksum covers these; and what is written is believed for a while.
+            # No checksum covers these fields, and the new segment is trusted for a while.
             if (
                 header.base_offset != target.end_offset
                 or header.partition_leader_epoch != self._history.epoch_of(target.end_index)

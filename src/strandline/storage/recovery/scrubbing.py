@@ -55,7 +55,7 @@ class Scrub:
     def __init__(self, row: SegmentRow, from_index: Index) -> None:
         self._row = row
         self.done_index = from_index
-        """All segments that end at or before this index have been looked at."""
+        """All segments that end at or before this index are scrubbed."""
         self._until_index = row.segments[-1].end_index
         self._segment: Segment | None = None
         self._position = 0
@@ -63,13 +63,13 @@ class Scrub:
         self._size = 0
         self._end_index = Index(0)
         self._is_uncached = False
-        """Whether the page cache has let go of the segment."""
+        """Whether the segment was evicted from the page cache."""
         self.gaps: list[Gap] = []
-        """What was found and has not been taken from here."""
+        """The gaps found that the owner has not taken yet."""
 
     def step(self, bytes_max: int) -> int:
-        """Look at the next bytes, about `bytes_max` and never beyond a segment; how many these
-        were, 0 at the end of the pass."""
+        """Scrub about `bytes_max` more bytes, never beyond a segment; returns how many, 0 at the
+        end of the pass."""
         segment = self._find_segment()
         if segment is None:
             return 0
@@ -89,7 +89,7 @@ class Scrub:
         self._position = position
         is_done = position >= end
         if segment is not self._row.active:
-            # What is read here alone does not stay in the page cache.
+            # Pages that only the scrub has read do not stay in the page cache.
             first = 0 if is_done else start
             segment.file.forget_cached(first, position - first)
         if is_done:
@@ -98,7 +98,7 @@ class Scrub:
         return max(1, position - start)
 
     def _find_segment(self) -> Segment | None:
-        """The segment to go on in; the log may have changed since the last step."""
+        """The segment of the next slice; the log may have changed since the last one."""
         segments = self._row.segments
         segment = self._segment
         if segment is not None and segment in segments and self._position < segment.size:
@@ -117,7 +117,7 @@ class Scrub:
         return segment
 
     def _evict_cache(self, segment: Segment) -> None:
-        """Have the page cache forget a segment, once it is closed."""
+        """Evict a closed segment from the page cache, once."""
         if not self._is_uncached and segment is not self._row.active:
             segment.file.forget_cached(0, segment.size)
             self._is_uncached = True
@@ -144,7 +144,7 @@ def find_gaps(segment: Segment, history: History, position: int, end: int) -> It
 
 
 def _mark_unverified(segment: Segment, history: History) -> None:
-    """Nothing of a damaged segment is served from now on that has not been looked at."""
+    """Mark a damaged segment as unverified: readers verify all of it from now on."""
     epochs = history.epochs_between(segment.name.base_index, segment.end_index)
     segment.unverified = Unverified(segment.size, epochs)
 
@@ -152,12 +152,12 @@ def _mark_unverified(segment: Segment, history: History) -> None:
 def _place_before(segment: Segment, position: int) -> Place:
     try:
         return segment.place_before(position)
-    except (OSError, StorageError):  # The index was lost, and cannot be made anew.
+    except (OSError, StorageError):  # The index is lost and cannot be rebuilt.
         return Place(0, segment.name.base_offset, segment.name.base_index)
 
 
 def _walk(segment: Segment, history: History, first: Place, until: int) -> Place:
-    """The end of the last proved batch of those that begin at `first` and before `until`."""
+    """The end of the last verified batch of those that begin at `first` and before `until`."""
     position, offset, index = first
     if index >= segment.end_index:
         return first
@@ -181,12 +181,12 @@ def _walk(segment: Segment, history: History, first: Place, until: int) -> Place
             offset = header.next_offset
             index = Index(index + header.index_count)
     except OSError:
-        pass  # The disk does not give the next batch out: as bad as a wrong one.
+        pass  # The disk cannot read the next batch: it is damaged.
     return Place(position, offset, index)
 
 
 def _end_of_gap(segment: Segment, history: History, position: int) -> Place:
-    """The next place that is known without the gap and where something can be proved."""
+    """The next place that is known without the gap and where a batch can be verified."""
     end = Place(segment.size, segment.end_offset, segment.end_index)
     try:
         while (position := segment.index.after(position, segment.size)) < segment.size:
@@ -194,5 +194,5 @@ def _end_of_gap(segment: Segment, history: History, position: int) -> Place:
             if _walk(segment, history, place, place.position + 1).position > place.position:
                 return place
     except (OSError, StorageError):
-        pass  # Without an index, nothing in the segment can be told from its damage.
+        pass  # Without an index, the gap reaches to the end of the segment.
     return end

@@ -43,9 +43,9 @@ class LogFiles:
     summaries: dict[SegmentName, SegmentSummary | None]
     """Those that fit their segment; None for the others."""
     flushed_index: Index
-    """The highest index that a file says is durable; -1 for none."""
+    """The highest index that a mark or summary calls durable; -1 for none."""
     reset_to: SegmentName | None
-    """Where the log is about to begin anew, when that had begun."""
+    """The start of a reset that a crash interrupted; None for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class SurveyedSegment:
 
     segment: Segment
     file_bytes: int
-    """The file's length: more than `segment.size` where space was set aside, or damage begins."""
+    """The file's length: more than `segment.size` if space is reserved, or damage begins."""
     is_sealed: bool
     """Whether its summary fits: it was durable as a whole."""
 
@@ -107,7 +107,7 @@ def read_files(disk: Disk, directory: str) -> LogFiles:
 
 
 def survey_log(disk: Disk, directory: str) -> LogSurvey:
-    """See what a log is. Raises OSError, StorageError where a marker cannot be read."""
+    """Survey a log. Raises OSError, StorageError if a marker cannot be read."""
     files = read_files(disk, directory)
     history = History(files.names[0] if files.names else FIRST_SEGMENT)
     found: list[SurveyedSegment] = []
@@ -140,7 +140,7 @@ def bare_segment(disk: Disk, directory: str, name: SegmentName) -> Segment:
 
 
 def end_name(segment: Segment, history: History) -> SegmentName:
-    """What the segment after this one has to be called; `history` ends where it does."""
+    """The name that the segment after this one must have; `history` ends where it does."""
     markers = segment.end_index - segment.end_offset
     return SegmentName(segment.end_offset, markers, history.last_epoch)
 

@@ -48,16 +48,16 @@ class FindingKind(StrEnum):
     """How bad a finding is."""
 
     DAMAGE = "damage"
-    """Something that was durable is lost or changed."""
+    """Durable data is lost or changed."""
     TORN = "torn"
-    """What was never durable ends in the middle: the next start cuts it."""
+    """Data that was never durable ends in the middle: the next start cuts it."""
     STALE = "stale"
-    """A small file beside the log does not fit: the next start makes it anew."""
+    """A small file beside the log does not fit: the next start rebuilds it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not as it must be; `offset` and `end_offset` are -1 where none is meant."""
+    """One problem; `offset` and `end_offset` are -1 if it concerns no records."""
 
     kind: FindingKind
     path: str
@@ -65,12 +65,12 @@ class Finding:
     reason: str
     offset: Offset = _OFFSET_UNKNOWN
     end_offset: Offset = _OFFSET_UNKNOWN
-    """Exclusive: the records in [offset, end_offset) are concerned, as far as can be told."""
+    """Exclusive: the problem concerns the records in [offset, end_offset), as far as known."""
 
 
 @dataclass(slots=True)
 class Verified:
-    """What was found of one log."""
+    """The result for one log."""
 
     findings: list[Finding]
     batch_count: int = 0
@@ -81,7 +81,7 @@ class Verified:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether something that was durable is not as it was."""
+        """Whether durable data is lost or changed."""
         return any(finding.kind is FindingKind.DAMAGE for finding in self.findings)
 
 
@@ -115,7 +115,7 @@ def verify_log(disk: Disk, directory: str) -> Verified:
 
 
 def verify_journal(disk: Disk, path: str) -> tuple[dict[GroupId, GroupState] | None, list[Finding]]:
-    """(what the journal remembers, None where that cannot be told; what is wrong with it).
+    """(the states in the journal, None if unreadable; the problems found).
 
     Raises OSError."""
     data = read_whole(disk, path)
@@ -134,8 +134,8 @@ def verify_journal(disk: Disk, path: str) -> tuple[dict[GroupId, GroupState] | N
 def verify_state(
     path: str, group: GroupId, state: GroupState | None, *, last_epoch: int
 ) -> list[Finding]:
-    """Whether the journal remembers what it must, of a group whose log ends in `last_epoch`: the
-    epoch and the vote are durable before any entry of the epoch is."""
+    """Check the journal's state of a group whose log ends in `last_epoch`: the epoch and the vote
+    are durable before any entry of the epoch is."""
     if last_epoch <= (0 if state is None else state.epoch):
         return []
     known = "nothing" if state is None else f"epoch {state.epoch}"
@@ -194,10 +194,10 @@ class _SegmentCheck:
         self._index = self._read_index()
         self._next_entry = 0
         self._refusal = ""
-        """Why a sound batch cannot be read: a marker of no known kind, which no start cuts."""
+        """Why a sound batch cannot be read: a marker of an unknown kind, which no start cuts."""
 
     def run(self) -> SegmentName:
-        """Check it; returns what the next segment has to be called."""
+        """Check the segment; returns the name that the next segment must have."""
         segment = self._segment
         file_bytes = segment.file.size()
         self._scan(file_bytes)
@@ -220,7 +220,7 @@ class _SegmentCheck:
     # ---- every batch ----
 
     def _scan(self, file_bytes: int) -> None:
-        """Read batch after batch, as far as they count, and hold the indexes against them."""
+        """Read all batches that count, and compare the indexes with them."""
         segment = self._segment
         highest = -1
         try:
@@ -304,7 +304,7 @@ class _SegmentCheck:
                 whole.verify(start, end)
             except StorageError as error:
                 if error.position >= end:
-                    continue  # What begins at the end has a turn of its own.
+                    continue  # The next range begins there.
                 has_found = True
                 for header in whole.headers(start, error.position):
                     offset = header.next_offset
@@ -337,13 +337,13 @@ class _SegmentCheck:
             if data is None or checksum(data) != crc:
                 is_right = False
                 found = "it is missing" if data is None else "it has another checksum"
-                self._add_beside(suffix, f"{found}; it is built anew when it is needed")
+                self._add_beside(suffix, f"{found}; it is rebuilt when it is needed")
         if not is_right or offsets is None or times is None:
             return None
         return SparseIndex.decode(offsets, times)
 
     def _check_entry(self, header: BatchHeader, highest: int) -> None:
-        """Hold the next index entry against a data batch; `highest` timestamp is before it."""
+        """Compare the next index entry with a data batch; `highest` timestamp is before it."""
         index, at = self._index, self._next_entry
         if index is None or at >= len(index.positions) or index.positions[at] > header.position:
             return
@@ -355,8 +355,8 @@ class _SegmentCheck:
             self._add_index(TIME_INDEX, at, header)
 
     def _latest(self) -> int:
-        """What an entry may say though nothing reaches it: damage hid, when the log was cut, how
-        late it was (`Segment.latest_before`)."""
+        """The timestamp that an entry may have although no batch reaches it: if damage hid the
+        timestamps at a cut, the latest one counts (`Segment.latest_before`)."""
         return -1 if self._summary is None else self._summary.max_timestamp
 
     def _check_entries_left(self) -> None:
@@ -371,7 +371,7 @@ class _SegmentCheck:
         self._result.findings.append(Finding(FindingKind.DAMAGE, path, at * row_bytes, reason))
 
     def _compare(self, summary: SegmentSummary) -> None:
-        """Hold the summary against the scan."""
+        """Compare the summary with the scan."""
         crcs = (summary.index_crc, summary.time_index_crc)
         found = summarize(self._segment, self._history, index_crcs=crcs)
         # "As late as anything that was here": `Segment.latest_before`.
@@ -383,9 +383,9 @@ class _SegmentCheck:
         for field in SegmentSummary.__struct_fields__:
             if field == "producers" or field in latest:
                 continue  # That of a head tells them, no other does.
-            said, is_so = getattr(summary, field), getattr(found, field)
-            if said != is_so:
-                reason = f"{field} {said!r}, which is {is_so!r} in the log"
+            stated, actual = getattr(summary, field), getattr(found, field)
+            if stated != actual:
+                reason = f"{field} {stated!r}, which is {actual!r} in the log"
                 path = self._segment.path(SUMMARY)
                 self._result.findings.append(Finding(FindingKind.DAMAGE, path, 0, reason))
 
