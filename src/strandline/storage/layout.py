@@ -73,7 +73,7 @@ FIRST_SEGMENT = SegmentName(Offset(0), 0, Epoch(0))
 
 
 class SegmentSummary(msgspec.Struct, frozen=True, array_like=True):
-    """The summary of a closed segment, or of the head of an open one. A scan can rebuild all of it."""
+    """The summary of a closed segment, or of the head of an open one. A scan can rebuild it."""
 
     size_bytes: int
     end_offset: Offset

@@ -1,4 +1,4 @@
-"""Keeping the last value of each key.
+"""Keeps the last value of each key.
 
 Map:    compaction.py      which records stay
         compacting.py      one pass after the other

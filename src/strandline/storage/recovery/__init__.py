@@ -1,11 +1,11 @@
-"""Opening a log after a crash; damage found, and mended.
+"""Opens a log after a crash; finds damage and repairs it.
 
 Map:    recovery.py       opens a log
         survey.py         lists a log's directory
-        renewal.py        writes again what only the page cache may hold
-        head_summary.py   what need not be scanned of the open segment
-        verification.py   what is wrong with a log
+        renewal.py        rewrites bytes that only the page cache may hold
+        head_summary.py   summarises the head of the active segment
+        verification.py   reports all damage of a stopped broker's log
         scrubbing.py      looks for damage in the background
-        mending.py        puts other replicas' batches in place of damaged ones
+        mending.py        replaces damaged batches by other replicas' batches
         rewriting.py      rewrites a segment with them
 """

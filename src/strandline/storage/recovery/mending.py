@@ -169,7 +169,7 @@ class Mending:
         return self._rewrite
 
     def abandon(self) -> None:
-        """Abandon the rewrite: the log is about to be cut, maybe in that segment. Raises OSError."""
+        """Abandon the rewrite: the log is about to be cut, maybe there. Raises OSError."""
         if self._rewrite is not None:
             self._rewrite.abandon()
             self._rewrite = None
