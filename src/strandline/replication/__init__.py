@@ -1,16 +1,15 @@
 """Hosts all Raft groups of a broker: the one path on which records are replicated.
 
-Map:    host/             The groups of one broker: opening, closing, ticking them, and taking what
-                          other brokers send.
+Map:    host/             The groups of one broker: opening, closing, ticking them, and dispatching
+                          incoming messages.
         replica/          One Raft group on this broker: the core's effects performed on log,
                           journal and network.
         leader/           What exists only while a replica leads: the append path and one stream to
                           each follower.
         catchup/          Followers that are behind: served from the log, throttled, from a near
                           replica if one has the entries.
-        liveness/         Who is alive: heartbeats per pair of brokers, leases, fencing.
-        repair/           Damaged logs: reported, led by others, mended with the bytes of other
-                          replicas.
+        liveness/         Which brokers are alive: heartbeats per pair of brokers, leases, fencing.
+        repair/           Damaged logs: reported, led by other replicas, repaired with their bytes.
         shared.py         what a broker has once, and all its replicas use
         settings.py       limits and intervals of replication, each with a name and a unit
         wire.py           what brokers send each other, as bytes

@@ -122,7 +122,7 @@ class ReplicaRemoval:
             self._clock.call_later(RETRY_MS, again)
         else:
             # The journal has failed: the log stays with its state.
-            _log.error("%s cannot be removed: %s", directory, error)
+            _log.error("cannot remove %s: %s", directory, error)
             if self._successors[group] is None:
                 self._end(group)
 
@@ -133,7 +133,7 @@ class ReplicaRemoval:
             self._disk.flush_directory(directory.rpartition("/")[0])
         except OSError as error:
             # The next start removes it; anything that is opened is opened as lost.
-            _log.error("%s cannot be removed: %s", directory, error)
+            _log.error("cannot remove %s: %s", directory, error)
             if self._successors[group] is None:
                 self._end(group)
             else:
@@ -156,7 +156,7 @@ class ReplicaRemoval:
         if error is None:
             self._end(group)
             return
-        _log.error("group %d: the note of its removal cannot be written: %s", group, error)
+        _log.error("group %d: cannot note its removal: %s", group, error)
         if is_full(error):
             self._clock.call_later(RETRY_MS, partial(self._succeed, group))
 

@@ -237,7 +237,7 @@ class Replication:
             try:
                 self.disk.remove_tree(replica.log.directory)
             except OSError as error:  # The next start tries again.
-                _log.error("%s cannot be removed: %s", replica.log.directory, error)
+                _log.error("cannot remove %s: %s", replica.log.directory, error)
             self.durable.journal.remove(group)
             self.leaders.remove(group)
 
@@ -291,7 +291,7 @@ class Replication:
         now = self.clock.monotonic_ms()
         if now >= self._full_silence_until_ms:
             self._full_silence_until_ms = now + FULL_INTERVAL_MS
-            _log.warning("%s: %s; what found no space is tried again", replica.name, error)
+            _log.warning("%s: %s; the write is tried again", replica.name, error)
 
     def on_replica_failed(self, replica: Replica) -> None:
         """A replica takes no part until this broker restarts."""
@@ -338,9 +338,7 @@ class Replication:
         if self._stopped:
             return
         for replica in self._those(self.liveness.without_quorum(self.led)):
-            _log.warning(
-                "%s: no quorum that could commit answers; giving up leadership", replica.name
-            )
+            _log.warning("%s: no quorum that could commit answers; stepping down", replica.name)
             replica.on_quorum_lost()
             self._announce_end(replica)
         for state, leader, epoch in self.liveness.found_leaders():

@@ -74,7 +74,7 @@ class Damage:
         replica = self._replica
         self._suspect(error)
         if self._may_complain():
-            _log.error("%s: the log on this broker cannot be read: %s", replica.name, error)
+            _log.error("%s: cannot read the log on this broker: %s", replica.name, error)
             self._hand_over_soon()
 
     def on_found(self, *, lost_at: Collection[BrokerId] | None = None) -> None:
