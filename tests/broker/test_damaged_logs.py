@@ -39,7 +39,7 @@ from strandline.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from strandline.records.batch import HEADER_BYTES, iterate_headers
-from strandline.replication.repair.gap_repair_client import SLICE_BYTES
+from strandline.replication.repair.log_repair import SLICE_BYTES
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.disk.file_image import CrashStyle, FileImage
 from strandline.storage.config import LogConfig

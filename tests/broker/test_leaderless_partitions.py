@@ -10,7 +10,7 @@ import pytest
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_outages import REGIONS, described
 
-from strandline.broker.fetch.partitions import known_leader
+from strandline.broker.partitions import known_leader
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.protocol.messages.metadata import (
     MetadataRequest,

@@ -26,7 +26,7 @@ from tests.broker.test_damaged_logs import (
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Offset
 from strandline.raft.events import Event
-from strandline.replication.repair.gap_repair_server import METHOD
+from strandline.replication.repair.gap_fetch import METHOD
 from strandline.replication.replica.entries import Entries
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.disk.disk import SimFile

@@ -30,7 +30,7 @@ from strandline.raft.follower import stale_log_reset
 from strandline.records.record import Record, build_batch
 from strandline.replication.leader.leadership import Leading
 from strandline.replication.leader.sender import FollowerStream
-from strandline.replication.repair.gap_repair_server import EntriesOf
+from strandline.replication.repair.gap_fetch import EntriesOf
 from strandline.replication.replica.entries import cut_before
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.disk.disk import SimDisk

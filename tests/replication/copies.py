@@ -20,8 +20,8 @@ from strandline.model.ids import BrokerId, GroupId, Index, Offset
 from strandline.network.calls import CallError
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.record import decode_records
-from strandline.replication.repair.gap_repair_client import GapRepairClient
-from strandline.replication.repair.gap_repair_server import RepairAttempt
+from strandline.replication.repair.gap_fetch import RepairAttempt
+from strandline.replication.repair.log_repair import LogRepair
 from strandline.storage.config import LogConfig
 from strandline.storage.log.segment import Segment
 from strandline.storage.recovery.scrubbing import Gap
@@ -39,7 +39,7 @@ class Copy:
 
     broker: BrokerId
     world: World
-    repairs: GapRepairClient
+    repairs: LogRepair
     replica: SimpleNamespace
     written: Written = field(default_factory=dict)
 
@@ -209,4 +209,4 @@ def _make_copy(
     )
     calls: Any = SimpleNamespace(register=register, call=call)
     replicas: Any = {GROUP: replica}
-    return Copy(broker, world, GapRepairClient(replicas, calls, world.clock), replica)
+    return Copy(broker, world, LogRepair(replicas, calls, world.clock), replica)

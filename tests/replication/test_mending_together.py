@@ -17,7 +17,7 @@ from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.records.marker import build_configuration_marker, build_epoch_marker
 from strandline.records.record import Record, build_batch
-from strandline.replication.repair import gap_repair_client
+from strandline.replication.repair import log_repair
 from strandline.storage.layout import LOG
 from strandline.storage.log.segment import Segment
 
@@ -30,7 +30,7 @@ ROUNDS = 3
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gap_repair_client, "PAUSE_S", 0)
+    monkeypatch.setattr(log_repair, "PAUSE_S", 0)
 
 
 @dataclass

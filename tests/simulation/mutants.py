@@ -31,10 +31,10 @@ from strandline.raft.state import ReplicaState
 from strandline.records.batch import BatchHeader
 from strandline.replication.host.replication import Replication
 from strandline.replication.leader.appender import Appender
-from strandline.replication.leader.relays import Relays
 from strandline.replication.leader.requests import Appended, AppendResult, Request
 from strandline.replication.liveness.liveness import Liveness
 from strandline.replication.liveness.sessions import NEVER_MS, FollowSession
+from strandline.replication.relay.relays import Relays
 from strandline.replication.replica.durable_state import DurableState
 from strandline.replication.replica.flushes import Flushes
 from strandline.replication.replica.replica import Replica

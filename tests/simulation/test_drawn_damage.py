@@ -11,7 +11,7 @@ import pytest
 from strandline.base.disk import Disk
 from strandline.base.errors import StorageError
 from strandline.model.ids import Offset
-from strandline.replication.repair.gap_repair_client import GapRepairClient
+from strandline.replication.repair.log_repair import LogRepair
 from strandline.replication.replica import compactor
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.scenarios.scenario import Scenario
@@ -46,7 +46,7 @@ def scrub_nothing(patch: pytest.MonkeyPatch) -> None:
 
 def report_nothing(patch: pytest.MonkeyPatch) -> None:
     """The scrub looks, and keeps what it finds for itself."""
-    patch.setattr(GapRepairClient, "_take_gaps", lambda self, replica, scrub: scrub.gaps.clear())
+    patch.setattr(LogRepair, "_take_gaps", lambda self, replica, scrub: scrub.gaps.clear())
 
 
 def trust_for_ever(patch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,12 @@ from tests.simulation.plain import plain_scenario, started
 
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 from strandline.raft.messages import NO_HINT, AppendResponse
-from strandline.replication.leader.forwarding import Relaying
 from strandline.replication.leader.leadership import Leading
-from strandline.replication.leader.relay_watch import LOOK_MS
-from strandline.replication.leader.relays import ORDER_MS, ROUND_TRIPS, SLACK_MS
 from strandline.replication.leader.sender import FollowerStream
 from strandline.replication.liveness import sessions
+from strandline.replication.relay.forwarding import Relaying
+from strandline.replication.relay.relay_watch import LOOK_MS
+from strandline.replication.relay.relays import ORDER_MS, ROUND_TRIPS, SLACK_MS
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import Ability, NotRelayed

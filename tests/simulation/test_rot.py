@@ -1,6 +1,6 @@
 """Rot without a kill, and rot of what lies beside the logs: found, mended, never served.
 
-Source: reliability reference 3; `replication/repair/gap_repair_client.py`;
+Source: reliability reference 3; `replication/repair/log_repair.py`;
         `storage/state_journal.py`."""
 
 import logging

@@ -18,7 +18,7 @@ from strandline.model.ids import BrokerId, Offset
 from strandline.protocol.errors import Error
 from strandline.records.batch import HEADER_BYTES, iterate_headers
 from strandline.records.record import Record, build_batch
-from strandline.replication.repair.gap_repair_server import METHOD
+from strandline.replication.repair.gap_fetch import METHOD
 from strandline.replication.replica import tombstones
 from strandline.replication.replica.compactor import Compactor
 from strandline.replication.replica.replica import Replica

@@ -13,7 +13,7 @@ from tests.storage.storage_world import Content, ForgetfulDisk
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, GroupId, Index, Offset
-from strandline.storage.disk.flushed_mark import MARK_BYTES
+from strandline.storage.log.flushed_mark import MARK_BYTES
 from strandline.storage.log.log import Log
 
 MARK_INTERVAL_MS = 5_000

@@ -12,8 +12,8 @@ from tests.storage.test_log_compaction import World as CompactedWorld
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
-from strandline.storage.disk.flushed_mark import MARK_BYTES
 from strandline.storage.layout import parse_name
+from strandline.storage.log.flushed_mark import MARK_BYTES
 from strandline.storage.log.log import Log
 from strandline.storage.log.sealing import create_mark, read_flushed, write_flushed
 from strandline.storage.recovery import head_summary

@@ -15,10 +15,10 @@ from strandline.base.errors import ApiError
 from strandline.base.json_value import Json
 from strandline.broker.broker import Broker
 from strandline.broker.context import Services
-from strandline.broker.fetch.partitions import has_given_up, is_alive, present_leader
 from strandline.broker.handlers.describe_replica_status import describe as describe_replicas
 from strandline.broker.handlers.describe_zones import describe as describe_outages
 from strandline.broker.handlers.metadata import offline_replicas
+from strandline.broker.partitions import has_given_up, is_alive, present_leader
 from strandline.client.operations import replica_status
 from strandline.controller.names import is_internal
 from strandline.controller.outages.happenings import Kind

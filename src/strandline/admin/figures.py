@@ -15,8 +15,8 @@ from strandline.admin.pace import Pace
 from strandline.admin.partitions import LedPartitions
 from strandline.broker.broker import Broker
 from strandline.broker.context import Services
-from strandline.broker.fetch.partitions import known_leader, may_be_named
 from strandline.broker.operations.balancing import Findings
+from strandline.broker.partitions import known_leader, may_be_named
 from strandline.controller.balancer.reasons import WAITS
 from strandline.controller.outages.domains import is_region
 from strandline.controller.outages.happenings import Kind

@@ -7,6 +7,7 @@ Map:    handlers/         One file for each Kafka API.
         leadership/       Where leaders should be, and moving them there.
         operations/       What a broker does for the cluster beside serving requests.
         coordinators/     The state machines of the control plane, hosted on this broker.
+        partitions.py     finds the replica of a partition, or the error
         broker.py         Broker: composes one process
         context.py        one request, and what handlers work with
         handler_table.py  which handler serves which API

@@ -1,4 +1,4 @@
-"""Connections between brokers.
+"""Connections between brokers, and the webhook for alarms.
 
 Map:    tcp.py         the endpoint: listens, and knows the peers
         outgoing.py    one connection to one peer, with its queue and injected delay

@@ -6,6 +6,7 @@ Map:    host/             The groups of one broker: opening, closing, ticking th
                           journal and network.
         leader/           What exists only while a replica leads: the append path and one stream to
                           each follower.
+        relay/            One replica of a region forwards a leader's appends to its neighbours.
         catchup/          Followers that are behind: served from the log, throttled, from a near
                           replica if one has the entries.
         liveness/         Which brokers are alive: heartbeats per pair of brokers, leases, fencing.

@@ -17,10 +17,10 @@ from strandline.replication.catchup.throttle import RecoveryThrottle
 from strandline.replication.host.control_outbox import ControlOutbox
 from strandline.replication.host.nearness import Nearness
 from strandline.replication.leader.mark_notices import MarkNotices
-from strandline.replication.leader.relay_watch import RelayWatch
 from strandline.replication.leader.send_queues import BulkQueues
 from strandline.replication.liveness.liveness import Liveness
 from strandline.replication.memory_budget import MemoryBudget
+from strandline.replication.relay.relay_watch import RelayWatch
 from strandline.replication.replica.durable_state import DurableState
 from strandline.replication.replica.raft_factory import RaftFactory
 from strandline.replication.replica.state import ReplicaState

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.fetch.partitions import known_leader, present_leader
+from strandline.broker.partitions import known_leader, present_leader
 from strandline.controller.commands import CreatePartitions, CreateTopics, Refused, TopicResults
 from strandline.model.cluster import Partition
 from strandline.model.ids import NO_BROKER

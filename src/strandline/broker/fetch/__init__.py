@@ -2,5 +2,4 @@
 
 Map:    fetching.py         one fetch over many partitions
         nearest_replica.py  which replica is near a consumer
-        partitions.py       finds the replica of a partition, or the error
 """

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from strandline.base.errors import ApiError, StorageError
 from strandline.broker.context import RequestContext
 from strandline.broker.fetch.nearest_replica import is_at, nearest, one_of, path_of
-from strandline.broker.fetch.partitions import (
+from strandline.broker.partitions import (
     NO_EPOCH,
     check_epoch,
     find_partition,

@@ -3,7 +3,7 @@
 Source: docs/decisions/0027-declared-losses.md."""
 
 from strandline.broker.context import RequestContext
-from strandline.broker.fetch.partitions import find_partition
+from strandline.broker.partitions import find_partition
 from strandline.controller.commands import DeclareLost, LossDeclared, ShownLog
 from strandline.controller.decision import refuse
 from strandline.model.ids import BrokerId

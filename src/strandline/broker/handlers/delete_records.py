@@ -11,7 +11,7 @@ import asyncio
 
 from strandline.broker.context import RequestContext
 from strandline.broker.coordinators.applied_waiters import WAIT_MS_MAX, when_leases_hold
-from strandline.broker.fetch.partitions import find_leader, find_partition
+from strandline.broker.partitions import find_leader, find_partition
 from strandline.controller.names import is_internal
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.delete_records import (

@@ -7,8 +7,8 @@ from collections import Counter
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext
-from strandline.broker.fetch.partitions import known_leader
 from strandline.broker.operations.balancing import Findings
+from strandline.broker.partitions import known_leader
 from strandline.config.broker_life import BrokerLife
 from strandline.controller.balancer.relief import said
 from strandline.controller.balancer.stalls import stalls

@@ -3,8 +3,8 @@
 Source: KIP-700; KIP-919 (endpoint types: only brokers are described here)."""
 
 from strandline.broker.context import RequestContext
-from strandline.broker.fetch.partitions import is_alive
 from strandline.broker.handlers.metadata import controller_id
+from strandline.broker.partitions import is_alive
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_cluster import (
     DescribeClusterBroker,

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable
 
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.fetch.partitions import find_partition, find_replica
+from strandline.broker.partitions import find_partition, find_replica
 from strandline.broker.server.request_limits import distinct
 from strandline.model.cluster import Partition
 from strandline.protocol.errors import Error

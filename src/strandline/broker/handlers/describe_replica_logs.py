@@ -3,8 +3,8 @@
 Source: decision 0026."""
 
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.fetch.partitions import find_partition, find_replica
 from strandline.broker.operations.reporting import is_led
+from strandline.broker.partitions import find_partition, find_replica
 from strandline.model.cluster import Partition
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_replica_logs import (

@@ -4,7 +4,7 @@ offset of all replicas here.
 Source: reference observers 4.4 (the fields of kafka-replica-status)."""
 
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.fetch.partitions import find_leader, find_partition, find_replica
+from strandline.broker.partitions import find_leader, find_partition, find_replica
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_replica_status import (
     DescribeReplicaStatusRequest,

@@ -7,8 +7,8 @@ Source: KIP-966; spark reference 2."""
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.fetch.partitions import present_leader
 from strandline.broker.handlers.metadata import in_sync_replicas, offline_replicas
+from strandline.broker.partitions import present_leader
 from strandline.controller.names import check_topic_name, is_internal
 from strandline.model.cluster import Partition
 from strandline.model.ids import NO_BROKER

@@ -5,7 +5,7 @@ How:    labels are those of the committed state. Round trips are those of the he
 Source: decisions 0008 and 0015."""
 
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.fetch.partitions import is_alive
+from strandline.broker.partitions import is_alive
 from strandline.model.cluster import Broker, Labels
 from strandline.protocol.messages.describe_topology import (
     DescribeTopologyRequest,

@@ -8,8 +8,8 @@ Source: KIP-183, KIP-460."""
 from collections.abc import Iterable
 
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.fetch.partitions import find_partition, known_leader, may_be_named
 from strandline.broker.leadership.electing import elect_preferred
+from strandline.broker.partitions import find_partition, known_leader, may_be_named
 from strandline.broker.server.request_limits import distinct
 from strandline.model.cluster import Partition
 from strandline.model.ids import NO_BROKER

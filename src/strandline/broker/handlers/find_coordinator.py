@@ -9,7 +9,7 @@ Source: KIP-699 (several keys, version 4)."""
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.coordinators.applied_waiters import wait_for_leaders
-from strandline.broker.fetch.partitions import present_leader
+from strandline.broker.partitions import present_leader
 from strandline.controller.names import OFFSETS_TOPIC
 from strandline.model.cluster import Broker
 from strandline.protocol.errors import Error

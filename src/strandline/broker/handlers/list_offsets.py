@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from strandline.base.errors import ApiError, StorageError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.coordinators.applied_waiters import when_leases_hold
-from strandline.broker.fetch.partitions import NO_EPOCH, find_leader, find_partition
+from strandline.broker.partitions import NO_EPOCH, find_leader, find_partition
 from strandline.broker.server.request_limits import count_items, require_few
 from strandline.model.cluster import Topic
 from strandline.model.ids import Offset

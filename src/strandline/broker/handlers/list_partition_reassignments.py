@@ -7,7 +7,7 @@ Source: KIP-455; docs/decisions/0009-moving-replicas.md."""
 from collections.abc import Iterable
 
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.fetch.partitions import find_partition
+from strandline.broker.partitions import find_partition
 from strandline.model.cluster import Partition
 from strandline.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,

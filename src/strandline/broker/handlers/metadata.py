@@ -12,7 +12,7 @@ from uuid import UUID
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.fetch.partitions import is_alive, known_leader, living_brokers, may_be_named
+from strandline.broker.partitions import is_alive, known_leader, living_brokers, may_be_named
 from strandline.broker.server.request_limits import distinct
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.commands import CreateTopics, NewTopic

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.fetch.partitions import find_partition, topic_by_id
+from strandline.broker.partitions import find_partition, topic_by_id
 from strandline.coordinator.answers import CommitAnswer
 from strandline.coordinator.requests import CommitOffsets, OffsetToCommit
 from strandline.model.cluster import Topic

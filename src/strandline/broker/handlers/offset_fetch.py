@@ -12,7 +12,7 @@ from uuid import UUID
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.fetch.partitions import topic_by_id
+from strandline.broker.partitions import topic_by_id
 from strandline.broker.server.request_limits import distinct
 from strandline.coordinator.log_records import CommittedOffset
 from strandline.protocol.errors import Error

@@ -3,7 +3,7 @@
 Source: KIP-101, KIP-320 (truncation detection)."""
 
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.fetch.partitions import NO_EPOCH, find_leader, find_partition
+from strandline.broker.partitions import NO_EPOCH, find_leader, find_partition
 from strandline.model.cluster import Topic
 from strandline.model.ids import Epoch
 from strandline.protocol.errors import Error

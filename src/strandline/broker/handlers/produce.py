@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext
-from strandline.broker.fetch.partitions import find_writable, present_leader, topic_by_id
+from strandline.broker.partitions import find_writable, present_leader, topic_by_id
 from strandline.broker.server.request_limits import require_few
 from strandline.config.topic import TopicConfig
 from strandline.controller.names import INTERNAL_TOPICS, check_topic_name

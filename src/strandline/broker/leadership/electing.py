@@ -17,7 +17,7 @@ import msgspec
 
 from strandline.base.errors import ProtocolError
 from strandline.broker.coordinators.applied_waiters import wait_for_preferred
-from strandline.broker.fetch.partitions import check_preferred, is_alive, known_leader
+from strandline.broker.partitions import check_preferred, is_alive, known_leader
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 from strandline.network.calls import CallError
 from strandline.protocol.errors import Error

@@ -1,4 +1,4 @@
-"""What a follower does with what it receives.
+"""What a follower does with what it receives, and what its leader decides about it.
 
 Map:    appends.py          appends from the leader
         peer_catchup.py     entries sent from one follower to another, on the leader's request

@@ -12,7 +12,7 @@ How:    With the first entry of a log, the leader names the index of its last co
         entries received by a membership that is lost would belong to none.
             The exception is a seat, whose configuration supersedes what may not be committed: the
         voters that it names commit it, and they may have been voters all the time. While they may
-        be seated, no tombstone goes without them (`compactor.outlived_index`).
+        be seated, no tombstone goes without them (`tombstones.outlived_index`).
             The replica finds this out before it acknowledges the entry that makes it a member
         again, so before it can vote. From then on it counts for nothing, as after the loss of a
         disk (`rejoin`).

@@ -20,7 +20,7 @@ from strandline.replication.host.bootstrap import GroupBootstrap
 from strandline.replication.host.early_appends import EarlyAppends
 from strandline.replication.host.leaders import Leaders
 from strandline.replication.host.led_groups import LedGroups
-from strandline.replication.leader.forwarding import Relaying
+from strandline.replication.relay.forwarding import Relaying
 from strandline.replication.replica.entries import Entries
 from strandline.replication.replica.replica import Replica
 from strandline.replication.shared import Shared

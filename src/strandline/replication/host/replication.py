@@ -30,9 +30,9 @@ from strandline.replication.host.leaders import Leaders
 from strandline.replication.host.led_groups import LedGroups
 from strandline.replication.host.opening import Opening
 from strandline.replication.host.removal import ReplicaRemoval
-from strandline.replication.leader.forwarding import Relaying
 from strandline.replication.liveness.fencing import Fencing
-from strandline.replication.repair.gap_repair_client import GapRepairClient
+from strandline.replication.relay.forwarding import Relaying
+from strandline.replication.repair.log_repair import LogRepair
 from strandline.replication.replica.compactor import Compactor
 from strandline.replication.replica.log_start_offsets import LogStartOffsets
 from strandline.replication.replica.replica import Replica
@@ -112,7 +112,7 @@ class Replication:
         self.compactor = Compactor(clock, slice_bytes=settings.compaction_slice_bytes)
         self.peer_catchup = PeerCatchup(self.replicas, shared)
         self.relaying = Relaying(self.replicas, shared)
-        self.repairs = GapRepairClient(self.replicas, self.calls, clock)
+        self.repairs = LogRepair(self.replicas, self.calls, clock)
         self.log_start_offsets = LogStartOffsets(self.replicas, self.calls, shared)
         self.fencing = Fencing(self.replicas, self.led, self._peers, self.calls, shared)
         self.group_bootstrap = GroupBootstrap(self.replicas, shared, session)

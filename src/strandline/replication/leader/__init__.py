@@ -1,4 +1,4 @@
-"""What exists only while a replica leads: the append path and one stream to each follower.
+"""What a replica does while it leads: the append path, and one stream to each follower.
 
 Map:    appender.py        the batcher: waiting requests become one append
         leadership.py      Leading: the tail, the streams and the marks of one epoch as leader
@@ -6,13 +6,10 @@ Map:    appender.py        the batcher: waiting requests become one append
         sender.py          the stream to one follower
         window.py          how many bytes and requests may be in flight to a follower
         urgency.py         which followers a request waits for
-        mark_notices.py    reports marks to followers that no append brings them
-        send_queues.py     bytes that wait for each peer's socket
+        mark_notices.py    reports marks that no append carries; one per broker
+        send_queues.py     bytes that wait for each peer's socket; one per broker
         tail.py            the newest entries, still in memory, as an append carries them
         append_times.py    when recent entries were appended
         replica_status.py  how far each replica is, and for how long it has lagged
         hand_over.py       leadership transfer: requests held until the next leader is known
-        relay_watch.py     looks at appends that are under way through relays
-        relays.py          sends a region's appends to one replica there, which forwards them
-        forwarding.py      the relay's side: forwards the leader's appends to its neighbours
 """

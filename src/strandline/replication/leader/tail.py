@@ -88,7 +88,7 @@ NOTHING = AppendChunk((), Index(-1), (), ())
 
 
 class Tail:
-    """See the module; a `budget.Keeper`."""
+    """See the module; a `memory_budget.Keeper`."""
 
     def __init__(self, limit_bytes: int, memory: MemoryBudget) -> None:
         self._limit_bytes = limit_bytes
@@ -172,7 +172,7 @@ class Tail:
             self.let_go()
 
     def let_go(self) -> None:
-        """See `budget.Keeper`."""
+        """See `memory_budget.Keeper`."""
         size = self._kept.popleft().size_bytes
         self.kept_bytes -= size
         self._memory.forget(self, size)

@@ -74,7 +74,7 @@ class _Batch:
 
 
 class Producer(Client):
-    """See the module. `first_acknowledged_us` is for those who wait for progress."""
+    """Produces the batches of its plan, a few at a time, and retries until each is acknowledged."""
 
     def __init__(
         self, plan: ProducerPlan, cluster: SimCluster, rng: random.Random, *, producer_id: int

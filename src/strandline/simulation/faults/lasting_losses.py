@@ -4,7 +4,7 @@ Why:    what a person then declares lost gives up records; nothing else in a see
 How:    of a group's voters some are left: fewer than hold everything. Before the others die they
         have mostly written what those who are left lack, for the way between them was cut. Their
         disks are gone, or some, or none. They come back one by one, early or late, with what they
-        have; `loss_declarers` does not wait for them. Or they come back together, and reach each
+        have; `loss_declarations` does not wait for them. Or they come back together, and reach each
         other and nobody else for a while: a majority, as they know it. A majority of the
         controller's voters is left, and of each group somebody who has its log: a voter, or, where
         all voters are lost, an observer. Without that nothing can be declared.

@@ -7,10 +7,10 @@ How:    once all is at rest: the closed segments of the disk that rots are read 
         cache, batch by batch, again and again, for as long as the scrub may take to go round a few
         times and have mended what it finds. What no other replica has any more nobody can mend.
 Owns:   nothing.
-Source: reliability reference 3; `replication/repair/gap_repair_client.py`."""
+Source: reliability reference 3; `replication/repair/log_repair.py`."""
 
 from strandline.model.ids import Index
-from strandline.replication.repair.gap_repair_client import RETRY_MS
+from strandline.replication.repair.log_repair import RETRY_MS
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.disk.damage import closed_segments, is_sound
 from strandline.simulation.disk.file_image import FileImage

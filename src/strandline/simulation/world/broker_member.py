@@ -18,8 +18,8 @@ from typing import Literal, TypeVar
 from strandline.base.errors import ApiError
 from strandline.broker.broker import Broker
 from strandline.broker.context import RequestContext
-from strandline.broker.fetch.partitions import present_leader
 from strandline.broker.operations.balancing import Findings
+from strandline.broker.partitions import present_leader
 from strandline.broker.server.outbox import FilePart
 from strandline.config.broker import (
     BrokerConfig,

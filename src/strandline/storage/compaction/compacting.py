@@ -19,7 +19,7 @@ from strandline.storage.compaction.compaction import (
 )
 from strandline.storage.compaction.segment_work import Cleaned
 from strandline.storage.config import LogConfig
-from strandline.storage.disk.flushing import Flushing
+from strandline.storage.log.flushing import Flushing
 from strandline.storage.log.reads import segment_at_index, segment_at_offset
 from strandline.storage.log.row import SegmentRow
 from strandline.storage.log.segment import Segment

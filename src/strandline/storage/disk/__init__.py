@@ -6,6 +6,4 @@ Map:    real_disk.py       files of the operating system
         descriptor.py      a file descriptor
         flusher.py         flushes files on a thread
         kernel_flusher.py  flushes files through the kernel's AIO
-        flushing.py        tracks which entries of a log are durable
-        flushed_mark.py    writes that index to the disk
 """

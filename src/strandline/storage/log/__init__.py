@@ -11,6 +11,8 @@ Map:    log.py                    Log: appends, reads, truncation
         scan.py                   walks the batches of a file
         sealing.py                the files beside a closed segment
         name_changes.py           renames of several files as one step, through crashes
+        flushing.py               what of the log is durable
+        flushed_mark.py           that mark, on the disk
         retention.py              deletes old segments
         space.py                  allocates space for writes
 """

@@ -20,10 +20,10 @@ from strandline.records.batch import LENGTH_END, BatchHeader
 from strandline.records.marker import Marker, read_markers
 from strandline.storage.compaction.compacting import Compacting
 from strandline.storage.config import SEGMENT_BYTES_MAX, LogConfig
-from strandline.storage.disk.flushed_mark import FlushedMark
-from strandline.storage.disk.flushing import FlushDone, Flushing
 from strandline.storage.layout import RESET, START, SegmentName
 from strandline.storage.log import reads, retention, times
+from strandline.storage.log.flushed_mark import FlushedMark
+from strandline.storage.log.flushing import FlushDone, Flushing
 from strandline.storage.log.row import SegmentRow
 from strandline.storage.log.sealing import write_producers
 from strandline.storage.log.segment import Segment

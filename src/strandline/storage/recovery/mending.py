@@ -19,8 +19,8 @@ from strandline.model.ids import Index
 from strandline.records.batch import HEADER, BatchHeader, crc_of, iterate_headers
 from strandline.records.cleaning import filler, is_filler
 from strandline.storage.compaction.segment_work import Cleaned
-from strandline.storage.disk.flushing import Flushing
 from strandline.storage.log.checksum_verification import Place
+from strandline.storage.log.flushing import Flushing
 from strandline.storage.log.history import History
 from strandline.storage.log.row import SegmentRow
 from strandline.storage.log.segment import Segment

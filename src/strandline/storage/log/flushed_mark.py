@@ -16,7 +16,7 @@ Source: design section 4; `sealing` for the file."""
 from strandline.base.clock import Clock, Timer
 from strandline.base.disk import Disk, is_full
 from strandline.model.ids import Index
-from strandline.storage.disk.flushing import Flushing
+from strandline.storage.log.flushing import Flushing
 from strandline.storage.log.row import SegmentRow
 
 MARK_BYTES = 256 << 10

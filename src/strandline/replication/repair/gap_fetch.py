@@ -89,7 +89,7 @@ class _Answer:
     hindrance: str
 
 
-class GapRepairServer:
+class GapFetch:
     """See the module."""
 
     def __init__(self, replicas: Mapping[GroupId, Replica], calls: Calls) -> None:

@@ -30,7 +30,7 @@ from strandline.base.clock import Clock
 from strandline.base.errors import StorageError, StrandlineError
 from strandline.model.ids import GroupId, Index
 from strandline.network.calls import Calls
-from strandline.replication.repair.gap_repair_server import GapRepairServer, Patch, RepairAttempt
+from strandline.replication.repair.gap_fetch import GapFetch, Patch, RepairAttempt
 from strandline.replication.replica.replica import Replica
 from strandline.storage.layout import parse_name
 from strandline.storage.log.log import Log
@@ -65,7 +65,7 @@ class _Look:
     segment: Index | None
 
 
-class GapRepairClient:
+class LogRepair:
     """See the module. Without `start` it neither scrubs nor repairs."""
 
     def __init__(self, replicas: Mapping[GroupId, Replica], calls: Calls, clock: Clock) -> None:
@@ -82,7 +82,7 @@ class GapRepairClient:
         self._pause_until_ms = 0
         # {group: when a reader last caused a scrub of it}
         self._looked_ms: dict[GroupId, int] = {}
-        self.server = GapRepairServer(replicas, calls)
+        self.server = GapFetch(replicas, calls)
         self._round: deque[GroupId] = deque()
         self._round_due_ms = 0
         # The log of the round's first group, and the pass over it.

@@ -15,9 +15,9 @@ from tests.storage.test_mending import compacted_pair, entries_of, newest, scrub
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, GroupId
-from strandline.replication.repair import gap_repair_client as repairs_module
-from strandline.replication.repair.gap_repair_client import GapRepairClient
-from strandline.replication.repair.gap_repair_server import Patch, RepairAttempt
+from strandline.replication.repair import log_repair as repairs_module
+from strandline.replication.repair.gap_fetch import Patch, RepairAttempt
+from strandline.replication.repair.log_repair import LogRepair
 from strandline.storage.compaction.segment_work import read_verified
 from strandline.storage.layout import LOG
 from strandline.storage.recovery.scrubbing import Gap
@@ -25,7 +25,7 @@ from strandline.storage.recovery.scrubbing import Gap
 
 def test_what_is_found_damaged_while_a_segment_is_written_anew_is_looked_for() -> None:
     """It is in none of the known gaps: the same would be refused again and again."""
-    repairs = GapRepairClient({}, Mock(), Mock())
+    repairs = LogRepair({}, Mock(), Mock())
     replica = Mock(group=GroupId(1), failed=None)
     repairs._gaps[replica.group] = [Mock()]
     damage = StorageError("/logs/t-0/00000000000000000000-0-0.log", 9, expected="a", found="b")
@@ -58,7 +58,7 @@ def test_a_gap_that_has_grown_over_another_one_is_mended_once(
     assert len(known) == 3 and log.mending.find_again(known[0]) == log.mending.find_again(known[1])
     clock = Mock()
     clock.monotonic_ms.return_value = 0
-    repairs = GapRepairClient({}, Mock(), clock)
+    repairs = LogRepair({}, Mock(), clock)
     replica = Mock(log=log, failed=None, is_busy=False)
 
     def fetch(_replica: object, gap: Gap, _lost_at: object) -> list[Patch]:
