@@ -208,7 +208,7 @@ def test_it_is_refused_while_somebody_who_is_given_up_is_heard(world: MovingWorl
     world.until_started(5)
     refused = ask(world, broker_ids=list(LOST), validate_only=True)
     assert refused.error_code == Error.POLICY_VIOLATION
-    assert "broker 5 is heard" in (refused.error_message or "")
+    assert "broker 5 reaches the controller" in (refused.error_message or "")
     assert not world.known.losses
     world.until(lambda: world.leader_of(TOPIC) != 0)
     refused = ask(world, broker_ids=[4], validate_only=True)

@@ -156,7 +156,7 @@ def test_it_is_told_that_one_goes_on_that_does_not_vote(world: Declaring, run: R
 
 
 def test_what_stands_against_it_is_told(world: Declaring, run: Run) -> None:
-    world.refusal = "t-0: broker 9 hears broker 2: a cut is no loss"
+    world.refusal = "t-0: broker 2 reaches broker 9: a cut is not a loss"
     code, _, err = run("partition", "declare-lost", "t", "0", "--yes")
     assert code != 0
     assert f"no loss was declared: {world.refusal} (POLICY_VIOLATION)" in err
@@ -174,7 +174,7 @@ def test_where_all_answer_and_elect_nobody_the_controller_names_who_does_not_hea
 ) -> None:
     world.fake.down.clear()
     world.ends = {1: (12, 12), 2: (12, 12), 3: (10, 12)}
-    world.refusal = "t-0: brokers 1 and 2 do not hear each other: mend the link"
+    world.refusal = "t-0: brokers 1 and 2 do not reach each other: repair the link"
     code, _, err = run("partition", "declare-lost", "t", "0", "--yes")
     assert code != 0 and world.refusal in err
     assert [(one.broker_ids, one.validate_only) for one in world.asked] == [([], True)]

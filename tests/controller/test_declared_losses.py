@@ -161,8 +161,8 @@ def test_after_a_declaration_no_survivor_may_be_missing_until_all_is_stable() ->
     [
         ((), "name those of them"),
         ((2, 9), "name those of them"),
-        ((2, 3, 4), "broker 4 is heard by the controller"),
-        ((2,), "broker 3 is not heard"),
+        ((2, 3, 4), "broker 4 reaches the controller"),
+        ((2,), "broker 3 is unreachable"),
     ],
 )
 def test_only_who_is_gone_can_be_given_up(lost: tuple[int, ...], why: str) -> None:
@@ -176,20 +176,20 @@ def test_who_is_heard_and_has_no_log_to_show_has_to_be_stopped_before() -> None:
     world = Lost()
     world.alive.add(BrokerId(2))
     told = world.declare(3)
-    assert isinstance(told, str) and "broker 2 is heard" in told and "stop it" in told
+    assert isinstance(told, str) and "broker 2 is up" in told and "stop the broker" in told
 
 
 def test_it_is_refused_while_anybody_hears_the_lost() -> None:
     world = Lost()
     world.reports[BrokerId(5)] = Report(0, 1, hears=brokers(1, 3, 5))
     told = world.declare(2, 3)
-    assert isinstance(told, str) and "broker 5 hears broker 3" in told
+    assert isinstance(told, str) and "broker 3 reaches broker 5" in told
 
 
 def test_it_is_refused_where_nothing_need_be_lost() -> None:
     world = Lost()
     world.log_of(1, end=10, committed=6, is_led=1)
-    assert "it is led" in str(world.declare(2, 3))
+    assert "it has a leader" in str(world.declare(2, 3))
     world.log_of(1, end=10, committed=6)
     world.alive.add(BrokerId(2))
     world.log_of(2, end=10, committed=6)
@@ -197,7 +197,7 @@ def test_it_is_refused_where_nothing_need_be_lost() -> None:
     world.log_of(1, end=10, committed=6, has_lost=1)
     world.log_of(2, end=10, committed=6, has_lost=1)
     world.log_of(4, end=8, committed=5, has_lost=1)
-    assert "nobody is left whose log proves anything" in str(world.declare(3))
+    assert "no usable log is left" in str(world.declare(3))
 
 
 def test_whoever_is_left_and_holds_everything_is_seated_and_the_refusal_says_by_what() -> None:
@@ -206,12 +206,14 @@ def test_whoever_is_left_and_holds_everything_is_seated_and_the_refusal_says_by_
     assert world.request(1, 2, observers=rest) and world.report(1, 2)
     world.log_of(1, end=10, committed=6)
     told = str(world.declare(2, 3))
-    seated = "the controller then seats one of them, in seconds"
-    assert "who is left holds all that was acknowledged" in told
-    assert told.endswith(f"switch voters.shrink.enable on: {seated}")
+    seated = "the controller then appoints one of them, in seconds"
+    assert "the replicas left hold every acknowledged record" in told
+    assert told.endswith(f"set voters.shrink.enable=true: {seated}")
     world.commit((ConfigsChanged("topic", "t", {"voters.shrink.enable": "true"}),))
     told = str(world.declare(2, 3))
-    assert told.endswith("acknowledged: wait: the controller seats one of them, in seconds")
+    assert told.endswith(
+        "acknowledged record: wait: the controller appoints one of them, in seconds"
+    )
 
 
 class Cut(Lost):
@@ -240,18 +242,18 @@ class Cut(Lost):
                 self.reports[BrokerId(one)] = Report(0, 1, hears=hears)
 
 
-LINK = "broker 1 and broker 2 do not hear each other"
+LINK = "broker 1 and broker 2 do not reach each other"
 
 
 def test_voters_that_do_not_hear_each_other_need_a_mended_link_or_the_controller() -> None:
     world = Cut(1, 2)
     told = str(world.declare(3))
     assert f"a majority of its voters answers, so nothing need be lost, but {LINK}" in told
-    assert "mend the link" in told and "`zone status`" in told
-    assert "or switch voters.shrink.enable on: the controller then seats one side" in told
+    assert "repair the link" in told and "`zone status`" in told
+    assert "or set voters.shrink.enable=true: the controller then appoints one side" in told
     world.shrinks()
     told = str(world.declare(3))
-    assert LINK in told and told.endswith("or wait: the controller seats one side, in seconds")
+    assert LINK in told and told.endswith("or wait: the controller appoints one side, in seconds")
 
 
 def test_it_is_said_where_no_side_is_known_to_hold_everything() -> None:
@@ -259,8 +261,10 @@ def test_it_is_said_where_no_side_is_known_to_hold_everything() -> None:
     world = Cut()
     world.shrinks()
     told = str(world.declare(3))
-    assert LINK in told and "mend the link" in told
-    assert told.endswith("until then nobody is seated: no side of them is sure to hold everything")
+    assert LINK in told and "repair the link" in told
+    assert told.endswith(
+        "until then no leader is appointed: no side is certain to hold every record"
+    )
 
 
 def test_it_is_said_for_whom_the_controller_waits_while_a_side_is_chosen() -> None:
@@ -269,7 +273,7 @@ def test_it_is_said_for_whom_the_controller_waits_while_a_side_is_chosen() -> No
     assert world.does(BeginGrant(GROUP, 0)) and world.seat((1, 1, 10), (4, 1, 8))
     told = str(world.declare(3, grant=1))
     assert LINK in told
-    assert told.endswith("or wait: the controller has seated broker 1, and waits until that leads")
+    assert told.endswith("or wait: the controller has appointed broker 1, and waits until it leads")
 
 
 def test_all_sides_are_told_of_where_there_are_more_than_two() -> None:
@@ -280,7 +284,7 @@ def test_all_sides_are_told_of_where_there_are_more_than_two() -> None:
     world.alive.remove(BrokerId(4))
     world.cut((1,), (2,), (3,))
     told = str(world.declare(4))
-    assert "but none of them hear each other: mend" in told
+    assert "but none of them reach each other: repair" in told
     chain = Lost(4, 5)
     assert chain.request(1, 2, 3, 4, observers=(5,)) and chain.report(1, 2, 3, 4)
     assert chain.request(1, 2, 3, 4, 5, observers=()) and chain.report(1, 2, 3, 4, 5)
@@ -290,7 +294,7 @@ def test_all_sides_are_told_of_where_there_are_more_than_two() -> None:
         near = {one - 1, one, one + 1, 6} - {0, 5}
         chain.reports[BrokerId(one)] = Report(0, 1, hears=brokers(*near))
     told = str(chain.declare(5))
-    assert "but only these hear each other: brokers 1, 2; 2, 3; 3, 4: mend" in told
+    assert "but only these reach each other: brokers 1, 2; 2, 3; 3, 4: repair" in told
 
 
 def test_who_names_nobody_where_a_majority_answers_reads_what_helps() -> None:
@@ -298,9 +302,11 @@ def test_who_names_nobody_where_a_majority_answers_reads_what_helps() -> None:
     world.alive.add(BrokerId(3))
     world.log_of(3, end=10, committed=6)
     world.cut((1,), (2,), (3,))
-    assert "but none of them hear each other: mend" in str(world.declare())
+    assert "but none of them reach each other: repair" in str(world.declare())
     world.log_of(3, end=10, committed=6, is_led=1, leader=3)
-    assert str(world.declare()).endswith("it is led, or was a moment ago: nothing is lost")
+    assert str(world.declare()).endswith(
+        "it has a leader, or had one a moment ago: nothing is lost"
+    )
     assert world.partition.grant == 0
 
 
@@ -360,18 +366,18 @@ def test_who_leads_and_may_not_serve_stands_against_nothing() -> None:
     assert isinstance(world.declare(2, 3), Loss)
     other = Lost()
     other.log_of(4, end=8, committed=5, is_led=1, leader=2)
-    assert "it is led" in str(other.declare(2, 3))
+    assert "it has a leader" in str(other.declare(2, 3))
 
 
 def test_it_is_refused_where_who_has_lost_its_log_before_has_more() -> None:
     """It cannot be seated: what it had told others before that it does not know."""
     world = Lost()
     world.log_of(4, end=11, committed=5, has_lost=1)
-    assert "broker 4, which may not lead, for it has lost" in str(world.declare(2, 3))
+    assert "broker 4, which may not lead because it lost" in str(world.declare(2, 3))
     # It ends earlier, and has heard of something committed that broker 1 lacks, perhaps.
     world.log_of(1, end=10, committed=6, last_epoch=2)
     world.log_of(4, end=9, committed=9, last_epoch=1, epoch=3, has_lost=1)
-    assert "broker 4, which may not lead, for it has lost" in str(world.declare(2, 3))
+    assert "broker 4, which may not lead because it lost" in str(world.declare(2, 3))
     world.log_of(4, end=4, committed=4, has_lost=1)
     assert isinstance(world.declare(2, 3), Loss)
 
@@ -441,7 +447,7 @@ def test_where_no_voter_is_left_an_observer_goes_on_alone() -> None:
     world = Lost()
     world.alive.discard(BrokerId(1))
     del world.logs[1]
-    assert "broker 1 is not heard" in str(world.declare(2, 3))
+    assert "broker 1 is unreachable" in str(world.declare(2, 3))
     loss = world.declare(1, 2, 3)
     assert isinstance(loss, Loss)
     assert (loss.survivors, loss.leader, loss.committed, loss.end) == ((4,), 4, 5, 8)
@@ -545,7 +551,7 @@ def test_it_is_refused_where_the_logs_are_others_than_those_shown() -> None:
     world.log_of(1, end=10, committed=9)
     world.declare(5)
     done = world.run(replace_shown(asked, found.logs))
-    assert isinstance(done, Refused) and "look at them again" in done.message
+    assert isinstance(done, Refused) and "show them again" in done.message
     assert world.partition.grant == 0
 
 

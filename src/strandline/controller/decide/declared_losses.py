@@ -58,8 +58,8 @@ def decide_declare_lost(facts: Facts, command: DeclareLost) -> Decision:
     if partition.grant != command.grant:
         raise refuse(
             Error.INVALID_REQUEST,
-            f"{partition.name}: its grant is {partition.grant}, not {command.grant} as it was: "
-            "look at what is left again",
+            f"{partition.name}: its grant is {partition.grant}, not {command.grant}: "
+            "show the logs left again",
         )
     names_nobody = not brokers and not _has_empty(facts, partition)
     if names_nobody:
@@ -83,7 +83,7 @@ def decide_declare_lost(facts: Facts, command: DeclareLost) -> Decision:
     if set(shown) != set(command.shown):
         raise refuse(
             Error.INVALID_REQUEST,
-            f"{partition.name}: the logs that are left are not what they were: look at them again",
+            f"{partition.name}: the logs left have changed: show them again",
         )
     return Decision(answer, (ReplicasDeclaredLost(partition.group, loss),))
 
@@ -110,20 +110,20 @@ def _require_silence(facts: Facts, partition: Partition, brokers: Collection[Bro
         if broker in facts.alive:
             raise refuse(
                 Error.POLICY_VIOLATION,
-                f"{partition.name}: broker {broker} is heard by the controller: it is not lost",
+                f"{partition.name}: broker {broker} reaches the controller: it is not lost",
             )
     for other in sorted(facts.alive):
         told = facts.reports.get(other)
         if told is None or told.hears is None:
             raise refuse(
                 Error.REQUEST_TIMED_OUT,
-                f"{partition.name}: broker {other} does not say whom it hears: try again",
+                f"{partition.name}: broker {other} does not report whom it hears: try again",
             )
         heard = sorted(set(told.hears) & set(brokers))
         if heard:
             raise refuse(
                 Error.POLICY_VIOLATION,
-                f"{partition.name}: broker {other} hears broker {heard[0]}: a cut is no loss",
+                f"{partition.name}: broker {heard[0]} reaches broker {other}: a cut is not a loss",
             )
 
 
@@ -139,11 +139,11 @@ def _logs(
         if log is None:
             raise refuse(
                 Error.POLICY_VIOLATION,
-                f"{partition.name}: broker {broker} is heard, and its log is not open: try again; "
-                "if its log cannot be used, stop it, and give it up, too"
+                f"{partition.name}: broker {broker} is up, but its log is not open: try again; "
+                "if its log is unusable, stop the broker and give it up too"
                 if broker in facts.alive
-                else f"{partition.name}: broker {broker} is not heard: bring it back, or give it "
-                "up, too",
+                else f"{partition.name}: broker {broker} is unreachable: bring it back, or "
+                "give it up too",
             )
         logs.append(log)
     return tuple(logs)
@@ -217,14 +217,14 @@ def _why_refused(
         case Standing.ELECTABLE:
             return _why_electable(facts, partition, logs)
         case Standing.LED:
-            return f"{partition.name}: it is led, or was a moment ago: nothing is lost"
+            return f"{partition.name}: it has a leader, or had one a moment ago: nothing is lost"
         case Standing.WHOLE:
             seated = _who_is_seated(facts, partition, "one of them")
-            return f"{partition.name}: who is left holds all that was acknowledged: {seated}"
+            return f"{partition.name}: the replicas left hold every acknowledged record: {seated}"
         case Standing.NOBODY:
             return (
-                f"{partition.name}: nobody is left whose log proves anything: bring one of its "
-                "brokers back with what is on its disk"
+                f"{partition.name}: no usable log is left: bring one of its brokers back with "
+                "its disk intact"
             )
         case Standing.SHORT:
             return ""
@@ -244,12 +244,12 @@ def _why_electable(facts: Facts, partition: Partition, logs: Collection[Survivin
     possible = register_of(partition).possible
     if any(all(one.wins_election(side) for one in possible) for side in sides):
         return (
-            f"{partition.name}: a majority of its voters is left, and elects a leader, in seconds; "
-            "where nobody leads for long, `zone status` shows who is not heard from where"
+            f"{partition.name}: a majority of its voters is left, and elects a leader in seconds; "
+            "if not, `zone status` shows which heartbeats are missing"
         )
     return (
         f"{partition.name}: a majority of its voters answers, so nothing need be lost, but "
-        f"{_told_of(sides)}: mend the link (`zone status` shows who is not heard from where); "
+        f"{_told_of(sides)}: repair the link (`zone status` shows which heartbeats are missing); "
         f"{_meanwhile(facts, partition, reach, able)}"
     )
 
@@ -260,21 +260,21 @@ def _told_of(sides: Sequence[frozenset[BrokerId]]) -> str:
         one, other = (
             f"broker{'s' * (len(side) > 1)} {_ids(sorted(side))}" for side in sorted(sides, key=min)
         )
-        return f"{one} and {other} do not hear each other"
+        return f"{one} and {other} do not reach each other"
     together = sorted(sorted(side) for side in sides if len(side) > 1)
     if not together:
-        return "none of them hear each other"
-    return f"only these hear each other: brokers {'; '.join(map(_ids, together))}"
+        return "none of them reach each other"
+    return f"only these reach each other: brokers {'; '.join(map(_ids, together))}"
 
 
 def _meanwhile(facts: Facts, partition: Partition, reach: Reach, able: Collection[BrokerId]) -> str:
     if partition.seating is not None:
         return (
-            f"or wait: the controller has seated broker {partition.seating.leader}, and waits "
-            "until that leads"
+            f"or wait: the controller has appointed broker {partition.seating.leader}, and waits "
+            "until it leads"
         )
     if not reach.may_seat(partition, able):
-        return "until then nobody is seated: no side of them is sure to hold everything"
+        return "until then no leader is appointed: no side is certain to hold every record"
     return f"or {_who_is_seated(facts, partition, 'one side')}"
 
 
@@ -284,8 +284,8 @@ def _who_is_seated(facts: Facts, partition: Partition, whom: str) -> str:
     own, defaults = cluster.topics[partition.topic].configs, cluster.cluster_configs
     config = TopicConfig.from_overrides(defaults, own, derived_defaults(own, defaults))
     if config.voters_shrink_enable or partition.is_fenced:
-        return f"wait: the controller seats {whom}, in seconds"
-    return f"switch {SHRINK} on: the controller then seats {whom}, in seconds"
+        return f"wait: the controller appoints {whom}, in seconds"
+    return f"set {SHRINK}=true: the controller then appoints {whom}, in seconds"
 
 
 def _require_less(
@@ -298,10 +298,9 @@ def _require_less(
         if ahead or not (one.committed <= leader.committed or has_all_of(leader, one)):
             raise refuse(
                 Error.POLICY_VIOLATION,
-                f"{partition.name}: broker {one.broker}, which may not lead, for it has lost its "
-                "log before and has not rejoined, may have more than anybody else who is left: its "
-                f"log ends at offset {one.end}; bring another one back, or stop it, and give it "
-                "up, too",
+                f"{partition.name}: broker {one.broker}, which may not lead because it lost its "
+                "log and has not rejoined, may hold more than any other replica left: its log "
+                f"ends at offset {one.end}; bring another one back, or stop it and give it up too",
             )
 
 
