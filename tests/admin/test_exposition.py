@@ -59,7 +59,7 @@ def test_every_metric_of_the_table_is_told_and_no_other(world: ClusterWorld) -> 
     assert not names & {one.name for one in CONTROLLER_METRICS}
     for row in METRICS:
         if row.name in told.series:
-            assert f"# HELP {row.name} {row.told}\n" in told.text
+            assert f"# HELP {row.name} {row.help_line}\n" in told.text
 
 
 def test_only_the_leader_tells_of_a_partition(world: ClusterWorld) -> None:

@@ -28,7 +28,7 @@ PROCESS_NAMES = {
 def test_a_metric_is_named_and_explained(metric: object) -> None:
     (row,) = [one for one in METRICS if one is metric]
     assert re.fullmatch(r"strandline_[a-z_]+[a-z]", row.name)
-    assert row.help.endswith(".") and "\n" not in row.told and "\\" not in row.told
+    assert row.help.endswith(".") and "\n" not in row.help_line and "\\" not in row.help_line
     assert row.name.endswith("_total") == (row.kind is Kind.COUNTER)
     assert not row.kafka or re.fullmatch(r"kafka\.[\w.]+:type=\S+( kafka.*)?", row.kafka)
 

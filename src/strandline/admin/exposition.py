@@ -84,9 +84,9 @@ def _families(rows: Sequence[Metric], figures: Figures) -> list[Family]:
     for row in rows:
         family: GaugeMetricFamily | CounterMetricFamily
         if row.kind is Kind.COUNTER:
-            family = CounterMetricFamily(row.name, row.told, labels=row.labels)
+            family = CounterMetricFamily(row.name, row.help_line, labels=row.labels)
         else:
-            family = GaugeMetricFamily(row.name, row.told, labels=row.labels)
+            family = GaugeMetricFamily(row.name, row.help_line, labels=row.labels)
         values = figures[row.name]
         for labels, value in ({(): values} if isinstance(values, float | int) else values).items():
             family.add_metric(list(labels), float(value))

@@ -1,8 +1,8 @@
 """Every metric of a broker, with its name in Kafka.
 
-Why:    dashboards depend on names: none appears, goes or changes its meaning by accident.
-How:    one row a metric. The exposition, the reference page and the tests read these rows; a scrape
-        fails on a figure without a row, or a row without a figure.
+Why:    dashboards depend on names, so no name appears, goes or changes its meaning by accident.
+How:    One row for each metric. The exposition, the reference page and the tests read these rows. A
+        scrape fails if a value has no row, or a row no value.
 Source: STYLE, rule 4; reference observers 4.4."""
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """As Prometheus has it."""
+    """Prometheus' type of a metric."""
 
     GAUGE = "gauge"
     COUNTER = "counter"
@@ -28,8 +28,8 @@ class Metric:
     kafka: str = ""
 
     @property
-    def told(self) -> str:
-        """The text beside it in a scrape."""
+    def help_line(self) -> str:
+        """The text of the metric's HELP line in a scrape: its meaning, and its name in Kafka."""
         return f"{self.help} Kafka: {self.kafka}." if self.kafka else self.help
 
 

@@ -1,9 +1,10 @@
-"""The partitions that this broker leads: the series of each, and the counts over all of them.
+"""Metrics of the partitions that this broker leads: series of each, and counts over all.
 
 Why:    this is nearly all of a scrape, ten lines for each of thousands of partitions: writing text
         directly costs a ninth of building objects.
-How:    one walk over the leaders, in slices, builds a column of lines per metric, because the
-        format groups lines by metric. Topic names need no escaping.
+How:    One pass over the led replicas builds a column of lines for each metric, because the format
+        groups lines by metric. The pass yields to the broker's loop in between (`pace`). Topic
+        names need no escaping.
 Owns:   nothing.
 Source: Prometheus, "Exposition formats"; decision 0023."""
 
@@ -21,14 +22,15 @@ if TYPE_CHECKING:
     from strandline.replication.replica.replica import Replica
 
 STEP = 20
-"""Partitions between two checks of the slice."""
+"""Partitions between two calls of `Pace.rest`."""
 REPLICAS, OBSERVERS, IN_SYNC, CAUGHT_UP, NOT_CAUGHT_UP, OBSERVERS_IN_ISR = range(6)
 UNDER_REPLICATED, UNDER_MIN_ISR, LOG_START, LOG_END = range(6, 10)
 
 
 @dataclass(slots=True)
 class LedPartitions:
-    """What was found. `blocks`: a text for each metric that has series."""
+    """The result. `blocks`: the text of each metric that has series. `without_series`: led
+    partitions beyond the limit. The other fields count led partitions."""
 
     blocks: list[str] = field(default_factory=list)
     leaders: int = 0
@@ -41,7 +43,7 @@ class LedPartitions:
 
 
 async def led_partitions(services: Services, pace: Pace, *, count_max: int) -> LedPartitions:
-    """Look at all that are led here; of `count_max` of them each has its series."""
+    """Count all partitions led here, and write the series of the first `count_max`."""
     found = LedPartitions()
     columns: list[list[str]] = [[] for _ in PARTITION_METRICS]
     for position, replica in enumerate(services.replication.led.all):
@@ -60,14 +62,14 @@ async def led_partitions(services: Services, pace: Pace, *, count_max: int) -> L
             column.append(f"{labels}{value}\n")
     for metric, column in zip(PARTITION_METRICS, columns, strict=True):
         await pace.rest()
-        head = f"# HELP {metric.name} {metric.told}\n# TYPE {metric.name} {metric.kind}\n"
+        head = f"# HELP {metric.name} {metric.help_line}\n# TYPE {metric.name} {metric.kind}\n"
         if column:
             found.blocks.append(head + metric.name + metric.name.join(column))
     return found
 
 
 def values_of(replica: "Replica", partition: Partition) -> Sequence[int]:
-    """The values of a partition that is led here, in the order of `PARTITION_METRICS`."""
+    """The values of one led partition, in the order of `PARTITION_METRICS`."""
     told = counts(replica)
     voters = told.in_sync - told.observers_in_sync
     return (
@@ -85,7 +87,8 @@ def values_of(replica: "Replica", partition: Partition) -> Sequence[int]:
 
 
 def _min_isr(replica: "Replica", partition: Partition) -> int:
-    """As the topic asks, also where less is enough for a commit while voters are lost."""
+    """The topic's `min.insync.replicas`, even while a smaller quorum commits because voters are
+    lost; at most the partition's number of own voters."""
     present = min(replica.configuration.min_insync, len(partition.replicas))
     return max(present, replica.appender.voter_count_min)
 

@@ -1,11 +1,12 @@
-"""The seams: small interfaces to everything a broker takes from the world, real or simulated.
+"""Four seams, and what every room needs beside them. A seam is a small interface between a broker
+and the world, which is real or simulated.
 
-Map:    clock.py       time and timers
-        disk.py        files
+Seams:  clock.py       time and timers
+        disk.py        files and flushes
         network.py     messages between brokers
         rng.py         random numbers
-        errors.py      the error tree
-        memory.py      buffers to be filled
+Beside: errors.py      the error tree
+        memory.py      buffers without initial contents
         json_value.py  the type of JSON values
-The object store joins with tiered storage.
+A seam for the object store comes with tiered storage.
 Source: design sections 3 and 10."""

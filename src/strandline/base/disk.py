@@ -2,8 +2,9 @@
 
 Why:    this seam defines what a crash may lose: bytes that are written and not flushed, in any
         order. The simulator makes use of that.
-How:    everything but `flush_soon` is synchronous and touches the page cache only. `flush_soon` is
-        group commit: the requests made during a flush are flushed together by the next one.
+How:    Reads and writes go through the page cache; what is written is not durable yet. `flush_now`,
+        `flush_directory` and `flush_file_system` block until it is. `flush_soon` is asynchronous
+        and is a group commit: requests made during a flush share the next one.
 Source: design section 4; a failed flush is final for a file (ATC'20, "Can Applications Recover from
         fsync Failures?")."""
 
@@ -15,12 +16,13 @@ Buffer = bytes | bytearray | memoryview
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether an error says that there is no space: what can be undone may be tried again later."""
+    """Whether an error says that there is no space: an operation that was undone may be tried
+    again later."""
     return isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT)
 
 
 def is_unreadable(error: OSError) -> bool:
-    """Whether the disk does not give out what it has: as bad as wrong bytes, and mended so."""
+    """Whether the disk cannot read these bytes: they are repaired like damaged ones."""
     return error.errno == EIO
 
 
@@ -46,15 +48,16 @@ class File(Protocol):
     def allocate(self, size: int) -> None:
         """Reserve zeroed space up to `size` bytes, so that later writes change no metadata.
 
-        Raises OSError: then the file is as it was."""
+        If it raises OSError, the file is unchanged."""
 
     def written_end(self) -> int:
-        """From here on all was reserved, is zero, and was never written; the size where the file
-        system does not know. What lies before it may have been reserved, too. To be asked before
-        anything there is read: what was read may count as written."""
+        """The offset from which on the file is reserved, zero, and never written; the file's size
+        if the file system does not know. Bytes before it may be reserved only, too. Call it
+        before reading there: bytes that were read may count as written."""
 
     def forget_cached(self, position: int, length: int) -> None:
-        """Let what is durable of these bytes leave the page cache: the next read asks the disk."""
+        """Drop the durable part of these bytes from the page cache: the next read of it goes to the
+        disk."""
 
     def fileno(self) -> int:
         """The descriptor for sendfile, or -1 where there is none (the simulator)."""
@@ -110,5 +113,5 @@ class Disk(Protocol):
         """The size of the file system that holds `path`."""
 
     def used_bytes(self, path: str) -> int:
-        """What is taken on it. With what is left that may be less than its size: some is set aside
-        for others."""
+        """Space taken on that file system. Together with `free_bytes` it may be less than
+        `total_bytes`: the file system sets some aside for others."""

@@ -13,6 +13,6 @@ _make.restype = ctypes.py_object
 
 
 def unset_bytes(size: int) -> bytearray:
-    """A bytearray of `size` bytes with arbitrary contents: fill them before anybody sees them."""
+    """A bytearray of `size` bytes with arbitrary contents: fill it before anything reads it."""
     made: bytearray = _make(None, size)
     return made

@@ -1,12 +1,13 @@
-"""Has the controller record that a replica here, which had lost its state, takes part again.
+"""Asks the controller to record that a replica which lost its state rejoins.
 
-Why:    an operator may give this broker an earlier data directory back. That directory remembers
-        less than the broker has acknowledged and voted for since, so it must not be trusted.
-How:    A leader asks a replica to rejoin. The replica waits until the controller's log says so and
-        this broker has replayed that. Then it rejoins, and its state says from which time on.
-        Replicas that ask at about the same time are recorded together. A replica with the state of
-        an earlier time starts as one that has lost its disk (`replication.host.opening`).
-Owns:   which replicas have asked since this broker started.
+Why:    an operator may give this broker an earlier data directory back. That directory lacks
+        what the broker has acknowledged and voted with a later one, so it must not be trusted.
+How:    A leader asks a replica to rejoin. The replica waits until the controller has recorded it
+        and this broker has replayed the record. Then it rejoins; its durable state stores the
+        controller's rejoin version. One command carries all replicas that ask within `TOGETHER_MS`.
+        A replica whose state has an older rejoin version starts as one that has lost its disk
+        (`replication.host.opening`).
+Owns:   the replicas whose rejoin the controller has not recorded yet.
 Source: decision 0030."""
 
 import logging
@@ -23,16 +24,16 @@ from strandline.replication.host.replication import Replication
 from strandline.replication.replica.replica import Replica
 
 GROUPS_MAX = 1_000
-"""How many replicas one record notes at most."""
+"""The most replicas in one record."""
 TOGETHER_MS = 10
-"""A record waits for so long after the first request, and takes along all that came since."""
+"""The command waits for this long after the first request, and takes along the later ones."""
 RETRY_MS = 1_000
 
 _log = logging.getLogger("strandline.broker")
 
 
 class Rejoining:
-    """See the module. `incarnation` is what this start of the broker registers with."""
+    """See the module. `incarnation`: the id with which this start of the broker registers."""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class Rejoining:
         controller.on_applied.append(self._on_applied)
 
     def stop(self) -> None:
-        """Ask the controller no more."""
+        """Stop asking the controller."""
         self._waiting.clear()
         self._single_flight.stop()
         if self._timer is not None:

@@ -17,7 +17,12 @@ from strandline.protocol.messages.alter_broker_labels import (
 async def handle(
     request: AlterBrokerLabelsRequest, context: RequestContext
 ) -> AlterBrokerLabelsResponse:
-    """Change the labels; raises ApiError with the reason if that is refused."""
+    """Change the labels of all named brokers, or of none.
+
+    The controller objects if a policy could no longer be met, or if a broker would lack a label
+    that a policy needs; then this raises ApiError with the reasons. With `is_forced` the change is
+    made all the same, and the answer lists the objections. With `validate_only` the answer is the
+    same, and nothing changes."""
     command = AlterLabels(
         brokers=tuple(map(BrokerId, request.broker_ids)),
         changes=tuple((one.name, one.value) for one in request.changes),

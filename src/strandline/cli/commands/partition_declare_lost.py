@@ -12,8 +12,8 @@ import typer
 
 from strandline.base.json_value import Json
 from strandline.cli.commands.partition_survivors import (
+    electable_advice,
     print_logs,
-    tell_electable,
     voters_may_leave,
 )
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
@@ -43,15 +43,17 @@ def declare_lost(
     with open_client(bootstrap, timeout) as client:
         found = ask_replica_logs(client, topic, partition)
         grant = max((one.grant for one in found.answers.values()), default=0)
-        lost = _silent(client, topic, partition, found, grant=grant)
+        lost = _brokers_to_give_up(client, topic, partition, found, grant=grant)
         foretold = foretell_loss(client, topic, partition, brokers=lost, grant=grant)
-        lines = _tell(lost, found, foretold)
+        lines = _loss_lines(lost, found, foretold)
         if not (yes and as_json):
             with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
                 _show_logs(topic, partition, found, lines)
         if not yes:
             _confirm(topic)
-        done = declare(client, topic, partition, brokers=lost, foretold=foretold, by=_who())
+        done = declare(
+            client, topic, partition, brokers=lost, foretold=foretold, by=_declaring_user()
+        )
     told: dict[str, Json] = {
         "topic": topic,
         "partition": partition,
@@ -69,11 +71,12 @@ def declare_lost(
     show(told, as_json=as_json, people=lambda: print_line(after))
 
 
-def _silent(
+def _brokers_to_give_up(
     client: "Client", topic: str, partition: int, found: "ReplicaLogs", *, grant: int
 ) -> "list[BrokerId]":
-    """Brokers that hold the log, do not answer and are not heard by others; empty if other
-    brokers have lost the log. Raises OperatorError if there is nothing to give up."""
+    """The brokers of the log that neither answer nor are heard by others; may be empty if others
+    that answer have lost their logs, which are given up then. Raises OperatorError if no broker
+    answers, or if there is nothing to give up."""
     from strandline.base.errors import OperatorError
     from strandline.controller.arbitration.survivors import Standing
 
@@ -85,15 +88,15 @@ def _silent(
     if not silent and not any(one.has_lost for one in found.answers.values()):
         told = ["every broker with a log answers or is reachable: there is nothing to give up"]
         if found.judge().standing is Standing.ELECTABLE:
-            told += _tell_electable(client, topic, partition, grant)
+            told += _electable_advice(client, topic, partition, grant)
         raise OperatorError("; ".join(told))
     return silent
 
 
-def _tell_electable(client: "Client", topic: str, partition: int, grant: int) -> list[str]:
-    """What helps if a majority answers. Raises the controller's ApiError, which names brokers
-    that do not hear each other; returns general help if no controller answers, or an older
-    release does."""
+def _electable_advice(client: "Client", topic: str, partition: int, grant: int) -> list[str]:
+    """What to do if a majority answers. Asks the controller, and raises its ApiError if that names
+    the brokers that do not hear each other. Returns general advice if no controller answers, or
+    one of an older release does."""
     from strandline.base.errors import ApiError
     from strandline.client.errors import ClientError
     from strandline.client.operations.losses import foretell_loss
@@ -106,12 +109,13 @@ def _tell_electable(client: "Client", topic: str, partition: int, grant: int) ->
             raise
     except ClientError:
         pass
-    return tell_electable(f"{topic} {partition}", shrinks=voters_may_leave(client, topic))
+    return electable_advice(f"{topic} {partition}", shrinks=voters_may_leave(client, topic))
 
 
-def _tell(
+def _loss_lines(
     lost: "list[BrokerId]", found: "ReplicaLogs", foretold: "DeclareLostResponse"
 ) -> list[str]:
+    """Lines for the operator: the brokers given up, the log that continues, the offsets at risk."""
     from strandline.model.ids import BrokerId
 
     committed, end = foretold.committed_offset, foretold.log_end_offset
@@ -144,13 +148,13 @@ def _show_logs(topic: str, partition: int, found: "ReplicaLogs", lines: list[str
     print_logs(topic, partition, found)
     for line in lines:
         print_line(line)
-    for line in _others(found):
+    for line in _return_advice(found):
         print_line(line)
     sys.stdout.flush()
 
 
 def _confirm(topic: str) -> None:
-    """Have the name typed again; raises OperatorError."""
+    """Ask the operator to type the topic's name; raises OperatorError if it is another one."""
     from strandline.base.errors import OperatorError
 
     sys.stderr.write(
@@ -162,8 +166,9 @@ def _confirm(topic: str) -> None:
         raise OperatorError("the name does not match: nothing done (--yes skips the question)")
 
 
-def _others(found: "ReplicaLogs") -> list[str]:
-    """Brokers that would save everything; none if an earlier declaration gave that up."""
+def _return_advice(found: "ReplicaLogs") -> list[str]:
+    """The line that names the brokers whose return would save everything; none if an earlier
+    declaration gave them up."""
     judged = found.judge()
     if found.needs_all:
         return []
@@ -176,8 +181,8 @@ def _others(found: "ReplicaLogs") -> list[str]:
     ]
 
 
-def _who() -> str:
-    """The user who declares it, as this machine knows them."""
+def _declaring_user() -> str:
+    """The user who declares the loss, as USER@HOST."""
     import getpass
     import socket
 

@@ -38,7 +38,7 @@ def survivors(
         shrinks = voters_may_leave(client, topic)
         judged = found.judge()
         without = "" if judged.standing is Standing.LED else why_no_controller(client)
-    lines = tell(f"{topic} {partition}", found, judged, shrinks=shrinks)
+    lines = advice_lines(f"{topic} {partition}", found, judged, shrinks=shrinks)
     if without:
         lines.append(
             f"{without}; until then the partition gets no leader, and no loss can be declared"
@@ -60,8 +60,11 @@ def voters_may_leave(client: "Client", topic: str) -> bool:
     return is_on(VOTERS_SHRINK, describe_configs(client, [topic], [VOTERS_SHRINK])[topic])
 
 
-def tell(which: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool) -> list[str]:
-    """What it means, and what to do, in lines. `which`: the topic and the number, as typed."""
+def advice_lines(
+    which: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool
+) -> list[str]:
+    """Lines for the operator: what the logs mean, and what to do. `which`: the topic and the
+    partition as typed."""
     from strandline.controller.arbitration.survivors import Standing
 
     match judged.standing:
@@ -73,7 +76,7 @@ def tell(which: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool
                 )
             ]
         case Standing.ELECTABLE:
-            return tell_electable(which, shrinks=shrinks)
+            return electable_advice(which, shrinks=shrinks)
         case Standing.WHOLE:
             text = "the replicas that answer hold every acknowledged record: nothing is lost, and "
             if shrinks:
@@ -84,14 +87,14 @@ def tell(which: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool
                 "no replica that answers has a usable log: what the other disks hold is unknown"
             ]
         case Standing.SHORT:
-            lines = _tell_ranges(found, judged)
+            lines = _range_lines(found, judged)
     lives = [one for one in judged.missing if one in found.heard]
     if lives:
         lines.append(
             f"{_brokers(lives)} reachable from other brokers: ask again when its log is open"
         )
     if found.needs_all:
-        return [*lines, *_tell_declared(which, judged)]
+        return [*lines, *_declared_advice(which, judged)]
     lines.append(
         f"nothing is at risk once {judged.wanted} of {_ids(judged.missing)} "
         f"{'returns' if judged.wanted == 1 else 'return'} with "
@@ -100,8 +103,8 @@ def tell(which: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool
     return lines
 
 
-def tell_electable(which: str, *, shrinks: bool) -> list[str]:
-    """What to do where a majority answers."""
+def electable_advice(which: str, *, shrinks: bool) -> list[str]:
+    """Lines for the operator, for a majority of voters that answers."""
     from strandline.cli.output import program
 
     text = "if there is no leader for long, the voters do not reach each other: "
@@ -122,8 +125,8 @@ def _let_voters_leave(which: str) -> str:
     return f"{program()} topic alter {which.partition(' ')[0]} -c {VOTERS_SHRINK}=true"
 
 
-def _tell_declared(which: str, judged: "Survivors") -> list[str]:
-    """Why there is no leader, although a loss was declared."""
+def _declared_advice(which: str, judged: "Survivors") -> list[str]:
+    """Lines for the operator: why there is no leader although a loss was declared."""
     from strandline.cli.output import program
 
     again = f"{program()} partition declare-lost {which}"
@@ -143,7 +146,8 @@ def _tell_declared(which: str, judged: "Survivors") -> list[str]:
     ]
 
 
-def _tell_ranges(found: "ReplicaLogs", judged: "Survivors") -> list[str]:
+def _range_lines(found: "ReplicaLogs", judged: "Survivors") -> list[str]:
+    """Lines for the operator: which offsets are committed, and which are at risk."""
     committed, end, best = judged.committed, judged.end, judged.best
     lines = []
     if best in found.observers:
@@ -182,14 +186,14 @@ def _state(found: "ReplicaLogs", broker: "BrokerId") -> str:
     return "has lost its log, and not rejoined" if one.has_lost else "answers"
 
 
-def _role(found: "ReplicaLogs", broker: "BrokerId") -> str:
-    """As what it was placed."""
+def _placed_role(found: "ReplicaLogs", broker: "BrokerId") -> str:
+    """The role that placement gives the replica on this broker."""
     return "observer" if broker in found.observers else "voter"
 
 
-def _tell_role(found: "ReplicaLogs", broker: "BrokerId") -> str:
-    """The same, and where another role is its own now."""
-    role, votes = _role(found, broker), found.may_vote(broker)
+def _present_role(found: "ReplicaLogs", broker: "BrokerId") -> str:
+    """The placed role, with a note if the replica votes otherwise now."""
+    role, votes = _placed_role(found, broker), found.may_vote(broker)
     if votes == (role == "voter"):
         return role
     return f"{role}, votes now" if votes else f"{role}, does not vote now"
@@ -209,13 +213,13 @@ def _known(one: "DescribeReplicaLogsResponse | None") -> dict[str, int | None]:
 
 
 def print_logs(topic: str, partition: int, found: "ReplicaLogs") -> None:
-    """A table of all that should hold it."""
+    """Print a table of the brokers that should have the log."""
     heads = ("BROKER", "ROLE", "STATE", "START", "COMMITTED BELOW", "END", "LAST EPOCH", "EPOCH")
     rows = []
     for broker in found.hosts:
         known = _known(found.answers.get(broker))
         cells = ("-" if one is None else one for one in known.values())
-        rows.append((broker, _tell_role(found, broker), _state(found, broker), *cells))
+        rows.append((broker, _present_role(found, broker), _state(found, broker), *cells))
     right = frozenset((heads[0], *heads[3:]))
     print_table(Table(title=f"{topic}-{partition}:", heads=heads, rows=rows, right=right))
 
@@ -233,7 +237,7 @@ def _describe(
         "replicas": [
             {
                 "broker": broker,
-                "role": _role(found, broker),
+                "role": _placed_role(found, broker),
                 "votes": found.may_vote(broker),
                 "state": _state(found, broker),
                 **_known(found.answers.get(broker)),

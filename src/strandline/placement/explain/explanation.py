@@ -1,9 +1,10 @@
-"""The whole explanation of one partition's placement; the command line makes text of it.
+"""The whole explanation of one partition's placement; the command line turns it into text.
 
 Why:    a user who asks why a replica is where it is wants the same answer for a topic that exists
         and for a policy that is only tried.
-How:    the plan for the present number of voters; the constraints judge and explain; the labels
-        prove what survives; round trips and prices say what it costs."""
+How:    `make_plan` compiles the policy for the present number of voters. Its constraints judge and
+        explain each replica. The brokers' labels show which losses the placement survives; round
+        trips and prices give latencies and costs."""
 
 from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
@@ -46,15 +47,16 @@ class Explanation(msgspec.Struct, frozen=True):
     broken: tuple[BrokenGoal, ...]
     """Goals of the policy that this placement does not meet."""
     latencies: tuple[CommitLatency, ...]
-    """Empty where no round trips are known."""
+    """With all voters; empty if no round trips are known."""
     traffic: tuple[Traffic, ...]
     costs: tuple[Cost, ...]
     """Empty without prices."""
     now: Survival | None = None
-    """What is survived beside what is down or behind, by who votes now; None where nothing is and
-    all vote."""
+    """The further losses that the voters of this moment survive, with the voters that are down or
+    behind counted as lost. None if all own voters vote, and are up and in sync."""
     latencies_now: tuple[CommitLatency, ...] = ()
-    """Without that. Empty where writes have stopped, and where `now` is None."""
+    """Latencies of this moment: without the voters that `now` counts as lost. Empty if too few are
+    left for a write, if `now` is None, or if no round trips are known."""
 
 
 def explain(
@@ -66,11 +68,12 @@ def explain(
     behind: Collection[BrokerId] = (),
     acting: Collection[BrokerId] = (),
 ) -> Explanation:
-    """Explain replicas with at least one voter, the preferred leader first; voters that are
-    `behind` are up and not in sync. `acting`: who votes now, where others do.
+    """Explain `replicas`: at least one voter, the preferred leader first. `behind`: voters that are
+    up and not in sync. `acting`: the brokers that vote now, if they differ from the own voters.
 
-    Replicas on brokers that are no candidates are in the judgement only; those on brokers that are
-    to leave are judged as if those stayed, and nobody is told to go there."""
+    Only the judgement covers replicas on brokers that are no candidates. Replicas on brokers that
+    are being emptied are judged as if these brokers stayed, but no replica is advised to move
+    there."""
     candidates = tuple(candidates)
     universe = Universe(candidates)
     known = [(broker, role) for broker, role in replicas if broker in universe.index]

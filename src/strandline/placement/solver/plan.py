@@ -1,11 +1,14 @@
-"""A policy over candidates becomes groups of replicas, hard and soft constraints.
+"""Compiles a policy and the candidate brokers into a `Plan`: the placement problem to be solved.
 
 Why:    search, judging and refusing must work on the same constraints.
-How:    One group for each rule. What depends on the broker alone becomes one mask for each group;
-        what counts replicas is asked at each step; what distinguishes no brokers in this cluster is
-        left out. Costs have tiers: brokers that are up, then those with room on their disks, then
-        what the user weighs, then the default spread, regions before zones before racks before
-        hosts, voters before observers.
+How:    Each rule becomes one group of replicas. Constraints that depend on the broker alone become
+        one mask of allowed brokers for each group. Constraints that count replicas are evaluated at
+        each step of the search. Checks of missing labels, hosts, full disks and the default spread
+        are omitted if they cannot distinguish any two brokers of this cluster.
+            Costs have tiers, the heaviest first: brokers that are up; brokers with room on their
+        disks; the user's weights; the default spread of voters, then that of all replicas, each
+        over regions, zones, racks, hosts. The policy's preferences for leaders become
+        `leader_tiers`.
 Source: design section 7; decision 0008."""
 
 from collections.abc import Iterable, Sequence
@@ -55,20 +58,21 @@ _UP_TIER = _ROOM_TIER * COST_MAX
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The groups of replicas to place, and their constraints."""
+    """The compiled problem, not a solution: the replicas to place, and the constraints on them."""
 
     request: Request
     shape: Shape
     static: tuple[HardEvaluator, ...]
-    """Those that depend on the broker alone."""
+    """Hard constraints that depend on the broker alone; `allowed` is what they leave."""
     hard: tuple[HardEvaluator, ...]
-    """Those that count replicas."""
+    """Hard constraints that count replicas."""
     soft: tuple[SoftEvaluator, ...]
-    """The heaviest first."""
+    """Soft constraints, the heaviest first."""
     allowed: tuple[int, ...]
-    """By group: who satisfies everything static."""
+    """By group: the mask of the brokers that satisfy all of `static`."""
     leader_tiers: tuple[int, ...]
-    """Where leaders should be, the best first."""
+    """A mask of brokers for each of the policy's preferences for leaders, the best first. A broker
+    may be in several masks, or in none."""
 
     @property
     def universe(self) -> Universe:
@@ -76,7 +80,7 @@ class Plan:
         return self.shape.universe
 
     def cost(self, seats: Seats) -> int:
-        """What a full placement costs; 0 is the best that can be."""
+        """The cost of a complete placement; 0 is the best possible."""
         return sum(one.weight * one.cost(seats) for one in self.soft)
 
     def scope_allowed(self, scope: int, allowed: Sequence[int]) -> int:
@@ -89,10 +93,10 @@ class Plan:
 
 
 def make_plan(request: Request, universe: Universe, *, voters: int) -> Plan:
-    """The plan for so many voters; observers come on top.
+    """The plan for `voters` voters; observers come on top.
 
-    Counts that the policy gives are taken as they are; `voters` is for the rule without one, which
-    gets one at least."""
+    Rules with a count get that count. The rule without one gets the rest of `voters`, at least
+    one."""
     policy = request.policy
     groups = _groups(policy, voters)
     quorum = Quorum.of(
@@ -149,7 +153,7 @@ def _labelled(policy: Policy, shape: Shape) -> Iterable[HardConstraint]:
 
 
 def rule_of(policy: Policy, group: Group) -> Rule:
-    """The rule that asks for a group's replicas; one without conditions where none is written."""
+    """The policy's rule for a group; a rule without conditions if the policy has none."""
     return policy.rules[group.rule] if group.rule >= 0 else Rule()
 
 
@@ -236,7 +240,8 @@ def _soft(request: Request, shape: Shape) -> Iterable[SoftConstraint]:
 
 
 def _default_spread(shape: Shape) -> Iterable[SoftConstraint]:
-    """Voters, then all replicas, over the levels; levels that tell nobody apart are left out."""
+    """Spread voters, then all replicas, over each level. A level is omitted if all brokers are in
+    one domain, each is in its own, or a wider level has the same domains."""
     universe = shape.universe
     known: set[tuple[int, ...]] = {(universe.all,)}
     levels = []

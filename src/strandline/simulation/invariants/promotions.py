@@ -1,9 +1,9 @@
-"""What must hold of groups in which observers stand in for voters.
+"""Checks that groups in which observers stand in for voters lose no acknowledged record.
 
-Why:    an observer that votes without having everything loses what was acknowledged, and may do so
-        only after the next change, or the one after that.
-How:    told of who may vote, by the controller's log, of elections, and of what was acknowledged;
-        see `simulation.invariants`.
+Why:    an observer that votes before it has every acknowledged record loses some. The loss may show
+        only one or two elections later.
+How:    compares three kinds of facts: the voters that the controller's log allows, the logs of
+        elected leaders, and the acknowledged records. See `simulation.invariants`.
 Source: docs/decisions/0016, 0020 and 0025; design section 6."""
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Offset
@@ -22,24 +22,25 @@ NOTHING = Superseding()
 
 
 class PromotionKeepsRpoZero(NoAcknowledgedRecordLost):
-    """Who is seated may have voted; and once an observer may vote, whoever is elected has all that
-    was acknowledged with acks=all before, and it stays in every log from then on."""
+    """The controller seats only brokers that may have voted. Once an observer may vote, each leader
+    elected from then on has every record acknowledged with acks=all before, and these records stay
+    in every log."""
 
     def __init__(self, superseding: Superseding = NOTHING, *, may_lose: bool = False) -> None:
         super().__init__(superseding, may_lose=may_lose)
         self._state: dict[GroupId, int] = {}
-        """{group: the last version of the controller's state that told of its voters}"""
+        """{group: the latest version of the controller's state with a record of its voters}"""
         self._possible: dict[GroupId, frozenset[BrokerId]] = {}
-        """{group: everybody who may vote}"""
+        """{group: all brokers that may vote}"""
         self._promoting: set[GroupId] = set()
-        """Groups in which an observer could vote at some time."""
+        """Groups in which an observer could vote at some time; a group never leaves."""
         self._ends: dict[GroupId, Offset] = {}
-        """{group: where what was acknowledged ends}"""
+        """{group: the end offset of the records acknowledged with acks=all}"""
         self._epochs: dict[GroupId, Epoch] = {}
-        """{group: the last epoch that anybody was elected in}"""
+        """{group: the latest epoch with an elected leader}"""
 
     def on_voters_recorded(self, fact: VotersRecorded) -> None:
-        """In the order of the state's versions, whoever tells first."""
+        """Takes each version of the state once, from the broker that replays it first."""
         if fact.state_version <= self._state.get(fact.group, -1):
             return
         self._state[fact.group] = fact.state_version
@@ -55,14 +56,14 @@ class PromotionKeepsRpoZero(NoAcknowledgedRecordLost):
             self._promoting.add(fact.group)
 
     def on_loss_recorded(self, fact: LossRecorded) -> None:
-        """What was at risk may be gone."""
+        """The offsets at risk are not required any more."""
         super().on_loss_recorded(fact)
         declared = fact.declaration
         if declared.group in self._ends:
             self._ends[declared.group] = min(self._ends[declared.group], declared.at_risk_from)
 
     def on_acknowledged(self, fact: Acknowledged) -> None:
-        """From now on it is there."""
+        """From now on leaders and logs must have these records."""
         super().on_acknowledged(fact)
         is_at_risk = self.may_be_gone(fact.group, fact.base_offset, fact.epoch)
         if fact.acks == QUORUM_ACK and not self._may_lose and not is_at_risk:
@@ -70,7 +71,7 @@ class PromotionKeepsRpoZero(NoAcknowledgedRecordLost):
             self._ends[fact.group] = max(end, self._ends.get(fact.group, end))
 
     def on_leader_elected(self, fact: LeaderElected) -> None:
-        """What was acknowledged up to now, an earlier leader acknowledged."""
+        """A leader of a new epoch must have the records that earlier leaders acknowledged."""
         if fact.epoch <= self._epochs.get(fact.group, -1):
             return
         self._epochs[fact.group] = fact.epoch
@@ -85,6 +86,6 @@ class PromotionKeepsRpoZero(NoAcknowledgedRecordLost):
             )
 
     def on_log_audited(self, fact: LogAudited) -> None:
-        """As `NoAcknowledgedRecordLost`, where observers could vote."""
+        """The check of `NoAcknowledgedRecordLost`, for groups in which observers could vote."""
         if fact.group in self._promoting:
             super().on_log_audited(fact)
