@@ -436,6 +436,6 @@ def test_who_may_be_outdated_helps_nobody_to_mend(
         assert has_key(world, X) and not replica.raft.has_lost_state
         question = msgspec.msgpack.encode(EntriesOf(replica.group, Index(1), replica.raft.commit))
         with pytest.raises(ApiError, match="not known to be up to date"):
-            world.do(X, replica.host.repairs.server._on_question(BrokerId(A), question))
+            world.do(X, replica.host.repairs.gap_fetch._on_question(BrokerId(A), question))
     settle(world, A, B, X)
     assert not has_key(world, X)

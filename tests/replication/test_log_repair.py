@@ -73,7 +73,7 @@ def test_a_gap_that_has_grown_over_another_one_is_mended_once(
             await asyncio.wait({task}, timeout=0.001)
         return task.result()
 
-    repairs.server.fetch = AsyncMock(side_effect=fetch)  # type: ignore[method-assign]
+    repairs.gap_fetch.fetch = AsyncMock(side_effect=fetch)  # type: ignore[method-assign]
     assert not asyncio.run(mend())
     assert not repairs._suspects and not scrubbed(log)
     assert newest(log) == expected

@@ -1,23 +1,22 @@
 """The leader chooses which replica sends a follower in another region the entries it lacks.
 
-Why:    when a region returns, all its replicas lack the same entries. They should cross regions
-        once, and not at all if a replica there has them.
-How:    - The leader orders the nearest replica in the follower's region that has flushed the
-          entries, all committed, to send them (`raft/follower/peer_catchup.py`). It marks them as
-          sent.
+Why:    all replicas of a returning region lack the same entries. They should cross regions once, or
+        not at all if a replica there has them.
+How:    decision 0022 has each rule with its reason.
+        - The nearest member there that has flushed the entries, all committed, sends them on the
+          leader's order (`raft.follower.peer_catchup`).
         - If none has them yet, the follower waits for one that is ahead of it. "Ahead" is a total
-          order (sent index, served by the leader, broker number): the leader always serves one.
-        - A region's connections return one by one. A probe to a follower that peers may serve
-          carries no entries. The leader waits briefly for a peer that it serves and cannot order.
-        - One sender at a time, because two ways may overtake each other. The sender changes once
-          everything in flight is acknowledged. If that takes too long, or the follower refuses an
-          append, the leader serves the follower for `BACK_OFF_MS`.
-        - A follower in step gets everything from its leader. Peers serve one that is behind, until
-          it was sent all that was committed when that was found; then further, while it gains.
-        - A compacted log may lack tombstones from before the follower was a member. The leader
-          serves those entries, and a follower that has lost its disk.
+          order, so the leader always serves one itself.
+        - While a region's connections return one by one, probes carry no entries, and the leader
+          waits briefly for a peer that it cannot order yet.
+        - One sender at a time: two ways may overtake each other. If a peer's appends do not arrive,
+          the leader serves the follower for `BACK_OFF_MS`.
+        - Peers serve only followers that are behind; those in step get entries sooner from the
+          leader.
+        - The leader serves what may lack tombstones: a compacted log from before the follower was a
+          member, and a follower that has lost its disk.
 Owns:   the followers that wait; one per leading replica.
-Source: design section 5; decision 0022 (each rule with its reason), decision 0037."""
+Source: design section 5; decisions 0022 and 0037."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -78,14 +77,12 @@ class FetchSources:
     def may_use_peers(
         self, stream: FollowerStream, first_index: Index, *, is_in_memory: bool
     ) -> bool:
-        """Whether a peer may send the follower the entries from `first_index` on.
+        """Whether a peer may send the follower the entries from `first_index` on: while the
+        follower is behind, and gains. It is behind up to what was committed when that was found;
+        then up to what was committed since, if that is at most half as much each time.
 
-        It may while the follower is behind: up to what was committed when that was found, then up
-        to what was committed since, as long as that is at most half as much each time. A follower
-        that was sent all of it is no longer behind.
-
-        `is_in_memory`: the leader could send the entries from memory, and goes on doing so while
-        such appends are in flight."""
+        `is_in_memory`: the leader could send them from memory, and does so while such appends are
+        in flight."""
         commit = self._replica.raft.commit
         if not is_in_memory:
             stream.is_behind = True
@@ -102,13 +99,12 @@ class FetchSources:
         return not (is_in_memory and stream.fetch_source == LEADER and stream.inflight)
 
     def has_neighbours(self, peer: BrokerId) -> bool:
-        """Whether peers may serve `peer`, and its region has other members. They need not be
-        connected: a region's connections return one after the other."""
+        """Whether peers may serve `peer`, and its region has other members, connected or not."""
         return self._may_be_served(peer) and bool(self._neighbours(peer))
 
     def choose(self, peer: BrokerId, first_index: Index) -> BrokerId | None:
-        """The broker that sends `peer` the entries from `first_index` on: LEADER or a near member.
-        None: the follower waits for a member that is about to have them."""
+        """The broker that sends `peer` the entries from `first_index` on; None: `peer` waits for a
+        member that is about to have them."""
         if not self._may_be_served(peer) or first_index > self._replica.raft.commit:
             return LEADER
         if self._replica.log.config.has_been_compacted and not self.may_mix(peer, first_index):
@@ -164,9 +160,8 @@ class FetchSources:
         )
 
     def may_mix(self, peer: BrokerId, first_index: Index) -> bool:
-        """Whether `peer` may get entries of a compacted log from `first_index` on from several
-        replicas: no replica has removed a tombstone that it lacks. So it was a member when they
-        were appended, and has not lost its log."""
+        """Whether several replicas may send `peer` entries of a compacted log: none has removed a
+        tombstone that `peer` lacks from `first_index` on."""
         raft = self._replica.raft
         return not raft.progress[peer].is_recovering and first_index > raft.member_since(peer)
 
@@ -203,9 +198,8 @@ class FetchSources:
         return silent_ms < self._settings.resend_timeout_ms
 
     def _waits_for_lane(self, fetch_source: BrokerId) -> bool:
-        """Whether the leader serves it again, cannot order it yet, and still waits for its control
-        lane. All lanes to a broker break together and come up one by one; the leader waits for one
-        resend time-out per `LANE_WAIT_EVERY_MS`."""
+        """Whether the leader serves it again and still waits for its control lane: lanes come up
+        one by one. It waits for one resend time-out per `LANE_WAIT_EVERY_MS`."""
         if (
             not self._is_usable(fetch_source)
             or self._liveness.cannot_do(fetch_source, self._needed_abilities())

@@ -1,15 +1,13 @@
 """Sends entries of this broker's logs to other followers, on their leaders' orders.
 
 Why:    see `fetch_sources`; this is the source's side.
-How:    orders for one follower of one group form a queue. The first one proceeds once the
-        follower's lane is connected and has room, and, unless a write quorum waits for the entries,
-        once the throttle admits it. Then this broker asks its core again whether it may send the
-        entries, and reads them.
-            The bytes of a compacted log may differ from the leader's: this broker sends its own, as
-        several appends if one would be too large, and cuts empty batches at the end.
-            If an order cannot be obeyed, the whole queue is dropped. The leader then probes the
-        follower, `ORDER_MS_MAX` later than after its own appends: what still waits here is not sent
-        twice.
+How:    orders for one follower of one group form a queue. The first one proceeds once the lane has
+        room and, unless a write quorum waits for the entries, the throttle admits it. Then this
+        broker asks its core again whether it may send them.
+            A compacted log's bytes may differ from the leader's: this broker sends its own, in
+        several appends if one would be too large.
+            An order that cannot be obeyed drops the whole queue: the leader notices, after
+        `ORDER_MS_MAX` more than for its own appends.
 Owns:   the waiting orders; one per broker.
 Source: design section 5; decision 0022."""
 
@@ -60,8 +58,8 @@ class PeerCatchup:
             replica.on_message(leader, order.request)
 
     def on_peer_append(self, fetch_source: BrokerId, head: AppendHead, payload: memoryview) -> None:
-        """Another follower has sent entries. Raises ProtocolError if they do not match the leader's
-        description: entries of no log of the group never enter this one."""
+        """Another follower has sent entries. Raises ProtocolError if they differ from the leader's
+        description."""
         replica = self._replicas.get(head.group)
         if replica is not None:
             entries = Entries.checked(payload, head.request)

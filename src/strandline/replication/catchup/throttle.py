@@ -1,16 +1,14 @@
 """Limits how fast followers are served from the log.
 
-Why:    a follower that was away for an hour needs gigabytes. Producers, and the followers in their
-        write quorum, must not notice.
-How:    a stream asks before each append that it reads from the log. It may read if its buckets have
-        bytes left and no earlier waiter needs them; else it waits its turn. So all recovering
-        groups share the rate equally. A read counts against:
-        - the near bucket, or the far one for brokers in other regions: that traffic is dear. What a
-          peer near the follower sends (`fetch_sources`) is near, at the leader and at the peer;
-        - for a copy to a future replica, the cluster's limits, too (`CopyLimits`). Its appends are
-          small beside those. At a limit of 0 it waits for a new one.
-            Records appended while a follower is behind come on top (`sender.allowance_bytes`):
-        otherwise a producer faster than the rate would leave it behind for ever.
+Why:    a follower that was away for an hour needs gigabytes. Producers must not notice.
+How:    each append read from the log needs bytes in its buckets, and waits its turn; so all
+        recovering groups share the rate equally. A read counts against
+        - the near bucket, or the far one for other regions; near also if a peer near the follower
+          sends the entries (`fetch_sources`);
+        - for copies to future replicas, the cluster's limits (`CopyLimits`), too. At a limit of 0
+          they wait for a new one.
+            Records appended meanwhile come on top (`sender.allowance_bytes`): otherwise a fast
+        producer would leave the follower behind for ever.
 Owns:   the buckets and the turns; one per broker.
 Source: design section 5 ("one recovery reader, throttled"); Redpanda's throttle; KIP-73."""
 

@@ -1,8 +1,8 @@
 """A token bucket: how many bytes may be read now.
 
-Why:    throttled reads must be even: no burst after a pause, at most one append above the rate.
-How:    the bucket fills at `bytes_per_s`, up to `BURST_MS` of that rate. One append may overdraw
-        it; the next one waits until it is positive again. At a rate of 0 it never fills.
+Why:    throttled reads are even: no burst after a pause, at most one append above the rate.
+How:    it fills at `bytes_per_s`, up to `BURST_MS` of that. One append may overdraw it; the next
+        one waits.
 Owns:   itself.
 Source: design section 5 ("one recovery reader, throttled")."""
 

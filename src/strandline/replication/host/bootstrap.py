@@ -3,16 +3,15 @@
 Why:    only its members know the controller's group. A voter that lost its disk must not vote as if
         its log had always been empty; the voters of a new cluster must vote.
 How:    a voter without state takes no part (as in `raft.follower.rejoin`) and asks the other voters
-        whether they have any history of the group, which is an epoch:
+        whether they know any epoch of the group:
 
-            no state --any has history--> lost: rejoins when the group's leader says so
-                     --none of all others has--> new: noted durably, then takes part
+            no state --any does--> lost: rejoins when the group's leader says so
+                     --none of all others does--> new: noted durably, then takes part
 
-        If the disk was lost, the receivers of this replica's vote or acknowledgement had an epoch
-        before. So all voters must answer, at any time after this process started; fewer are not
-        enough. A new group's first candidate needs pre-votes of a majority, all of which have noted
-        that the group is new: a voter that asks later, or forgets, is in the minority. The price:
-        a new cluster starts only once all its voters have been up.
+        If the disk was lost, a receiver of this replica's vote or acknowledgement knew an epoch
+        before. So all must answer, at any time since this process started. A new group's first
+        candidate needs a majority that has noted that the group is new. The price: a new cluster
+        starts only once all its voters have been up.
 Owns:   the open questions; one per broker.
 Source: Viewstamped Replication Revisited 4.3; Redpanda's bootstrap of a cluster by its seeds."""
 

@@ -1,9 +1,9 @@
 """Batches the control messages of one broker's groups until the end of a pass.
 
-Why:    thousands of groups may send in one pass, for example in elections: a network message for
-        each would cost more than its content.
-How:    one message for each peer carries all groups' messages for it; one for all peers carries the
-        new leaders. Messages for unconnected peers are dropped: the senders retry.
+Why:    thousands of groups may send in one pass: a network message for each costs more than its
+        content.
+How:    one message for each peer carries all groups' messages; one for all peers the new leaders.
+        Messages for unconnected peers are dropped: the senders retry.
 Owns:   the unsent messages; one per broker.
 Source: design section 5."""
 

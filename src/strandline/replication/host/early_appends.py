@@ -1,10 +1,10 @@
 """Tells a leader when a replica that missed its messages is open.
 
 Why:    messages for a group that is not open are dropped, and a leader without answers probes ever
-        less often: a log that was opened late, or is copied anew, would wait for seconds.
-How:    this broker notes the sender of an append or vote request for a group that is not open. When
-        the group opens, it tells that sender, one message for several groups; a leader then probes
-        the replica. The message is sent once: if it is lost, the leader's own probes remain.
+        less often: a log that was opened late would wait for seconds.
+How:    this broker notes who sent an append or vote request. When the group opens, it tells that
+        broker, which then probes the replica. If that message is lost, the leader's own probes
+        remain.
 Owns:   {group that is not open: the last sender}; one per broker.
 Source: design section 5."""
 

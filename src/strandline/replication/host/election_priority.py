@@ -1,7 +1,7 @@
 """The order in which the replicas of a group should become its leader.
 
-Why:    when a leader is gone, the first candidate that has all committed entries wins. So the order
-        in which followers stand decides. It only sets time-outs: Raft decides who may be elected.
+Why:    the first candidate with all committed entries wins, so the order in which followers stand
+        decides. It only sets time-outs: Raft decides who may be elected.
 How:    the preferred replica first, then by rank, 0 first. Replicas of one rank are equal.
 Owns:   nothing.
 Source: design section 7; decision 0012."""

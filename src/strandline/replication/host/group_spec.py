@@ -17,12 +17,11 @@ LAG_MS_MAX = 30_000
 class GroupSpec:
     """`directory`: relative to `logs`.
 
-    `is_lost`: this broker held the replica before, on a disk that is lost. `asks_voters`: this
-    broker cannot tell; without state here it asks the other voters (`bootstrap`).
-
-    `grant`: the last one that the controller began; a replica that has forgotten its promises takes
-    part in no epoch before it. `rejoined`: the controller's number for the last time that this
-    broker rejoined; 0: never. `voter_count_min`: see `Appender`. `lag_ms_max`: see `Replica`."""
+    `is_lost`: this broker held the replica on a disk that is lost. `asks_voters`: it cannot tell;
+    without state it asks the other voters (`bootstrap`). `grant`: the last one that the controller
+    began; a replica that lost its state takes part in no epoch before it. `rejoined`: the
+    controller's number of the last rejoining; 0: none. `voter_count_min`: see `Appender`.
+    `lag_ms_max`: see `Replica`."""
 
     group: GroupId
     name: str

@@ -1,14 +1,11 @@
 """Which broker leads which group, in the whole cluster.
 
 Why:    every broker answers Metadata requests, also for partitions without a replica on it.
-How:    - A new leader announces itself to every broker. A broker sends each peer that connects
-          everything that it leads. The highest epoch wins.
-        - A leader that steps down (no quorum, failed log, no other leader known) announces
-          NO_BROKER: its epoch has no leader any more. (For earlier releases it leads on; after a
-          restart they believe what peers say of themselves, until the next epoch.)
-        - A broker also sends what it believes that peer to lead; a restarted process answers which
-          of it is over. Each lane that connects brings this, because the two directions may come up
-          at different times.
+How:    - A new leader announces itself to every broker; the highest epoch wins.
+        - A leader that steps down (no quorum, failed log, no other leader known) announces that its
+          epoch has no leader any more. Earlier releases ignore that.
+        - On each lane that connects, a broker sends all that it leads, and all that it takes the
+          peer to lead; a restarted process answers which of that is over.
 Owns:   one entry per group, and the groups whose last leader is this broker; one table per broker.
 Source: design section 3 (each broker answers from what it has)."""
 
@@ -38,10 +35,8 @@ class Leaders:
             self._on_change(entry.group)
 
     def end(self, group: GroupId, epoch: Epoch) -> LeaderEntry:
-        """This broker no longer leads the group, as it did in `epoch`. Returns the entry for the
-        others.
-
-        Only this broker repeats it to peers that connect: others may not learn that the group is
+        """This broker no longer leads the group in `epoch`. Returns the entry for the others; only
+        this broker repeats it to peers that connect, because others may not learn that the group is
         deleted."""
         entry = LeaderEntry(group, epoch, NO_BROKER)
         self.learn(entry)

@@ -2,8 +2,7 @@
 
 Why:    a broker holds thousands of replicas and ticks twenty times a second: a tick must not visit
         idle ones.
-How:    a replica is here while it leads. Only those with appends in flight are checked for stalled
-        followers.
+How:    replicas are here while they lead; only those with appends in flight are checked.
 Owns:   both sets; one per broker.
 Source: design section 5 ("an idle group costs nothing")."""
 

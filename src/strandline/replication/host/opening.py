@@ -1,10 +1,9 @@
 """Opens groups on this broker: finds their logs and states, and starts their replicas.
 
-Why:    a start, or a new topic, brings thousands of logs. Names and bytes of each must be durable
+Why:    a start, or a new topic, brings thousands of logs. Each must be durable, names and bytes,
         before its replica votes or acknowledges; a flush for each would take minutes.
 How:    add --> log found, not trusted yet --finish--> one flush of the file system --> replicas
-        Nothing runs in between, so no replica exists before its log is durable. `open_one` flushes
-        its log alone, for a few groups.
+        `open_one` flushes its log alone, for a few groups.
 Owns:   the logs between `add` and `finish`.
 Source: design sections 4 (many dirty logs: one `syncfs`) and 5."""
 

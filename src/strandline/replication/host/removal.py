@@ -1,15 +1,13 @@
 """Removes a replica from this broker for good, so that the broker may get the group again.
 
-Why:    a log is removed file by file, and file names may return after a power failure. A broker
-        that trusts such a partial log, or an empty log beside an old state, votes for candidates
-        without entries that it has acknowledged.
+Why:    a log is removed file by file, and names may return after a power failure. A broker that
+        trusts such a partial log votes for candidates without entries that it has acknowledged.
 How:    closed --> state marked as lost, durably --> log removed, durably --> state removed
-        Instead of removing the state, two cases replace it:
-        - a replica declared lost: by a state with the grant of that declaration, so that it is
-          removed once and takes part in no earlier epoch;
-        - a log of no use (`raft.follower.stale_log_reset`): by a state that keeps the votes.
-            After a crash the group opens as lost: the mark is there, or nothing is, and the
-        controller knows how long this broker has had the group.
+        Or, instead of the last step, the state is replaced:
+        - of a replica declared lost: by one with that grant, so that it is removed once and takes
+          part in no earlier epoch;
+        - of a stale log (`raft.follower.stale_log_reset`): by one that keeps the votes.
+            After a crash the group opens as lost: the mark is there, or no state is.
 Owns:   the groups under removal; they must not be opened meanwhile.
 Source: docs/decisions/0009-moving-replicas.md; `raft.follower.rejoin`."""
 
@@ -69,8 +67,7 @@ class ReplicaRemoval:
         self, group: GroupId, directory: str, done: Callable[[], None], *, lost_in: int = 0
     ) -> None:
         """Close a replica, if it is open, and remove its log in `directory` and its state.
-
-        `lost_in`: the grant that declared it lost; a state that says so replaces its own."""
+        `lost_in`: the grant that declared it lost, for a state that says so."""
         successor = None
         if lost_in:
             # It takes part in no epoch before the grant.

@@ -1,22 +1,21 @@
 """Fences and seats replicas, as the controller's leader asks.
 
-Why:    a group that has lost its quorum may go on only if every replica that could still help its
-        old side is fenced first, durably.
+Why:    a group without a quorum may go on only if every replica that could still help its old side
+        is durably fenced.
 How:    four calls from the controller's leader:
 
-        led      which of these groups have a living leader, as far as known here? A broker that is
-                 cut off from some members must not disturb a group that works.
-        unable   which replicas here count for no majority, although their broker is alive? Lost or
-                 failed replicas without a living leader, those that could not be opened, and those
-                 that keep a leader here from committing anything, itself included.
-        fence    move each core durably to the first epoch of its grant. The answer: where its log
-                 ends, and for how long a promise binds it to an earlier leader. That leader may
-                 answer reads until then, so no replica is seated before.
-        seat     lead the group, if the log still ends where the fence found it.
+        led      which groups have a living leader, as far as known here? Leave them alone.
+        unable   which replicas on this live broker count for no majority? Lost, failed or unopened
+                 ones without a living leader, and those that keep a leader here from committing,
+                 itself included.
+        fence    move cores durably to the first epoch of a grant. Answer: where the log ends, and
+                 how long a promise binds it: until then an earlier leader may answer reads, and no
+                 replica is seated.
+        seat     lead the group, if the log still ends there.
 
-            An answer covers the groups that are open here and could be made durable in time; the
-        controller asks again for the rest. Each answer names the brokers that are silent here: a
-        replica that is to vote must reach the others (`controller.arbitration.sides`).
+            An answer omits groups that are not open or not durable in time; the controller asks
+        again. It names the brokers that are silent here: a voter must reach the others
+        (`controller.arbitration.sides`).
 Owns:   the fences that wait to be durable; one per broker.
 Source: design section 6, 2; decisions 0016 and 0020."""
 
@@ -138,8 +137,8 @@ class Fencing:
         return _decode(_led, answer)
 
     async def unable(self, broker: BrokerId) -> UnableGroups:
-        """The groups in which a broker's replica cannot vote and knows no leader, and those that it
-        leads without being able to commit. Raises CallError."""
+        """The groups in which a broker's replica cannot vote and knows no leader, and those in
+        which it leads and cannot commit. Raises CallError."""
         if broker == self._self_id:
             answer = await self._on_unable(broker, b"")
         else:

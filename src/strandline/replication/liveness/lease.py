@@ -2,9 +2,8 @@
 
 Why:    a leader that was stopped or cut off must not answer stale reads, and a quorum round trip
         for each read is too slow.
-How:    a voter that answers a heartbeat votes for no other replica, itself included, for an
-        election time-out, whatever its epoch by then. `Liveness` computes until when enough voters
-        are bound; this class caches the result. Any change of the configuration ends it.
+How:    `Liveness` computes for how long the voters that answered heartbeats are bound to vote for
+        no other replica; this class caches it. A change of the configuration ends the lease.
 Owns:   the time at which the lease ends.
 Source: Raft thesis 6.4.1; design section 5; decision 0035."""
 
@@ -34,11 +33,8 @@ class Lease:
 
     @property
     def is_long_gone(self) -> bool:
-        """Whether a leader has been without its lease for so long that another one may have been
-        seated.
-
-        Only for leaders whose lease needs more than a majority: one without a majority steps down
-        anyway."""
+        """Whether a leader has had no lease for so long that another one may have been seated. Only
+        for leases that need more than a majority: a leader without a majority steps down anyway."""
         replica = self._replica
         if replica.configuration.floor is UNSET or self.is_held:
             return False

@@ -65,8 +65,8 @@ class Liveness:
         replicas: Mapping[GroupId, ReplicaState],
         remembered: Callable[[GroupId], Epoch],
     ) -> None:
-        """`remembered`: the epoch of a group that is not open here, 0 for none. A later epoch may
-        have been lost with the disk: the data directory may be an earlier one."""
+        """`remembered`: the epoch of a group that is not open here, 0 for none. A later one may be
+        lost: the data directory may be an old one."""
         self._self_id = self_id
         self._clock = clock
         self._rng = rng
@@ -144,8 +144,8 @@ class Liveness:
     def on_lost(self, peer: BrokerId) -> None:
         """The connection to `peer` has broken, or an attempt to connect has failed.
 
-        A killed process hangs up at once. Voters stay bound (the process may still live, with its
-        lease), but its followers can stand in a fixed order instead of at random."""
+        A killed process hangs up at once. Voters stay bound, but its followers can stand in a fixed
+        order instead of at random."""
         losses = self._losses[peer] = self._losses.get(peer, MEANINGFUL_LOSSES_MAX) + 1
         if losses > MEANINGFUL_LOSSES_MAX:
             return
@@ -291,9 +291,8 @@ class Liveness:
         self.refresh(replica)
 
     def on_handed_over(self, replica: ReplicaState) -> int:
-        """The replica has handed leadership over. Returns how many ms the next election may take.
-
-        Its peers learn nothing before the next leader is known: they would stand, too."""
+        """The replica has handed leadership over. Returns how many ms the next election may take;
+        until then its peers learn nothing, because they would stand, too."""
         replica.last_contact_ms = self._clock.monotonic_ms()
         self.moved_on(replica)
         replica.timeout_ms = self._draw_timeout(replica)
@@ -314,18 +313,18 @@ class Liveness:
             replica.look_ms = NEVER_MS
 
     def moved_on(self, replica: ReplicaState) -> None:
-        """The replica's core is in a later epoch, durable or not: heartbeat answers no longer
-        confirm an earlier leader. Or its log has recovered: the answers count again."""
+        """The replica's core is in a later epoch, durable or not: answers no longer confirm an
+        earlier leader. Or its log has recovered: its answers count again."""
         vouches = not replica.raft.has_lost_state
         for follow in self._follows.values():
             follow.moved_on(replica.group, replica.epoch, vouches=vouches)
         replica.look_ms = NEVER_MS
 
     def await_election(self, replica: ReplicaState) -> None:
-        """Delay the replica's own candidacy: an election of it, or of a candidate that it voted
-        for, is under way. Otherwise all would stand at once, and none would win.
+        """Delay the replica's candidacy while it, or a candidate that it voted for, may win:
+        otherwise all would stand at once.
 
-        Its leader's last contact stays as it is: it decides which votes are refused."""
+        Its leader's last contact stays as it is: votes are refused by that."""
         delay_ms = election_timeouts.draw_pause_ms(
             replica, self._settings, self._rng, slowest_rtt_ms=self._slowest_rtt_ms
         )
@@ -342,8 +341,8 @@ class Liveness:
         self._leaderless[replica.group] = replica
 
     def is_leader_alive(self, replica: ReplicaState, candidate: BrokerId = NO_BROKER) -> bool:
-        """Whether a leader other than `candidate` lives, as far as known here. A leader that stands
-        is not protected from itself: it no longer leads."""
+        """Whether a leader other than `candidate`, which leads no more, lives as far as known
+        here."""
         now = self._clock.monotonic_ms()
         timeout = self._settings.election_timeout_ms
         if replica.has_restarted and now - self._started_ms < timeout:
@@ -361,17 +360,17 @@ class Liveness:
         )
 
     def is_bound(self, replica: ReplicaState, candidate: BrokerId) -> bool:
-        """Whether the replica must refuse `candidate`, itself included (stickiness; leases rest on
-        it): a leader lives, or one whose epoch it left because of another replica's message may not
-        know that yet."""
+        """Whether the replica must refuse `candidate`, itself included (leases rest on it): a
+        leader lives, or does not know yet that the replica left its epoch on another replica's
+        message."""
         if self.is_leader_alive(replica, candidate):
             return True
         timeout = self._settings.election_timeout_ms
         return self._clock.monotonic_ms() - self._left_ms(replica, candidate) < timeout
 
     def promised_ms(self, replica: ReplicaState) -> int:
-        """For how long at most a leader's lease may count on the replica: of its present epoch, or
-        of an earlier one that it left because of another replica's message."""
+        """For how long at most the lease of a leader, present or left on another replica's message,
+        may count on the replica."""
         if replica.is_leader:
             return 0
         timeout = self._settings.election_timeout_ms
@@ -399,9 +398,8 @@ class Liveness:
     def lease_end_ms(
         self, replica: ReplicaState, configuration: Configuration | None = None
     ) -> int:
-        """Until when no other leader can have been elected, or seated by a controller that counts
-        on the promised write quorum; in the past without a lease. `configuration`: as if it were in
-        force."""
+        """Until when no other leader can be elected, or seated under the promised write quorum; in
+        the past without a lease. `configuration`: as if it were in force."""
         configuration = configuration or replica.configuration
         lease = self.lease_ms
         ends = {replica.self_id: 1 << 60}
@@ -418,10 +416,10 @@ class Liveness:
     # ---- time ------------------------------------------------------------------------------------
 
     def forgive(self) -> bool:
-        """Restart all timers: this process did not run for a while, so silence shows nothing.
+        """Restart all timers: this process did not run, so silence shows nothing.
 
-        False if it did so shortly before: a broker that is always slow still receives messages in
-        between, and must not wait for dead peers for ever."""
+        False if it did so shortly before: a broker that is always slow must not wait for dead peers
+        for ever."""
         now = self._clock.monotonic_ms()
         if now - self._forgiven_ms < FORGIVE_FACTOR * self._settings.election_timeout_ms:
             return False
@@ -435,10 +433,8 @@ class Liveness:
         return True
 
     def found_leaders(self) -> list[tuple[ReplicaState, BrokerId, Epoch]]:
-        """Replicas that know no leader, although a living peer's session says that it leads.
-
-        A candidate forgets its leader. Without new entries or changes in the session, nothing else
-        would name the leader again."""
+        """Replicas that know no leader, although a living peer's session says that it leads: a
+        candidate forgets its leader, and without changes nothing would name it again."""
         now = self._clock.monotonic_ms()
         fresh = [item for item in self._follows.items() if item[1].is_fresh(now)]
         met: list[GroupId] = []
@@ -456,9 +452,8 @@ class Liveness:
         return found
 
     def timed_out(self) -> list[ReplicaState]:
-        """Replicas whose election time-out has passed; their timers start again.
-
-        Observers are included: they learn so that there is no leader, and take no voter's place."""
+        """Replicas whose election time-out has passed; their timers start again. Observers learn by
+        it that there is no leader."""
         now = self._clock.monotonic_ms()
         self._watch_groups_of_silent_peers(now)
         due: list[ReplicaState] = []
@@ -516,11 +511,11 @@ class Liveness:
         }
 
     def without_quorum(self, led: LedReplicas) -> list[ReplicaState]:
-        """Leaders here without answers from a quorum for two election time-outs, or with answers
-        only from one in which too many have lost their logs to let any of these take part again.
+        """Leaders here without answers from a quorum for two election time-outs, or with too many
+        lost logs in it for any of these to rejoin.
 
-        All leaders are checked once when a peer falls silent; later only those that are new, have
-        new members, or have a follower that reported a lost log."""
+        All are checked once when a peer falls silent; later only new leaders and those with new
+        members or newly lost logs."""
         now = self._clock.monotonic_ms()
         limit = 2 * self._settings.election_timeout_ms
         silent = frozenset(p for p, s in self._leads.items() if now - s.answered_ms >= limit)
@@ -547,8 +542,8 @@ class Liveness:
         return lost
 
     def _leader_is_gone(self, replica: ReplicaState) -> None:
-        """Its leader has restarted, or no longer leads: the replica need not wait for silence.
-        Random time-outs keep followers from standing all at once."""
+        """Its leader has restarted or no longer leads: do not wait for silence, but for a random
+        time-out."""
         gone_ms = self._clock.monotonic_ms() - self._settings.election_timeout_ms
         replica.last_contact_ms = max(replica.last_contact_ms, gone_ms)
         self.refresh(replica)

@@ -2,10 +2,9 @@
 
 Why:    10,000 idle groups must cost nothing, and yet each follower must know within a time-out that
         its leader is gone.
-How:    for each peer, a leader's broker keeps the set of (group, epoch) that it leads there, with a
-        version. A heartbeat carries only the changes since the acknowledged version and stands for
-        the whole set. The answer acknowledges a version and names the groups that it refuses: those
-        in which the peer has moved on, or cannot know, because it lost its disk.
+How:    a leader's broker keeps, for each peer, the versioned set of (group, epoch) that it leads
+        there. A heartbeat carries the changes since the acknowledged version and stands for the
+        whole set. The answer refuses groups in which the peer has moved on or lost its disk.
 
             LeadSession (at the leader's broker)            FollowSession (at the follower's)
               set / remove --> version++                      followed = set at `version`
@@ -13,14 +12,11 @@ How:    for each peer, a leader's broker keeps the set of (group, epoch) that it
               <------------------------------------ answer(version, refused, nonce)
 
         An answered heartbeat, sent at time t, proves for every confirmed group that is not refused:
-        the peer was in no later epoch when it answered, and will not vote against this leader
-        before t + election time-out. Leases and check-quorum rest on that.
-            *Another process of the peer.* A new session replaces the present one if its heartbeat
-        returns the nonce drawn when that one began: delayed heartbeats of a dead process cannot. It
-        also does once the promise to the present one has expired; until then the answers say
-        that nothing is known. A quick restart costs one round trip and one heartbeat.
-            *Later epochs.* A replica that moves on refuses from then on. Its last answer still
-        binds it: until the time-out has passed, or the peer reports that it no longer leads.
+        the peer was in no later epoch, and will not vote against this leader before t + election
+        time-out. Leases and check-quorum rest on that, whatever the peer refuses later.
+            A new session replaces the present one if its heartbeat returns the nonce drawn when
+        that one began, which delayed heartbeats of a dead process cannot, or once the promise to
+        the present one has expired. Until then the answers say that nothing is known.
 Owns:   one LeadSession and one FollowSession for each peer.
 Source: design section 5; Ongaro's thesis 6.4.1 for leases; decision 0035."""
 
@@ -66,8 +62,8 @@ class LeadSession:
             self._change(group, REMOVED)
 
     def is_confirmed(self, group: GroupId) -> bool:
-        """Whether the peer has acknowledged that this broker leads `group` in the present epoch,
-        and did not refuse it in its latest answer."""
+        """Whether the peer acknowledges, by its latest answer, that this broker leads `group` in
+        the present epoch."""
         return group in self._led and group not in self._changes and group not in self._refused
 
     def heartbeat(self, now_ms: int) -> Heartbeat:
@@ -161,9 +157,8 @@ class FollowSession:
         """Apply a heartbeat; returns the changes, and the groups that this session no longer
         covers.
 
-        Skip one that arrives after a later one, from a broken connection: its changes may have been
-        undone. Skip one of another process without the nonce, while the present one may count on an
-        answer."""
+        Skip one that arrives after a later one: its changes may have been undone. Skip one of
+        another process without the nonce while the present one may count on an answer."""
         if heartbeat.session == self._session:
             if heartbeat.number <= self._number:
                 return [], []
@@ -211,8 +206,8 @@ class FollowSession:
             self._left_ms[group] = self.last_contact_ms
 
     def announced(self, group: GroupId, epoch: Epoch, *, vouches: bool) -> None:
-        """The local replica is in `epoch`: refuse the peer's leadership if that is an earlier one,
-        or if this replica may have forgotten a later one, so that it `vouches` for none."""
+        """The local replica is in `epoch`: refuse the peer's leadership in an earlier one, or if
+        the replica `vouches` for none because it may have forgotten a later one."""
         led = self.followed.get(group)
         if led is not None:
             if led < epoch or not vouches:
@@ -221,7 +216,7 @@ class FollowSession:
                 self._refused.pop(group, None)
 
     def left_ms(self, group: GroupId) -> int:
-        """When this broker last answered the peer as the leader of `group`, if the replica here has
+        """When this broker last answered the peer as the leader of `group`, before the replica here
         moved on: the peer may count on that for an election time-out."""
         return self._left_ms.get(group, NEVER_MS)
 
@@ -234,8 +229,8 @@ class FollowSession:
         return self.followed.get(group, REMOVED) >= max(epoch, 1)
 
     def is_answered(self, heartbeat: Heartbeat) -> bool:
-        """Whether to answer a heartbeat. A skipped one of another session from an earlier release
-        gets no answer: that release would forget what it has removed."""
+        """Whether to answer a heartbeat: not a skipped one of an earlier release, which would
+        forget what it has removed."""
         return heartbeat.session == self._session or heartbeat.nonce >= 0
 
     def answer(self, heartbeat: Heartbeat) -> HeartbeatAnswer:

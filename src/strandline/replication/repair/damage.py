@@ -1,10 +1,9 @@
 """Lets another replica lead while a part of this one's log is damaged.
 
-Why:    a leader cannot serve an unreadable part of its log, neither to clients nor to followers.
+Why:    a leader cannot serve an unreadable part of its log to clients or followers.
 How:    a reader meets damage ----> log it, request repair, hand leadership over
         the scrub finds damage ---> the same; it leads again only if no other replica can
-        the hand-over fails ------> step down: followers may lack what is unreadable here, and can
-                                    elect a leader without this replica
+        the hand-over fails ------> step down: followers may lack what is unreadable here
             At most once in `COMPLAINT_INTERVAL_MS`: all replicas may be damaged, each elsewhere.
 Owns:   whether the log is known to be damaged, and when that was last logged.
 Source: reliability reference 1b (disk corruption); decision 0007."""
@@ -78,11 +77,8 @@ class Damage:
             self._hand_over_soon()
 
     def on_found(self, *, lost_at: Collection[BrokerId] | None = None) -> None:
-        """The log has damage: a scrub found it, or could not repair it, or this replica has come to
-        lead with it.
-
-        `lost_at`: the brokers that have just reported that they lost some of it, too; None:
-        unchanged."""
+        """A scrub found or could not repair damage, or this replica has come to lead with it.
+        `lost_at`: brokers that reported that they lost some of it, too; None: unchanged."""
         self._replica.is_damaged = True
         if lost_at is not None:
             self._lost_at = frozenset(lost_at)
@@ -108,9 +104,8 @@ class Damage:
         self._clock.call_soon(self._hand_over)
 
     def _hand_over(self) -> None:
-        """Hand over to the next replica in sync, in turn: that one may be damaged, too.
-
-        Replicas known to be damaged are skipped: otherwise leadership would go round for ever."""
+        """Hand over to the next replica in sync that is not known to be damaged; the next time to
+        the one after it."""
         replica = self._replica
         if self._owner.leading is None or replica.raft.transferring_to is not None:
             return
@@ -130,8 +125,8 @@ class Damage:
         """The brokers that should not lead instead: this one, and those that have lost the same
         entries.
 
-        If nothing was committed here for long, only this one: the followers may lack other entries,
-        which are unreadable here."""
+        If commits stall, only this one: followers may lack other entries that are unreadable
+        here."""
         replica = self._replica
         leading = self._owner.leading
         assert leading is not None

@@ -1,12 +1,11 @@
 """Asks other replicas for the entries of a gap, and answers such requests.
 
-Why:    maybe no replica has all of a gap, while several together do. One that does not answer must
-        not delay what others can provide.
-How:    `fetch` asks the leader first, then the others. It keeps what one has from the beginning of
-        the gap and asks the next for the rest, until none has more. If something is missing, it
-        asks again from each later place in the gap that the index knows.
-            A replica with damage of its own gives what is sound before it. One that does not answer
-        is not asked again in this attempt.
+Why:    no replica may have all of a gap, while several together do.
+How:    `fetch` asks the leader first, then the others, and keeps what each has from the beginning
+        of the rest on, until none has more. Then it asks from each later place that the index
+        knows.
+            A damaged replica gives what is sound before its damage. One that does not answer is not
+        asked again in this attempt.
 Owns:   only the handler of the request; one per broker.
 Source: Protocol-Aware Recovery for Consensus-Based Storage, FAST'18; decision 0007."""
 
@@ -45,11 +44,11 @@ class EntriesOf(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EntriesFound(msgspec.Struct, frozen=True, array_like=True):
-    """Whole batches from the requested index on, up to `last_index`, which may be less or more than
-    requested. Empty, with an index before the requested one, if the entries are damaged there, too.
+    """Whole batches from the requested index to `last_index`, maybe less or more than requested. If
+    they are damaged there, too: no data, and an index before the requested one.
 
-    `is_compacted`: whether the bytes may differ in size from those of an uncompacted log; earlier
-    releases omit it."""
+    `is_compacted`: whether sizes may differ from those of an uncompacted log; earlier releases omit
+    it."""
 
     last_index: Index
     data: bytes

@@ -2,20 +2,17 @@
 
 Why:    a flipped bit damages one batch of one copy. Copying the whole log would take a voter away
         for hours; leaving the damage would wait for a second one.
-How:    one task scrubs all logs for ever, at a bounded rate. A segment in which a reader met damage
-        is scrubbed at once. For each gap:
+How:    one task scrubs all logs at a bounded rate, and at once a segment in which a reader met
+        damage. For each gap it
 
-            ask the leader, then the other replicas, for its entries
+            asks the leader, then the other replicas, for the entries
               --> `storage.recovery.mending` --> flush --> scrub again
 
         An entry of the same index and epoch is the same everywhere, and its checksum shows that it
-        is whole. So any replica that has it can help, committed or not, voter or not. Several
-        replicas may fill one gap together; the rest of the log is repaired whatever is missing. A
-        log whose helpers do not answer, or whose disk refuses writes, delays no other log and no
-        scrub.
-            Meanwhile the replica knows the indexes and epochs that it has acknowledged: its votes
-        and acknowledgements count as always. It only hands leadership over, and stands for election
-        after the others.
+        is whole. So any replica can help, and several may fill one gap together. No failure delays
+        other gaps, other logs or the scrub.
+            The replica still knows the indexes and epochs that it acknowledged: its votes and
+        acknowledgements count. It only hands leadership over, and stands for election last.
 Owns:   the task and the known gaps; one per broker.
 Source: Protocol-Aware Recovery for Consensus-Based Storage, FAST'18 (repair from peers, not by
         truncation); design section 4."""
@@ -82,7 +79,7 @@ class LogRepair:
         self._pause_until_ms = 0
         # {group: when a reader last caused a scrub of it}
         self._looked_ms: dict[GroupId, int] = {}
-        self.server = GapFetch(replicas, calls)
+        self.gap_fetch = GapFetch(replicas, calls)
         self._round: deque[GroupId] = deque()
         self._round_due_ms = 0
         # The log of the round's first group, and the pass over it.
@@ -92,8 +89,8 @@ class LogRepair:
         self.mended_count = 0
 
     def start(self, *, rate_bytes: int, interval_ms: int) -> None:
-        """Scrub every log at `rate_bytes` a second (0: never); a new round starts `interval_ms`
-        after the start of the last one. Does nothing if the task runs already."""
+        """Scrub every log at `rate_bytes` a second (0: never), a new round each `interval_ms`. Does
+        nothing if the task runs."""
         if self._task is not None:
             return
         self._rate_bytes = rate_bytes
@@ -108,9 +105,8 @@ class LogRepair:
             self._task.cancel()
 
     def suspect(self, replica: Replica, error: OSError | StorageError) -> None:
-        """A reader could not read a log: scrub it soon.
-
-        Known gaps are skipped: readers may retry for ever, and some gaps no replica can fill."""
+        """A reader could not read a log: scrub it soon, except for known gaps, which readers may
+        meet for ever."""
         if replica.group in self._looks:
             return  # A reader that meets it later reports it again.
         path = error.path if isinstance(error, StorageError) else ""
@@ -171,8 +167,8 @@ class LogRepair:
     # ---- finding ---------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Scrub a slice of the segment that a reader named, or of the whole log if it named none.
-        The logs take turns; the next step repairs what this one finds."""
+        """Scrub a slice of the segment that a reader named, or else of the whole log. The logs take
+        turns."""
         for group, path in self._suspects.items():
             replica = self._replica(group)
             if replica is not None:
@@ -296,7 +292,7 @@ class LogRepair:
         present = mending.find_each_again(present)
         patches: list[Patch] = []
         for gap in present:
-            patches += await self.server.fetch(replica, gap, attempt)
+            patches += await self.gap_fetch.fetch(replica, gap, attempt)
         if replica.failed is not None or mending.find_each_again(present) != present:
             return present  # The log has changed meanwhile: another time.
         is_same = not replica.raft.is_compacted
@@ -350,12 +346,10 @@ class LogRepair:
 
 
 async def _report_unclean(replica: Replica, gaps: list[Gap]) -> bool:
-    """Tell the leader that the log is no longer clean from these gaps on; False while that waits
-    for the journal.
+    """Tell the leader that the log is not clean from these gaps on: the entries to come may be less
+    compacted. False while that waits for the journal.
 
-    The entries to come may be less compacted. The notice leaves at the end of this pass, on the
-    same lane as the request that follows it: a leader that answers the request has received the
-    notice."""
+    The request follows on the same lane, so a leader that answers it has received this."""
     replica.log.mending.expect(min(gap.start.raft_index for gap in gaps))
     replica.tell_compacted()
     await asyncio.sleep(PAUSE_S)
