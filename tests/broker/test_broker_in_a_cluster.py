@@ -11,7 +11,7 @@ from tests.broker.broker_world import batch_of
 from tests.broker.cluster_world import CLEAN_INTERVAL_MS, ClusterWorld, joined
 
 from strandline.base.errors import OperatorError
-from strandline.broker.groups.group_terms import GroupTerms, Terms
+from strandline.broker.groups.group_settings import GroupTerms, Terms
 from strandline.broker.groups.hosting import RECONCILE_SHARE_MS
 from strandline.broker.groups.log_opener import FULL_RETRY_MS
 from strandline.controller.commands import (

@@ -1,7 +1,7 @@
 """Which Raft groups live on this broker, and changes of their members.
 
 Map:    hosting.py                 opens and closes groups as the controller's log says
-        group_terms.py             the log and Raft configuration that a topic asks for
+        group_settings.py          the log and Raft configuration that a topic asks for
         log_opener.py              opens logs, and remembers those that cannot be opened
         damaged_logs.py            damaged logs: cut and copied again
         peers.py                   which brokers there are, for replication

@@ -4,7 +4,7 @@ Why:    topics come, change and go in the controller's log; each broker makes it
 How:    After every step of replay this broker compares its groups with the state, and then
             makes the other brokers known to replication (`peers`)
             opens groups that belong here (`log_opener`), and removes groups that do not
-            gives each replica the present terms of its topic (`group_terms`)
+            gives each replica the present terms of its topic (`group_settings`)
             gives each group that it leads the members that the state asks for (`moving`)
         A record of a single partition causes a look at that partition alone.
             A broker opens groups only once it has replayed its own registration. By then it knows
@@ -23,7 +23,7 @@ from strandline.base.disk import Disk
 from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.coordinators.topic_configs import TopicConfigs
 from strandline.broker.groups.controller_log import ControllerLog
-from strandline.broker.groups.group_terms import (
+from strandline.broker.groups.group_settings import (
     GroupTerms,
     Terms,
     bind,
