@@ -11,7 +11,7 @@ from tests.broker.broker_world import batch_of
 from tests.broker.cluster_world import CLEAN_INTERVAL_MS, ClusterWorld, joined
 
 from strandline.base.errors import OperatorError
-from strandline.broker.groups.group_settings import GroupTerms, Terms
+from strandline.broker.groups.group_settings import GroupSettings, TopicSettings
 from strandline.broker.groups.hosting import RECONCILE_SHARE_MS
 from strandline.broker.groups.log_opener import FULL_RETRY_MS
 from strandline.controller.commands import (
@@ -343,11 +343,11 @@ def test_a_change_of_one_partition_is_no_work_for_the_others(
 
         def take_up(
             partition: Partition,
-            terms: object,
+            settings: object,
             honest: Callable[[Partition, Any], list[GroupSpec]] = honest,
         ) -> list[GroupSpec]:
             seen.append(partition.topic)
-            return honest(partition, terms)
+            return honest(partition, settings)
 
         monkeypatch.setattr(hosting, "_take_up", take_up)
     shared.advance(1_000)
@@ -424,11 +424,11 @@ def test_what_failed_is_tried_again_though_nothing_changes(
     hosting = cluster.broker(2)._hosting
     honest, left = hosting._take_up, [2]
 
-    def take_up(partition: Partition, terms: Any) -> list[GroupSpec]:
+    def take_up(partition: Partition, settings: Any) -> list[GroupSpec]:
         if left[0]:
             left[0] -= 1
             raise RuntimeError("nobody thought of this")
-        return honest(partition, terms)
+        return honest(partition, settings)
 
     monkeypatch.setattr(hosting, "_take_up", take_up)
     cluster.create_topic("late", configs=(("min.insync.replicas", "3"),), replicas=4)
@@ -469,12 +469,12 @@ def test_what_changes_while_many_are_opened_is_opened_by_what_is_known_then(
     partitions = cluster.broker(1).controller.cluster.topics["opened"].partitions
     last = partitions[-1].group
     happened: list[str] = []
-    honest_spec, honest_add, honest_one = GroupTerms.spec, Opening.add, Opening.open_one
+    honest_spec, honest_add, honest_one = GroupSettings.spec, Opening.add, Opening.open_one
 
-    def spec(self: GroupTerms, partition: Partition, terms: Terms) -> GroupSpec:
+    def spec(self: GroupSettings, partition: Partition, settings: TopicSettings) -> GroupSpec:
         if partition.group == last:
             happened.append("looked at")
-        return honest_spec(self, partition, terms)
+        return honest_spec(self, partition, settings)
 
     def add(self: Opening, asked: GroupSpec) -> None:
         if asked.group == last:
@@ -490,7 +490,7 @@ def test_what_changes_while_many_are_opened_is_opened_by_what_is_known_then(
         return honest_one(self, asked)
 
     cluster.hosts[NOT_A_VOTER].start()
-    monkeypatch.setattr(GroupTerms, "spec", spec)
+    monkeypatch.setattr(GroupSettings, "spec", spec)
     monkeypatch.setattr(Opening, "add", add)
     monkeypatch.setattr(Opening, "open_one", open_one)
     cluster.until_started(NOT_A_VOTER)

@@ -1,9 +1,9 @@
-"""How the group of each partition is kept on this broker: its log, its members, its priorities.
+"""Turns topic and cluster configuration into settings of the replicas on this broker.
 
-Why:    the controller's state says what a topic asks for; a replica needs it as the configuration
-        of a log and of a Raft group.
-How:    topic and cluster configuration --> `Terms` of the topic --> `GroupSpec` of a partition, or
-        changes of a replica that is open.
+Why:    the controller's state has configuration by topic; a replica needs the configuration of a
+        log and of a Raft group.
+How:    topic and cluster configuration --> `TopicSettings` --> `GroupSpec`, to open a replica
+                                                            --> changes of an open replica
 Owns:   nothing.
 Source: design sections 3 and 6."""
 
@@ -28,15 +28,16 @@ from strandline.storage.config import LogConfig
 
 CONTROLLER_NAME = "@controller"
 TOPIC_CHARACTERS_MAX = 200
-"""How much of a topic's name goes into its directories' names; the group's id makes them unique."""
+"""Directory names take this much of a topic's name; the group's id makes them unique."""
 FLUSH_MS_MAX = 60_000
-"""What is never flushed never commits, and keeps compaction and retention waiting."""
+"""The upper bound of `flush.ms` here: a record that is never flushed never commits, and compaction
+and retention wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """What holds for all partitions of a topic. `preference`: its policy's, of leaders.
-    `maintained`: the brokers in maintenance."""
+class TopicSettings:
+    """The settings that all partitions of a topic share. `preference`: where its policy prefers
+    leaders. `maintained`: the brokers in maintenance."""
 
     topic: Topic
     config: TopicConfig
@@ -45,7 +46,7 @@ class Terms:
     maintained: Collection[BrokerId]
 
 
-class GroupTerms:
+class GroupSettings:
     """See the module; one per broker."""
 
     def __init__(
@@ -62,59 +63,59 @@ class GroupTerms:
         self._topic_configs = topic_configs
         self._leader_ranks = leader_ranks
 
-    def of_each(self) -> Iterator[Terms]:
-        """The terms of all topics."""
+    def of_each(self) -> Iterator[TopicSettings]:
+        """The settings of all topics."""
         cluster = self._controller.cluster
         values = ClusterConfig.from_values(cluster.cluster_configs)
         maintained = maintained_of(cluster)
         for topic in cluster.topics.values():
-            yield self._terms(topic, values, maintained)
+            yield self._settings(topic, values, maintained)
 
-    def of(self, partition: Partition) -> Terms:
-        """The terms of the partition's topic."""
+    def of(self, partition: Partition) -> TopicSettings:
+        """The settings of the partition's topic."""
         cluster = self._controller.cluster
         values = ClusterConfig.from_values(cluster.cluster_configs)
-        return self._terms(cluster.topics[partition.topic], values, maintained_of(cluster))
+        return self._settings(cluster.topics[partition.topic], values, maintained_of(cluster))
 
     def config_of(self, partition: Partition) -> TopicConfig:
         """The configuration of the partition's topic."""
         cluster = self._controller.cluster
         return self._topic_configs.of(cluster.topics[partition.topic], cluster)
 
-    def election_priority(self, partition: Partition, terms: Terms) -> ElectionPriority:
-        """Which replicas of the partition should lead rather than others."""
-        ranks = self._leader_ranks.ranks(terms.preference, partition)
-        return ElectionPriority(first_to_lead(partition, terms.maintained), ranks)
+    def election_priority(self, partition: Partition, settings: TopicSettings) -> ElectionPriority:
+        """The order in which replicas of the partition should lead."""
+        ranks = self._leader_ranks.ranks(settings.preference, partition)
+        return ElectionPriority(first_to_lead(partition, settings.maintained), ranks)
 
-    def spec(self, partition: Partition, terms: Terms) -> GroupSpec:
+    def spec(self, partition: Partition, settings: TopicSettings) -> GroupSpec:
         """How to open the replica here."""
         state = self._controller.state
         first = state.first_roles(partition.group)
         return GroupSpec(
             group=partition.group,
             name=partition.name,
-            directory=directory_of(terms.topic, partition),
+            directory=directory_of(settings.topic, partition),
             configuration=Configuration(
                 voters=first.voters,
                 observers=tuple(sorted(first.observers)),
-                min_insync=terms.config.min_insync_replicas,
+                min_insync=settings.config.min_insync_replicas,
             ),
-            log=terms.log,
-            election_priority=self.election_priority(partition, terms),
+            log=settings.log,
+            election_priority=self.election_priority(partition, settings),
             is_lost=state.has_lost(self._self_id, partition.group),
             grant=partition.grant,
             rejoined=state.rejoined(self._self_id, partition.group),
-            voter_count_min=_voter_count_min(partition, terms.config),
-            lag_ms_max=terms.config.replica_lag_time_max_ms,
+            voter_count_min=_voter_count_min(partition, settings.config),
+            lag_ms_max=settings.config.replica_lag_time_max_ms,
         )
 
-    def _terms(
+    def _settings(
         self, topic: Topic, values: ClusterConfig, maintained: Collection[BrokerId]
-    ) -> Terms:
+    ) -> TopicSettings:
         cluster = self._controller.cluster
         config = self._topic_configs.of(topic, cluster)
         log = self._log_config(topic, config, values.producer_id_expiration_ms)
-        return Terms(topic, config, log, self._leader_ranks.of(topic, cluster), maintained)
+        return TopicSettings(topic, config, log, self._leader_ranks.of(topic, cluster), maintained)
 
     def _log_config(self, topic: Topic, config: TopicConfig, producer_expiry_ms: int) -> LogConfig:
         return LogConfig(
@@ -138,7 +139,7 @@ class GroupTerms:
 
 
 def controller_spec(config: BrokerConfig) -> GroupSpec:
-    """How to open the controller's group: its voters are the brokers of the configuration."""
+    """How to open the controller's group: its voters are the `seeds` of the configuration."""
     own = config.broker_id
     voters = tuple(sorted(seed.id for seed in config.seeds))
     return GroupSpec(
@@ -158,7 +159,7 @@ def controller_spec(config: BrokerConfig) -> GroupSpec:
 
 
 def bind(replica: Replica, partition: Partition, config: TopicConfig) -> None:
-    """Set what the topic asks of its replicas, beside the configuration of their logs."""
+    """Set what the topic requires of an open replica, except the configuration of its log."""
     replica.appender.voter_count_min = _voter_count_min(partition, config)
     replica.lag_ms_max = config.replica_lag_time_max_ms
 
@@ -169,8 +170,9 @@ def directory_of(topic: Topic, partition: Partition) -> str:
 
 
 def _voter_count_min(partition: Partition, config: TopicConfig) -> int:
-    """See `Appender`. The same whether voters may leave or not: they may have left until a moment
-    ago. If fewer replicas are wanted and were granted, there may be so few from now on."""
+    """See `Appender`. It does not depend on `voters.shrink.enable`: that key may have been on a
+    moment ago, and voters may have left. If a move to fewer replicas was granted, the lower
+    number counts from then on."""
     count = len(partition.replicas)
     if partition.is_moving and partition.granted.is_alike(partition.wanted):
         count = min(count, len(partition.target))

@@ -1,16 +1,17 @@
-"""Keeps the Raft groups of this broker as the controller's committed state asks.
+"""Opens, adjusts and removes Raft groups on this broker, as the controller's committed state asks.
 
 Why:    topics come, change and go in the controller's log; each broker makes its own share true.
 How:    After every step of replay this broker compares its groups with the state, and then
             makes the other brokers known to replication (`peers`)
             opens groups that belong here (`log_opener`), and removes groups that do not
-            gives each replica the present terms of its topic (`group_settings`)
+            gives each replica the present settings of its topic (`group_settings`)
             gives each group that it leads the members that the state asks for (`moving`)
         A record of a single partition causes a look at that partition alone.
             A broker opens groups only once it has replayed its own registration. By then it knows
         what was decided before: a replica whose disk is gone, or that was declared lost, must not
         vote as if it remembered (decision 0027). Logs that belong to no group are removed then.
-Owns:   the decision to open, close or remove a group here.
+Owns:   the decision to open, close or remove a group here, and the groups still to be looked at.
+        It constructs the parts named above, `controller_log` and `rejoining`.
 Source: design sections 3 and 6; reliability reference 1b (a wiped follower that votes)."""
 
 import logging
@@ -24,8 +25,8 @@ from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.coordinators.topic_configs import TopicConfigs
 from strandline.broker.groups.controller_log import ControllerLog
 from strandline.broker.groups.group_settings import (
-    GroupTerms,
-    Terms,
+    GroupSettings,
+    TopicSettings,
     bind,
     controller_spec,
     directory_of,
@@ -62,7 +63,7 @@ _log = logging.getLogger("strandline.broker")
 
 
 class Hosting:
-    """See the module. `incarnation` is what this start of the broker registers with."""
+    """See the module. `incarnation`: the id with which this start of the broker registers."""
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class Hosting:
         self._topic_configs = topic_configs
         self._incarnation = incarnation
         self._reconcile_soon = reconcile_soon
-        self._terms = GroupTerms(
+        self._settings = GroupSettings(
             config=config,
             controller=controller,
             topic_configs=topic_configs,
@@ -105,8 +106,7 @@ class Hosting:
         self.rejoining = Rejoining(
             clock=clock, replication=replication, controller=controller, incarnation=incarnation
         )
-        # Whether all groups are due for a look; the rest of that work; groups that changed
-        # since.
+        # Whether all groups are due for a look; the rest of that work; groups changed meanwhile.
         self._is_all_due = True
         self._is_retry_due = False
         self._work: Iterator[None] = iter(())
@@ -130,21 +130,21 @@ class Hosting:
         replication.on_stale_log.append(self._begin_anew)
 
     def controller_spec(self) -> GroupSpec:
-        """Group 0 as it is to be opened here; its voters are made known."""
+        """How to open the controller's group; makes its voters known to replication first."""
         self._peers.add_seeds()
         return controller_spec(self._config)
 
     @property
     def is_registered(self) -> bool:
-        """Whether the state as replayed here knows this start of this broker."""
+        """Whether this broker has replayed the registration of its present start."""
         own = self._controller.cluster.brokers.get(self._self_id)
         return own is not None and own.incarnation == self._incarnation
 
     def reconcile(self) -> bool:
-        """Continue to make the groups here as the state asks, for a share of a pass of the loop.
+        """Work for `RECONCILE_SHARE_MS` on the groups that differ from the controller's state.
 
-        False while there is more to do: call again in a later pass. Opening a log takes
-        milliseconds, and heartbeats must not wait for thousands of them."""
+        Returns False while work is left: call again in a later pass of the loop. Opening a log
+        takes milliseconds, and heartbeats must not wait for thousands of logs."""
         end_ms = self._clock.monotonic_ms() + RECONCILE_SHARE_MS
         try:
             if self._is_all_due:
@@ -163,16 +163,15 @@ class Hosting:
             raise
 
     def _on_applied(self, record: Record) -> None:
-        """Look only at what a record can change: if thousands of partitions lose a voter, there
-        are thousands of records, and as many partitions."""
+        """Mark only the groups that a record can change: if thousands of partitions lose a voter,
+        there are thousands of records, and a look at all groups for each would be too much."""
         if isinstance(record, OF_ONE_PARTITION):
             self._changed[record.group] = None
         elif not isinstance(record, ProducerIdsAllocated):
             self._is_all_due = True
 
     def _steps(self) -> Iterator[None]:
-        """The work for the whole state, in steps; started again when more than partitions
-        change."""
+        """The work for all groups, in steps. It starts again after a record that may change all."""
         cluster = self._controller.cluster
         self._peers.refresh()
         self._topic_configs.forget_absent(cluster)
@@ -184,17 +183,17 @@ class Hosting:
         if not self.is_registered:
             return
         absent: list[GroupSpec] = []
-        for terms in self._terms.of_each():
-            for partition in terms.topic.partitions:
+        for settings in self._settings.of_each():
+            for partition in settings.topic.partitions:
                 if self._self_id in partition.hosts:
-                    absent += self._take_up(partition, terms)
+                    absent += self._take_up(partition, settings)
                     yield
         yield from self._opener.open_all(absent, has_changed=self._changed.__contains__)
         self.adjust_led_groups()
 
     def _steps_of_changed(self) -> Iterator[None]:
-        """The same for changed partitions. Between two steps it may be started again, so no
-        variable here holds remaining work."""
+        """The work for changed partitions, in steps. `_changed` and `_absent` hold the remaining
+        work, because this may start again after any step."""
         opening = self._replication.opening
         while self._changed or self._absent or opening.specs:
             are_enough = opening.specs or len(self._absent) >= OPENED_AT_ONCE_MAX
@@ -207,7 +206,8 @@ class Hosting:
             yield
 
     def _look_at_one(self, group: GroupId) -> None:
-        """Apply the changes of one partition; a group to open waits for others."""
+        """Apply the changes of one partition. A group to be opened waits in `_absent`, so that many
+        are opened together."""
         self._opener.finish()
         cluster = self._controller.cluster
         replica = self._replication.replicas.get(group)
@@ -217,7 +217,7 @@ class Hosting:
         if partition is None or not self.is_registered:
             return
         if self._self_id in partition.hosts:
-            if self._take_up(partition, self._terms.of(partition)):
+            if self._take_up(partition, self._settings.of(partition)):
                 self._absent[group] = None
         else:
             self._opener.drop(group)
@@ -226,7 +226,7 @@ class Hosting:
             self.adjust(replica)
 
     def _open_absent(self) -> None:
-        """Open the next waiting group, by the present state; or finish."""
+        """Open the next group of `_absent` as the present state asks; finish if there is none."""
         opening = self._replication.opening
         if not self._absent or opening.is_full:
             self._opener.finish()
@@ -237,28 +237,28 @@ class Hosting:
         partition = self._controller.cluster.groups.get(group)
         if partition is None or self._self_id not in partition.hosts or not self.is_registered:
             return
-        for spec in self._take_up(partition, self._terms.of(partition)):
+        for spec in self._take_up(partition, self._settings.of(partition)):
             self._opener.open(spec, is_one_of_many=are_many)
 
-    def _take_up(self, partition: Partition, terms: Terms) -> list[GroupSpec]:
-        """Make the replica here as the state asks; if it is not open, how to open it."""
-        if self._forget_declared(terms.topic, partition):
+    def _take_up(self, partition: Partition, settings: TopicSettings) -> list[GroupSpec]:
+        """Adjust an open replica to the state. If it is not open, return the spec to open it."""
+        if self._forget_declared(settings.topic, partition):
             return []
         replica = self._replication.replicas.get(partition.group)
         if replica is None:
-            return [self._terms.spec(partition, terms)]
-        election_priority = self._terms.election_priority(partition, terms)
+            return [self._settings.spec(partition, settings)]
+        election_priority = self._settings.election_priority(partition, settings)
         if replica.election_priority != election_priority:
             replica.election_priority = election_priority
             self._replication.liveness.on_election_priority(replica)
         replica.place(partition)
-        bind(replica, partition, terms.config)
-        if replica.log.config != terms.log:
-            replica.configure(terms.log)
+        bind(replica, partition, settings.config)
+        if replica.log.config != settings.log:
+            replica.configure(settings.log)
         return []
 
     def _forget_declared(self, topic: Topic, partition: Partition) -> bool:
-        """Remove the replica here if it was declared lost; whether it was."""
+        """Remove the replica here if it was declared lost. Returns whether it was."""
         lost_in = partition.lost_in(self._self_id)
         removal = self._replication.removal
         if not removal.is_due(partition.group, lost_in):
@@ -281,7 +281,7 @@ class Hosting:
             self.adjust(replica)
 
     def adjust(self, replica: Replica) -> None:
-        """The same for one group; nothing if another broker leads it."""
+        """Do so for one group; nothing if another broker leads it."""
         if not replica.is_leader:
             return
         if replica.group == CONTROLLER_GROUP:
@@ -289,15 +289,15 @@ class Hosting:
             return
         partition = self._controller.cluster.groups.get(replica.group)
         if partition is not None:
-            config = self._terms.config_of(partition)
+            config = self._settings.config_of(partition)
             bind(replica, partition, config)
             self.moving.adjust(replica, partition, config)
 
     def remove_strays(self) -> None:
         """Remove the logs of groups that were deleted, or moved, while this broker was away.
 
-        Only once the state is as new as this broker's latest registration. Raises OSError where
-        they cannot be listed; what cannot be removed stays."""
+        Call it only after this broker has replayed its latest registration. Raises OSError if the
+        logs cannot be listed. A log that cannot be removed stays."""
         root = self._logs_directory
         cluster = self._controller.cluster
         for name in self._disk.list_directory(root):
@@ -335,7 +335,7 @@ class Hosting:
         self._reconcile_soon()
 
     def _close_absent(self, replica: Replica) -> bool:
-        """Remove a replica that does not belong here; whether it was removed."""
+        """Remove a replica that does not belong here. Returns whether it was removed."""
         group = replica.group
         partition = self._controller.cluster.groups.get(group)
         if group == CONTROLLER_GROUP:
@@ -363,8 +363,9 @@ class Hosting:
 
 
 def _is_behind(partition: Partition, replica: Replica) -> bool:
-    """Whether the state known here is older than the replica's log, or than its fence. A broker
-    that replays late may have been removed and added again since, and be needed by now; and its
-    fence would be lost with the replica."""
+    """Whether the state replayed here is older than the replica's log or its fence.
+
+    Then the replica stays: the group may have removed this broker and added it again later, and
+    removing the replica would lose its fence."""
     grant = grant_of(replica.epoch)
     return grant > partition.grant or replica.configuration.version > partition.last_version
