@@ -4,7 +4,7 @@ import pytest
 from tests.broker.broker_world import batch_of
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 
-from strandline.controller.arbitration.survivors import Standing, SurvivingLog, Survivors, assess
+from strandline.controller.arbitration.survivors import GroupStatus, SurvivingLog, Survivors, assess
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_replica_logs import (
@@ -44,7 +44,7 @@ def judged(world: MovingWorld) -> Survivors:
     )
 
 
-def until_judged(world: MovingWorld, standing: Standing) -> Survivors:
+def until_judged(world: MovingWorld, standing: GroupStatus) -> Survivors:
     """What is left, once it is so."""
     for _ in range(60):
         found = judged(world)
@@ -59,7 +59,7 @@ def test_what_is_acknowledged_without_the_survivor_is_at_risk(
 ) -> None:
     with moving_world(monkeypatch, HOME) as world:
         world.until(lambda: len(world.acked) > 0)
-        assert judged(world).standing == Standing.LED
+        assert judged(world).standing == GroupStatus.LED
         leader = world.leader_of(TOPIC)
         cut, other = (one for one in HOME if one != leader)
         for one in (leader, other):
@@ -71,7 +71,7 @@ def test_what_is_acknowledged_without_the_survivor_is_at_risk(
         ended = world.replicas_of(TOPIC)[leader].committed_end
         world.hosts[leader].kill()
         world.hosts[other].kill()
-        found = until_judged(world, Standing.SHORT)
+        found = until_judged(world, GroupStatus.SHORT)
         assert found.best == cut
         assert found.missing == tuple(sorted((leader, other))) and found.wanted == 1
         # What was acknowledged and is not here lies where it is said to.
@@ -81,7 +81,7 @@ def test_what_is_acknowledged_without_the_survivor_is_at_risk(
         world.until_started(other)
         for one, another in ((cut, other), (other, cut)):
             world.fabric.heal(BrokerId(one), BrokerId(another))
-        until_judged(world, Standing.LED)
+        until_judged(world, GroupStatus.LED)
         world.until(lambda: len(world.acked) > values)
         world.check()
 
@@ -102,7 +102,7 @@ def test_below_what_survivors_know_to_be_committed_nothing_is_at_risk(
         header = read_header(batch)
         assert header is not None
         replica.replicate([batch], [header], acks=1, done=lambda _: None)
-        found = until_judged(world, Standing.SHORT)
+        found = until_judged(world, GroupStatus.SHORT)
         assert committed <= found.committed < found.end
         assert found.end == replica.log_end_offset
 

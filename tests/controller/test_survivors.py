@@ -6,7 +6,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.controller.arbitration.survivors import Standing, SurvivingLog, Survivors, assess
+from strandline.controller.arbitration.survivors import GroupStatus, SurvivingLog, Survivors, assess
 from strandline.model.ids import BrokerId
 from strandline.raft.group.configuration import Configuration
 
@@ -33,40 +33,40 @@ def judged(possible: tuple[tuple[int, ...], ...], *logs: SurvivingLog) -> Surviv
 
 def test_the_last_of_three_tells_what_it_knows_and_what_nobody_does() -> None:
     found = judged(THREE, log(3, 15, committed=12))
-    assert (found.standing, found.best) == (Standing.SHORT, 3)
+    assert (found.standing, found.best) == (GroupStatus.SHORT, 3)
     assert (found.committed, found.end) == (12, 15)
     assert (found.missing, found.wanted) == ((1, 2), 1)
 
 
 def test_nothing_is_at_risk_while_somebody_leads() -> None:
-    assert judged(THREE, log(3, 15, is_led=True)).standing == Standing.LED
+    assert judged(THREE, log(3, 15, is_led=True)).standing == GroupStatus.LED
     # An observer that hears a leader knows of one, too.
-    assert judged(THREE, log(3, 15), log(9, 15, is_led=True)).standing == Standing.LED
+    assert judged(THREE, log(3, 15), log(9, 15, is_led=True)).standing == GroupStatus.LED
 
 
 def test_a_majority_elects_and_half_holds_everything() -> None:
-    assert judged(THREE, log(1, 3), log(2, 4)).standing == Standing.ELECTABLE
+    assert judged(THREE, log(1, 3), log(2, 4)).standing == GroupStatus.ELECTABLE
     four = ((1, 2, 3, 4),)
-    assert judged(four, log(1, 3), log(2, 4)).standing == Standing.WHOLE
-    assert judged(four, log(2, 4)).standing == Standing.SHORT
-    assert judged(((1, 2),), log(2, 4)).standing == Standing.WHOLE
+    assert judged(four, log(1, 3), log(2, 4)).standing == GroupStatus.WHOLE
+    assert judged(four, log(2, 4)).standing == GroupStatus.SHORT
+    assert judged(((1, 2),), log(2, 4)).standing == GroupStatus.WHOLE
 
 
 def test_the_last_of_three_holds_everything_where_all_have_promised_to_acknowledge() -> None:
     voters = tuple(map(BrokerId, (1, 2, 3)))
     found = assess([voters], [log(3, 15, committed=12)], floor=3)
-    assert (found.standing, found.best, found.wanted) == (Standing.WHOLE, 3, 0)
+    assert (found.standing, found.best, found.wanted) == (GroupStatus.WHOLE, 3, 0)
     # What was granted since has promised nothing.
-    assert assess([voters, voters], [log(3, 15)], floor=3).standing == Standing.SHORT
+    assert assess([voters, voters], [log(3, 15)], floor=3).standing == GroupStatus.SHORT
 
 
 def test_all_voters_that_may_be_in_force_count() -> None:
     """The last two were granted (1, 2) and one of them is left; the first three may be in force."""
     granted = ((1, 2, 3), (1, 2))
-    assert judged(granted, log(1, 3)).standing == Standing.SHORT
+    assert judged(granted, log(1, 3)).standing == GroupStatus.SHORT
     found = judged(granted, log(1, 3), log(3, 3))
-    assert (found.standing, found.missing) == (Standing.WHOLE, (2,))
-    assert judged(granted, log(1, 3), log(2, 3)).standing == Standing.ELECTABLE
+    assert (found.standing, found.missing) == (GroupStatus.WHOLE, (2,))
+    assert judged(granted, log(1, 3), log(2, 3)).standing == GroupStatus.ELECTABLE
 
 
 def test_the_best_log_is_of_the_last_epoch_and_then_the_longest() -> None:
@@ -79,13 +79,13 @@ def test_the_best_log_is_of_the_last_epoch_and_then_the_longest() -> None:
 
 def test_an_observer_s_log_may_be_the_best_that_is_left() -> None:
     found = judged(THREE, log(3, 15, committed=12), log(9, 30, committed=30))
-    assert (found.standing, found.best) == (Standing.SHORT, 9)
+    assert (found.standing, found.best) == (GroupStatus.SHORT, 9)
     assert (found.committed, found.end) == (30, 30)
     assert (found.missing, found.wanted) == ((1, 2), 1)
     assert judged(THREE, log(3, 15), log(1, 15, has_lost=True), log(2, 15)).best == 2
     assert judged(((2, 4, 5),), log(1, 15), log(2, 15)).best == 2  # A voter's, of equal ones.
     found = judged(THREE, log(3, 15, has_lost=True), log(9, 30))
-    assert (found.standing, found.best, found.missing) == (Standing.SHORT, 9, (1, 2, 3))
+    assert (found.standing, found.best, found.missing) == (GroupStatus.SHORT, 9, (1, 2, 3))
     assert found.wanted == 2
 
 
@@ -100,9 +100,9 @@ def test_while_voters_hold_everything_no_observer_counts() -> None:
 
 def test_logs_that_prove_nothing_do_not_count() -> None:
     found = judged(THREE, log(3, 15, has_lost=True), log(9, 30, has_lost=True))
-    assert (found.standing, found.best, found.missing) == (Standing.NOBODY, None, (1, 2, 3))
+    assert (found.standing, found.best, found.missing) == (GroupStatus.NOBODY, None, (1, 2, 3))
     assert found.wanted == 2
-    assert judged(THREE).standing == Standing.NOBODY
+    assert judged(THREE).standing == GroupStatus.NOBODY
 
 
 @given(
@@ -129,7 +129,7 @@ def test_at_risk_is_what_a_majority_of_some_voters_may_hold_alone(
         )
 
     expected = is_short(frozenset())
-    assert (found.standing in (Standing.SHORT, Standing.NOBODY)) == (expected or not there)
+    assert (found.standing in (GroupStatus.SHORT, GroupStatus.NOBODY)) == (expected or not there)
     fewer = [frozenset(one) for one in combinations(found.missing, max(found.wanted - 1, 0))]
     if found.wanted:
         assert all(is_short(one) for one in fewer)

@@ -24,7 +24,7 @@ from tests.raft.explorer.scope import DECLARES, LATE, Kind, Scope
 from tests.raft.explorer.space import ARBITER, Space, State, Step, What, _less
 
 from strandline.controller.arbitration.arbiter import GroupVoters
-from strandline.controller.arbitration.survivors import Standing, SurvivingLog, assess
+from strandline.controller.arbitration.survivors import GroupStatus, SurvivingLog, assess
 from strandline.model.ids import BrokerId, Epoch, Index, first_epoch
 from strandline.raft import messages
 
@@ -82,7 +82,7 @@ class Declaring(Space):
         possible = [one.voters for one in register.possible]
         voters = {one for each in possible for one in each}
         found = assess(possible, list(logs.values()), needs_all=register.needs_all)
-        if found.standing is not Standing.SHORT:
+        if found.standing is not GroupStatus.SHORT:
             return
         if any(one.has_lost for one in logs.values()):
             return

@@ -78,7 +78,7 @@ def _brokers_to_give_up(
     that answer have lost their logs, which are given up then. Raises OperatorError if no broker
     answers, or if there is nothing to give up."""
     from strandline.base.errors import OperatorError
-    from strandline.controller.arbitration.survivors import Standing
+    from strandline.controller.arbitration.survivors import GroupStatus
 
     silent = found.silent
     if not found.answers:
@@ -87,7 +87,7 @@ def _brokers_to_give_up(
         )
     if not silent and not any(one.has_lost for one in found.answers.values()):
         told = ["every broker with a log answers or is reachable: there is nothing to give up"]
-        if found.judge().standing is Standing.ELECTABLE:
+        if found.judge().standing is GroupStatus.ELECTABLE:
             told += _electable_advice(client, topic, partition, grant)
         raise OperatorError("; ".join(told))
     return silent

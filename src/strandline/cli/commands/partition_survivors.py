@@ -31,13 +31,13 @@ def survivors(
     at risk; changes nothing."""
     from strandline.client.operations.no_controller import why_no_controller
     from strandline.client.operations.survivors import ask_replica_logs
-    from strandline.controller.arbitration.survivors import Standing
+    from strandline.controller.arbitration.survivors import GroupStatus
 
     with open_client(bootstrap, timeout) as client:
         found = ask_replica_logs(client, topic, partition)
         shrinks = voters_may_leave(client, topic)
         judged = found.judge()
-        without = "" if judged.standing is Standing.LED else why_no_controller(client)
+        without = "" if judged.standing is GroupStatus.LED else why_no_controller(client)
     lines = advice_lines(f"{topic} {partition}", found, judged, shrinks=shrinks)
     if without:
         lines.append(
@@ -65,28 +65,28 @@ def advice_lines(
 ) -> list[str]:
     """Lines for the operator: what the logs mean, and what to do. `which`: the topic and the
     partition as typed."""
-    from strandline.controller.arbitration.survivors import Standing
+    from strandline.controller.arbitration.survivors import GroupStatus
 
     match judged.standing:
-        case Standing.LED:
+        case GroupStatus.LED:
             return [
                 (
                     "the replicas that answer report a leader: nothing is lost while it lives; "
                     "ask again after an election timeout"
                 )
             ]
-        case Standing.ELECTABLE:
+        case GroupStatus.ELECTABLE:
             return electable_advice(which, shrinks=shrinks)
-        case Standing.WHOLE:
+        case GroupStatus.WHOLE:
             text = "the replicas that answer hold every acknowledged record: nothing is lost, and "
             if shrinks:
                 return [text + "the controller appoints one of them"]
             return [f"{text}they continue after: {_let_voters_leave(which)}"]
-        case Standing.NOBODY:
+        case GroupStatus.NOBODY:
             lines = [
                 "no replica that answers has a usable log: what the other disks hold is unknown"
             ]
-        case Standing.SHORT:
+        case GroupStatus.SHORT:
             lines = _range_lines(found, judged)
     lives = [one for one in judged.missing if one in found.heard]
     if lives:
@@ -227,9 +227,9 @@ def print_logs(topic: str, partition: int, found: "ReplicaLogs") -> None:
 def _describe(
     topic: str, partition: int, found: "ReplicaLogs", judged: "Survivors", lines: list[str]
 ) -> Json:
-    from strandline.controller.arbitration.survivors import Standing
+    from strandline.controller.arbitration.survivors import GroupStatus
 
-    is_at_risk = judged.standing in (Standing.SHORT, Standing.NOBODY)
+    is_at_risk = judged.standing in (GroupStatus.SHORT, GroupStatus.NOBODY)
     return {
         "topic": topic,
         "partition": partition,

@@ -31,7 +31,7 @@ from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.raft.group.configuration import Configuration
 
 
-class Standing(StrEnum):
+class GroupStatus(StrEnum):
     """What the members that answer can do."""
 
     LED = "led"
@@ -66,7 +66,7 @@ class Survivors:
     is committed: a voter, or any holder of the log if it is SHORT; None if none is left.
     `committed`: below it nothing is at risk; `end`: where the best log ends."""
 
-    standing: Standing
+    standing: GroupStatus
     best: BrokerId | None
     committed: int
     end: int
@@ -92,18 +92,18 @@ def assess(
     first, *others = possible
     configurations = [Configuration(first, min_insync=floor), *map(Configuration, others)]
     if _is_led(logs):
-        standing = Standing.LED
+        standing = GroupStatus.LED
     elif not proving:
-        standing = Standing.NOBODY
+        standing = GroupStatus.NOBODY
     elif needs_all:
-        standing = Standing.SHORT
+        standing = GroupStatus.SHORT
     elif all(one.wins_election(sound) for one in configurations):
-        standing = Standing.ELECTABLE
+        standing = GroupStatus.ELECTABLE
     elif all(one.holds_commits(sound) for one in configurations):
-        standing = Standing.WHOLE
+        standing = GroupStatus.WHOLE
     else:
-        standing = Standing.SHORT
-    counted = proving if standing is Standing.SHORT else list(sound.values())
+        standing = GroupStatus.SHORT
+    counted = proving if standing is GroupStatus.SHORT else list(sound.values())
     best = _best(counted, voters)
     end = 0 if best is None else best.end
     committed = max((one.committed for one in counted), default=0)

@@ -29,7 +29,7 @@ from strandline.config.topic import TopicConfig
 from strandline.controller.arbitration.arbiter import register_of
 from strandline.controller.arbitration.sides import Reach, cuts_of, sides_of
 from strandline.controller.arbitration.survivors import (
-    Standing,
+    GroupStatus,
     SurvivingLog,
     Survivors,
     assess,
@@ -100,7 +100,7 @@ def _require_somebody_missing(facts: Facts, partition: Partition) -> None:
     """Who names nobody, though a majority answers, has a link to mend, and reads which."""
     logs = [one for one in (_log_of(facts, partition, host) for host in partition.hosts) if one]
     standing = _assess(partition, logs).standing
-    if standing in (Standing.LED, Standing.ELECTABLE):
+    if standing in (GroupStatus.LED, GroupStatus.ELECTABLE):
         raise refuse(Error.POLICY_VIOLATION, _why_refused(facts, partition, logs, standing))
 
 
@@ -210,23 +210,23 @@ def _loss(
 
 
 def _why_refused(
-    facts: Facts, partition: Partition, logs: Collection[SurvivingLog], standing: Standing
+    facts: Facts, partition: Partition, logs: Collection[SurvivingLog], standing: GroupStatus
 ) -> str:
     """Why no loss need be declared, or none can be; empty where one has to be."""
     match standing:
-        case Standing.ELECTABLE:
+        case GroupStatus.ELECTABLE:
             return _why_electable(facts, partition, logs)
-        case Standing.LED:
+        case GroupStatus.LED:
             return f"{partition.name}: it has a leader, or had one a moment ago: nothing is lost"
-        case Standing.WHOLE:
+        case GroupStatus.WHOLE:
             seated = _who_is_seated(facts, partition, "one of them")
             return f"{partition.name}: the replicas left hold every acknowledged record: {seated}"
-        case Standing.NOBODY:
+        case GroupStatus.NOBODY:
             return (
                 f"{partition.name}: no usable log is left: bring one of its brokers back with "
                 "its disk intact"
             )
-        case Standing.SHORT:
+        case GroupStatus.SHORT:
             return ""
 
 

@@ -22,7 +22,7 @@ from functools import partial
 from typing import TypeVar
 
 from strandline.client.operations.survivors import ReplicaLogs
-from strandline.controller.arbitration.survivors import Standing
+from strandline.controller.arbitration.survivors import GroupStatus
 from strandline.model.ids import BrokerId, Offset
 from strandline.protocol.messages.declare_lost import DeclareLostRequest, DeclareLostResponse
 from strandline.protocol.messages.describe_replica_logs import (
@@ -145,7 +145,7 @@ class LossDeclaration(Client):
         patience_us = self._patience_us
         if found.needs_all:  # Who was named last is on its way to be seated.
             patience_us = max(patience_us, SEATING_MS * US_PER_MS)
-        if not told or found.judge().standing is not Standing.SHORT:
+        if not told or found.judge().standing is not GroupStatus.SHORT:
             self._short_since_us.pop(plan.name, None)
             self._rest()
         elif now_us - self._short_since_us.setdefault(plan.name, now_us) < patience_us:
