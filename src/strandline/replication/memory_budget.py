@@ -41,6 +41,7 @@ class MemoryBudget:
 
     def take(self, count: int) -> None:
         """Account for `count` bytes."""
+        assert count >= 0
         self.used_bytes += count
         self.taken_bytes += count
         self._reclaim()
@@ -72,6 +73,7 @@ class MemoryBudget:
     def forget(self, keeper: Keeper, count: int) -> None:
         """They do not any more."""
         self.kept_bytes -= count
+        assert self.kept_bytes >= 0
         left = self._kept[keeper] - count
         assert left >= 0
         if left:

@@ -34,6 +34,7 @@ class TokenBucket:
 
     def spend(self, count: int) -> None:
         """Take `count` bytes that were read."""
+        assert count >= 0
         self._left -= count
 
     def wait_ms(self, now_ms: int) -> int | None:

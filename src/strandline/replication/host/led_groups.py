@@ -20,6 +20,7 @@ class LedGroups:
 
     def add(self, replica: Replica) -> None:
         """The replica leads."""
+        assert replica.is_leader and replica.group not in self._led
         self._led[replica.group] = replica
 
     def remove(self, replica: Replica) -> None:
@@ -29,6 +30,7 @@ class LedGroups:
 
     def has_sent(self, replica: Replica) -> None:
         """An append has left, and waits for its acknowledgement."""
+        assert replica.group in self._led
         self._sending[replica.group] = replica
 
     @property

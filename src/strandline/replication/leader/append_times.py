@@ -44,6 +44,7 @@ class AppendTimes:
         del self._indexes[:past], self._times[:past]
         if len(self._times) >= SAMPLES_MAX:
             self._thin_out(now_ms)
+        assert not self._indexes or self._indexes[-1] < first_index, "indexes go up"
         self._indexes.append(first_index)
         self._times.append(now_ms)
 

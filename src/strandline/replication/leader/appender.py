@@ -141,6 +141,7 @@ class Appender:
                 break
             uncommitted.popleft()
             self.uncommitted_bytes -= size
+            assert self.uncommitted_bytes >= 0
         if self._requests:
             self._append_soon()
 
@@ -196,6 +197,7 @@ class Appender:
                 break
             self._requests.popleft()
             self.held_bytes -= request.size_bytes
+            assert self.held_bytes >= 0
             if own:
                 if not self._passes_sequence_check(request):
                     self._memory.give_back(request.size_bytes)
@@ -294,10 +296,12 @@ class Appender:
                 self._note_refused(request, Error.KAFKA_STORAGE_ERROR)
                 request.done(self._failed(Error.KAFKA_STORAGE_ERROR, str(error)))
             return
+        assert len(appended.base_offsets) == len(chunk), "each request has its place"
         if self._refused:
             for request in chunk:
                 for header in request.headers:
                     self._refused.pop(header.producer_id, None)
+        assert not self._uncommitted or self._uncommitted[-1][0] < appended.last_index
         self._uncommitted.append((appended.last_index, size, relaxed))
         self.uncommitted_bytes += size
         start = self._log_start()

@@ -103,6 +103,7 @@ class HandOver:
     def begin(self) -> None:
         """The replica has handed over: it leads no more, and nobody else does yet."""
         self._owner.end_leadership()
+        assert not self._replica.is_leader
         self.is_under_way = True
         self._count += 1
         count, epoch = self._count, self._replica.epoch

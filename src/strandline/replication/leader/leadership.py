@@ -125,6 +125,7 @@ class Leading:
         appended."""
         replica = self._replica
         log = replica.log
+        assert not self._is_closed, "a leader state appends in its own epoch"
         epoch = replica.epoch
         first_index = Index(log.last_index + 1)
         offset = log.end_offset
@@ -236,6 +237,7 @@ class Leading:
         has_news = False
         for stream in served:
             stream.queued_count -= 1
+            assert stream.queued_count >= 0
             if index > stream.handed_index:
                 stream.handed_index = index
                 has_news = True

@@ -47,6 +47,7 @@ class BulkQueues:
         queue = self._queues.get(peer)
         if queue is None:
             queue = self._queues[peer] = _Queue()
+        assert count > 0, "an append has a head"
         queue.bytes += count
 
     def on_handed(self, peer: BrokerId, count: int) -> None:

@@ -113,6 +113,7 @@ class FollowerStream:
             ahead_count=len(self.inflight),
             now_ms=now_ms,
         )
+        assert size_bytes >= 0
         self.inflight.append((last_index, departure))
         self.inflight_bytes += size_bytes
 
@@ -126,6 +127,7 @@ class FollowerStream:
             departure = inflight.popleft()[1]
             self.inflight_bytes -= departure.size_bytes
             delivered.append(departure)
+        assert self.inflight_bytes >= 0 and (inflight or not self.inflight_bytes)
         if delivered:
             self.window.deliver(delivered, now_ms)
 

@@ -118,6 +118,8 @@ class Tail:
 
     def add(self, chunk: Chunk) -> None:
         """Append; its units have been taken."""
+        newest = self._waiting or self._kept
+        assert not newest or newest[-1].last_index + 1 == chunk.first_index, "indexes are dense"
         self._waiting.append(chunk)
         self.waiting_bytes += chunk.size_bytes
         self._keep_to_limit()
@@ -157,6 +159,7 @@ class Tail:
             return
         handed_bytes = sum([chunk.size_bytes for chunk in handed])
         self.waiting_bytes -= handed_bytes
+        assert self.waiting_bytes >= 0
         self._memory.give_back(handed_bytes)
         for chunk in handed:
             if chunk.last_index > self._needless:
@@ -175,12 +178,14 @@ class Tail:
         """See `memory_budget.Keeper`."""
         size = self._kept.popleft().size_bytes
         self.kept_bytes -= size
+        assert self.kept_bytes >= 0
         self._memory.forget(self, size)
 
     def clear(self) -> None:
         """Forget everything: all units return."""
         while self._kept:
             self.let_go()
+        assert not self.kept_bytes
         self._waiting.clear()
         waiting_bytes, self.waiting_bytes = self.waiting_bytes, 0
         self._memory.give_back(waiting_bytes)

@@ -267,6 +267,7 @@ class Liveness:
 
     def on_leading(self, replica: ReplicaState, members: Iterable[BrokerId]) -> None:
         """The replica leads its epoch, with these members."""
+        assert replica.is_leader
         if self._silent:
             self._quorum_unconfirmed[replica.group] = replica
         self._uncovered.pop(replica.group, None)
@@ -284,6 +285,7 @@ class Liveness:
 
     def on_following(self, replica: ReplicaState) -> None:
         """The replica's epoch, role or leader has changed, and it does not lead."""
+        assert not replica.is_leader
         for session in self._leads.values():
             session.unlead(replica.group)
         self.moved_on(replica)

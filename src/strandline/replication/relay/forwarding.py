@@ -127,6 +127,7 @@ class Relaying:
 
     def _take_held(self, replica: Replica, held: _Held) -> None:
         self._held_bytes -= held.size_bytes
+        assert self._held_bytes >= 0
         self._take(replica, held.relay, held.head, held.entries)
 
     def _hold(self, held: _Held) -> None:
@@ -154,6 +155,7 @@ class Relaying:
                     self._take_held(replica, one)
                 else:
                     self._held_bytes -= one.size_bytes
+                    assert self._held_bytes >= 0
             if replica is not None:
                 self.release(replica)
         if self._held:

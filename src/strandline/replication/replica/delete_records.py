@@ -109,6 +109,7 @@ class Deletions:
                 break
             if index <= commit:
                 self.before = max(self.before, before)
+        assert commit >= self._commit, "commit goes up"
         self._commit = commit
 
     def delete(self, before: int, *, timeout_ms: int, done: DeletionDone) -> None:

@@ -246,6 +246,7 @@ class ReplicaDriver(ReplicaState):
             except ProtocolError as error:
                 _log.warning("%s: dropped an append of %d: %s", self.name, event.sender, error)
                 return
+        assert not self.is_busy, "one event at a time"
         self.is_busy = True
         self._perform(self.raft.step(event), 0, entries)
 
@@ -334,6 +335,7 @@ class ReplicaDriver(ReplicaState):
     def _truncate_log(self, effect: TruncateLog, _: Entries | None) -> None:
         _log.info("%s: cutting the log from index %d", self.name, effect.from_index)
         self._fail_waiters()
+        assert effect.from_index > self.marks.commit, "what is committed is never cut"
         self.log.truncate(effect.from_index)
         self.high_watermark = min(self.high_watermark, self.log.end_offset)
 
@@ -341,6 +343,7 @@ class ReplicaDriver(ReplicaState):
         assert entries is not None
         buffers, headers = entries.from_index(effect.first_index)
         self.log.append(buffers, headers)
+        assert self.log.last_index >= effect.first_index
         self.flushes.request(may_wait=entries.may_wait)
 
     def _append_marker(self, effect: AppendMarker, _: Entries | None) -> None:
@@ -370,9 +373,12 @@ class ReplicaDriver(ReplicaState):
 
     def update_marks(self: Self, commit: Index, visible: Index) -> None:
         """commit or visible moved up."""
+        last = self.log.last_index
+        assert self.marks.commit <= commit <= visible, "marks go up"
+        assert visible <= last, "marks are of entries that the log has"
         self.marks = Marks(commit, visible)
         offset = self.log.end_offset
-        if visible < self.log.last_index:
+        if visible < last:
             offset = self.log.offset_of(Index(visible + 1))
         self.deletions.on_commit(commit)
         self._commit_waiters.on_mark(commit)
@@ -392,6 +398,7 @@ class ReplicaDriver(ReplicaState):
     def _became_leader(self: Self, effect: BecameLeader, _: Entries | None) -> None:
         self.is_fresh = False
         self.is_leader = True
+        assert self.leading is None, "one leader state an epoch"
         self.leading = Leading(self, self.shared, self, self.flushes)
         self.host.led.add(self)
         self.leading_since_ms = self._clock.monotonic_ms()

@@ -70,6 +70,7 @@ class Flushes:
         replica.log.flush_soon(partial(self._on_flushed, replica.raft.log.generation))
 
     def _on_flushed(self, generation: int, result: Index | OSError) -> None:
+        assert self.is_under_way, "one flush at a time"
         self.is_under_way = False
         replica = self._replica
         if isinstance(result, OSError):
