@@ -13,7 +13,7 @@ from tests.placement.test_outcomes import HALVES, THREE, one_of, seeds
 from tests.placement.test_survival import placed
 
 from strandline.cli.text.live_cluster import LiveTopic
-from strandline.cli.text.losses import Foretold, tell, tell_losses
+from strandline.cli.text.losses import LossForecast, tell, tell_losses
 from strandline.model.ids import BrokerId
 from strandline.placement.explain.outcomes import LINK, Rules, outcomes
 from strandline.placement.explain.topics import PartitionState
@@ -177,7 +177,7 @@ def test_the_table_on_the_page_is_what_is_told_of_such_a_topic(
     request = Request(policy=Policy(), min_insync_replicas=1)
     partition = PartitionState(0, tuple(map(BrokerId, range(1, 5))), BrokerId(1))
     topic = LiveTopic("orders", "", request, (partition,), {}, shrinks=False)
-    tell_losses(Foretold(topic, outcomes([(placed(*HALVES), (0,))], Rules(1)), ()))
+    tell_losses(LossForecast(topic, outcomes([(placed(*HALVES), (0,))], Rules(1)), ()))
     lines = capsys.readouterr().out.splitlines()[1:]
     section = PAGE.read_text().partition("## Who acts after which loss\n")[2]
     shown = section.partition("```text\n")[2].partition("\n```")[0].splitlines()

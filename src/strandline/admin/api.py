@@ -89,7 +89,7 @@ class Api:
         return await _listed(
             {"told_by": services.broker_id, **msgspec.to_builtins(listed)},
             "partitions",
-            (facts.told_of(facts.partition_of(services, one)) for one in partitions),
+            (facts.partition_json(facts.partition_of(services, one)) for one in partitions),
             pace,
         )
 
@@ -102,7 +102,7 @@ class Api:
         return _answer(
             {
                 "told_by": services.broker_id,
-                **zones.told_of(outages.found),
+                **zones.zones_json(outages.found),
                 "weakened_partitions": {str(kind): many for kind, many in outages.weakened.items()},
             }
         )

@@ -237,11 +237,11 @@ def partition_of(services: Services, partition: Partition) -> PartitionFacts:
     )
 
 
-def told_of(one: PartitionFacts) -> dict[str, Json]:
+def partition_json(one: PartitionFacts) -> dict[str, Json]:
     """As JSON; replicas in the form of `replica status --json`."""
     told: dict[str, Json] = {name: getattr(one, name) for name in _PARTITION_FIELDS}
     status = one.status
-    told["status"] = None if status is None else replica_status.told_of(status, status.replicas)
+    told["status"] = None if status is None else replica_status.status_json(status, status.replicas)
     return told
 
 

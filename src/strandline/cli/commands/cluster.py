@@ -27,7 +27,7 @@ app = typer.Typer(
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _ClusterReport:
     cluster: "LiveCluster"
     disks: "Mapping[BrokerId, DiskView | None]"
     topics: "Sequence[tuple[LiveTopic, TopicExplanation]]"
@@ -73,11 +73,11 @@ def explain(
         for topic, told in topics
         for alike in told.alike
     ]
-    found = _Told(cluster, disks, topics, exposures(universe, placed))
+    found = _ClusterReport(cluster, disks, topics, exposures(universe, placed))
     show(_json(found), as_json=as_json, people=lambda: _tell(found))
 
 
-def _json(told: _Told) -> Json:
+def _json(told: _ClusterReport) -> Json:
     from strandline.cli.text.explaining import builtins
 
     return {
@@ -120,7 +120,7 @@ def _labels(broker: "Candidate") -> dict[str, Json]:
     return {**broker.labels.as_dict()}
 
 
-def _tell(told: _Told) -> None:
+def _tell(told: _ClusterReport) -> None:
     cluster = told.cluster
     count = len(cluster.candidates)
     down = [one.id for one in cluster.candidates if not one.is_up]
@@ -135,7 +135,7 @@ def _tell(told: _Told) -> None:
     _tell_losses(told)
 
 
-def _tell_brokers(told: _Told) -> None:
+def _tell_brokers(told: _ClusterReport) -> None:
     from strandline.cli.text.explaining import state_of, where
 
     rows = []
@@ -170,7 +170,7 @@ def _tell_round_trips(cluster: "LiveCluster") -> None:
         print_line("round trips between regions: not measured")
 
 
-def _tell_topics(told: _Told) -> None:
+def _tell_topics(told: _ClusterReport) -> None:
     from strandline.cli.commands.topic_explain import replica_counts
     from strandline.cli.text.explaining import NOTHING, goals, ranges
     from strandline.cli.text.live_cluster import key_of_the_cluster
@@ -210,7 +210,7 @@ def _tell_topics(told: _Told) -> None:
         print_line("no topics")
 
 
-def _tell_losses(told: _Told) -> None:
+def _tell_losses(told: _ClusterReport) -> None:
     if not told.topics:
         return
     print_line("")

@@ -37,22 +37,22 @@ def declare_lost(
     """Give up replicas on brokers that are gone for good, when too few voters are left: the best
     log left becomes the leader's. Stop the processes of those brokers first."""
     from strandline.client.operations.losses import declare_lost as declare
-    from strandline.client.operations.losses import foretell_loss
+    from strandline.client.operations.losses import forecast_loss
     from strandline.client.operations.survivors import ask_replica_logs
 
     with open_client(bootstrap, timeout) as client:
         found = ask_replica_logs(client, topic, partition)
         grant = max((one.grant for one in found.answers.values()), default=0)
         lost = _brokers_to_give_up(client, topic, partition, found, grant=grant)
-        foretold = foretell_loss(client, topic, partition, brokers=lost, grant=grant)
-        lines = _loss_lines(lost, found, foretold)
+        forecast = forecast_loss(client, topic, partition, brokers=lost, grant=grant)
+        lines = _loss_lines(lost, found, forecast)
         if not (yes and as_json):
             with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
                 _show_logs(topic, partition, found, lines)
         if not yes:
             _confirm(topic)
         done = declare(
-            client, topic, partition, brokers=lost, foretold=foretold, by=_declaring_user()
+            client, topic, partition, brokers=lost, forecast=forecast, by=_declaring_user()
         )
     told: dict[str, Json] = {
         "topic": topic,
@@ -99,11 +99,11 @@ def _electable_advice(client: "Client", topic: str, partition: int, grant: int) 
     one of an older release does."""
     from strandline.base.errors import ApiError
     from strandline.client.errors import ClientError
-    from strandline.client.operations.losses import foretell_loss
+    from strandline.client.operations.losses import forecast_loss
     from strandline.protocol.errors import Error
 
     try:
-        foretell_loss(client, topic, partition, brokers=[], grant=grant)
+        forecast_loss(client, topic, partition, brokers=[], grant=grant)
     except ApiError as error:
         if error.code == Error.POLICY_VIOLATION:
             raise
@@ -113,13 +113,13 @@ def _electable_advice(client: "Client", topic: str, partition: int, grant: int) 
 
 
 def _loss_lines(
-    lost: "list[BrokerId]", found: "ReplicaLogs", foretold: "DeclareLostResponse"
+    lost: "list[BrokerId]", found: "ReplicaLogs", forecast: "DeclareLostResponse"
 ) -> list[str]:
     """Lines for the operator: the brokers given up, the log that continues, the offsets at risk."""
     from strandline.model.ids import BrokerId
 
-    committed, end = foretold.committed_offset, foretold.log_end_offset
-    best = BrokerId(foretold.leader_id)
+    committed, end = forecast.committed_offset, forecast.log_end_offset
+    best = BrokerId(forecast.leader_id)
     empty = [one for one, answer in found.answers.items() if answer.has_lost]
     lines = [f"given up: brokers {ids(lost)}"] if lost else []
     if empty:

@@ -91,7 +91,11 @@ def status(
     """Show each replica as its leader sees it: in sync or not, how far behind, and for how long;
     and where its log starts, as its broker reports."""
     from strandline.base.errors import OperatorError
-    from strandline.client.operations.replica_status import ask_log_starts, replica_status, told_of
+    from strandline.client.operations.replica_status import (
+        ask_log_starts,
+        replica_status,
+        status_json,
+    )
 
     numbers = _numbers(partitions)
     with open_client(bootstrap, timeout) as client:
@@ -113,7 +117,7 @@ def status(
             for one in found
         }
         ask_log_starts(client, kept)
-    told: Json = {"partitions": [told_of(one, kept[one.topic, one.partition]) for one in found]}
+    told: Json = {"partitions": [status_json(one, kept[one.topic, one.partition]) for one in found]}
     show(told, as_json=as_json, people=lambda: _print(found, kept, verbose=verbose))
 
 

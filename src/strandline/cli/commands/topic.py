@@ -25,7 +25,7 @@ from strandline.cli.options import (
 from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
-    from strandline.cli.text.losses import Foretold
+    from strandline.cli.text.losses import LossForecast
     from strandline.client.cluster import Client
     from strandline.client.operations.broker_configs import ConfigView
     from strandline.client.operations.observers import AllObserved
@@ -321,7 +321,7 @@ def _show_list(
     *,
     as_json: bool,
     notes: "list[str] | None" = None,
-    losses: "Mapping[str, Foretold] | None" = None,
+    losses: "Mapping[str, LossForecast] | None" = None,
 ) -> None:
     """`notes` and `losses`: None where there can be none."""
     from strandline.cli.text.losses import losses_json, tell_losses

@@ -20,7 +20,7 @@ from strandline.cli.output import Table, ids, print_line, print_more, print_tabl
 
 if TYPE_CHECKING:
     from strandline.cli.text.live_cluster import LiveCluster, LiveTopic
-    from strandline.cli.text.losses import Foretold
+    from strandline.cli.text.losses import LossForecast
     from strandline.client.cluster import Client
     from strandline.client.operations.leadership import LeaderWaiting
     from strandline.model.cluster import Roles
@@ -53,7 +53,7 @@ def explain(
     from strandline.cli.text.declared_losses import declared_json
     from strandline.cli.text.explaining import builtins, check_prices, read_prices
     from strandline.cli.text.live_cluster import look
-    from strandline.cli.text.losses import foretell, losses_json
+    from strandline.cli.text.losses import forecast_losses, losses_json
     from strandline.cli.text.policy_notes import notes_on
     from strandline.cli.text.writers import writers_json
     from strandline.client.operations.losses import describe_losses
@@ -65,7 +65,7 @@ def explain(
         (topic,) = cluster.topics
         written = _writers(client, topic)
         waits = _led_elsewhere(client, cluster, name)
-        losses = foretell(client, cluster)[name]
+        losses = forecast_losses(client, cluster)[name]
         declared = describe_losses(client, [name])
     check_prices(table, prices, cluster.candidates)
     notes = [*notes_on(topic.request.policy, cluster.candidates), *losses.notes]
@@ -122,7 +122,7 @@ def _tell_written(written: "list[WrittenPartition]") -> None:
         tell_writers(written)
 
 
-def _tell_losses(losses: "Foretold", declared: "Sequence[DeclaredLoss]") -> None:
+def _tell_losses(losses: "LossForecast", declared: "Sequence[DeclaredLoss]") -> None:
     from strandline.cli.text.declared_losses import tell_declared
     from strandline.cli.text.losses import tell_losses
 

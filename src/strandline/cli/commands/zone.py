@@ -41,11 +41,11 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show zones and regions, current outages, and which brokers reach which."""
-    from strandline.client.operations.zones import describe_zones, told_of
+    from strandline.client.operations.zones import describe_zones, zones_json
 
     with open_client(bootstrap, timeout) as client:
         found = describe_zones(client)
-    show(told_of(found), as_json=as_json, people=lambda: _print(found))
+    show(zones_json(found), as_json=as_json, people=lambda: _print(found))
 
 
 def _offer(ruling: str, text: str) -> None:

@@ -30,7 +30,7 @@ NO_MAJORITY = "the controller has no majority either"
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class LossForecast:
     """What each class of loss does to a topic, and what its promotion does not do, as notes."""
 
     topic: "LiveTopic"
@@ -38,7 +38,7 @@ class Foretold:
     notes: tuple[str, ...]
 
 
-def look_at_losses(client: "Client", names: Sequence[str]) -> dict[str, Foretold]:
+def look_at_losses(client: "Client", names: Sequence[str]) -> dict[str, LossForecast]:
     """By topic; nothing where the cluster does not say."""
     from strandline.base.errors import StrandlineError
     from strandline.cli.text.live_cluster import look
@@ -47,13 +47,13 @@ def look_at_losses(client: "Client", names: Sequence[str]) -> dict[str, Foretold
         cluster = look(client, names)
     except StrandlineError:
         return {}
-    return foretell(client, cluster)
+    return forecast_losses(client, cluster)
 
 
-def foretell(client: "Client", cluster: "LiveCluster") -> dict[str, Foretold]:
+def forecast_losses(client: "Client", cluster: "LiveCluster") -> dict[str, LossForecast]:
     """By topic, of a cluster that was looked at."""
     controllers, regions = controller_voters(client, cluster), regions_of(client, cluster)
-    return {one.name: _foretold(one, cluster, controllers, regions) for one in cluster.topics}
+    return {one.name: _forecast_topic(one, cluster, controllers, regions) for one in cluster.topics}
 
 
 def controller_voters(client: "Client", cluster: "LiveCluster") -> "tuple[Replica, ...]":
@@ -99,12 +99,12 @@ def regions_of(client: "Client", cluster: "LiveCluster") -> "Regions":
     )
 
 
-def _foretold(
+def _forecast_topic(
     topic: "LiveTopic",
     cluster: "LiveCluster",
     controllers: "Sequence[Replica]",
     regions: "Regions",
-) -> Foretold:
+) -> LossForecast:
     """The effect of each class of loss on a topic, as placed."""
     from strandline.model.cluster import Roles
     from strandline.placement.explain.outcomes import Rules, outcomes
@@ -129,7 +129,7 @@ def _foretold(
         promises=not topic.caches,
     )
     found = outcomes(placements, rules, goals=policy.survive)
-    return Foretold(topic, found, _notes(topic, [one for one, _ in placements], regions))
+    return LossForecast(topic, found, _notes(topic, [one for one, _ in placements], regions))
 
 
 def _notes(
@@ -152,23 +152,23 @@ def _notes(
     )
 
 
-def losses_json(foretold: Foretold) -> list[Json]:
+def losses_json(forecast: LossForecast) -> list[Json]:
     """As JSON, each with its text."""
     from strandline.cli.text.explaining import builtins
 
     told: list[Json] = []
-    for one in foretold.outcomes:
+    for one in forecast.outcomes:
         fields = builtins(one)
         assert isinstance(fields, dict)
-        told.append({**fields, "text": tell(foretold.topic, one)})
+        told.append({**fields, "text": tell(forecast.topic, one)})
     return told
 
 
-def tell_losses(foretold: Foretold) -> None:
+def tell_losses(forecast: LossForecast) -> None:
     """Print a table: whether an operator must act after each class of loss, and how."""
     from strandline.cli.text.explaining import ranges
 
-    topic, found = foretold.topic, foretold.outcomes
+    topic, found = forecast.topic, forecast.outcomes
     if not found:
         return
     count = len(topic.partitions)

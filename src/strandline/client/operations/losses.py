@@ -17,13 +17,13 @@ from strandline.protocol.messages.describe_losses import (
 )
 
 REFUSED = "no loss was declared"
-"""What refusals begin with; the controller names the partition."""
+"""How refusals begin; the controller names the partition."""
 
 
-def foretell_loss(
+def forecast_loss(
     client: Client, topic: str, partition: int, *, brokers: Sequence[BrokerId], grant: int
 ) -> DeclareLostResponse:
-    """What it would mean. Raises ApiError with what stands against it."""
+    """Forecast the declaration. Raises ApiError with the reason of a refusal."""
     request = DeclareLostRequest(
         topic=topic,
         partition=partition,
@@ -40,23 +40,23 @@ def declare_lost(
     partition: int,
     *,
     brokers: Sequence[BrokerId],
-    foretold: DeclareLostResponse,
+    forecast: DeclareLostResponse,
     by: str,
 ) -> DeclareLostResponse:
-    """Do what was foretold. Raises ApiError where it is not so any more."""
+    """Declare the loss of this forecast. Raises ApiError if the forecast no longer holds."""
     request = DeclareLostRequest(
         topic=topic,
         partition=partition,
-        grant=foretold.grant - 1,
+        grant=forecast.grant - 1,
         broker_ids=list(brokers),
-        logs=foretold.logs,
+        logs=forecast.logs,
         by=by,
     )
     return client.ask_controller(request, DeclareLostResponse, REFUSED)
 
 
 def describe_losses(client: Client, topics: Sequence[str]) -> list[DeclaredLoss]:
-    """What was ever declared lost of topics; nothing where the cluster does not know of that."""
+    """All losses ever declared for topics; empty if the cluster does not support that."""
     request = DescribeLossesRequest(topics=list(topics))
 
     def look(until: int) -> DescribeLossesResponse:

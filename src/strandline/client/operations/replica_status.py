@@ -118,7 +118,7 @@ def _known(value: int) -> int | None:
     return None if value < 0 else value
 
 
-def told_of(one: PartitionStatus, replicas: Sequence[ReplicaStatus]) -> dict[str, Json]:
+def status_json(one: PartitionStatus, replicas: Sequence[ReplicaStatus]) -> dict[str, Json]:
     """As JSON, for these replicas; None for unknown values."""
     answer = one.answer
     return {

@@ -27,7 +27,7 @@ def rule_zone(
     return client.ask_controller(request, RuleZoneResponse, zone.name)
 
 
-def told_of(found: DescribeZonesResponse) -> dict[str, Json]:
+def zones_json(found: DescribeZonesResponse) -> dict[str, Json]:
     """As JSON; times in ms, None for unknown values."""
     return {
         "zones": [
