@@ -1,12 +1,11 @@
 """How many bytes cross to each region for each byte that is produced. Kafka in the same run.
 
-Why:    between regions bytes are slow and cost money; a stretched cluster lives on how few there
-        are.
+Why:    bytes between regions are slow and cost money: a stretched cluster needs few.
 How:    `python -m bench.run crossed-bytes` (root): five brokers, 2 + 2 + 1, far apart
         (`bench.wide_area`), leaders in the east. A producer in the west writes 10 Mbit/s of 1 KiB
-        records, acks=all, not compressed. Counted is what brokers of the east send
-        to those of each other region, TCP/IP, heartbeats and all that is sent again included, over
-        the bytes of the records that were acknowledged meanwhile.
+        records, acks=all, not compressed. The figure is the bytes that brokers of the east send to
+        each other region, TCP/IP, heartbeats and retransmissions included, divided by the bytes of
+        the records acknowledged meanwhile.
 Source: design section 1 ("Each byte crosses to a remote region once")."""
 
 import time

@@ -1,12 +1,11 @@
 """Writes over a wide area while regions are cut off: a producer that never gives up, and a reader
-that counts what is there in the end.
+that counts the records at the end.
 
-Why:    whether something was lost is only known where each record that was acknowledged is looked
-        for.
-How:    records are numbered in one row over all partitions, which take them in turn. The producer
-        is librdkafka, idempotent, with acks=all, in a thread of its own: librdkafka's threads are
-        on the host where it was made.
-Owns:   what was acknowledged, and when, until the run ends."""
+Why:    only a search for each acknowledged record shows whether one was lost.
+How:    records have consecutive numbers and go to the partitions in turn. The producer is
+        librdkafka, idempotent, with acks=all, in a thread of its own: librdkafka's threads run in
+        the network namespace of the thread that creates it.
+Owns:   the acknowledged records and their times, until the run ends."""
 
 import struct
 import threading

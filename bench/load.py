@@ -1,7 +1,7 @@
 """A produce load from raw sockets: the same batch again and again, with many requests in flight.
 
-Why:    a Kafka client spends more time on a record than the broker does; to see what one broker
-        takes, the load must cost next to nothing. Batches are built once, checksummed, and sent as
+Why:    a Kafka client spends more time on a record than the broker does; to measure one broker, the
+        load must cost next to nothing. Batches are built once, checksummed, and sent as
         they are.
 How:    `python bench/load.py --bootstrap HOST:PORT --topic T --batch-bytes 1048576 --seconds 5`.
         Works against any Kafka broker. Prints one JSON object; with --pid, also the CPU seconds of

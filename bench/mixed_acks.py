@@ -1,10 +1,9 @@
 """The latency of acks=all on one partition: alone, beside acks=1, and beside more of acks=all.
 
-Why:    who waits for the quorum must not be held up by who does not, in the one order that both
-        share; nor get ahead of them.
-How:    two producers of a fixed rate on one partition, in turn alone and together. What twice the
-        load costs is known from a second one with acks=all: only what acks=1 costs beyond that is
-        the mixture's.
+Why:    both kinds share one log: acks=1 must not delay acks=all, nor overtake it.
+How:    two producers of a fixed rate on one partition, alone and together. A second producer with
+        acks=all shows the cost of twice the load; only the cost of acks=1 beyond that is the
+        mixture's.
 Source: Redpanda RFC 20220119 (latency spikes where acks levels were mixed)."""
 
 import threading

@@ -1,7 +1,6 @@
-"""A producer that keeps a rate, and tells how long each record took to be acknowledged.
+"""A producer with a fixed rate that records the latency of each acknowledgement.
 
-Why:    latency at a rate that the system can keep says more than latency at full speed, which is
-        the length of a queue.
+Why:    latency at a sustainable rate says more than latency at full speed, which measures a queue.
 How:    librdkafka, linger 0, acks=all unless told otherwise; records go to the partitions in turn.
         Latency runs from the call to the delivery report.
 """

@@ -1,11 +1,10 @@
-"""Many partitions: what creating them, having them, and losing a broker that leads many costs.
+"""Many partitions: the cost of creating them, of keeping them, and of losing a leader of many.
 
-Why:    a cluster of groups is judged by what the idle ones cost, and by the last of them that gets
-        a new leader.
+Why:    with many groups, the idle ones decide the cost, and the last new leader the outage.
 How:    `python -m bench.partitions --partitions 10000 --replicas 3`: five brokers in three regions,
-        one topic. Who leads after a broker was killed is read in the brokers' logs: to ask for
-        10,000 leaders again and again would keep busy who has to elect them. Metadata confirms it
-        in the end, and so do batches to some of the partitions.
+        one topic. The new leaders after a kill are read from the brokers' logs: polling 10,000
+        leaders would load the brokers that elect them. Metadata confirms them at the end, and so do
+        batches to some of the partitions.
 """
 
 import os

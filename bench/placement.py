@@ -1,4 +1,4 @@
-"""What placing 10,000 partitions of five replicas over 200 brokers costs, and how even it is.
+"""The cost and evenness of placing 10,000 partitions of five replicas on 200 brokers.
 
 Pure computation: CPU seconds of this process, no cluster."""
 

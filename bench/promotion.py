@@ -1,17 +1,17 @@
 """How long acks=all waits for an observer that stands in, in simulated histories.
 
-Why:    an observer that is promoted too late is no better than an operator.
+Why:    a late promotion is no better than an operator.
 How:    `python -m bench.promotion [RUNS]`: the 2.5-data-centre example, which is two voters in each
         of two regions, an observer beside each two, min.insync.replicas=3 and the controller's
         third voter at a third site; round trips, jitter and loss of the profile `atl`
         (`chaos.hosts`). A region loses its power, west and east by turns, at another moment of each
         history. Virtual time, so the machine does not matter; one JSON line, in ms:
 
-            silence    from the loss until a broker that is left takes both lost voters for silent:
-                       two election time-outs, and what was on its way
-            resumed    from then until the first acks=all of a batch that came after the loss
+            silence    from the loss until a remaining broker counts both lost voters as silent: two
+                       election time-outs, and the messages in flight
+            resumed    from then until the first acks=all of a batch sent after the loss
 
-        Every history is judged by the simulator's promises; one that breaks any ends it.
+        The simulator checks its promises in every history; the first violation ends the run.
 Source: decision 0025; reference/regions-rtt.md, the profiles."""
 
 import json

@@ -1,13 +1,13 @@
-"""The region with the leaders is cut off, again and again: how long nobody could write, and whether
-anything that was acknowledged is missing. Kafka in the same run.
+"""Cuts the region with the leaders off repeatedly: how long writes stopped, and whether an
+acknowledged record is missing. Kafka in the same run.
 
-Why:    this is what a stretched cluster is for; one time says little, as who leads the controller,
-        and what was under way, is chance.
+Why:    this is what a stretched cluster is for; one drill says little, because the controller's
+        leader and the requests in flight vary.
 How:    `python -m bench.run region-loss` (root): five brokers, 2 + 2 + 1, each in a network
         namespace of its own; round trips, jitter and loss between them are those of the profile
         `atl` (`chaos.relay`). A producer in the west writes 10 Mbit/s of 1 KiB records to six
         partitions of five replicas, min.insync.replicas=3. Before each cut the preferred replicas
-        lead, in the east, and everybody is in sync. A partition's writes have resumed with its
+        lead, in the east, and all replicas are in sync. A partition's writes have resumed with its
         first acknowledgement after the cut; a drill's time is that of its last partition.
 Source: reference/regions-rtt.md, the profiles."""
 

@@ -1,11 +1,10 @@
 """A broker with much data is killed: how long until it serves again.
 
-Why:    what was not closed in order has to be looked at before it is trusted, and that must not
-        take as long as reading all of it.
+Why:    after a crash the broker must check its logs, without reading all of them.
 How:    `python -m bench.restart --partitions 1000 --megabytes 10`: one broker, batches of 100 KB
         in turn to all partitions with acks=1, `kill -9`, start; then once more after
-        `echo 3 > /proc/sys/vm/drop_caches`, where that may be written. Timed are the start command
-        and the moment at which Metadata has a leader for every partition.
+        `echo 3 > /proc/sys/vm/drop_caches`, if that is writable. The figures are the times of the
+        start command, and until Metadata has a leader for every partition.
 """
 
 import json

@@ -1,15 +1,15 @@
-"""What crosses to a region that is back, for each byte that it missed. Kafka in the same run.
+"""Bytes that cross to a returning region for each byte that it missed. Kafka in the same run.
 
-Why:    two brokers of a region have missed the same; a cable that comes back is not to carry it
-        twice, beside all that is written meanwhile.
+Why:    two brokers of a region have missed the same bytes; the link should carry them once, beside
+        the current writes.
 How:    `python -m bench.run returning-region` (root): five brokers, 2 + 2 + 1, far apart
         (`bench.wide_area`), leaders in the east. The brokers of the west are cut off for a minute,
-        while a producer in the west goes on writing 10 Mbit/s of 1 KiB records with acks=all, not
-        compressed, and does so when they are back. Counted is what brokers elsewhere send to those
-        of the west, TCP/IP, heartbeats and all that is sent again included, from the end of the cut
-        until everybody is in sync; over the bytes of the records that were acknowledged from the
-        beginning of the cut until then. `calm`: the same for 20 s before the cut, when everybody
-        is in sync: what the headers of batches and of packets cost anyway.
+        while a producer in the west keeps writing 10 Mbit/s of 1 KiB records with acks=all, not
+        compressed, and does so when they are back. The figure is the bytes that other brokers send
+        to the west, TCP/IP, heartbeats and retransmissions included, from the end of the cut until
+        all replicas are in sync, divided by the bytes of the records acknowledged from the start of
+        the cut until then. `calm`: the same for 20 s before the cut, with all replicas in sync: the
+        overhead of batch and packet headers.
 Source: design sections 1 and 8; decision 0022."""
 
 import time

@@ -6,8 +6,8 @@
                                            returning-region, crossed-bytes, stand-ins
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
-each figure. Absolute figures vary with the machine and with what else it does; MB per CPU second
-varies less.
+each figure. Absolute figures vary with the machine and its other load; MB per CPU second varies
+less.
 """
 
 import argparse

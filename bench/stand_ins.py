@@ -1,14 +1,14 @@
 """Many partitions whose voters are lost at once: how long acks=all waits for observers.
 
-Why:    each partition changes its voters by itself; a thousand of them must not wait in a row.
+Why:    each partition changes its own voters; a thousand of them must not wait in sequence.
 How:    `python -m bench.stand_ins --partitions 1000`: five brokers in three regions, one topic with
         three voters, an observer and min.insync.replicas=3. The only broker of its region, a voter
-        of each partition, is killed; then a record is produced to each with acks=all. The last of
-        them tells how long all of it took, detection included (2 s and more), with librdkafka's own
+        of each partition, is killed; then a record is produced to each with acks=all. The
+        figure is the time of the last one, with detection (2 s and more) and librdkafka's own
         retries.
         With `--brokers 2` the partitions have two voters in each of two regions, and their observer
         in the third. One of the two regions is killed: no majority is left, so the controller has
-        to fence those that are and seat one of them, for each partition.
+        to fence the remaining voters of each partition and appoint one of them.
 """
 
 import json

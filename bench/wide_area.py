@@ -1,8 +1,8 @@
 """Five brokers in three regions, 2 + 2 + 1, with a wide area between them; Kafka's beside.
 
 How:    each broker is in a network namespace of its own (root); round trips, jitter and loss are
-        those of the profile `atl` (`chaos.relay`). Topics have replicas everywhere, and prefer to
-        be led in the east.
+        those of the profile `atl` (`chaos.relay`). Topics have replicas everywhere, and prefer
+        leaders in the east.
 Source: reference/regions-rtt.md, the profiles."""
 
 import ctypes

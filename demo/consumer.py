@@ -1,6 +1,6 @@
 """One member of the consumer group: reads the partitions it is given, from their leaders.
 
-How:    the ledger gets each record as the group hands it out. SIGTERM is the end of the reading."""
+How:    each record that the group delivers goes into the ledger. SIGTERM ends the reading."""
 
 import argparse
 import signal

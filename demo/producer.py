@@ -1,8 +1,8 @@
 """One producer process: a third of the flights, in one region, at an even pace.
 
 How:    acks=all and idempotent, so that a flight is acknowledged when a quorum of replicas has it
-        on disk, and stands in the log once however often it was sent. The ledger gets each
-        acknowledgement; the last line on stdout says how the waiting was."""
+        on disk, and is in the log once, however often it was sent. Each acknowledgement goes into
+        the ledger; the last line on stdout summarises the waits."""
 
 import argparse
 import itertools

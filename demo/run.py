@@ -1,8 +1,8 @@
 """`make demo`: real flights cross three regions, one region dies, and nothing acknowledged is lost.
 
-How:    six acts; each says what it does and then does it, on real processes of this machine. Exit
-        code 0 only when every check of the last act held. KEEP=1 leaves the cluster up, DIR=...
-        says where everything is kept (else a temporary directory, removed at the end)."""
+How:    six acts; each announces its work and does it, with real processes on this machine. Exit
+        code 0 only if every check of the last act held. KEEP=1 leaves the cluster up, DIR=... keeps
+        everything in this directory (else a temporary one, removed at the end)."""
 
 import os
 import shutil

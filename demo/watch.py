@@ -1,4 +1,4 @@
-"""Who leads which partition, told by the brokers themselves."""
+"""The leader of each partition, from the brokers themselves."""
 
 from collections import Counter
 
