@@ -91,7 +91,7 @@ class Facts:
         return frozenset(one for one, told in self.room.items() if told.used_percent >= percent)
 
     def capped(self, replication_factor: int) -> int:
-        """A default where nobody says how many replicas: no more than there are brokers."""
+        """A default if the command gives no number of replicas: no more than there are brokers."""
         return min(replication_factor, max(len(self.staying), 1))
 
     def new_uuid(self) -> UUID:

@@ -100,10 +100,11 @@ class ControllerState:
         self.cluster.version += 1
 
     def has_lost(self, broker: BrokerId, group: GroupId) -> bool:
-        """Whether a replica that begins empty on this broker takes no part until it has rejoined.
+        """Whether a replica that begins empty on this broker takes no part until it has
+        rejoined.
 
-        Its log may be gone with an earlier data directory; or it was not here all the time since
-        the group began, and nobody can tell what was here before."""
+        Its log may be gone with an earlier data directory; or it was not here all the time
+        since the group began, and no record tells what was here before."""
         directory = self.directories.get(broker)
         bootstrap = self._bootstraps.get(group)
         if directory is None or bootstrap is None:
@@ -362,10 +363,10 @@ class ControllerState:
 
 
 def _stable(partition: Partition) -> Partition:
-    """The partition, with what was granted last in force for certain.
+    """The partition, with its last grant certainly in force.
 
-    Where the controller chose, or those who held the log hold it still, only others vote than when
-    all are well. Else a target was granted, whole, whatever is wanted by now."""
+    If the controller chose, or the same brokers hold the log, only other voters than usual
+    vote. Else a target was granted, whole, whatever is wanted by now."""
     granted, roles = partition.granted, partition.roles
     is_target = partition.is_moving and granted.is_alike(partition.wanted)
     is_chosen = partition.seating is not None

@@ -142,7 +142,7 @@ class Coordinator:
 
 
 def _refusal_without_group(request: Request) -> Error:
-    """What a request is told whose group is not known; NONE when it may make the group."""
+    """The error for a request whose group is not known; NONE if it may create the group."""
     match request:
         case JoinGroup():
             if not request.group:

@@ -193,7 +193,7 @@ def _replace_static(
 
 
 def _fence(turn: Turn, old: Member) -> None:
-    """Whoever still waits under the old id is another process with the same instance id."""
+    """A member that still waits under the old id is another process with the same instance id."""
     if old.join_token is not None:
         answer = JoinAnswer(error_code=Error.FENCED_INSTANCE_ID, member_id=old.id)
         turn.reply(old.join_token, answer)

@@ -130,11 +130,11 @@ class Roster:
 
     @property
     def has_all_joined(self) -> bool:
-        """Whether nobody is missing: every member waits, every id given out was used."""
+        """Whether all are here: every member waits, every id given out was used."""
         return not self.pending and self.joined_count == len(self.members)
 
     def elect_joined_leader(self) -> bool:
-        """Make sure that a leader leads that has joined; False when nobody has."""
+        """Make sure that a leader leads that has joined; False if no member has."""
         current = self.members.get(self.leader or "")
         if current is not None and current.join_token is not None:
             return True

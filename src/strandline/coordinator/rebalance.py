@@ -47,7 +47,7 @@ def prepare_rebalance(group: Group, turn: Turn) -> None:
 
 
 def complete_if_all_joined(group: Group, turn: Turn) -> None:
-    """End the join phase when nobody is missing; the initial one only ends by its timer."""
+    """End the join phase if no member is missing; the initial one only ends by its timer."""
     if (
         group.state is GroupState.PREPARING
         and group.initial_delay is None
@@ -70,7 +70,8 @@ def on_join_timer(group: Group, turn: Turn) -> None:
 
 
 def complete_join(group: Group, turn: Turn) -> None:
-    """End the join phase: who has not joined is out (static members stay), the rest is answered."""
+    """End the join phase: members that have not joined are removed (static members stay), the
+    others get their answer."""
     group.cancel_timer(turn, JOIN_TIMER)
     for member in group.roster:
         if member.join_token is None and not member.is_static:
@@ -138,7 +139,7 @@ def generation_answer(group: Group, member: Member) -> JoinAnswer:
 
 
 def joined_members(group: Group) -> tuple[JoinedMember, ...]:
-    """Everybody, with the metadata for the chosen protocol."""
+    """All members, with the metadata for the chosen protocol."""
     name = group.protocol_name or ""
     return tuple(
         JoinedMember(member.id, member.instance_id, member.protocols[name])
@@ -147,7 +148,7 @@ def joined_members(group: Group) -> tuple[JoinedMember, ...]:
 
 
 def reset_assignments(group: Group, turn: Turn, error: Error) -> None:
-    """Nobody has an assignment any more; who waits for one is told why."""
+    """Drop all assignments; members that wait for one get the reason."""
     for member in group.roster:
         member.assignment = b""
         answer_sync(group, turn, member, error)
@@ -175,7 +176,7 @@ def assignment_answer(group: Group, member: Member) -> SyncAnswer:
 
 
 def stop_sync_phase(group: Group, turn: Turn) -> None:
-    """Nobody needs to ask for an assignment of this generation any more."""
+    """No member needs to ask for an assignment of this generation any more."""
     group.pending_sync.clear()
     group.cancel_timer(turn, SYNC_TIMER)
 

@@ -63,11 +63,12 @@ def place(
     avoid: Collection[BrokerId] = (),
     crowded: Collection[BrokerId] = (),
 ) -> list[Replicas]:
-    """Where `partitions` new partitions go, each the preferred leader first. `load` is not changed.
+    """Where `partitions` new partitions go, each the preferred leader first. `load` is not
+    changed.
 
-    Brokers in `avoid` (down at the moment) are taken last and lead only when nobody else is there;
-    before them those that are `crowded`, whose disks are nearly full.
-    Raises ApiError INVALID_PARTITIONS or INVALID_REPLICATION_FACTOR with what to do about it."""
+    Brokers in `avoid` (down at the moment) are taken last and lead only if there is no other;
+    before them those that are `crowded`, whose disks are nearly full. Raises ApiError
+    INVALID_PARTITIONS or INVALID_REPLICATION_FACTOR with what to do about it."""
     if partitions < 1:
         raise ApiError(Error.INVALID_PARTITIONS, f"{partitions} partitions: ask for at least 1")
     if replication_factor < 1:

@@ -61,10 +61,10 @@ class GroupVoters:
     def request(
         self, epoch: Epoch, wanted: Configuration, *, supersedes: bool = False
     ) -> "GroupVoters | None":
-        """The leader of `epoch` wants to go to `wanted`; None where it may not (R2).
+        """The leader of `epoch` wants to go to `wanted`; None if it may not (R2).
 
-        `supersedes`: it knows of what was granted before, and wants this instead. Whether that was
-        begun nobody can tell, so it stays possible (R3) until `wanted` is reported."""
+        `supersedes`: it knows the last grant, and wants this instead. No one can tell whether
+        that grant was begun, so it stays possible (R3) until `wanted` is reported."""
         if grant_of(epoch) != self.grant or wanted.version != self.version + 1:
             return None
         if bool(self.granted) != supersedes:
@@ -80,7 +80,7 @@ class GroupVoters:
         return replace(self, stable=stable, granted=(), needs_all=False)
 
     def begin(self) -> "GroupVoters":
-        """A new grant, of which nobody has heard."""
+        """A new grant, of which no member has heard."""
         return replace(self, grant=self.grant + 1, is_seated=False)
 
     def declare(self, survivors: tuple[BrokerId, ...]) -> "GroupVoters":
@@ -101,8 +101,8 @@ class GroupVoters:
         return all(one.holds_commits(holders) for one in self.possible)
 
     def candidates(self, answers: Mapping[BrokerId, Fenced]) -> list[BrokerId]:
-        """Who may lead: the best logs, which are equal, of those that were fenced by this grant
-        (R4), in the order of the answers; nobody while too few were."""
+        """The members that may lead: the best logs, which are equal, of those fenced by this
+        grant (R4), in the order of the answers; empty while too few have answered."""
         fenced = {
             broker: (answer.last_epoch, answer.last_index)
             for broker, answer in answers.items()
@@ -126,9 +126,9 @@ class GroupVoters:
 def register_of(partition: Partition) -> GroupVoters:
     """The register, as the controller's state has it.
 
-    `min_insync` may change without a grant, down to the floor, so where there is none the majority
-    is taken for the write quorum: fewer were never enough to acknowledge anything, and more only
-    leave more who hold it."""
+    `min_insync` may change without a grant, down to the floor. Without a floor the majority
+    is taken for the write quorum: fewer could never acknowledge anything, and a larger one
+    only leaves more members that hold it."""
     stable, *granted = (
         Configuration(voters, version=partition.version + number)
         for number, voters in enumerate(partition.possible)

@@ -82,7 +82,7 @@ class Bounds:
     """For so long observers have not been needed before one of them leaves the voters."""
 
     def has_caught_up(self, one: Observer) -> bool:
-        """Whether nobody's writes would wait for it."""
+        """Whether no write would wait for it."""
         return (
             one.kept_up_ms >= self.ready_ms
             and 0 <= one.lag_count <= self.lag_count_max

@@ -65,7 +65,7 @@ class Reach:
         return not cuts or all(cuts[one].isdisjoint(brokers) for one in cuts.keys() & set(brokers))
 
     def stands_still(self, partition: Partition, able: Collection[BrokerId]) -> bool:
-        """Whether nobody can be elected by these, and somebody be seated."""
+        """Whether these members can elect no leader, and one of them may be seated."""
         if partition.is_declared:
             return self._stands_still(partition, able)
         pattern = self._pattern(partition, able)
@@ -101,7 +101,7 @@ class Reach:
     def side(
         self, partition: Partition, able: Collection[BrokerId], need: Need
     ) -> frozenset[BrokerId]:
-        """The side of these that goes on; nobody where none may be seated."""
+        """The side of these that continues; empty if none may be seated."""
         register = register_of(partition)
         sides = [one for one in self._sides(partition, able) if register.may_seat(one)]
         if len(sides) < 2:
@@ -129,7 +129,7 @@ class Reach:
 def cuts_of(
     silent: Mapping[BrokerId, Collection[BrokerId]], heard: Collection[BrokerId]
 ) -> dict[BrokerId, frozenset[BrokerId]]:
-    """Who of those that are heard is cut off from whom of them. `silent`: {who tells: whom it does
+    """The cuts between brokers that are heard. `silent`: {reporting broker: brokers that it does
     not hear}."""
     cuts: dict[BrokerId, set[BrokerId]] = {}
     for one, others in silent.items():
@@ -143,7 +143,7 @@ def cuts_of(
 
 
 def sides_of(members: frozenset[BrokerId], cuts: Cuts) -> list[frozenset[BrokerId]]:
-    """The largest sets of these of which nobody is cut off from another one."""
+    """The largest sets of these in which no two are cut off from each other."""
     found = sorted(_split(members, cuts), key=len, reverse=True)
     sides: list[frozenset[BrokerId]] = []
     for one in found:
@@ -153,7 +153,7 @@ def sides_of(members: frozenset[BrokerId], cuts: Cuts) -> list[frozenset[BrokerI
 
 
 def _split(members: frozenset[BrokerId], cuts: Cuts) -> list[frozenset[BrokerId]]:
-    """Each largest set is among these: who is in a cut is not in it, or those at its other end."""
+    """Each largest set is among these: of each cut it lacks one end or the other."""
     for one in sorted(members):
         others = cuts.get(one, frozenset())
         if not others.isdisjoint(members):

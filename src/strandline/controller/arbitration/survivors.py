@@ -84,8 +84,10 @@ def assess(
     needs_all: bool = False,
     floor: int = 0,
 ) -> Survivors:
-    """Judge the logs of those who answer, observers among them, by the voters that may be in
-    force. `needs_all`: see `GroupVoters`; `floor`: of the first of them, see `Partition`."""
+    """Judge the logs of the members that answer, observers included, by the voters that may be
+    in force.
+
+    `needs_all`: see `GroupVoters`; `floor`: of the first of them, see `Partition`."""
     voters = {one for each in possible for one in each}
     proving = [one for one in logs if not one.has_lost]
     sound = {one.broker: one for one in proving if one.broker in voters}

@@ -93,7 +93,7 @@ class Room:
 
     @classmethod
     def unknown(cls) -> "Room":
-        """Nobody told anything."""
+        """No broker has reported."""
         return cls({}, {})
 
     def steps(self, cluster: Cluster) -> Iterator[None]:
@@ -154,8 +154,8 @@ class Room:
         return self.part_bytes(broker, self.low_percent) - self._worst[broker]
 
     def has_room(self, broker: BrokerId, partition: Partition) -> bool:
-        """Whether a copy stays below the low mark. Of who told nothing it is not known, and not
-        denied."""
+        """Whether a copy stays below the low mark. Without a report that is unknown, and
+        allowed."""
         if broker not in self._reported:
             return True
         return self._coming_bytes(broker, partition) <= self.free_bytes(broker)

@@ -30,7 +30,7 @@ class Movable:
 def uneven_pairs(
     loads: Mapping[BrokerId, int], settled: frozenset[BrokerId]
 ) -> Iterator[tuple[BrokerId, BrokerId]]:
-    """(who holds too many, who holds fewer), the most uneven first."""
+    """(the broker that holds too many, one that holds fewer), the most uneven first."""
     brokers = sorted(settled)
     for full in sorted(brokers, key=lambda one: -loads.get(one, 0)):
         for empty in sorted(brokers, key=lambda one: loads.get(one, 0)):
@@ -61,15 +61,16 @@ def is_surplus(wanted: Wanted, replicas: Roles, broker: BrokerId) -> bool:
 
 
 def places_of(wanted: Wanted, replicas: Roles, broker: BrokerId) -> list[BrokerId]:
-    """Who may have this broker's place by the hard constraints, if the other replicas stay. Some
-    rule asks for it."""
+    """The brokers that may take this one's place by the hard constraints, if the other replicas
+    stay. Some rule asks for it."""
     _, _, mask = _without(wanted, replicas, broker)
     index = wanted.plan().universe.index
     return [one for one, bit in index.items() if mask >> bit & 1 and one not in replicas.all]
 
 
 def _without(wanted: Wanted, replicas: Roles, broker: BrokerId) -> tuple[list[Seat], int, int]:
-    """(the seats of the others, the group of this one, who may take its seat, as bits)"""
+    """(the seats of the others, the group of this one, the brokers that may take its seat, as
+    bits)"""
     plan = wanted.plan()
     bit = plan.universe.index[broker]
     seats = wanted.seats(replicas)

@@ -56,7 +56,7 @@ class Condition:
 
     @property
     def takers(self) -> frozenset[BrokerId]:
-        """Who may be given replicas now."""
+        """The brokers that may be given replicas now."""
         return self.settled - self.full
 
     def of(self, broker: BrokerId) -> str:
@@ -105,9 +105,9 @@ class Health:
         spared: Collection[BrokerId] = (),
         silent_ms: Mapping[BrokerId, int] = NOBODY,
     ) -> Condition:
-        """Look at the registered brokers, and who of them is heard now. `spared`: those that are in
-        maintenance; they are given nothing, and are lost much later. `silent_ms`: {broker: for how
-        long it was silent before, at least}, of those that controllers did not hear."""
+        """Look at the registered brokers, and which of them are heard now. `spared`: those in
+        maintenance; they are given nothing, and are lost much later. `silent_ms`: {broker:
+        how long it was silent before, at least}, for those that controllers did not hear."""
         self._pass_over(now_ms)
         self._seen = {one: seen for one, seen in self._seen.items() if one in brokers}
         for broker in brokers:
@@ -133,7 +133,7 @@ class Health:
         return self._condition(now_ms, lost_after_ms, frozenset(spared))
 
     def _pass_over(self, now_ms: int) -> None:
-        """Nobody was silent while nobody listened."""
+        """Time in which this process did not run counts as silence of no broker."""
         if self._stepped_ms is None:
             self._began_ms = now_ms
         else:
@@ -165,8 +165,8 @@ class Health:
 
 
 def own_look_ms(lost_after_ms: int) -> int:
-    """How long a controller has to have missed a broker itself before it takes that for more than
-    a moment: who has just begun has not heard everybody yet."""
+    """How long a controller must have missed a broker itself before that is more than a moment:
+    a new controller has not heard all of them yet."""
     return min(SETTLE_MS, lost_after_ms // 4)
 
 

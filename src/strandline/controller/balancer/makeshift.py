@@ -22,8 +22,8 @@ def replace_lost(
     loads: Mapping[BrokerId, int],
     may_break_more: bool,
 ) -> Roles | None:
-    """The replicas without those lost ones for which somebody was found, in the same order; None
-    where nobody was. `settled`: who may be given replicas."""
+    """The replicas, with those lost ones replaced for which a broker was found, in the same
+    order; None if there was none. `settled`: brokers that may be given replicas."""
     plan = wanted.plan()
     found = replicas
     for lost in wanted.lost(replicas):

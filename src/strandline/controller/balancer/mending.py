@@ -51,8 +51,8 @@ def need_of(wanted: Wanted, replicas: Roles) -> str:
 
 
 def hindrance(wanted: Wanted, partition: Partition, up: frozenset[BrokerId]) -> Wait | None:
-    """Why a partition's replicas cannot be changed now, whatever they need: who votes, or may,
-    cannot commit."""
+    """Why a partition's replicas cannot be changed now, whatever they need: its voters, present
+    or possible, cannot commit."""
     return next(filter(None, (_no_quorum(wanted, one, up) for one in partition.possible)), None)
 
 
@@ -62,8 +62,8 @@ def endless(
     up: frozenset[BrokerId],
     given_up: frozenset[BrokerId],
 ) -> Wait | None:
-    """Why a move to these voters could not end now: they could not commit, or some of them have
-    been given up, and nobody may count on those (0027)."""
+    """Why a move to these voters could not end now: they could not commit, or some of them were
+    declared lost and must not be counted on (0027)."""
     gone = sorted(given_up.intersection(target))
     if gone:
         which = f"broker{'s' * (len(gone) > 1)} {', '.join(map(str, gone))}"
@@ -102,10 +102,10 @@ def mend(
 ) -> Roles | Wait:
     """The replicas that there should be, the preferred leader first; or why there are none.
 
-    `up`: who is heard; others had better go. `settled`: who may be given replicas. `held`: {who may
-    lose none, but where a person has it emptied: why}. `loads`: how many each broker holds, `led`:
-    of how many it is the preferred leader. `best_effort`: whether lost ones may be replaced by what
-    breaks the policy."""
+    `up`: brokers that are heard; replicas had better leave others. `settled`: brokers that
+    may be given replicas. `held`: {broker that may lose none, unless an operator empties it:
+    why}. `loads`: how many each broker holds, `led`: of how many it is the preferred leader.
+    `best_effort`: whether lost ones may be replaced by what breaks the policy."""
     find = partial(_repair, wanted, replicas, up=up, settled=settled, loads=loads)
     stays = held.keys() - wanted.plans.lost
     found = None if wanted.refusal else find(held=stays)
@@ -188,8 +188,8 @@ def _shortage(wanted: Wanted, replicas: Roles, settled: frozenset[BrokerId]) -> 
 
 
 def place_of(wanted: Wanted, broker: BrokerId, could: Collection[BrokerId] = ()) -> str:
-    """The labels that whoever takes a broker's place has to have; those that all of `could` have,
-    who could take it, too."""
+    """The labels that a broker in this one's place must have; those that all of `could` have,
+    which could take it, too."""
     brokers = wanted.plans.brokers
     labels = brokers[broker].labels
     said = [

@@ -90,7 +90,7 @@ class Wanted:
         return self._right[key]
 
     def cost(self, replicas: Roles) -> int:
-        """What they cost by the soft constraints, whoever is lost."""
+        """What they cost by the soft constraints, lost brokers or not."""
         if replicas not in self._costs:
             self._costs[replicas] = self.plan().cost(self.seats(replicas))
         return self._costs[replicas]
@@ -105,7 +105,7 @@ class Wanted:
         return self._best[0]
 
     def broken(self, replicas: Roles) -> Mapping[str, int]:
-        """{hard constraint: how many of these replicas break it}, were nobody lost."""
+        """{hard constraint: how many of these replicas break it}, if no broker were lost."""
         if replicas not in self._broken:
             found = Counter[str]()
             for one in judge(self.plan(self.plans.lost), seated(replicas)).violations:
@@ -122,7 +122,8 @@ class Wanted:
         return bool(self.refusal) and self.cost(replicas) > self.cost(than)
 
     def unlabelled(self, replicas: Roles) -> str:
-        """Who lacks which label, if nothing is wrong with these replicas but that; else empty."""
+        """Which broker lacks which label, if nothing else is wrong with these replicas; else
+        empty."""
         found = judge(self.plan(), seated(replicas))
         if found.unknown or found.surplus or found.missing:
             return ""
@@ -154,7 +155,7 @@ class Wanted:
         return Roles(order, replicas.observers)
 
     def labels(self) -> list[str]:
-        """The labels by which replicas are told apart."""
+        """The labels that distinguish replicas."""
         plan = self.plan()
         counted = plan.hard if self.has_policy else plan.soft
         found = needed_labels(self.request.policy) if self.has_policy else []
@@ -240,14 +241,14 @@ class Plans:
         self._fewer: dict[tuple[Ask, int], Wanted] = {}
 
     def note_hopeless(self, sought: Sought, why: tuple[str, str]) -> None:
-        """Nobody can mend it. Room on disks comes and goes, so what was looked for is forgotten
-        when it has become too much."""
+        """No broker can mend it. Room on disks comes and goes, so the notes are dropped once
+        there are too many."""
         if len(self.hopeless) >= SEARCHES_KEPT_MAX:
             self.hopeless.clear()
         self.hopeless[sought] = why
 
     def note_hopeful(self, sought: Sought) -> None:
-        """Somebody can mend it; forgotten alike."""
+        """A broker can mend it; dropped alike."""
         if len(self.hopeful) >= SEARCHES_KEPT_MAX:
             self.hopeful.clear()
         self.hopeful.add(sought)

@@ -44,7 +44,7 @@ class Step:
 
     @property
     def coming(self) -> tuple[BrokerId, ...]:
-        """Who gets a copy."""
+        """The brokers that get a copy."""
         return tuple(one for one in self.after.all if one not in self.before.all)
 
 

@@ -68,7 +68,7 @@ class Waits:
         self._found: dict[Wait, Waiting] = {}
 
     def add(self, code: str, text: str, partition: str, leaving: Iterable[BrokerId] = ()) -> None:
-        """One partition waits. `leaving`: who holds it and is being decommissioned."""
+        """One partition waits. `leaving`: brokers that hold it and are being decommissioned."""
         assert code in WAITS, code
         one = self._found.setdefault((code, text), Waiting())
         one.count += 1
@@ -83,7 +83,7 @@ class Waits:
 
     @property
     def found(self) -> Mapping[tuple[str, str], Waiting]:
-        """{(code, words): who}, in the order of the codes, the most partitions first."""
+        """{(code, words): partitions}, in the order of the codes, the most partitions first."""
         order = list(WAITS)
         keys = sorted(
             self._found, key=lambda key: (order.index(key[0]), -self._found[key].count, key[1])

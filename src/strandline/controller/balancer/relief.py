@@ -157,7 +157,7 @@ class Relief:
     # ---- whereto -----------------------------------------------------------------------------
 
     def _taker(self, one: Movable, source: BrokerId, *, is_dearer: bool) -> BrokerId | None:
-        """Who gets its place; None where nobody can."""
+        """The broker that gets its place; None if none can."""
         partition, room = one.partition, self.room
         roomy = [
             broker
@@ -176,8 +176,8 @@ class Relief:
         return min(able)[2] if able else None
 
     def _places(self, one: Movable, source: BrokerId) -> Mapping[BrokerId, int]:
-        """{who may have the place by the hard constraints, up or down, full or not: what the
-        placement costs then}"""
+        """{broker that may have the place by the hard constraints, up or down, full or not: what
+        the placement costs then}"""
         replicas, wanted = one.partition.roles, one.wanted
         key = wanted, replicas, source
         if key in self.plans.places:

@@ -98,7 +98,8 @@ class _Need:
     """How many more of those that vote may go down before it stops."""
 
     def rank(self) -> tuple[int, int, str, int]:
-        """The least is met first. By names: nobody else knows in which order topics were made."""
+        """The least is met first. By names, for no record tells the order in which topics were
+        created."""
         partition = self.partition
         return _RANKS[self.code], self.margin, partition.topic, partition.index
 
@@ -224,7 +225,7 @@ class Round:
         self._needs.append(_Need(partition, wanted, code, margin))
 
     def _look_at_own(self, partition: Partition, wanted: Wanted, ask: Ask, code: str) -> None:
-        """What cannot end is in nobody's way."""
+        """A move that cannot end blocks no other."""
         wait = hindrance(wanted, partition, self._condition.up)
         wait = wait or self._endless(wanted, partition, partition.wanted)
         if wait is not None:
@@ -258,7 +259,7 @@ class Round:
                 self._wait(partition, ("broker-down", text))
 
     def _review(self, partition: Partition, wanted: Wanted, ask: Ask, code: str) -> None:
-        """Whether the balancer still wants what it has set, and nobody was granted yet."""
+        """Whether the balancer still wants what it has set, while no voters are granted yet."""
         is_right = code not in _URGENT
         reason = self._reason(partition)
         # Nothing else takes replicas from who is down.
@@ -343,8 +344,8 @@ class Round:
             self._wait(partition, wait)
 
     def _look_ahead(self, need: _Need) -> Wait:
-        """Why a need is not met now, where as many move as may: that nobody can meet it is known
-        before its turn comes."""
+        """Why a need is not met now, while as many move as may: that no broker can meet it is
+        known before its turn comes."""
         sought = self._sought(need)
         if sought not in self._plans.hopeful:
             if self._ahead_count < AHEAD_MAX:
@@ -414,7 +415,8 @@ class Round:
         return "best-effort" if wanted.breaks_more(target, than=partition.roles) else code
 
     def _takers(self, partition: Partition, code: str) -> frozenset[BrokerId]:
-        """Who may be given a replica of it now. What is only better may not fill a disk."""
+        """The brokers that may be given a replica of it now. A move that only improves may not
+        fill a disk."""
         takers = self._condition.takers
         if code in _URGENT:
             return takers
@@ -453,8 +455,8 @@ class Round:
         return "disk-full", f"{text}have no room for it below {self._room.low_percent} %"
 
     def _loads_beside(self, partition: Partition) -> Mapping[BrokerId, int]:
-        """What brokers hold, as if nothing was wanted of this partition; who is given a replica of
-        it already goes before who is not, whatever they hold."""
+        """What brokers hold, as if nothing was wanted of this partition; a broker that already
+        gets a replica of it goes before others, whatever they hold."""
         if not partition.is_moving:
             return self._loads
         loads = self._loads.copy()
@@ -565,7 +567,7 @@ class Round:
                     break
 
     def _even_leaders(self) -> Iterator[None]:
-        """Who is preferred as a leader where nothing else is to be done."""
+        """The preferred leaders, if nothing else is to be done."""
         if self.moves or not self._condition.is_calm or self._cluster.moving:
             return
         free = [one for one in self._movable if one.partition.group not in self._stopped]

@@ -26,8 +26,8 @@ def stalls(
     leader_of: Callable[[Partition], BrokerId],
     leaving: Collection[BrokerId],
 ) -> Waits:
-    """What moves and cannot go on. `leader_of`: as far as known, up or not; `leaving`: who is being
-    decommissioned."""
+    """What moves and cannot continue. `leader_of`: as far as known, up or not; `leaving`:
+    brokers being decommissioned."""
     found = Waits()
     moving = (cluster.groups[group] for group in cluster.moving)
     for one in sorted(moving, key=lambda each: (each.topic, each.index)):

@@ -55,7 +55,7 @@ def decide_register_broker(facts: Facts, command: RegisterBroker) -> Decision:
 
 
 def decide_unregister_broker(facts: Facts, command: UnregisterBroker) -> Decision:
-    """Take a broker off that nobody needs any more."""
+    """Unregister a broker that is no longer needed."""
     broker, cluster = command.broker, facts.state.cluster
     if broker not in cluster.brokers:
         raise refuse(Error.BROKER_ID_NOT_REGISTERED, f"there is no broker {broker}")

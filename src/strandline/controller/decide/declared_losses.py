@@ -89,15 +89,16 @@ def decide_declare_lost(facts: Facts, command: DeclareLost) -> Decision:
 
 
 def _has_empty(facts: Facts, partition: Partition) -> bool:
-    """Whether somebody who is heard has lost its log of it: there may be nobody left to be named,
-    and too few who have anything."""
+    """Whether a broker that is heard has lost its log of it: then there may be none left to
+    name, and too few that have anything."""
     told = (facts.reports.get(one) for one in partition.hosts)
     logs = (one.logs.get(partition.group) for one in told if one is not None)
     return any(one is not None and one.has_lost for one in logs)
 
 
 def _require_somebody_missing(facts: Facts, partition: Partition) -> None:
-    """Who names nobody, though a majority answers, has a link to mend, and reads which."""
+    """If the command names no broker though a majority answers, a link must be repaired: say
+    which."""
     logs = [one for one in (_log_of(facts, partition, host) for host in partition.hosts) if one]
     standing = _assess(partition, logs).standing
     if standing in (GroupStatus.LED, GroupStatus.ELECTABLE):
@@ -105,7 +106,7 @@ def _require_somebody_missing(facts: Facts, partition: Partition) -> None:
 
 
 def _require_silence(facts: Facts, partition: Partition, brokers: Collection[BrokerId]) -> None:
-    """Whoever is heard by anybody may go on, and is asked first."""
+    """A broker that any other hears may continue, and is asked first."""
     for broker in sorted(brokers):
         if broker in facts.alive:
             raise refuse(
@@ -130,7 +131,7 @@ def _require_silence(facts: Facts, partition: Partition, brokers: Collection[Bro
 def _logs(
     facts: Facts, partition: Partition, brokers: Collection[BrokerId]
 ) -> tuple[SurvivingLog, ...]:
-    """Of all who hold it and are not given up."""
+    """The logs of all holders that are not given up."""
     logs = []
     for broker in partition.hosts:
         if broker in brokers:
@@ -231,7 +232,7 @@ def _why_refused(
 
 
 def _why_electable(facts: Facts, partition: Partition, logs: Collection[SurvivingLog]) -> str:
-    """What helps where a majority answers, and nobody leads."""
+    """What helps if a majority answers, and none of them leads."""
     able = {one.broker for one in logs if not one.has_lost}
     silent = {
         one: [other for other in facts.alive if other not in told.hears]
@@ -255,7 +256,7 @@ def _why_electable(facts: Facts, partition: Partition, logs: Collection[Survivin
 
 
 def _told_of(sides: Sequence[frozenset[BrokerId]]) -> str:
-    """Who does not hear whom, of voters that are on more than one side."""
+    """Which voters do not hear which, of voters on more than one side."""
     if len(sides) == 2 and sides[0].isdisjoint(sides[1]):
         one, other = (
             f"broker{'s' * (len(side) > 1)} {_ids(sorted(side))}" for side in sorted(sides, key=min)
@@ -279,7 +280,7 @@ def _meanwhile(facts: Facts, partition: Partition, reach: Reach, able: Collectio
 
 
 def _who_is_seated(facts: Facts, partition: Partition, whom: str) -> str:
-    """What to do where the controller may seat `whom`."""
+    """What to do if the controller may seat `whom`."""
     cluster = facts.state.cluster
     own, defaults = cluster.topics[partition.topic].configs, cluster.cluster_configs
     config = TopicConfig.from_overrides(defaults, own, derived_defaults(own, defaults))
@@ -291,8 +292,8 @@ def _who_is_seated(facts: Facts, partition: Partition, whom: str) -> str:
 def _require_less(
     partition: Partition, leader: SurvivingLog, others: Collection[SurvivingLog]
 ) -> None:
-    """Who lost its log, and has not rejoined, cannot be seated, and must not have more than who
-    leads."""
+    """A broker that lost its log, and has not rejoined, cannot be seated, and must not have more
+    than the leader."""
     for one in others:
         ahead = (one.last_epoch, one.last_index) > (leader.last_epoch, leader.last_index)
         if ahead or not (one.committed <= leader.committed or has_all_of(leader, one)):

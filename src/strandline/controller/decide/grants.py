@@ -80,10 +80,12 @@ def decide_seat_leader(facts: Facts, command: SeatLeader) -> Decision:
 
 
 def _first(partition: Partition, equal: Collection[BrokerId], cluster: Cluster) -> BrokerId:
-    """Who of these leads, whose logs are equal: of the partition's own voters that are not in
-    maintenance the preferred leader, or else whom the group's number says: one broker that is left
-    would lead all that a lost region did. The next one where somebody was seated, and nothing has
-    been reported since: it may be unable to lead."""
+    """Which of these leads, whose logs are equal.
+
+    Of the partition's own voters that are not in maintenance: the preferred leader, or else
+    the one that the group's number picks; otherwise one surviving broker would lead all that
+    a lost region did. The next one if a leader was seated and nothing has been reported
+    since: it may be unable to lead."""
     maintained = maintained_of(cluster)
     own = [one for one in partition.replicas if one in equal] or sorted(equal)
     able = [one for one in own if one not in maintained] or own
@@ -94,9 +96,9 @@ def _first(partition: Partition, equal: Collection[BrokerId], cluster: Cluster) 
 def _declared(
     partition: Partition, best: BrokerId, fenced: dict[BrokerId, Fenced], cluster: Cluster
 ) -> BrokerId:
-    """Who leads: where a loss was declared, and nobody has met the leader that was chosen then, it
-    is that one, with the log that was shown, and nobody has more than was shown. Raises ApiError
-    where that is so no more."""
+    """The leader after a declared loss: the one chosen then, if no member has met it, with the
+    log that was shown, and if none has more than was shown. Raises ApiError if that no longer
+    holds."""
     if not partition.is_declared:
         return best
     loss = partition.losses[-1]

@@ -66,7 +66,7 @@ def _is_down_or_held_around(facts: Facts, command: RuleDomain) -> bool:
 
 
 def _require_silence(facts: Facts, name: str, domain: Domain, inside: frozenset[BrokerId]) -> None:
-    """A person may be wrong about what is lost: who is heard is not, by whomever."""
+    """An operator may be wrong about what is lost: a broker that any other hears is not."""
     cut = _cut_off(facts)
     living = inside & cut.union(facts.alive)
     share = Share(len(inside), len(inside) - len(living))
@@ -81,7 +81,8 @@ def _require_silence(facts: Facts, name: str, domain: Domain, inside: frozenset[
 
 
 def _cut_off(facts: Facts) -> frozenset[BrokerId]:
-    """Who lives by what others have told for this command, and is not heard by the controller."""
+    """The brokers that live by others' reports for this command, and that the controller does
+    not hear."""
     hears = {one: told.hears for one, told in facts.reports.items() if told.hears is not None}
     labels = {one.id: one.labels for one in facts.brokers}
     return frozenset(

@@ -25,7 +25,7 @@ def domains_of(labels: Labels) -> tuple[Domain, ...]:
 
 
 def members(brokers: Mapping[BrokerId, Labels]) -> dict[Domain, frozenset[BrokerId]]:
-    """{domain: who is in it}, by path."""
+    """{domain: the brokers in it}, by path."""
     found: dict[Domain, set[BrokerId]] = {}
     for broker, labels in brokers.items():
         for domain in domains_of(labels):

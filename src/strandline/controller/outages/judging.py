@@ -126,17 +126,17 @@ class Judgement:
 
     @property
     def silent(self) -> frozenset[BrokerId]:
-        """Who is heard neither by the controller nor from enough zones."""
+        """The brokers that neither the controller nor enough zones hear."""
         return frozenset(one for one, seen in self.seen.items() if seen.verdict is Verdict.SILENT)
 
     @property
     def unheard(self) -> frozenset[BrokerId]:
-        """Those of the silent whom no zone hears, either."""
+        """Those of the silent that no zone hears, either."""
         return frozenset(one for one in self.silent if not self.seen[one].hearing)
 
     @property
     def has_cut(self) -> bool:
-        """Whether somebody is heard by some and not by others."""
+        """Whether some hear a broker that others do not."""
         return any(one.verdict is Verdict.CUT for one in self.seen.values())
 
 
@@ -210,8 +210,8 @@ class Outages:
         return Judgement(seen, domains, happenings, held, lost, wanted, self._is_settled)
 
     def _settle(self, scene: Scene, patience_ms: int) -> None:
-        """Once everybody has told who was not silent before, or after as long as it looks itself
-        before anybody is lost."""
+        """Settled once all brokers that were not silent before have reported, or once this
+        controller has looked for as long as a broker takes to be lost to it."""
         if self._began_ms is None:
             self._began_ms = scene.now_ms
         assert self._began_ms <= scene.now_ms, "monotonic time never goes back"
@@ -464,7 +464,7 @@ class Outages:
 
 
 def _planned(scene: Scene) -> frozenset[BrokerId]:
-    """Who is in maintenance, and was not lost in it."""
+    """The brokers in maintenance that were not lost in it."""
     return scene.condition.spared - scene.condition.lost
 
 

@@ -36,7 +36,7 @@ class Leaderless:
 
     @property
     def is_suspected(self) -> bool:
-        """Whether somebody has named any."""
+        """Whether a broker has named any."""
         return any(one.last for one in self._reported.values())
 
     def note(self, broker: BrokerId, now_ms: int, named: Collection[GroupId]) -> None:
@@ -55,7 +55,7 @@ class Leaderless:
         version: int,
         silent: frozenset[BrokerId],
     ) -> list[GroupId]:
-        """Those that nobody leads. `groups`: those of the state of this `version`."""
+        """Those without a leader. `groups`: those of the state of this `version`."""
         named = {
             broker: reported.twice
             for broker, reported in self._reported.items()
@@ -74,7 +74,7 @@ class Leaderless:
     def _dead_of(
         self, groups: Mapping[GroupId, Partition], version: int, silent: frozenset[BrokerId]
     ) -> frozenset[GroupId]:
-        """What is hosted by nobody else. Not looked for each time: there may be thousands."""
+        """The groups that only these brokers host. Cached: there may be thousands."""
         if (version, silent) != self._dead_for:
             self._dead_for = version, silent
             self._dead = frozenset(

@@ -43,7 +43,7 @@ class Links:
         seen: Mapping[BrokerId, Seen],
         controller: BrokerId,
     ) -> None:
-        """Take down who does not hear whom; called about once a second."""
+        """Note which brokers do not hear which; called about once a second."""
         cut = {*_cut_links(brokers, hears, seen, controller)}
         cut.update(
             (one, other)

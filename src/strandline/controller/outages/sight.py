@@ -45,8 +45,8 @@ Hearing = Mapping[BrokerId, Collection[BrokerId]]
 def look(
     brokers: Mapping[BrokerId, Labels], hears: Hearing, controller: BrokerId | None
 ) -> dict[BrokerId, Seen]:
-    """What is to be thought of each broker. `controller`: whose word that it hears somebody is
-    enough; None: nobody's."""
+    """The verdict about each broker. `controller`: the broker whose report alone proves life;
+    None: there is none."""
     vantages = {one: vantage_of(one, labels) for one, labels in brokers.items()}
     observers: dict[Domain, list[BrokerId]] = {}
     for observer in sorted(hears):

@@ -82,8 +82,8 @@ class VotingAlarms:
         refusing: Iterable[GroupId],
         leaderless: Iterable[GroupId],
     ) -> list[Alarm]:
-        """What is to be told now. `refusing`: the groups whose leaders refuse acks=all;
-        `leaderless`: those that nobody leads who is heard."""
+        """The alarms to report now. `refusing`: the groups whose leaders refuse acks=all;
+        `leaderless`: those without a leader that is heard."""
         for one in self._classes.values():
             one.names.clear()
         for partition in groups.values():

@@ -150,7 +150,7 @@ class LifeChecks:
     def _group(
         self, name: str, group: GroupId, voters: Collection[BrokerId], quorum: int
     ) -> QuorumGroup:
-        """In sync is who is up and of whom its leader does not say otherwise."""
+        """In sync: up, and its leader does not say otherwise."""
         up = frozenset(voters) & frozenset(self._facts.alive)
         ready = up - self._behind.get(group, frozenset())
         return QuorumGroup(name=name, voters=frozenset(voters), quorum=quorum, ready=ready)

@@ -259,8 +259,8 @@ def candidates_of(
     *,
     minds_room: bool = False,
 ) -> list[Candidate]:
-    """The registered brokers as the solver sees them. `leaving`: who is being decommissioned, if
-    not as it is now; `minds_room`: with what is known of their disks."""
+    """The registered brokers as the solver sees them. `leaving`: those being decommissioned, if
+    not the present ones; `minds_room`: with what is known of their disks."""
     load = draft.load
     gone, maintained = facts.leaving if leaving is None else leaving, facts.maintained
 

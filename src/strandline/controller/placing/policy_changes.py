@@ -150,7 +150,7 @@ class PolicyChecks:
 
 
 def refusal_of(refused: Mapping[str, tuple[str, str]]) -> ApiError:
-    """{topic: (what gives its policy, why that cannot be met)}: the first is told in full."""
+    """{topic: (what gives its policy, why that cannot be met)}: the first in full."""
     (name, (key, refusal)), *others = refused.items()
     text = f"{key} of topic {name}: {refusal}"
     if others:

@@ -108,9 +108,8 @@ class HardEvaluator:
         return None
 
     def violations(self, seats: Seats) -> list[Violation]:
-        """The seats that would not be eligible beside the others, grouped by reason.
-
-        Where some could be taken by other brokers, those; all of them where nobody could."""
+        """The seats that would not be eligible beside the others, grouped by reason. If other
+        brokers could take some of them, only those; else all."""
         found: dict[Reason, list[BrokerId]] = {}
         hopeless: dict[Reason, list[BrokerId]] = {}
         for position, (bit, group) in enumerate(seats):

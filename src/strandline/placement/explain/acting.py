@@ -16,8 +16,8 @@ from strandline.placement.topology.universe import Universe
 def as_voting(
     placement: Placement, acting: Collection[BrokerId], universe: Universe, request: Request
 ) -> Placement:
-    """The placement where these vote, and nobody else; as it is where `acting` is empty. acks=all
-    asks for as many of them as it does of the placement's voters."""
+    """The placement in which only these vote; unchanged if `acting` is empty. acks=all asks for
+    as many of them as it does of the placement's voters."""
     if not acting:
         return placement
     voters = [

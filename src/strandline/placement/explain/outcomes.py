@@ -71,12 +71,13 @@ class Course(StrEnum):
 
     @property
     def acts_alone(self) -> bool:
-        """Whether writes go on without anybody's help."""
+        """Whether writes continue without help."""
         return self in (Course.ELECTION, Course.ARBITRATION, Course.STANDS_IN)
 
     @property
     def keeps_data(self) -> bool:
-        """Whether all that was acknowledged is on who is left, or on who is only cut off."""
+        """Whether all that was acknowledged is on survivors, or on brokers that are only cut
+        off."""
         return self not in (Course.MAY_LACK, Course.GONE)
 
 
@@ -294,7 +295,7 @@ def _fates(placement: Placement, goal: Goal, rules: Rules, *, is_cut: bool) -> I
 
 
 def _choices(placement: Placement, goal: Goal, rules: Rules) -> Iterator[frozenset[BrokerId]]:
-    """Every choice of such domains, of those in which somebody matters, as the brokers that it
+    """Every choice of such domains, of those with a broker that matters, as the brokers that it
     takes."""
     mattering = (*placement.voters, *rules.controllers, *_observers(placement))
     by_level = []

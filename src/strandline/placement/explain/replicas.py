@@ -46,7 +46,7 @@ class ReplicaReason(msgspec.Struct, frozen=True):
 
 
 def explain_replicas(plan: Plan, seats: Sequence[Seat]) -> tuple[ReplicaReason, ...]:
-    """Why each of these seats is taken by whom it is."""
+    """Why each of these seats is taken by its broker."""
     cost = plan.cost(seats)
     return tuple(_explain(plan, seats, position, cost) for position in range(len(seats)))
 

@@ -54,7 +54,7 @@ class PartitionState:
 
     @property
     def voting(self) -> tuple[BrokerId, ...]:
-        """Who votes now."""
+        """The present voters."""
         return self.acting or self.voters
 
     @property
@@ -99,12 +99,12 @@ class Alike(msgspec.Struct, frozen=True):
 
     @property
     def lost(self) -> tuple[BrokerId, ...]:
-        """Those of them that vote now on whom no write can count."""
+        """The present voters on which no write can count."""
         return tuple(one for one in self.down + self.behind if one in self.voting)
 
     @property
     def voting(self) -> tuple[BrokerId, ...]:
-        """Who votes now."""
+        """The present voters."""
         return self.acting or self.voters
 
 

@@ -149,11 +149,9 @@ def needed_labels(policy: Policy) -> list[str]:
 
 
 def labels_of_rule(policy: Policy, rule: Rule) -> list[str]:
-    """The labels without which a broker cannot be given a rule's replicas: nobody could tell
-    whether what is required holds.
-
-    What is soft requires nothing, nor do preferences of leaders; `exists` and `notExists` ask
-    whether a label is there, and need none."""
+    """The labels without which a broker cannot be given a rule's replicas: it would be unknown
+    whether it meets what is required. Soft parts and leader preferences require nothing;
+    `exists` and `notExists` ask whether a label is there, and need none."""
     wheres = [policy.residency.allow, policy.residency.deny]
     wheres += [rule.where] if rule.level == "hard" else []
     labels = [one.label for where in wheres for one in where if one.op in ("in", "notIn")]

@@ -41,8 +41,8 @@ class UnknownValue:
 def unknown_values(
     policy: Policy, brokers: Iterable[tuple[BrokerId, Labels]]
 ) -> list[UnknownValue]:
-    """What the policy names and nobody has, of labels that somebody has; each once, in the order of
-    the document."""
+    """The values that the policy names and no broker has, of labels that some broker has; each
+    once, in the order of the document."""
     brokers = sorted(brokers, key=lambda pair: pair[0])
     found: dict[tuple[str, str], UnknownValue] = {}
     for label, value in dict.fromkeys(_named(policy)):

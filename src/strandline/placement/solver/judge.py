@@ -68,9 +68,8 @@ def _violations(plan: Plan, seats: Seats) -> list[Violation]:
 
 
 def _right_seats(plan: Plan, replicas: Sequence[tuple[int, Role]]) -> list[Seat] | None:
-    """Another way to give the replicas to the groups that breaks nothing; None when there is none.
-
-    Only where rules have spreads of their own may it matter who is whose replica."""
+    """Another assignment of the replicas to the groups that breaks nothing; None if there is
+    none. It matters only if rules have spreads of their own."""
     groups = plan.shape.groups
     if len(groups) == 1 or len(replicas) != plan.shape.total(plan.shape.everyone):
         return None
@@ -93,7 +92,7 @@ def seated(replicas: Roles) -> list[tuple[BrokerId, Role]]:
 
 
 def seat(plan: Plan, replicas: Sequence[tuple[int, Role]]) -> tuple[list[Seat], list[int]]:
-    """Give replicas to groups; the second list has those for whom there is no room."""
+    """Assign replicas to groups; the second list has those without room."""
     groups = plan.shape.groups
     placed: dict[int, int] = {}
 

@@ -240,8 +240,8 @@ class Placer:
         return None if least is None else least[1]
 
     def _image(self, seats: Sequence[Seat]) -> list[Seat] | None:
-        """The same placement elsewhere: seat by seat somebody whose place is alike, by load; None
-        where somebody full is in the way."""
+        """The same placement elsewhere: seat by seat a broker whose place is alike, by load;
+        None if a full broker is in the way."""
         orbits = self._orbits
         images: dict[int, int] = {}
         touched = orbits.untouched

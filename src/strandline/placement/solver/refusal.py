@@ -91,7 +91,7 @@ class Refusal(msgspec.Struct, frozen=True):
         return lines
 
     def _dead_end(self) -> str:
-        """Who can take the replica for which there is nobody, or not enough of them."""
+        """Which brokers can take the replica for which there are none, or too few."""
         who = f"only {brokers_named(self.eligible)}" if self.eligible else "no broker"
         article = "an" if self.role == "observer" else "a"
         if not self.placed:

@@ -60,7 +60,7 @@ def group_order(plan: Plan, allowed: Sequence[int]) -> list[int]:
 
 
 def orbits_of(plan: Plan) -> Orbits:
-    """Who is interchangeable for the plan's constraints."""
+    """The brokers that are interchangeable for the plan's constraints."""
     evaluators: list[HardEvaluator | SoftEvaluator] = [*plan.hard, *plan.soft]
     labels = list(dict.fromkeys(label for one in evaluators for label in one.labels))
     attributes = [

@@ -59,8 +59,8 @@ class Solution(msgspec.Struct, frozen=True):
 
 
 def missing_for(policy: Policy, candidates: Iterable[Candidate]) -> list[MissingLabel]:
-    """Who lacks a label that some rule of the policy needs; there may be placements without them.
-    Brokers that are leaving are not asked."""
+    """Which broker lacks a label that some rule of the policy needs; there may be placements
+    without it. Brokers that are leaving are left out."""
     return missing_labels(
         needed_labels(policy),
         [

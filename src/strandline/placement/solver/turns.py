@@ -31,7 +31,7 @@ class Turns:
         self._masks = masks if len(masks) > 1 else {}
 
     def left(self) -> list[tuple[int, int]]:
-        """(a group, who may take the preferred place for it), the scarcest group first."""
+        """(a group, the brokers that may take its preferred place), the scarcest group first."""
         return list(self._masks.items())
 
     def bar(self, seat: Seat) -> None:

@@ -14,7 +14,7 @@ from strandline.placement.topology.universe import BrokerState, Candidate
 
 
 def unlabelled(plan: Plan) -> list[MissingLabel]:
-    """Who lacks what, by broker id. Brokers that are leaving are not asked."""
+    """Which broker lacks what, by broker id. Brokers that are leaving are left out."""
     policy = plan.request.policy
     found: dict[MissingLabel, None] = {}
     for group in plan.shape.groups:

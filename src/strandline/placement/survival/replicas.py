@@ -44,7 +44,7 @@ class Quorum:
 
     @classmethod
     def of(cls, voters: int, min_insync_replicas: int) -> "Quorum":
-        """The quorum of so many voters; no voters need nobody."""
+        """The quorum of so many voters; without voters it is empty."""
         majority = voters // 2 + 1 if voters else 0
         return cls(voters, max(majority, min(min_insync_replicas, voters)))
 

@@ -130,9 +130,9 @@ def common_goals(
 
 
 def implies(survived: Goal, other: Goal) -> bool:
-    """Whether whoever survives `survived` survives `other`: each of its losses lies within one.
-
-    A domain of a nested level holds those of the narrower ones, and every domain holds brokers."""
+    """Whether a placement that survives `survived` survives `other`: each of its losses lies
+    within one. A domain of a nested level holds those of the narrower ones, and every domain
+    holds brokers."""
     left = goal_levels(survived)
     wanted = goal_levels(other)
     for level in LOSS_LEVELS:

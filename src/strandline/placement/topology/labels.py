@@ -143,7 +143,8 @@ def check_label_name(name: str) -> str | None:
 def missing_labels(
     wanted: Iterable[str], brokers: Iterable[tuple[BrokerId, Labels]]
 ) -> list[MissingLabel]:
-    """Who lacks which of the wanted labels, by broker id, then in the order of `wanted`."""
+    """Which broker lacks which of the wanted labels, by broker id, then in the order of
+    `wanted`."""
     names = [name for name in dict.fromkeys(wanted) if name != BROKER_LABEL]
     return [
         MissingLabel(broker, name)

@@ -19,7 +19,7 @@ class RoundTrips:
         *,
         brokers_ms: Mapping[tuple[BrokerId, BrokerId], int] | None = None,
     ) -> None:
-        """`brokers_ms`: what brokers measured themselves, {(who, to whom): ms}."""
+        """`brokers_ms`: what brokers measured themselves, {(from, to): ms}."""
         self._ms = {_pair(a, b): ms for (a, b), ms in between_ms.items()}
         self._brokers_ms = brokers_ms
         self.longest_ms = max(self._ms.values(), default=0)
@@ -39,12 +39,12 @@ class RoundTrips:
         return cls(between, brokers_ms=between_ms)
 
     def between(self, a: str, b: str) -> int | None:
-        """The round trip between two regions; None where nobody measured it."""
+        """The round trip between two regions; None if it was not measured."""
         return self._ms.get(_pair(a, b), 0 if a == b else None)
 
     def between_brokers(self, a: BrokerId, b: BrokerId, *, regions: tuple[str, str]) -> int | None:
-        """The round trip from one broker to another one in these regions: what it measured, or the
-        other one did, or what stands for the regions; None where nobody measured it."""
+        """The round trip from one broker to another one in these regions: what it measured, or
+        the other one did, or what stands for the regions; None if it was not measured."""
         if self._brokers_ms is None:
             return self.between(*regions)
         measured = self._brokers_ms.get((a, b), self._brokers_ms.get((b, a)))
@@ -52,7 +52,7 @@ class RoundTrips:
 
     @property
     def brokers(self) -> list[tuple[BrokerId, BrokerId, int]]:
-        """(who measured, to whom, ms), in the order of their ids."""
+        """(from, to, ms), in the order of their ids."""
         return [(a, b, ms) for (a, b), ms in sorted((self._brokers_ms or {}).items())]
 
     @property
