@@ -14,19 +14,25 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
+from strandline.broker.coordinators.controller_host import ControllerHost
+from strandline.broker.coordinators.coordinator_host import CoordinatorHost
 from strandline.broker.coordinators.producer_ids import ProducerIds
 from strandline.broker.coordinators.topic_configs import TopicConfigs
 from strandline.broker.fetch.nearest_replica import SentOn
+from strandline.broker.leadership.failback import Failback
 from strandline.broker.leadership.leader_ranks import LeaderRanks
 from strandline.broker.leadership.writers import Writers
+from strandline.broker.operations.balancing import Balancing
+from strandline.broker.operations.copy_budget import CopyBudget
 from strandline.broker.operations.isolation import Isolation
 from strandline.broker.server.purgatory import Deadlines
+from strandline.config.broker import BrokerConfig
 from strandline.controller.commands import AllocateProducerIds, Answer, Command
 from strandline.controller.commands import ProducerIds as ProducerIdBlock
 from strandline.model.cluster import Cluster
@@ -36,15 +42,7 @@ from strandline.protocol.errors import Error
 from strandline.protocol.headers import frame_response
 from strandline.protocol.primitives import Part
 from strandline.protocol.table import Message
-
-if TYPE_CHECKING:
-    from strandline.broker.coordinators.controller_host import ControllerHost
-    from strandline.broker.coordinators.coordinator_host import CoordinatorHost
-    from strandline.broker.leadership.failback import Failback
-    from strandline.broker.operations.balancing import Balancing
-    from strandline.broker.operations.copy_budget import CopyBudget
-    from strandline.config.broker import BrokerConfig
-    from strandline.replication.host.replication import Replication
+from strandline.replication.host.replication import Replication
 
 API_VERSIONS_KEY = API_KEYS["ApiVersions"]
 

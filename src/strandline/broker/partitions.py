@@ -7,16 +7,13 @@ Source: KIP-320 (leader epochs), KIP-951 (the present leader in the error); reli
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from strandline.broker.context import Services
 from strandline.model.cluster import Broker, Partition, Topic
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.protocol.errors import Error
-
-if TYPE_CHECKING:
-    from strandline.replication.replica.replica import Replica
+from strandline.replication.replica.replica import Replica
 
 NO_EPOCH = -1
 """Stands for an unknown epoch in requests and responses."""

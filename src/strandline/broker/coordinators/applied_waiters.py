@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
@@ -23,9 +22,7 @@ from strandline.controller.commands import CreatePartitions, CreateTopics, Refus
 from strandline.model.cluster import Partition
 from strandline.model.ids import NO_BROKER
 from strandline.protocol.errors import Error
-
-if TYPE_CHECKING:
-    from strandline.replication.replica.replica import Replica
+from strandline.replication.replica.replica import Replica
 
 WAIT_MS_MAX = 10_000
 LEASE_LOOKS = 4

@@ -12,8 +12,6 @@ Source: spark reference 2 (ListOffsets is hot); kafka-peer reference 0 and relia
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from strandline.base.errors import ApiError, StorageError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.coordinators.applied_waiters import when_leases_hold
@@ -30,9 +28,7 @@ from strandline.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-
-if TYPE_CHECKING:
-    from strandline.replication.replica.replica import Replica
+from strandline.replication.replica.replica import Replica
 
 LATEST = -1
 EARLIEST = -2

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext
@@ -41,10 +40,8 @@ from strandline.protocol.messages.produce import (
 )
 from strandline.records.batch import TRANSACTIONAL_BIT, BatchHeader, set_append_time
 from strandline.records.validate import validate_produced
-
-if TYPE_CHECKING:
-    from strandline.replication.leader.requests import AppendResult
-    from strandline.replication.replica.replica import Replica
+from strandline.replication.leader.requests import AppendResult
+from strandline.replication.replica.replica import Replica
 
 TOPIC_IDS_SINCE_VERSION = 13
 NO_ACKS = 0

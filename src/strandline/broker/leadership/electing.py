@@ -11,21 +11,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from strandline.base.errors import ProtocolError
+from strandline.broker.context import Services
 from strandline.broker.coordinators.applied_waiters import wait_for_preferred
 from strandline.broker.partitions import check_preferred, is_alive, known_leader
+from strandline.model.cluster import Partition
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 from strandline.network.calls import CallError
 from strandline.protocol.errors import Error
-
-if TYPE_CHECKING:
-    from strandline.broker.context import Services
-    from strandline.model.cluster import Partition
-    from strandline.replication.replica.replica import Replica
+from strandline.replication.replica.replica import Replica
 
 METHOD = "partitions.prefer"
 CALL_TIMEOUT_MS = 2_000
