@@ -47,7 +47,7 @@ class Look:
 
 
 class Watcher:
-    """A connection on which one broker is asked who leads."""
+    """A connection to ask one broker for leaders."""
 
     def __init__(self, address: str) -> None:
         host, port = address.rsplit(":", 1)

@@ -151,7 +151,7 @@ def mixed_acks(work: Path) -> None:
 
 
 def round_trip(work: Path) -> None:
-    """One record at a time, acks=all on three replicas: what each costs, whoever flushes."""
+    """One record at a time, acks=all on three replicas: the cost of each, with either flusher."""
     for flush_by in ("kernel", "thread"):
         options = ("--set", f"storage.flush_by={flush_by}")
         with strandline(work / flush_by, regions="east=1,west=1,south=1", options=options) as one:
@@ -228,8 +228,8 @@ def memory(work: Path) -> None:
 
 
 def recovery(work: Path) -> None:
-    """acks=all beside a replica that returns and is served from the log: with the rate limit of the
-    configuration, with none, and before, with nobody to be served."""
+    """acks=all beside a returning replica that catches up from the log: with the configured rate
+    limit, without one, and before, without a returning replica."""
     unlimited = ("--set", f"replication.recovery_bytes_per_s={1 << 36}")
     for name, options in (("limited", ()), ("unlimited", unlimited)):
         with strandline(work / name, regions="east=1,west=1,south=1", options=options) as cluster:

@@ -65,7 +65,7 @@ class RegionLoss:
     def _kill(self) -> None:
         leads = self._watch.by_region()
         if not leads:
-            raise DemoError("no broker says who leads the partitions")
+            raise DemoError("no broker names the leaders of the partitions")
         # Of several that lead as many, the one with the most brokers: the greater loss.
         self._region = max(leads, key=lambda one: (leads[one], len(self._cluster.in_region(one))))
         count = leads[self._region]

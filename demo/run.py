@@ -178,7 +178,7 @@ def work_directory(*, keep: bool) -> Iterator[Path]:
         keep = False
         raise
     except BaseException:
-        keep = True  # somebody will want to look
+        keep = True  # kept for inspection
         raise
     finally:
         if not told and not keep:

@@ -26,7 +26,7 @@ class LeaderWatch:
         )
 
     def leaders(self) -> dict[int, int]:
-        """Leader by partition, -1 where there is none; empty when nobody answers in time."""
+        """Leader by partition, -1 if there is none; empty if no broker answers in time."""
         try:
             metadata = self._admin.list_topics(self._topic, timeout=ASK_TIMEOUT_S)
         except KafkaException:

@@ -108,7 +108,7 @@ class HttpServer:
                 writer.close()
                 await writer.wait_closed()
         except (TimeoutError, OSError):
-            pass  # Who asks has gone, or takes too long.
+            pass  # The client has gone, or takes too long.
         except Exception:  # A task boundary: one connection may fail, the broker may not.
             _log.exception("cannot answer an HTTP request")
 

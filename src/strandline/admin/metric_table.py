@@ -231,7 +231,7 @@ BROKER_METRICS = (
     ),
     Metric(
         name="strandline_replication_memory_limit_bytes",
-        help="Limit of these bytes: at it the broker reads no more from producers.",
+        help="Limit of these bytes, at which the broker stops reading from producers.",
     ),
     Metric(
         name="strandline_peer_up",

@@ -101,7 +101,7 @@ class Brokers:
             self.transport.sleep_ms(pause_ms)
             pause_ms = min(2 * pause_ms, PAUSE_MAX_MS)
 
-    # ---- whom to ask -----------------------------------------------------------------------------
+    # ---- requests -------------------------------------------------------------------------------
 
     def metadata(
         self, topics: Sequence[str] | None = (), *, deadline_ms: int | None = None
@@ -160,7 +160,7 @@ class Brokers:
         """The connection to an address; a new one if the last has ended."""
         connection = self._connections.get(address)
         if connection is not None and connection.due_count:
-            # Whoever asked has given up on the answers: they must not be taken for others.
+            # The caller gave up on these answers: they must not be taken for others.
             connection.close()
         if connection is None or connection.is_closed:
             connection = self._connections[address] = self._connect(address, deadline_ms)

@@ -82,7 +82,7 @@ class Consumer:
         self._ask_idle_leaders(until)
         streams = {connection.stream: leader for leader, (connection, _) in self._asked.items()}
         transport = self._client.transport
-        # A leader answers after FETCH_WAIT_MS at the latest; one that does not is asked anew.
+        # A leader answers after FETCH_WAIT_MS at the latest; one that does not gets a new request.
         share_ms = self._client.timeout_ms // DEADLINE_DIVISOR
         patience_ms = FETCH_WAIT_MS + ANSWER_MARGIN_MS + share_ms
         ready = transport.wait_readable(list(streams), patience_ms)
@@ -94,7 +94,7 @@ class Consumer:
             try:
                 answer = connection.receive(FetchResponse, self._client.left_ms(until))
             except CannotConnectError:
-                continue  # Its partitions are looked up anew by the next poll.
+                continue  # The next poll looks its partitions up again.
             if answer.error_code:
                 raise refusal(answer.error_code, f"topic {self._topic}")
             for one in (one for topic in answer.responses for one in topic.partitions):

@@ -160,5 +160,5 @@ def _digest(path: Path) -> str | None:
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:  # absent or unreadable: either way it has to be resolved anew
+    except OSError:  # absent or unreadable: either way it must be resolved again
         return None

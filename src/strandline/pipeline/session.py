@@ -48,7 +48,7 @@ _LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 
-# They print each error, with its Java stack as one line of JSON, before anybody can handle it.
+# They print each error, with its Java stack as one line of JSON, before a caller can handle it.
 _ERROR_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 _PLAIN_WORDS: Mapping[str, str] = {

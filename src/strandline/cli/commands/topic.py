@@ -400,7 +400,7 @@ def _describe_for_people(
                 is_one = len(missed) == 1
                 text = f"broker {ids(missed)} is" if is_one else f"brokers {ids(missed)} are"
                 text += " down or behind"
-                if one.leader >= 0:  # Else there is nobody who could let them leave.
+                if one.leader >= 0:  # Without a leader, no voter can leave.
                     until = (
                         "leaves the voters until it keeps"
                         if is_one

@@ -91,10 +91,10 @@ class LocalCluster:
     # ---- the whole cluster -----------------------------------------------------------------------
 
     def start(self, options: StartOptions, *, default_regions: str, new_id: str) -> Plan:
-        """Start every broker that is down; returns once all of them serve. Makes a new cluster,
-        with `default_regions` and the id `new_id`, where there is none.
+        """Start every broker that is down; returns once all of them serve. If there is
+        no cluster, makes one with `default_regions` and the id `new_id`.
 
-        A configuration that somebody has changed is kept as it is."""
+        Keeps edited configuration files."""
         with self._locked(create=True):
             recorded = self.directory.read()
             plan = self._plan(recorded, options, default_regions=default_regions, new_id=new_id)
@@ -237,7 +237,7 @@ class LocalCluster:
             )
         except BaseException as error:
             if others or not isinstance(error, NotServingError):
-                # Nobody would know of processes that a failed or interrupted start left behind.
+                # No record would remain of processes that a failed or interrupted start left.
                 kill_processes(mark for one in brokers if (mark := self._live(one)) is not None)
                 raise
             # They may wait for others, which are started next.

@@ -150,7 +150,7 @@ def parse_settings(texts: Sequence[str]) -> Settings:
     """Read `section.key=value` texts; raises OperatorError."""
     if not texts:
         return {}
-    from strandline.config.broker import BROKER_KEYS  # Many keys: not for those who set none.
+    from strandline.config.broker import BROKER_KEYS  # Many keys: imported only if --set is given.
 
     known = {row.name: row for row in BROKER_KEYS}
     settings: dict[str, dict[str, Value]] = {}

@@ -86,7 +86,7 @@ def spawn_brokers(wanted: Sequence[Spawn]) -> None:
 
 def main() -> None:
     """The spawner's process."""
-    # Imported once for all, and before anybody asks: this is what takes the time.
+    # Imported once for all brokers, and early: this takes the time.
     importlib.import_module("strandline.cli.server.serve")
     gc.collect()
     gc.freeze()
@@ -117,7 +117,7 @@ def _become_broker(spawn: Spawn) -> None:
         os.close(silence)
         from strandline.cli.server.serve import serve_file
 
-        # The environment belongs to whoever typed the command: it must not make five brokers one.
+        # The environment is that of the command: it must not configure every broker alike.
         code = serve_file(Path(spawn.config), environment={})
     except Exception as error:  # A process boundary: the last line of the log says why it ended.
         os.write(2, f"error: {error!r}\n".encode())

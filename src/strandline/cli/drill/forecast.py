@@ -90,7 +90,7 @@ def course(
     observers = len(idle) if counts else 0
     quorum = Quorum.of(len(voters), rules.min_insync_replicas)
     found = course_of(quorum, left, observers, rules, without_controller=not decides)
-    # Voters that have left before count no more for the quorum, and still for acks=all.
+    # Voters that have left do not count for the quorum, but still for acks=all.
     lacking = rules.lacking(Quorum.of(len(partition.voters), 1), left)
     if found.acts_alone and topic.shrinks and lacking:
         stands_in = decides and observers >= lacking

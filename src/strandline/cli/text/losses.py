@@ -290,7 +290,7 @@ def _tell_gone(topic: "LiveTopic", one: "Outcome") -> str:
         return text
     which = f"{topic.name} PARTITION"
     text = f"{text}; or see what may be lost: strandline partition survivors {which}"
-    if one.without_controller:  # Nobody can declare it before.
+    if one.without_controller:  # A declaration needs the controller.
         return text
     return (
         f"{text}, and let an observer continue without it: strandline partition declare-lost "
