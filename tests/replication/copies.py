@@ -141,7 +141,7 @@ def _sound_headers(segment: Segment, gaps: Sequence[Gap]) -> list[BatchHeader]:
     for gap in sorted(gaps, key=lambda gap: gap.start.position):
         found += segment.headers(position, gap.start.position)
         position = gap.end.position
-    return [*found, *segment.headers(position, segment.size)]
+    return [*found, *segment.headers(position, segment.size_bytes)]
 
 
 def _check_knowledge(segment: Segment, headers: Sequence[BatchHeader]) -> None:

@@ -50,7 +50,7 @@ def test_a_gap_that_has_grown_over_another_one_is_mended_once(
     expected = newest(peer.log)
     log = world.log
     segment = log._row.segments[0]
-    headers = list(segment.headers(0, segment.size))
+    headers = list(segment.headers(0, segment.size_bytes))
     known: list[Gap] = []
     for number in (1, 2, len(headers) - 1):
         world.disk.flip_bit(segment.path(LOG), headers[number].position + 40)
@@ -85,7 +85,7 @@ def test_a_sector_that_cannot_be_read_beside_the_known_gaps_is_looked_for(
     """A segment that is written anew keeps what is beside them."""
     world, _ = compacted_pair(random.Random(1))
     segment = world.log._row.segments[0]
-    header = list(segment.headers(0, segment.size))[-1]
+    header = list(segment.headers(0, segment.size_bytes))[-1]
     pread = ForgetfulFile.pread
 
     def unreadable(self: ForgetfulFile, length: int, position: int) -> bytes:
@@ -120,11 +120,11 @@ def test_what_was_compacted_by_who_heard_of_that_earlier_is_not_taken_for_what_w
         copy.world.log.config = config
         copy.replica.raft.is_compacted = True
         copy.world.compact(bytes_max=10_000)
-    second = list(others[0].rows()[0].headers(0, others[0].rows()[0].size))[2]
+    second = list(others[0].rows()[0].headers(0, others[0].rows()[0].size_bytes))[2]
     for copy in others:  # What follows is lost there.
         copy.world.disk.flip_bit(copy.rows()[0].path(LOG), second.position + 70)
     segment = first.rows()[0]
-    whole = list(segment.headers(0, segment.size))
+    whole = list(segment.headers(0, segment.size_bytes))
     first.world.disk.flip_bit(segment.path(LOG), whole[1].position + 70)
     follows = segment.file.pread(whole[2].size, whole[2].position)
     asyncio.run(first.mend(lambda: None))

@@ -140,10 +140,10 @@ class History:
     def rot(self, copy: Copy, count: int) -> None:
         """Flip bits of segments; where the power may fail, of those that were closed and sealed:
         who opens the log looks at all others, and may not go on (decision 0007)."""
-        segments = [one for one in self._may_rot(copy) if one.size]
+        segments = [one for one in self._may_rot(copy) if one.size_bytes]
         for _ in range(count if segments else 0):
             segment = self.rng.choice(segments)
-            position = self.rng.randrange(segment.size)
+            position = self.rng.randrange(segment.size_bytes)
             copy.world.disk.flip_bit(segment.path(LOG), position, self.rng.randrange(8))
 
     def _may_rot(self, copy: Copy) -> Sequence[Segment]:

@@ -149,7 +149,9 @@ def rotten_before_its_first_pass(compacting: set[BrokerId]) -> World:
     path = segment_of(damaged, tombstone)
     row = damaged.log._row.segments
     segment = next(one for one in row if one.path(".log") == path)
-    header = next(one for one in segment.headers(0, segment.size) if one.base_offset == tombstone)
+    header = next(
+        one for one in segment.headers(0, segment.size_bytes) if one.base_offset == tombstone
+    )
     host = world.hosts[damaged.self_id]
     host.disk.rot(path, 8 * (header.position + HEADER_BYTES) + 3)
     compacting.update(world.scenario.brokers)

@@ -91,7 +91,7 @@ def shortened() -> World:
         world.append(epoch=2)
     world.flush()
     world.log.remove_segments_before(world.log._row.segments[1].name.base_index)
-    assert world.log.start_index > 0 and world.log._row.active.size
+    assert world.log.start_index > 0 and world.log._row.active.size_bytes
     return world
 
 
@@ -107,7 +107,7 @@ def was_reset() -> World:
 def with_a_wrong_epoch(world: World, *, bit: int, goes_on: bool) -> None:
     """In the last batch of epoch 2, which a marker follows where it `goes_on`. All is marked."""
     last = len(world.append(epoch=2))
-    end = world.log._row.active.size
+    end = world.log._row.active.size_bytes
     if goes_on:
         world.log.config = replace(world.log.config, segment_bytes=100_000)
         world.mark(4)

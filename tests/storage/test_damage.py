@@ -74,7 +74,7 @@ def times(log: Log) -> list[object]:
 
 def reopened(world: World) -> Log:
     log = world.open()
-    assert all(segment.unverified for segment in log._row.segments if segment.size)
+    assert all(segment.unverified for segment in log._row.segments if segment.size_bytes)
     return log
 
 
@@ -227,7 +227,7 @@ def test_what_this_process_writes_behind_what_it_found_is_not_proved_again() -> 
     assert active.unverified is not None
     end = active.unverified.end
     world.append(epoch=5)
-    assert (active.unverified.end, active.size > end) == (end, True)
+    assert (active.unverified.end, active.size_bytes > end) == (end, True)
     assert records(log)[-1]
     assert active.unverified is None
 
@@ -256,7 +256,7 @@ def test_ranges_are_proved_in_any_order(seed: int, monkeypatch: pytest.MonkeyPat
     bounds = [0]
     for _ in range(60):
         world.append(rng.randint(1, 4))
-        bounds.append(world.log._row.active.size)
+        bounds.append(world.log._row.active.size_bytes)
     world.log.close()
     segment = reopened(world)._row.segments[0]
     looked_at = note_walks(monkeypatch)
@@ -272,5 +272,5 @@ def test_ranges_are_proved_in_any_order(seed: int, monkeypatch: pytest.MonkeyPat
         proved |= wanted
         if wanted == proved and rng.random() < 0.02:
             break
-    segment.verify(0, segment.size)
+    segment.verify(0, segment.size_bytes)
     assert segment.unverified is None

@@ -541,9 +541,9 @@ def test_a_pass_that_meets_damage_has_cleaned_nothing() -> None:
     """A rotten tombstone deletes another key, or none: what it deletes would count as gone."""
     world = with_a_deleted_key()
     sealed = world.log._row.segments[1]
-    starts = [header.position for header in sealed.headers(0, sealed.size)]
+    starts = [header.position for header in sealed.headers(0, sealed.size_bytes)]
     epochs = {start + at for start in starts for at in range(12, 16)}  # No checksum covers them.
-    for byte in set(range(sealed.size)) - epochs:
+    for byte in set(range(sealed.size_bytes)) - epochs:
         world.disk.flip_bit(sealed.path(".log"), byte)
         with pytest.raises(StorageError):
             world.compact()

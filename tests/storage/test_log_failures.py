@@ -47,8 +47,8 @@ def test_a_failed_flush_is_told_to_all_and_never_tried_again() -> None:
 def test_a_full_disk_refuses_before_anything_is_written() -> None:
     world = World(preallocate=True, segment_bytes=1 << 30)
     world.append()
-    allocated = world.log._row.active.allocated
-    assert allocated >= 16 << 10
+    allocated_bytes = world.log._row.active.allocated_bytes
+    assert allocated_bytes >= 16 << 10
     world.disk.capacity = world.disk.used()
     with pytest.raises(OSError, match="No space left") as failure:
         while True:
@@ -83,7 +83,7 @@ def test_space_that_was_reserved_and_never_written_to_is_kept_at_the_next_openin
     world.disk.failing.add("truncate")
     world.log = world.open()  # Killed, and started.
     world.disk.failing.clear()
-    assert world.log._row.active.allocated == reserved
+    assert world.log._row.active.allocated_bytes == reserved
     world.append()
     assert (world.flush(), world.open().last_index) == (1, 1)
     for position in (2 * size, reserved - 1):

@@ -96,10 +96,10 @@ def test_what_rots_below_the_page_cache_is_found_wherever_a_slice_ends() -> None
     world.disk.sync()
     assert not scrubbed(log)
     closed = log._row.segments[:-1]
-    assert any(segment.size > 2 * SLICE for segment in closed)
+    assert any(segment.size_bytes > 2 * SLICE for segment in closed)
     for segment in closed:
         path = segment.path(LOG)
-        for position in range(0, segment.size, 3):
+        for position in range(0, segment.size_bytes, 3):
             world.disk.flip_bit_below(path, position)
             (gap,) = scrubbed(log)
             assert gap.segment is segment
@@ -115,12 +115,12 @@ def test_a_segment_that_is_closed_while_it_is_looked_at_is_read_from_the_disk_fr
     world = closed_world()
     log = world.open()
     segment = log._row.active
-    assert segment.size > 2 * SLICE
+    assert segment.size_bytes > 2 * SLICE
     scrub = log.mending.scrub(segment.name.base_index)
     scrub.step(SLICE)
     log._roll()
     world.disk.sync()
-    world.disk.flip_bit_below(segment.path(LOG), segment.size - 1)
+    world.disk.flip_bit_below(segment.path(LOG), segment.size_bytes - 1)
     while scrub.step(SLICE):
         pass
     (gap,) = scrub.gaps
@@ -152,8 +152,8 @@ def test_damage_in_the_segment_that_is_written_is_mended_too() -> None:
     world, peer = closed_world(), closed_world().open()
     log = world.open()
     active = log._row.active
-    assert active.size
-    world.disk.flip_bit(active.path(".log"), active.size // 2)
+    assert active.size_bytes
+    world.disk.flip_bit(active.path(".log"), active.size_bytes // 2)
     (gap,) = scrubbed(log)
     assert gap.segment is active
     log.mending.fill(gap, log.mending.fitting(gap, entries_of(peer, gap)))
@@ -165,7 +165,7 @@ def test_what_does_not_fit_is_refused(wrong: str) -> None:
     world, peer = closed_world(), closed_world().open()
     log = world.open()
     segment = log._row.segments[1]
-    world.disk.flip_bit(segment.path(".log"), segment.size // 2)
+    world.disk.flip_bit(segment.path(".log"), segment.size_bytes // 2)
     (gap,) = scrubbed(log)
     data = bytearray(entries_of(peer, gap))
     if wrong == "epoch":
@@ -186,7 +186,7 @@ def test_a_gap_that_the_log_let_go_of_is_no_more() -> None:
     world = closed_world()
     log = world.open()
     segment = log._row.segments[0]
-    world.disk.flip_bit(segment.path(".log"), segment.size // 2)
+    world.disk.flip_bit(segment.path(".log"), segment.size_bytes // 2)
     (gap,) = scrubbed(log)
     log.remove_segments_before(log._row.segments[1].name.base_index)
     assert log.mending.find_again(gap) is None
@@ -235,8 +235,8 @@ def test_logs_that_were_compacted_at_different_times_mend_each_other(who: str, s
     assert (clean >= 0) == (who != "peer")
     mended: list[Index] = []
     for segment in rng.sample(list(log._row.segments), 3):
-        if segment.size:
-            world.disk.flip_bit(segment.path(".log"), rng.randrange(segment.size))
+        if segment.size_bytes:
+            world.disk.flip_bit(segment.path(".log"), rng.randrange(segment.size_bytes))
     for segment in list(log._row.segments):
         gaps = [gap for gap in scrubbed(log) if gap.segment is segment]
         if not gaps:
@@ -412,7 +412,7 @@ def test_a_cut_whose_place_is_hidden_leaves_what_mends_it_under_way() -> None:
         peer.disk.run()
     log = world.log
     segment = log._row.segments[1]
-    header, following = list(segment.headers(0, segment.size))[-2:]
+    header, following = list(segment.headers(0, segment.size_bytes))[-2:]
     at = log._row.history.index_of(following.base_offset)
     world.disk.flip_bit(segment.path(LOG), header.position + 70)
     gaps = scrubbed(log)
@@ -451,7 +451,7 @@ def with_a_marker_between_two_batches() -> CompactedWorld:
 def batch_of(world: CompactedWorld, offset: int) -> BatchHeader:
     """The batch that begins at an offset of the first segment."""
     segment = world.log._row.segments[0]
-    headers = segment.headers(0, segment.size)
+    headers = segment.headers(0, segment.size_bytes)
     return next(one for one in headers if one.base_offset == offset and not one.is_marker)
 
 
@@ -531,7 +531,7 @@ def test_a_power_failure_while_a_mended_segment_takes_its_place_undoes_nothing(s
         world.disk.sync()
         world.disk.flush_directory(DIRECTORY)
         segment = log._row.segments[2]
-        second = list(segment.headers(0, segment.size))[1]
+        second = list(segment.headers(0, segment.size_bytes))[1]
         world.disk.flip_bit(segment.path(LOG), second.position + 70)
         gaps = scrubbed(log)
         pairs = [(gap, log.mending.fitting(gap, entries_of(peer.log, gap))) for gap in gaps]
@@ -559,10 +559,10 @@ def test_a_segment_that_was_not_written_to_its_end_does_not_take_the_place_of_an
     log = world.open()
     sound = contents(log)
     segment = log._row.segments[0]
-    count = len(list(segment.headers(0, segment.size)))
-    second = list(segment.headers(0, segment.size))[1]
+    count = len(list(segment.headers(0, segment.size_bytes)))
+    second = list(segment.headers(0, segment.size_bytes))[1]
     assert count > 2
-    size = {"nothing": 0, "some": second.position, "half a batch": segment.size - 1}[written]
+    size = {"nothing": 0, "some": second.position, "half a batch": segment.size_bytes - 1}[written]
     log.close()
     world.disk.remove(segment.path(SUMMARY))
     cleaned = world.disk.open(segment.path(CLEANED), create=True)

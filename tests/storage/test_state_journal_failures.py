@@ -186,10 +186,14 @@ def test_a_seal_that_finds_no_room_gives_none_away() -> None:
     disk, clock = fresh_disk(), ManualClock()
     journal, answers = open_journal(disk, clock=clock), Answers()
     journal.put(GroupId(1), state(1, 1), answers)
-    allocated = journal._allocated
+    allocated_bytes = journal._allocated_bytes
     disk.full.add("pwrite")
     disk.run()
-    assert (answers.errors, journal._allocated, journal.failed) == ([None], allocated, False)
+    assert (answers.errors, journal._allocated_bytes, journal.failed) == (
+        [None],
+        allocated_bytes,
+        False,
+    )
     disk.full.clear()
     clock.advance(SEAL_FLUSH_MS)
     journal.put(GroupId(1), state(2, 1), answers)

@@ -107,7 +107,7 @@ class StateJournal:
         self._states = states
         self._end = end
         self._durable_end = end
-        self._allocated = file.size()
+        self._allocated_bytes = file.size()
         self._live_bytes = _size_of(states)
         self._error: OSError | None = None
         self._is_closed = False
@@ -252,8 +252,10 @@ class StateJournal:
         is_large = end > max(_COMPACT_BYTES_MIN, _COMPACT_GROWTH * self._live_bytes)
         if is_large and self._compact():
             return
-        if end > self._allocated:
-            self._allocated = _allocate(self._file, self._allocated + _ALLOCATE_BYTES, end)
+        if end > self._allocated_bytes:
+            self._allocated_bytes = _allocate(
+                self._file, self._allocated_bytes + _ALLOCATE_BYTES, end
+            )
         try:
             self._file.pwrite((data,), self._end)
         except OSError as error:
@@ -270,7 +272,7 @@ class StateJournal:
         Half a seal does no harm: the next record overwrites it, and is at least as long."""
         assert self._durable_end == self._end, f"a seal at {self._end}, durable {self._durable_end}"
         data = _encode(_SEAL, self._end)
-        if not self._end or self._ends_in_seal or self._end + len(data) > self._allocated:
+        if not self._end or self._ends_in_seal or self._end + len(data) > self._allocated_bytes:
             return
         try:
             self._file.pwrite((data,), self._end)
@@ -316,7 +318,7 @@ class StateJournal:
             self._file.truncate(self._end)
         except OSError:
             return False
-        self._allocated = self._end
+        self._allocated_bytes = self._end
         return True
 
     def _compact(self) -> bool:
@@ -348,7 +350,7 @@ class StateJournal:
         self._file = file
         self._ends_in_seal = True
         self._end = self._durable_end = self._live_bytes = len(data)
-        self._allocated = file.size()
+        self._allocated_bytes = file.size()
         return True
 
 

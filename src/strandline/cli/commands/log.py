@@ -198,7 +198,7 @@ def _describe_segment(one: "SurveyedSegment", *, with_batches: bool) -> dict[str
         "segment": segment.name.stem,
         "base_offset": segment.name.base_offset,
         "end_offset": segment.end_offset,
-        "bytes": segment.size,
+        "bytes": segment.size_bytes,
         "file_bytes": one.file_bytes,
         "sealed": one.is_sealed,
         "last_timestamp": segment.max_timestamp,

@@ -95,11 +95,13 @@ class Compaction(SegmentWork):
             if segment.name.base_offset >= self.end_offset:
                 break
             span = segment.end_offset - row[0].name.base_offset if row else 0
-            if row and (size + segment.size > self._config.segment_bytes or span > OFFSETS_MAX):
+            if row and (
+                size + segment.size_bytes > self._config.segment_bytes or span > OFFSETS_MAX
+            ):
                 yield row
                 row, size = [], 0
             row.append(segment)
-            size += segment.size
+            size += segment.size_bytes
         if row:
             yield row
 
@@ -181,8 +183,8 @@ def compactable_segments(
 
 def has_enough_dirt(segments: Sequence[Segment], config: LogConfig, clean_offset: Offset) -> bool:
     """Whether enough of these segments is new since everything below `clean_offset` was cleaned."""
-    dirty = sum(segment.size for segment in segments if segment.end_offset > clean_offset)
-    total = sum(segment.size for segment in segments)
+    dirty = sum(segment.size_bytes for segment in segments if segment.end_offset > clean_offset)
+    total = sum(segment.size_bytes for segment in segments)
     return dirty > 0 and dirty >= total * config.min_cleanable_dirty_ratio
 
 
@@ -191,7 +193,7 @@ def _batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes]]:
 
     Raises StorageError for a damaged one: a rewrite would give it a right checksum."""
     offset = segment.name.base_offset
-    for header in segment.headers(0, segment.size):
+    for header in segment.headers(0, segment.size_bytes):
         segment.verify(header.position, header.position + header.size)
         batch = read_verified(segment, header)
         if header.base_offset != offset:

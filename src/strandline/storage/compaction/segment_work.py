@@ -32,7 +32,7 @@ class SegmentWork:
     def __init__(self, disk: Disk, segments: Sequence[Segment]) -> None:
         self._disk = disk
         self._segments = segments
-        self._budget = 0
+        self._budget_bytes = 0
         self._cleaned: Cleaned | None = None
         self._is_abandoned = False
         self._steps = self._run()
@@ -40,7 +40,7 @@ class SegmentWork:
     def step(self, bytes_max: int) -> bool:
         """Work through about `bytes_max`; whether there is more to do. Raises OSError,
         StorageError."""
-        self._budget = bytes_max
+        self._budget_bytes = bytes_max
         return next(self._steps, None) is not None
 
     def take(self) -> Cleaned | None:
@@ -87,8 +87,8 @@ class SegmentWork:
 
     def _spend(self, count: int) -> bool:
         """Whether the slice is used up."""
-        self._budget -= count
-        return self._budget < 0
+        self._budget_bytes -= count
+        return self._budget_bytes < 0
 
 
 def read_verified(segment: Segment, header: BatchHeader) -> bytes:

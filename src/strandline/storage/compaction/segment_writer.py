@@ -21,7 +21,7 @@ class SegmentWriter:
         self._target = target
         self._file = file
         self._buffers: list[Buffer] = []
-        self._buffered = 0
+        self._buffered_bytes = 0
         self._gap: BatchHeader | None = None
         """The first of the batches that were skipped since the last one written."""
         self._gap_end = Offset(0)
@@ -63,13 +63,13 @@ class SegmentWriter:
         header = read_header(batch)
         assert header is not None
         self._buffers.append(batch)
-        self._buffered += len(batch)
+        self._buffered_bytes += len(batch)
         self._target.note(header)
-        if self._buffered >= _WRITE_BYTES:
+        if self._buffered_bytes >= _WRITE_BYTES:
             self._flush_buffers()
 
     def _flush_buffers(self) -> None:
         if self._buffers:
-            self._file.pwrite(self._buffers, self._target.size - self._buffered)
+            self._file.pwrite(self._buffers, self._target.size_bytes - self._buffered_bytes)
             self._buffers = []
-            self._buffered = 0
+            self._buffered_bytes = 0

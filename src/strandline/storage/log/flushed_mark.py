@@ -61,7 +61,7 @@ class FlushedMark:
         self._is_due = False
         """Whether another mark follows that one at once."""
         self._counted_segment = row.active
-        self._counted_bytes = row.active.size
+        self._counted_bytes = row.active.size_bytes
         """How many bytes of that segment the newest mark covers, or were there at the opening; less
         than 0 if bytes of earlier segments are not covered."""
         self._cut_count = 0
@@ -73,7 +73,7 @@ class FlushedMark:
         if self._is_over or not self._is_behind:
             return
         if self._count_bytes() >= MARK_BYTES:
-            self._counted_bytes = self._counted_segment.size
+            self._counted_bytes = self._counted_segment.size_bytes
             self._write_next()
         elif self._timer is None:
             self._timer = self._clock.call_later(self._interval_ms, self._on_due)
@@ -117,10 +117,10 @@ class FlushedMark:
         """How many bytes the newest mark does not cover."""
         active = self._row.active
         if active is not self._counted_segment:
-            self._counted_bytes = min(0, self._counted_bytes - self._counted_segment.size)
+            self._counted_bytes = min(0, self._counted_bytes - self._counted_segment.size_bytes)
             self._counted_segment = active
-        self._counted_bytes = min(self._counted_bytes, active.size)  # It may have been cut.
-        return active.size - self._counted_bytes
+        self._counted_bytes = min(self._counted_bytes, active.size_bytes)  # It may have been cut.
+        return active.size_bytes - self._counted_bytes
 
     def _on_due(self) -> None:
         self._timer = None

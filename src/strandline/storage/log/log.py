@@ -63,7 +63,7 @@ class Log:
         self._row = SegmentRow(disk, directory, found, clock=clock, trust_ms=config.trust_ms)
         self._unsealed = found.unsealed
         self._noted_index = found.noted_index
-        if self._row.active.size:
+        if self._row.active.size_bytes:
             self._row.active.first_append_ms = clock.monotonic_ms()
         self._checkpoints = Checkpoints(self.producers)
         self._head = HeadSummary(disk, self._row)
@@ -239,8 +239,8 @@ class Log:
         """Bytes of batches in all segments."""
         segments = self._row.segments
         if len(segments) == 1:  # As most logs have: a report sums up thousands of them.
-            return segments[0].size
-        return sum(segment.size for segment in segments)
+            return segments[0].size_bytes
+        return sum(segment.size_bytes for segment in segments)
 
     # ---- appending ----
 
@@ -288,8 +288,8 @@ class Log:
     ) -> Segment:
         """Write behind the log's end; returns the segment written to."""
         segment = self._segment_for(size, next_offset)
-        position = segment.size
-        if position + size > segment.allocated:
+        position = segment.size_bytes
+        if position + size > segment.allocated_bytes:
             self._space.make(segment, position + size, config=self.config, is_marker=is_marker)
         try:
             segment.file.pwrite(buffers, position)
@@ -324,13 +324,13 @@ class Log:
                 if now_ms < 0:
                     now_ms = self._clock.wall_ms()
                 self.producers.update(header, now_ms)
-        self._checkpoints.note(segment.size)
+        self._checkpoints.note(segment.size_bytes)
 
     def _segment_for(self, size: int, next_offset: int) -> Segment:
         """The active segment, after a roll if the batches do not fit into it."""
         active = self._row.active
-        if active.size and (
-            active.size + size > min(self.config.segment_bytes, SEGMENT_BYTES_MAX)
+        if active.size_bytes and (
+            active.size_bytes + size > min(self.config.segment_bytes, SEGMENT_BYTES_MAX)
             or next_offset - active.name.base_offset > _RELATIVE_OFFSET_MAX
         ):
             self._roll()
@@ -342,7 +342,7 @@ class Log:
         """Close the active segment if its first batch is older than `segment_ms`, or if retention
         is about to remove it; whether it was closed. Raises OSError."""
         active = self._row.active
-        if self.failed or not active.size:
+        if self.failed or not active.size_bytes:
             return False
         is_old = self._clock.monotonic_ms() - active.first_append_ms >= self.config.segment_ms
         if not is_old and not retention.is_due(active, self.config, self._clock.wall_ms()):
@@ -410,15 +410,15 @@ class Log:
     def _restore_producers(self, segment: Segment) -> None:
         """Restore the producers at the end of `segment`, the active one, after a cut."""
         now_ms = self._clock.wall_ms()
-        checkpoint = self._checkpoints.cut(segment.size)
+        checkpoint = self._checkpoints.cut(segment.size_bytes)
         if checkpoint is None:
             segments = self._row.segments
             states = replay_producers(self._disk, self.directory, segments, now_ms=now_ms)
         else:
             position, snapshot = checkpoint
             states = ProducerStates(snapshot)
-            segment.verify(position, segment.size)
-            for header in segment.headers(position, segment.size):
+            segment.verify(position, segment.size_bytes)
+            for header in segment.headers(position, segment.size_bytes):
                 states.update(header, now_ms)
         self.producers.restore(states.checkpoint())
 

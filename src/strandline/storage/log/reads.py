@@ -97,7 +97,7 @@ def read_records(
             budget = min(budget, _unverified_bytes_max(segment))
         if first is None:
             if offset < segment.end_offset:
-                segment.verify_from(offset, segment.size)  # The segment should hold it.
+                segment.verify_from(offset, segment.size_bytes)  # The segment should hold it.
             continue
         end = _end_below(segment, first, limit_offset)
         if end - first.position > budget:
@@ -110,7 +110,7 @@ def read_records(
         _add_ranges(result, segment, first.position, end)
         budget -= end - first.position
         min_one = False
-        if end < segment.size or budget <= 0:
+        if end < segment.size_bytes or budget <= 0:
             break
         offset = segment.end_offset
     return result
@@ -138,7 +138,7 @@ def read_entries(
             data = _cut_empty(data, offset)
         else:
             first_index = history.index_of(first.base_offset)
-    if end == segment.size:
+    if end == segment.size_bytes:
         last_index = Index(segment.end_index - 1)
     elif markers := segment.markers_in(end, end + 1):
         last_index = Index(markers[0].raft_index - 1)
@@ -156,15 +156,15 @@ def read_entries(
 
 def _unverified_bytes_max(segment: Segment) -> int:
     records_count = max(1, segment.end_offset - segment.name.base_offset)
-    return max(_UNVERIFIED_BYTES_MAX, segment.size * _UNVERIFIED_RECORDS_MAX // records_count)
+    return max(_UNVERIFIED_BYTES_MAX, segment.size_bytes * _UNVERIFIED_RECORDS_MAX // records_count)
 
 
 def _end_below(segment: Segment, first: BatchHeader, limit_offset: Offset) -> int:
     """The end of the last batch that is wholly below `limit_offset`, at or after `first`."""
     if limit_offset >= segment.end_offset:
-        return segment.size
+        return segment.size_bytes
     beyond = segment.find_offset(limit_offset)
-    return segment.size if beyond is None else beyond.position
+    return segment.size_bytes if beyond is None else beyond.position
 
 
 def _add_ranges(result: RecordSlices, segment: Segment, start: int, end: int) -> None:

@@ -183,7 +183,7 @@ class SegmentRow:
             # The damage may lie before that batch, and no replica may have the batches. No checksum
             # covers an offset, so the following batch must confirm it.
             read_verified(segment, header)
-            following = next(segment.headers(end, min(end + 1, segment.size)), None)
+            following = next(segment.headers(end, min(end + 1, segment.size_bytes)), None)
             if (
                 header.partition_leader_epoch != self.history.epoch_of(before)
                 or following is None

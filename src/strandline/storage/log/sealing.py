@@ -86,7 +86,7 @@ def summarize(
     first, end = segment.name.base_index, segment.end_index
     epochs = history.epochs_between(first, end)
     return SegmentSummary(
-        size_bytes=segment.size,
+        size_bytes=segment.size_bytes,
         end_offset=segment.end_offset,
         end_index=end,
         last_epoch=epochs[-1][0] if epochs else segment.name.previous_epoch,
@@ -122,7 +122,7 @@ def read_summary(
 
 def restore_segment(segment: Segment, history: History, summary: SegmentSummary) -> None:
     """Restore a segment, the next of the log, from its summary."""
-    segment.size = summary.size_bytes
+    segment.size_bytes = summary.size_bytes
     segment.end_offset = summary.end_offset
     segment.end_index = summary.end_index
     segment.max_timestamp = summary.max_timestamp

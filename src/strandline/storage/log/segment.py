@@ -2,7 +2,7 @@
 
 Why:    a log is a row of segments. Appends go to the last one; the others are read, compacted or
         deleted.
-How:    [batch][batch]...[zeros up to `allocated`].  `note` accounts for a batch after its write;
+How:    [batch][batch]...[zeros up to `allocated_bytes`].  `note` accounts for a written batch;
         a search starts at the sparse index and walks headers for at most one index interval.
 Owns:   the file, the index, the spans of markers. Only the log that owns the segment changes it.
 Source: design section 4."""
@@ -43,7 +43,7 @@ class MarkerSpan(NamedTuple):
 
 
 class Segment:
-    """A segment. `end_offset` and `end_index` are exclusive; `size` is the bytes of its batches."""
+    """A segment. `end_offset` and `end_index` are exclusive; `size_bytes` counts batches only."""
 
     __slots__ = (
         "_cache",
@@ -52,12 +52,12 @@ class Segment:
         "_file",
         "_index",
         "_index_crcs",
+        "_index_interval_bytes",
         "_indexed_to",
-        "_interval",
         "_is_index_rebuilt",
         "_trust",
         "_trusted_from_ms",
-        "allocated",
+        "allocated_bytes",
         "end_index",
         "end_offset",
         "first_append_ms",
@@ -66,7 +66,7 @@ class Segment:
         "max_timestamp",
         "max_timestamp_offset",
         "name",
-        "size",
+        "size_bytes",
         "unverified",
         "write_count",
     )
@@ -83,7 +83,7 @@ class Segment:
         self._disk = disk
         self._directory = directory
         self._cache = cache
-        self._interval = index_interval_bytes
+        self._index_interval_bytes = index_interval_bytes
         self._file: File | None = None
         self._index: SparseIndex | None = SparseIndex()
         self._index_crcs = (0, 0)
@@ -92,8 +92,8 @@ class Segment:
         self._trust: TrustPeriod | None = None
         self._trusted_from_ms = 0
         self.name = name
-        self.size = 0
-        self.allocated = 0
+        self.size_bytes = 0
+        self.allocated_bytes = 0
         self.end_offset = name.base_offset
         self.end_index = name.base_index
         self.max_timestamp = -1
@@ -114,7 +114,7 @@ class Segment:
         """The open file. It stays open until the last reader drops it."""
         if self._file is None:
             self._file = self._disk.open(self.path(LOG))
-            self.allocated = self._file.size()
+            self.allocated_bytes = self._file.size()
         return self._file
 
     def path(self, suffix: str) -> str:
@@ -125,20 +125,20 @@ class Segment:
         """Create the file; the directory is not flushed."""
         self._file = self._disk.open(self.path(LOG), create=True)
         self._file.truncate(0)
-        self.allocated = 0
+        self.allocated_bytes = 0
 
     def trim(self) -> None:
         """Return the space behind the last batch to the disk."""
-        if self.file.size() > self.size:
-            self.file.truncate(self.size)
-        self.allocated = self.size
+        if self.file.size() > self.size_bytes:
+            self.file.truncate(self.size_bytes)
+        self.allocated_bytes = self.size_bytes
 
     def undo_partial_write(self, position: int) -> None:
         """Cut the part of a write that fitted on a full disk. Blocks to flush: the part may hold
         whole batches, and after a crash none of them may stand where later batches were appended.
         """
         self.file.truncate(position)
-        self.allocated = position
+        self.allocated_bytes = position
         self._disk.flush_now(self.file)
 
     def release(self) -> None:
@@ -151,11 +151,11 @@ class Segment:
     def note(self, header: BatchHeader) -> None:
         """Account for the batch that was written at the end of this segment."""
         assert header.base_offset == self.end_offset, f"{header.base_offset}, not {self.end_offset}"
-        position = self.size
-        self.size = position + header.batch_length + LENGTH_END
+        position = self.size_bytes
+        self.size_bytes = position + header.batch_length + LENGTH_END
         count = header.last_offset_delta + 1
         if count:
-            if position - self._indexed_to >= self._interval:
+            if position - self._indexed_to >= self._index_interval_bytes:
                 self._indexed_to = position
                 self.index.add(
                     header.base_offset - self.name.base_offset, position, self.max_timestamp
@@ -203,12 +203,14 @@ class Segment:
     ) -> None:
         """Account for the removal of all batches from `position`, where one begins.
         `latest`: see `latest_before`."""
-        assert position <= self.size, f"a cut at {position}, behind the end at {self.size}"
+        assert position <= self.size_bytes, (
+            f"a cut at {position}, behind the end at {self.size_bytes}"
+        )
         assert end_index <= self.end_index, f"a cut at index {end_index}, not {self.end_index}"
         if self.unverified is not None:
             self.unverified.cut(position)
         self.index.truncate(position)
-        self.size = position
+        self.size_bytes = position
         self.end_offset = end_offset
         self.end_index = end_index
         self._indexed_to = self.index.positions[-1] if self.index.positions else 0
@@ -269,13 +271,13 @@ class Segment:
         indexed_to = 0
         timestamp = -1
         offset = self.name.base_offset
-        for header in self.headers(0, self.size):
+        for header in self.headers(0, self.size_bytes):
             if header.base_offset != offset:
                 raise self.damaged(header.position, f"offset {header.base_offset}, not {offset}")
             offset = header.next_offset
             if header.is_marker:
                 continue
-            if header.position - indexed_to >= self._interval:
+            if header.position - indexed_to >= self._index_interval_bytes:
                 indexed_to = header.position
                 index.add(header.base_offset - self.name.base_offset, indexed_to, timestamp)
             timestamp = max(timestamp, header.max_timestamp)
@@ -297,7 +299,7 @@ class Segment:
             if now - self._trusted_from_ms >= trust.period_ms:
                 self._trusted_from_ms = now
                 self.unverified = (
-                    Unverified(self.size, trust.epochs_of(self)) if self.size else None
+                    Unverified(self.size_bytes, trust.epochs_of(self)) if self.size_bytes else None
                 )
         return self.unverified
 
@@ -323,7 +325,9 @@ class Segment:
         trust = self._trust
         if trust is not None:
             start = self.index.floor_offset(max(0, offset - self.name.base_offset))
-            Unverified(self.size, trust.epochs_of(self)).verify(self, start, end, checks_next=False)
+            Unverified(self.size_bytes, trust.epochs_of(self)).verify(
+                self, start, end, checks_next=False
+            )
 
     def place_before(self, position: int) -> Place:
         """The nearest place at or before `position` that is known without reading the segment."""
@@ -343,7 +347,7 @@ class Segment:
         while position < end:
             at = position - chunk_start
             if at + HEADER_BYTES > len(chunk):
-                chunk = self._read(min(self.size - position, _WALK_BYTES), position)
+                chunk = self._read(min(self.size_bytes - position, _WALK_BYTES), position)
                 chunk_start = position
                 at = 0
                 if len(chunk) < HEADER_BYTES:
@@ -357,18 +361,18 @@ class Segment:
     def find_offset(self, offset: Offset) -> BatchHeader | None:
         """The first data batch that ends above `offset`; None when there is none here."""
         start = self.index.floor_offset(max(0, offset - self.name.base_offset))
-        return self._walk(start, offset=offset, limit=self.size)
+        return self._walk(start, offset=offset, limit=self.size_bytes)
 
     def bytes_before(self, limit: Offset) -> int:
         """A lower bound for the bytes of the batches that end at or below the limit, without the
         markers right below it. For a limit inside the segment, the index in memory decides: the
         bound is at most an index interval and a batch too low, or 0 without an index."""
         if limit > self.end_offset:
-            return self.size
+            return self.size_bytes
         if limit < self.end_offset:
             index = self._index
             return 0 if index is None else index.floor_offset(max(0, limit - self.name.base_offset))
-        end = self.size
+        end = self.size_bytes
         for marker in reversed(self.markers):
             if marker.position + marker.size < end:
                 break
@@ -388,8 +392,8 @@ class Segment:
             return next(self.headers(marker.position, marker.position + 1))
         header = self.find_offset(offset)
         if header is None:
-            self.verify_from(offset, self.size)
-            raise self.damaged(self.size, f"an end without the batch of index {index}")
+            self.verify_from(offset, self.size_bytes)
+            raise self.damaged(self.size_bytes, f"an end without the batch of index {index}")
         return header
 
     def find_time(
@@ -397,7 +401,7 @@ class Segment:
     ) -> BatchHeader | None:
         """The first data batch before the position `end` that ends above `from_offset` and reaches
         `timestamp`; None for none."""
-        end = self.size if end is None else end
+        end = self.size_bytes if end is None else end
         for header in self.headers(self.floor_time(timestamp, from_offset), end):
             if (
                 header.max_timestamp >= timestamp
@@ -414,20 +418,22 @@ class Segment:
 
     def floor_boundary(self, start: int, limit: int) -> int:
         """The highest end of a batch at or below `limit`; `start` is a beginning of a batch."""
-        if limit >= self.size:
-            return self.size
+        if limit >= self.size_bytes:
+            return self.size_bytes
         boundary = max(start, self.index.floor_position(limit))
         beyond = self._walk(boundary, offset=self.end_offset, limit=limit)
-        return self.size if beyond is None else beyond.position
+        return self.size_bytes if beyond is None else beyond.position
 
     def _walk(self, position: int, *, offset: int, limit: int) -> BatchHeader | None:
         """The first batch from `position` on that ends above `offset`, or above the position
         `limit`.
 
         The hot loop of every read: it looks at four fields per batch."""
-        size = self.size
+        size = self.size_bytes
         while position < size:
-            chunk = self._read(min(self._interval + HEADER_BYTES, size - position), position)
+            chunk = self._read(
+                min(self._index_interval_bytes + HEADER_BYTES, size - position), position
+            )
             at = 0
             stop = len(chunk) - HEADER_BYTES
             if stop < 0:

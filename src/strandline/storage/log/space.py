@@ -34,17 +34,19 @@ class SpaceAllocator:
 
     def make(self, segment: Segment, end: int, *, config: LogConfig, is_marker: bool) -> None:
         """Allocate space for writes up to `end`. After an OSError nothing has changed."""
-        assert end > segment.size, f"space up to {end} in a segment of {segment.size} bytes"
+        assert end > segment.size_bytes, (
+            f"space up to {end} in a segment of {segment.size_bytes} bytes"
+        )
         is_released = self._reserve is not None and self._reserve.is_released
         if self._reserve is not None and not self._may_use_whole_reserve:
             self._reserve.check(is_marker=is_marker)
         if not config.preallocate:
-            segment.allocated = end
+            segment.allocated_bytes = end
             return
-        step = min(max(segment.allocated, _AHEAD_BYTES_MIN), _AHEAD_BYTES_MAX)
+        step = min(max(segment.allocated_bytes, _AHEAD_BYTES_MIN), _AHEAD_BYTES_MAX)
         if is_released:
             step = 0  # Other logs need some of it.
-        target = max(end, min(segment.allocated + step, config.segment_bytes))
+        target = max(end, min(segment.allocated_bytes + step, config.segment_bytes))
         try:
             segment.file.allocate(target)
         except OSError as error:
@@ -52,7 +54,7 @@ class SpaceAllocator:
                 raise
             target = end  # A disk is used up to its last byte.
             segment.file.allocate(target)
-        segment.allocated = target
+        segment.allocated_bytes = target
 
     def use_reserve(self, *, is_marker: bool) -> bool:
         """Ask for the reserve after the disk was full; whether there is more space now."""

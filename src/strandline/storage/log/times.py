@@ -60,11 +60,11 @@ def _highest(segment: Segment, start_offset: Offset) -> int:
     if segment.max_timestamp_offset >= start_offset:
         return segment.max_timestamp
     first = segment.find_offset(start_offset)
-    segment.verify_from(start_offset, segment.size)
+    segment.verify_from(start_offset, segment.size_bytes)
     if first is None:
         return -1
     highest = -1
-    for header in segment.headers(first.position, segment.size):
+    for header in segment.headers(first.position, segment.size_bytes):
         if header.is_marker or not header.records_count:
             continue
         if header.base_offset >= start_offset or header.has_append_time:
@@ -86,12 +86,12 @@ def _timestamps(segment: Segment, header: BatchHeader, start_offset: Offset) -> 
 
 def _verify(segment: Segment, start: int, found: BatchHeader | None) -> None:
     """Verify the batches that a search passed, and the one it found. Raises StorageError."""
-    segment.verify(start, segment.size if found is None else found.position + found.size)
+    segment.verify(start, segment.size_bytes if found is None else found.position + found.size)
 
 
 def _next_reaching(segment: Segment, after: BatchHeader, timestamp: int) -> BatchHeader | None:
     """The next batch that claims to reach `timestamp`."""
-    for header in segment.headers(after.position + after.size, segment.size):
+    for header in segment.headers(after.position + after.size, segment.size_bytes):
         if header.max_timestamp >= timestamp and header.last_offset_delta >= 0:
             return header
     return None

@@ -42,14 +42,14 @@ def replay_producers(
             break
     for segment in segments[at:]:
         try:
-            segment.verify(0, segment.size)
+            segment.verify(0, segment.size_bytes)
         except StorageError as error:
             if not skips_damage:
                 raise
             _log.warning("who wrote up to index %d is forgotten: %s", segment.end_index - 1, error)
             states = ProducerStates(ProducerSnapshot({}, is_incomplete=True))
             continue
-        for header in segment.headers(0, segment.size):
+        for header in segment.headers(0, segment.size_bytes):
             states.update(header, now_ms)
     return states
 

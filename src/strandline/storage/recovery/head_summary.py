@@ -34,24 +34,26 @@ class TakenHead(NamedTuple):
 class HeadSummary:
     """The summaries of the active segments of one log."""
 
-    __slots__ = ("_disk", "_is_closed", "_row", "_segment", "_size")
+    __slots__ = ("_disk", "_is_closed", "_row", "_segment", "_size_bytes")
 
     def __init__(self, disk: Disk, row: SegmentRow) -> None:
         self._disk = disk
         self._row = row
         self._segment = row.active
-        self._size = 0
+        self._size_bytes = 0
         self._is_closed = False
 
     def take(self, producers: ProducerStates) -> TakenHead | None:
         """Take down what the log is now, if that is due; `producers` are those at its end."""
         segment = self._row.active
-        if segment is not self._segment or segment.size < self._size:
+        if segment is not self._segment or segment.size_bytes < self._size_bytes:
             self._segment = segment
-            self._size = 0
-        if segment.size - self._size < max(REST_BYTES_MIN, self._size // REST_SHARE):
+            self._size_bytes = 0
+        if segment.size_bytes - self._size_bytes < max(
+            REST_BYTES_MIN, self._size_bytes // REST_SHARE
+        ):
             return None
-        self._size = segment.size
+        self._size_bytes = segment.size_bytes
         return TakenHead(
             segment, describe(segment, self._row.history, producers=producers.checkpoint())
         )

@@ -73,7 +73,7 @@ class Mending:
 
     def find_again(self, gap: Gap) -> Gap | None:
         """Find a gap again after the log may have changed; None if it is gone."""
-        if gap.segment not in self._row.segments or gap.start.position >= gap.segment.size:
+        if gap.segment not in self._row.segments or gap.start.position >= gap.segment.size_bytes:
             return None
         return find_gap(gap.segment, self._row.history, gap.start.position)
 

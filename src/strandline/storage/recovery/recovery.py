@@ -247,7 +247,7 @@ class LogRecovery:
         else:
             raise StorageError(
                 last.path(LOG),
-                last.size,
+                last.size_bytes,
                 expected=f"entries up to index {self._flushed_index}, which were flushed",
                 found=f"an end at index {last.end_index}",
             )
@@ -274,7 +274,7 @@ class LogRecovery:
                 self._producers = ProducerStates(summary.producers)
             if is_last:
                 segment.open_index()
-            if is_last and segment.file.size() > segment.size:
+            if is_last and segment.file.size() > segment.size_bytes:
                 self._scan_segment(segment, is_last=True)
             elif (is_last or summary.producers is not None) and not self._defer_flush:
                 # It may have been cut to the size of its head by a cut that was not flushed.
@@ -290,7 +290,7 @@ class LogRecovery:
 
     def _scan_segment(self, segment: Segment, *, is_last: bool) -> None:
         """Scan the part of the segment that its summary does not cover."""
-        head_bytes = segment.size
+        head_bytes = segment.size_bytes
         if self._producers is None or (self._segments and not head_bytes):
             # Known by the headers so far, too: but compaction has left a few of each producer.
             name = _name_at_end(segment, self._history) if head_bytes else segment.name
@@ -312,15 +312,15 @@ class LogRecovery:
             if segment.end_index > self._flushed_index + 1:
                 renewal.add(header.position, chunk, at, header.size)
         renewal.finish()
-        if found_bytes > segment.size:
+        if found_bytes > segment.size_bytes:
             self._check_tail(segment)
             if not head_bytes or segment.end_index <= self._flushed_index:
                 self._remove_claims(segment)
             if is_last and _is_blank(segment, written):
-                segment.allocated = found_bytes  # Reserved for what comes next.
+                segment.allocated_bytes = found_bytes  # Reserved for what comes next.
             else:
-                segment.file.truncate(segment.size)
-                segment.allocated = segment.size
+                segment.file.truncate(segment.size_bytes)
+                segment.allocated_bytes = segment.size_bytes
         if not self._defer_flush and not self._is_new:
             self._disk.flush_now(file)  # An empty one, too: a cut may have ended before its flush.
 
@@ -337,7 +337,7 @@ class LogRecovery:
             if not self._cut_corruption:
                 raise StorageError(
                     segment.path(LOG),
-                    segment.size,
+                    segment.size_bytes,
                     expected=f"the batch of index {segment.end_index}",
                     found=str(error),
                 ) from error
@@ -354,7 +354,7 @@ class LogRecovery:
             why = "which was flushed" if is_flushed else "of which all is there but its epoch"
             raise StorageError(
                 segment.path(LOG),
-                segment.size,
+                segment.size_bytes,
                 expected=f"the batch of index {segment.end_index}, {why}",
                 found=_bytes_behind(segment),
             )
@@ -383,11 +383,11 @@ class LogRecovery:
 
 def _is_blank(segment: Segment, written: int) -> bool:
     """Whether only reserved space lies behind the end; `written` is the end of a written page."""
-    rest = written - segment.size
+    rest = written - segment.size_bytes
     if rest <= 0:
         return True
     try:
-        return rest < PAGE_BYTES_MAX and not any(segment.file.pread(rest, segment.size))
+        return rest < PAGE_BYTES_MAX and not any(segment.file.pread(rest, segment.size_bytes))
     except OSError:
         return False  # The rest is cut, and written again.
 
@@ -395,7 +395,7 @@ def _is_blank(segment: Segment, written: int) -> bool:
 def _is_zero_behind(segment: Segment) -> bool:
     """Whether only zeros lie behind the end; true if the disk cannot read them."""
     try:
-        return is_zero(segment.file, segment.size, segment.file.size())
+        return is_zero(segment.file, segment.size_bytes, segment.file.size())
     except OSError as error:
         if not is_unreadable(error):
             raise
@@ -404,7 +404,7 @@ def _is_zero_behind(segment: Segment) -> bool:
 
 def _bytes_behind(segment: Segment) -> str:
     try:
-        return f"bytes {segment.file.pread(16, segment.size).hex()}"
+        return f"bytes {segment.file.pread(16, segment.size_bytes).hex()}"
     except OSError as error:
         return str(error)
 
@@ -456,11 +456,11 @@ def noted_batches(
     Raises StorageError for a marker of an unknown kind."""
     batches = verified_batches(
         segment.file,
-        segment.size,
+        segment.size_bytes,
         end=end,
         until=end if until is None else until,
         offset=segment.end_offset,
-        epoch=history.last_epoch if segment.size else segment.name.previous_epoch,
+        epoch=history.last_epoch if segment.size_bytes else segment.name.previous_epoch,
         is_epoch_covered=bool(history.is_epoch_covered),
     )
     for header, chunk, at in batches:
@@ -479,9 +479,9 @@ def ends_at_other_epoch(segment: Segment) -> bool:
     that is damage, not a torn tail."""
     whole = verified_batches(
         segment.file,
-        segment.size,
+        segment.size_bytes,
         end=segment.file.size(),
-        until=segment.size + 1,
+        until=segment.size_bytes + 1,
         offset=segment.end_offset,
         epoch=None,
     )
@@ -515,7 +515,10 @@ def _read_marker(chunk: bytes, at: int, segment: Segment) -> Marker:
         return parse_marker(chunk, at)
     except ApiError as error:
         raise StorageError(
-            segment.path(LOG), segment.size, expected="a marker of a known kind", found=str(error)
+            segment.path(LOG),
+            segment.size_bytes,
+            expected="a marker of a known kind",
+            found=str(error),
         ) from error
 
 

@@ -48,11 +48,13 @@ class Rewrite(SegmentWork):
                 start = header.position
                 writer.write(header, data[start : start + header.size])
             position = gap.end.position
-        yield from self._keep(writer, position, self._segment.size)
+        yield from self._keep(writer, position, self._segment.size_bytes)
         writer.finish()
         found, expected = self._target.end_index, self._segment.end_index
         if found != expected:
-            raise self._segment.damaged(self._segment.size, f"an end at {found}, not {expected}")
+            raise self._segment.damaged(
+                self._segment.size_bytes, f"an end at {found}, not {expected}"
+            )
         yield from self._finish(self._target, file, [self._segment])
 
     def _keep(self, writer: SegmentWriter, start: int, end: int) -> Iterator[bool]:

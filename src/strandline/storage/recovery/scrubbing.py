@@ -60,7 +60,7 @@ class Scrub:
         self._segment: Segment | None = None
         self._position = 0
         # Of the segment, as it was when the pass came to it.
-        self._size = 0
+        self._size_bytes = 0
         self._end_index = Index(0)
         self._is_uncached = False
         """Whether the segment was evicted from the page cache."""
@@ -74,7 +74,7 @@ class Scrub:
         if segment is None:
             return 0
         start = self._position
-        end = min(self._size, segment.size)
+        end = min(self._size_bytes, segment.size_bytes)
         until = min(start + bytes_max, end)
         place = _place_before(segment, start)
         position = _walk(segment, self._row.history, place, until).position
@@ -101,16 +101,16 @@ class Scrub:
         """The segment of the next slice; the log may have changed since the last one."""
         segments = self._row.segments
         segment = self._segment
-        if segment is not None and segment in segments and self._position < segment.size:
+        if segment is not None and segment in segments and self._position < segment.size_bytes:
             self._evict_cache(segment)
             return segment
         if min(segments[-1].end_index, self._until_index) <= self.done_index:
             return None
         segment = segments[segment_at_index(segments, self.done_index)]
-        if not segment.size or segment.end_index <= self.done_index:
+        if not segment.size_bytes or segment.end_index <= self.done_index:
             return None
         self._segment = segment
-        self._size, self._end_index = segment.size, segment.end_index
+        self._size_bytes, self._end_index = segment.size_bytes, segment.end_index
         self._position = 0
         self._is_uncached = False
         self._evict_cache(segment)
@@ -119,21 +119,21 @@ class Scrub:
     def _evict_cache(self, segment: Segment) -> None:
         """Evict a closed segment from the page cache, once."""
         if not self._is_uncached and segment is not self._row.active:
-            segment.file.forget_cached(0, segment.size)
+            segment.file.forget_cached(0, segment.size_bytes)
             self._is_uncached = True
 
 
 def find_gap(segment: Segment, history: History, position: int) -> Gap | None:
     """The gap that begins at or before `position` and reaches it; None where that is sound."""
     start = _walk(segment, history, _place_before(segment, position), position + 1)
-    if start.position > position or start.position >= segment.size:
+    if start.position > position or start.position >= segment.size_bytes:
         return None
     return Gap(segment, start, _end_of_gap(segment, history, start.position))
 
 
 def find_gaps(segment: Segment, history: History, position: int, end: int) -> Iterator[Gap]:
     """The gaps that lie in [position, end) of a segment, or reach into that."""
-    end = min(end, segment.size)
+    end = min(end, segment.size_bytes)
     while position < end:
         reached = _walk(segment, history, _place_before(segment, position), end).position
         gap = find_gap(segment, history, reached) if reached < end else None
@@ -146,7 +146,7 @@ def find_gaps(segment: Segment, history: History, position: int, end: int) -> It
 def _mark_unverified(segment: Segment, history: History) -> None:
     """Mark a damaged segment as unverified: readers verify all of it from now on."""
     epochs = history.epochs_between(segment.name.base_index, segment.end_index)
-    segment.unverified = Unverified(segment.size, epochs)
+    segment.unverified = Unverified(segment.size_bytes, epochs)
 
 
 def _place_before(segment: Segment, position: int) -> Place:
@@ -164,7 +164,7 @@ def _walk(segment: Segment, history: History, first: Place, until: int) -> Place
     batches = verified_batches(
         segment.file,
         position,
-        end=segment.size,
+        end=segment.size_bytes,
         until=until,
         offset=offset,
         epoch=history.epoch_of(index),
@@ -187,9 +187,9 @@ def _walk(segment: Segment, history: History, first: Place, until: int) -> Place
 
 def _end_of_gap(segment: Segment, history: History, position: int) -> Place:
     """The next place that is known without the gap and where a batch can be verified."""
-    end = Place(segment.size, segment.end_offset, segment.end_index)
+    end = Place(segment.size_bytes, segment.end_offset, segment.end_index)
     try:
-        while (position := segment.index.after(position, segment.size)) < segment.size:
+        while (position := segment.index.after(position, segment.size_bytes)) < segment.size_bytes:
             place = segment.place_before(position)
             if _walk(segment, history, place, place.position + 1).position > place.position:
                 return place

@@ -149,7 +149,7 @@ def read_batches(segment: Segment) -> Iterator[tuple[BatchHeader, bool, MarkerKi
     """(header, whether its checksum is right, which marker it is) of each batch, in order.
 
     Raises StorageError where there is no header."""
-    for header in segment.headers(0, segment.size):
+    for header in segment.headers(0, segment.size_bytes):
         batch = segment.file.pread(header.size, header.position)
         is_sound = len(batch) == header.size and crc_of(batch, 0, len(batch)) == header.crc
         kind = parse_marker(batch).kind if is_sound and header.is_marker else None
@@ -160,7 +160,7 @@ def first_timestamp(segment: Segment) -> int:
     """The timestamp with which the segment's first data batch begins; -1 for none.
 
     Raises StorageError where there is no header."""
-    for header in segment.headers(0, segment.size):
+    for header in segment.headers(0, segment.size_bytes):
         if not header.is_marker and header.records_count:
             return header.max_timestamp if header.has_append_time else header.base_timestamp
     return -1

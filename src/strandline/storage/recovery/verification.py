@@ -202,14 +202,14 @@ class _SegmentCheck:
         file_bytes = segment.file.size()
         self._scan(file_bytes)
         self._result.is_epoch_covered = self._history.is_epoch_covered
-        self._result.size_bytes += segment.size
+        self._result.size_bytes += segment.size_bytes
         self._check_producers()
         summary = self._summary
         if summary is None:
-            if segment.size < file_bytes:
+            if segment.size_bytes < file_bytes:
                 self._judge_tail(file_bytes)
             return end_name(segment, self._history)
-        if segment.size < file_bytes or self._history.epochs != summary.epochs:
+        if segment.size_bytes < file_bytes or self._history.epochs != summary.epochs:
             self._verify(summary)
         else:
             self._compare(summary)
@@ -233,7 +233,7 @@ class _SegmentCheck:
                 self._check_records(header, chunk, at)
         except StorageError as error:
             self._refusal = error.found
-        if segment.size == file_bytes:
+        if segment.size_bytes == file_bytes:
             self._check_entries_left()
 
     def _check_records(self, header: BatchHeader, chunk: bytes, at: int) -> None:
@@ -269,20 +269,20 @@ class _SegmentCheck:
                 end = self._after.base_offset
             self._add(
                 FindingKind.DAMAGE,
-                segment.size,
+                segment.size_bytes,
                 f"{self._why(file_bytes)}; flushed up to index {flushed_index}",
                 segment.end_offset,
                 Offset(max(end, segment.end_offset)),
             )
-        elif not is_zero(segment.file, segment.size, file_bytes):
+        elif not is_zero(segment.file, segment.size_bytes, file_bytes):
             reason = f"{self._why(file_bytes)}; never flushed, the next start cuts it"
-            self._add(FindingKind.TORN, segment.size, reason, segment.end_offset)
+            self._add(FindingKind.TORN, segment.size_bytes, reason, segment.end_offset)
 
     def _why(self, end: int) -> str:
         segment = self._segment
         return self._refusal or why_refused(
             segment.file,
-            segment.size,
+            segment.size_bytes,
             end=end,
             offset=segment.end_offset,
             epoch=self._history.last_epoch,
@@ -297,7 +297,7 @@ class _SegmentCheck:
         name = self._segment.name
         whole = bare_segment(self._disk, self._files.directory, name)
         restore_segment(whole, History(name), summary)
-        places = [(0, name.base_offset), *self._entries(), (whole.size, summary.end_offset)]
+        places = [(0, name.base_offset), *self._entries(), (whole.size_bytes, summary.end_offset)]
         has_found = False
         for (start, offset), (end, end_offset) in pairwise(places):
             try:
