@@ -1,4 +1,4 @@
-"""A connection that met itself is none, and who connects takes no broker's port away.
+"""A connection to itself does not count, and a connecting broker takes no other broker's port.
 
 The kernel gives any port of its range to a connection: here one takes the port that it goes to.
 Source: network.sockets."""

@@ -1,4 +1,6 @@
-"""Alarms are posted, and whoever does not take them costs nothing. Source: decision 0018."""
+"""Alarms are posted, and a receiver that does not take them costs nothing.
+
+Source: decision 0018."""
 
 import logging
 import threading

@@ -1,6 +1,6 @@
-"""The hand-written codecs read what is usual without the tables, and leave to them all that is not.
+"""The hand-written codecs read usual requests without the tables, and leave all others to them.
 
-Each byte of a usual request is damaged in turn: whatever the tables make of it is what counts."""
+Each byte of a usual request is damaged in turn, and the outcome is that of the tables."""
 
 from collections.abc import Callable, Iterator
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Whatever bytes come in: a message, or ProtocolError, before memory is taken for it.
+"""Any bytes are a message or raise ProtocolError, before memory is taken for them.
 
 Source: reference reliability.md section 4 (KAFKA-14063: an array length larger than the frame)."""
 

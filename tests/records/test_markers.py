@@ -50,7 +50,7 @@ def test_markers_come_back(offset: int, epoch: int, payload: bytes) -> None:
         assert (header.index_count, header.base_offset, header.next_offset) == (1, offset, offset)
 
 
-def test_a_markers_header_tells_its_epoch_and_no_producer() -> None:
+def test_a_markers_header_has_its_epoch_and_no_producer() -> None:
     marker = read_header(build_epoch_marker(Offset(5), Epoch(2), 123))
     assert marker is not None
     assert (marker.producer_id, marker.producer_epoch, marker.base_sequence) == (-1, -1, 2)
@@ -63,7 +63,7 @@ def test_a_markers_header_tells_its_epoch_and_no_producer() -> None:
     ("epoch", "sequence", "covers_epoch", "contradicts_epoch"),
     [(2, 2, True, False), (2, 3, True, True), (0, 0, True, False), (2, -1, False, False)],
 )
-def test_a_marker_belies_itself_whose_epoch_is_another_than_it_repeats(
+def test_a_marker_contradicts_itself_if_it_repeats_another_epoch(
     epoch: int, sequence: int, covers_epoch: bool, contradicts_epoch: bool
 ) -> None:
     header = read_header(build_epoch_marker(Offset(5), Epoch(1), 123))

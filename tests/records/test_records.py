@@ -114,7 +114,7 @@ def test_decoding_batches_leaves_out_control_batches_of_any_kind() -> None:
     assert [offset for offset, _ in decode_batches(bytes(control + data))] == [7, 8]
 
 
-def test_what_the_builder_is_not_told_follows_from_the_records() -> None:
+def test_what_the_builder_is_not_given_follows_from_the_records() -> None:
     empty = header_of(build_batch([]))
     assert (empty.base_timestamp, empty.max_timestamp, empty.last_offset_delta) == (-1, -1, 0)
     records = [Record(0, NOW, b"k"), Record(3, NOW + 5, b"l"), Record(4, NOW - 5, b"m")]

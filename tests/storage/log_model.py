@@ -74,7 +74,7 @@ class ModelLog:
         del self.batches[: len(gone)]
 
     @property
-    def has_let_go(self) -> bool:
+    def has_removed(self) -> bool:
         """Whether producers wrote what is not there any more."""
         return any(batch.header.producer_id >= 0 for batch in self._evict_cache)
 

@@ -1,7 +1,7 @@
-"""A small disk that forgets, and a clock that is told: what the tests of this room run on.
+"""A small disk that forgets, and a manual clock: the world of this room's tests.
 
 Why:    written apart from the simulator's disk, so that the two do not share a misunderstanding.
-How:    every file has its bytes as seen and its bytes on the platter, and the list of changes in
+How:    every file has its visible bytes and its bytes on the platter, and the list of changes in
         between; `crash` lets each 512-byte sector take any number of its changes, in order. Names
         reach the platter in order per directory. Flushes are answered when `run` is called."""
 
@@ -105,10 +105,10 @@ class Content:
     def lose_up_to(self, count: int) -> None:
         """A flush of these failed: their bytes are seen, count as clean, and go nowhere. Sizes are
         in the file system's own journal, which has not failed."""
-        doomed = self.changes[: count - self.flushed_count]
-        kept = [change for change in doomed if change[1] is None]
-        self.changes[: len(doomed)] = kept
-        self.flushed_count += len(doomed) - len(kept)
+        lost = self.changes[: count - self.flushed_count]
+        kept = [change for change in lost if change[1] is None]
+        self.changes[: len(lost)] = kept
+        self.flushed_count += len(lost) - len(kept)
 
     def change_count(self) -> int:
         return self.flushed_count + len(self.changes)

@@ -57,7 +57,7 @@ def test_so_is_one_in_the_last_segment_where_summaries_spare_the_others(bit: int
         world.open()
 
 
-def test_logs_whose_markers_tell_no_epoch_are_read_as_they_were() -> None:
+def test_logs_whose_markers_cover_no_epoch_are_read() -> None:
     world = World(segment_bytes=100_000)
     marker = bytearray(build_epoch_marker(Offset(0), Epoch(2), world.clock.wall))
     marker[53:57] = (-1).to_bytes(4, "big", signed=True)
@@ -72,7 +72,7 @@ def test_logs_whose_markers_tell_no_epoch_are_read_as_they_were() -> None:
     assert world.open().epochs == [(2, 0), (3, 2)]
 
 
-def test_every_marker_tells_its_epoch() -> None:
+def test_every_marker_covers_its_epoch() -> None:
     for marker in (
         build_epoch_marker(Offset(4), Epoch(7), 5),
         build_configuration_marker(Offset(4), Epoch(7), b"{}", 5),

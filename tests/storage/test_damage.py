@@ -150,7 +150,7 @@ def test_a_cut_of_a_damaged_log_is_right_or_refused() -> None:
 
 
 @pytest.mark.parametrize("read", [records, entries])
-def test_what_was_looked_at_is_believed_for_a_while_and_not_longer(
+def test_verified_bytes_are_trusted_for_a_while_and_not_longer(
     read: Callable[[Log], list[object]],
 ) -> None:
     world = closed_world()
@@ -205,7 +205,7 @@ def test_what_was_written_a_moment_ago_is_not_looked_at(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(("size", "bound"), [(100, 1 << 20), (1_000, 5_000_000)])
-def test_a_read_that_has_to_prove_what_it_finds_is_short(size: int, bound: int) -> None:
+def test_a_read_that_has_to_verify_is_short(size: int, bound: int) -> None:
     """By bytes, or by records, each of which may be a batch: it is the number of these that takes
     time."""
     world = World(segment_bytes=1 << 30)
@@ -219,7 +219,7 @@ def test_a_read_that_has_to_prove_what_it_finds_is_short(size: int, bound: int) 
     assert log.read_records(Offset(0), 1 << 30, log.end_offset).size_bytes > 2 * bound
 
 
-def test_what_this_process_writes_behind_what_it_found_is_not_proved_again() -> None:
+def test_what_this_process_writes_is_not_verified_again() -> None:
     world = closed_world()
     world.config = replace(world.config, segment_bytes=100_000)
     log = world.log = world.open()
@@ -250,7 +250,7 @@ def test_damage_is_not_compacted_away() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_ranges_are_proved_in_any_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranges_are_verified_in_any_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     world = World(segment_bytes=1 << 20, index_interval_bytes=300)
     bounds = [0]

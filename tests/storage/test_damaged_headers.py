@@ -1,4 +1,4 @@
-"""Who wrote what, where the headers that say it are damaged: never by what was not proved.
+"""The log uses no unverified header, and damage in headers never changes what producers wrote.
 
 Source: KIP-98; reliability reference 3 (a CRC per batch, checked on read)."""
 
@@ -32,7 +32,7 @@ def ended_in_order(world: World, batches: int) -> None:
     world.kill()
 
 
-def test_a_cut_into_a_closed_segment_believes_no_header_that_nobody_has_proved() -> None:
+def test_a_cut_into_a_closed_segment_uses_no_unverified_header() -> None:
     """No client has as many batches in flight as are cut here: nothing is known of it then."""
     world = World(segment_bytes=800, index_interval_bytes=1)
     ended_in_order(world, 16)
@@ -89,7 +89,7 @@ def test_a_cut_behind_a_marker_reads_nothing_of_it() -> None:
     assert (world.log.last_index, world.log.size_bytes()) == (2, sum(sizes))
 
 
-def test_a_start_believes_no_header_that_nobody_has_proved() -> None:
+def test_a_start_uses_no_unverified_header() -> None:
     """An orderly end, then the power fails: what was not flushed is lost, each file for itself. The
     log is open, for the damage is to be mended; who wrote what before it is known to be unknown."""
     world = World(segment_bytes=100_000)
@@ -103,7 +103,7 @@ def test_a_start_believes_no_header_that_nobody_has_proved() -> None:
     assert world.log.producers.is_incomplete
 
 
-def test_retention_goes_on_over_damage_where_no_snapshot_says_who_wrote_what() -> None:
+def test_retention_goes_on_over_damage_without_a_snapshot_of_the_producers() -> None:
     """A failure of power long ago has taken the snapshots: nobody flushed them."""
     world = World(segment_bytes=300)
     ended_in_order(world, 12)
@@ -119,7 +119,7 @@ def test_retention_goes_on_over_damage_where_no_snapshot_says_who_wrote_what() -
     assert world.open().producers.get(7) == before
 
 
-def test_who_is_known_by_one_note_alone_is_not_forgotten_without_a_word_when_it_rots() -> None:
+def test_a_damaged_snapshot_leaves_the_producers_known_or_incomplete() -> None:
     world = World(segment_bytes=400)
     write_by_producer(world, 4)
     while len(world.files()) < 3:
@@ -150,9 +150,7 @@ def test_a_cut_where_a_damaged_batch_begins(byte: int) -> None:
 
 @pytest.mark.parametrize("bit", [3, 38, 40])
 @pytest.mark.parametrize("is_behind_marker", [False, True])
-def test_a_cut_believes_no_timestamp_that_nobody_has_proved(
-    bit: int, *, is_behind_marker: bool
-) -> None:
+def test_a_cut_uses_no_unverified_timestamp(bit: int, *, is_behind_marker: bool) -> None:
     """Retention goes by it, and a summary would say it for good."""
     world = World(segment_bytes=100_000)
     now = world.clock.wall

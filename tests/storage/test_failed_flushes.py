@@ -1,4 +1,4 @@
-"""A process that is started anew after a failed flush makes durable what it believes.
+"""A process that starts after a failed flush makes durable what it reads.
 
 Source: ATC'20, "Can Applications Recover from fsync Failures?": the pages of a failed flush count
 as clean; they can be read, and no later flush writes them."""
@@ -50,7 +50,7 @@ def written_by(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> li
 # ---- the journal -----------------------------------------------------------------------------
 
 
-def doomed_journal() -> ForgetfulDisk:
+def journal_that_fails() -> ForgetfulDisk:
     """(epoch 3, vote 1) was answered; (epoch 4, vote 2) failed, and its process is gone."""
     disk = fresh_disk()
     journal = open_journal(disk)
@@ -65,15 +65,15 @@ def doomed_journal() -> ForgetfulDisk:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_vote_that_is_believed_after_a_failed_flush_is_durable(seed: int) -> None:
-    disk = doomed_journal()
+def test_a_vote_that_is_read_after_a_failed_flush_is_durable(seed: int) -> None:
+    disk = journal_that_fails()
     assert open_journal(disk).get(GroupId(1)) == state(4, 2)
     disk.crash(random.Random(seed))
     assert open_journal(disk).get(GroupId(1)) == state(4, 2)
 
 
-def test_a_vote_that_the_cache_let_go_of_is_not_believed() -> None:
-    disk = doomed_journal()
+def test_a_vote_that_the_cache_evicted_is_a_torn_tail() -> None:
+    disk = journal_that_fails()
     disk.evict()
     assert open_journal(disk).get(GroupId(1)) == state(3, 1)
 
@@ -81,7 +81,7 @@ def test_a_vote_that_the_cache_let_go_of_is_not_believed() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_a_journal_whose_flush_failed_is_opened_for_ever(seed: int) -> None:
     """What was not durable must not be followed by a record that says it had been."""
-    disk = doomed_journal()
+    disk = journal_that_fails()
     journal = open_journal(disk)
     answers = Answers()
     journal.put(GroupId(2), state(5, 1), answers)
@@ -93,7 +93,7 @@ def test_a_journal_whose_flush_failed_is_opened_for_ever(seed: int) -> None:
 
 
 def test_a_journal_that_cannot_be_made_durable_is_not_opened() -> None:
-    disk = doomed_journal()
+    disk = journal_that_fails()
     disk.failing.add("flush")
     with pytest.raises(OSError, match="flush failed"):
         open_journal(disk)
@@ -137,7 +137,7 @@ def test_rot_of_what_was_compacted_is_refused(monkeypatch: pytest.MonkeyPatch) -
 # ---- logs ------------------------------------------------------------------------------------
 
 
-def doomed_log(count: int = 3, **config: int) -> World:
+def log_that_fails(count: int = 3, **config: int) -> World:
     """Index 0 was flushed; the flush of `count` more failed, and the process is gone."""
     world = World(**{"segment_bytes": 100_000, **config})
     world.append()
@@ -154,10 +154,10 @@ def doomed_log(count: int = 3, **config: int) -> World:
 
 @pytest.mark.parametrize("segment_bytes", [300, 100_000])
 @pytest.mark.parametrize("seed", range(20))
-def test_entries_that_are_believed_after_a_failed_flush_are_durable(
+def test_entries_that_are_read_after_a_failed_flush_are_durable(
     seed: int, segment_bytes: int
 ) -> None:
-    world = doomed_log(12, segment_bytes=segment_bytes)
+    world = log_that_fails(12, segment_bytes=segment_bytes)
     found = world.open()
     assert found.flushed_index == found.last_index == 12
     world.disk.crash(random.Random(seed))
@@ -166,7 +166,7 @@ def test_entries_that_are_believed_after_a_failed_flush_are_durable(
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_same_where_many_logs_are_flushed_together(seed: int) -> None:
-    world = doomed_log(12, segment_bytes=300)
+    world = log_that_fails(12, segment_bytes=300)
     log = Log.open(world.disk, DIRECTORY, config=world.config, clock=world.clock, defer_flush=True)
     for file in world.files():
         world.disk.flush_now(world.disk.open(f"{DIRECTORY}/{file}"))
@@ -175,14 +175,14 @@ def test_the_same_where_many_logs_are_flushed_together(seed: int) -> None:
     assert world.open().last_index == log.last_index == 12
 
 
-def test_entries_that_the_cache_let_go_of_are_a_torn_tail() -> None:
-    world = doomed_log()
+def test_entries_that_the_cache_evicted_are_a_torn_tail() -> None:
+    world = log_that_fails()
     world.disk.evict()
     assert world.open().last_index == 0
 
 
 def test_a_log_that_cannot_be_made_durable_is_not_opened() -> None:
-    world = doomed_log()
+    world = log_that_fails()
     world.disk.failing.add("flush")
     with pytest.raises(OSError, match="flush failed"):
         world.open()
@@ -190,7 +190,7 @@ def test_a_log_that_cannot_be_made_durable_is_not_opened() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_is_appended_behind_it_stays_there(seed: int) -> None:
-    world = doomed_log()
+    world = log_that_fails()
     world.log = world.open()
     world.append(epoch=2)
     assert world.flush() == 4

@@ -1,6 +1,6 @@
-"""What was durable for a while is told from a torn tail, after a failure of power too.
+"""The mark tells durable entries from a torn tail, also after a power failure.
 
-Source: design section 4; `storage.flushed_mark`; "Protocol-Aware Recovery", FAST'18."""
+Source: design section 4; `storage.disk.flushed_mark`; "Protocol-Aware Recovery", FAST'18."""
 
 import contextlib
 import random
@@ -231,7 +231,7 @@ def test_what_a_start_found_beyond_the_mark_is_noted_without_another_append(seed
     check_missed(world)
 
 
-def test_a_log_that_begins_anew_has_a_mark_of_its_own() -> None:
+def test_a_log_that_was_reset_has_its_own_mark() -> None:
     world = World(segment_bytes=300)
     for _ in range(6):
         world.append()
@@ -403,7 +403,7 @@ def test_a_name_that_cannot_be_flushed_ends_the_log() -> None:
     assert world.log.failed
 
 
-def test_where_there_was_no_room_it_is_tried_again() -> None:
+def test_a_mark_without_space_is_tried_again() -> None:
     world = World(segment_bytes=100_000)
     world.append()
     world.flush()
@@ -416,7 +416,7 @@ def test_where_there_was_no_room_it_is_tried_again() -> None:
     assert not world.log.failed
 
 
-def test_a_cut_finds_no_room_for_one_and_leaves_none() -> None:
+def test_a_cut_without_space_for_a_mark_leaves_none() -> None:
     world = World(segment_bytes=100_000)
     for _ in range(4):
         world.append()
@@ -498,7 +498,7 @@ def test_an_orderly_end_leaves_one_of_what_was_found_and_noted_by_nobody(seed: i
     check_missed_up_to(world, 2)
 
 
-def test_thousands_of_logs_that_nobody_writes_to_end_without_a_flush(
+def test_thousands_of_idle_logs_close_without_a_flush(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World(segment_bytes=100_000)

@@ -1,4 +1,4 @@
-"""Who waits for a flush is told, whoever else fails over it."""
+"""Each callback of a flush is called, even if another one fails."""
 
 import pytest
 from tests.storage.storage_world import ManualClock

@@ -1,5 +1,4 @@
-"""A log that was not closed is scanned from the head that its last summary tells, and is the same
-as if it had been scanned from its beginning."""
+"""A log that was not closed is scanned from the end of its head, as if from its beginning."""
 
 from collections.abc import Iterator
 
@@ -106,7 +105,7 @@ def test_it_goes_on_being_so_from_kill_to_kill(world: World, read_bytes: dict[st
     assert read_bytes["log"] < size / 2
 
 
-def test_a_head_is_not_believed_once_the_log_was_cut_below_its_end(world: World) -> None:
+def test_a_head_summary_is_not_used_after_a_cut_below_its_end(world: World) -> None:
     fill(world, 100)
     world.log.truncate(Index(30))
     assert not world.files(SUMMARY)

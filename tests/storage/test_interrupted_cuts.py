@@ -1,7 +1,7 @@
-"""A cut that a kill or damage stops in the middle: what was cut stays away, what is kept stays.
+"""A cut that a kill or damage interrupts: cut entries stay away, kept entries stay.
 
-Source: Raft thesis 3.5, of leaders whose entries take the place of others'; "Protocol-Aware
-Recovery", FAST'18."""
+Source: Raft thesis 3.5, of leaders whose entries replace others; "Protocol-Aware Recovery",
+FAST'18."""
 
 import contextlib
 import random

@@ -268,7 +268,7 @@ def test_what_was_cut_does_not_come_back_when_only_later_writes_reach_the_disk()
         assert log.epoch_of(log.last_index) != 1 or log.last_index == 0
 
 
-def test_a_reset_begins_anew_where_it_is_told() -> None:
+def test_a_reset_starts_an_empty_log_at_the_given_index() -> None:
     world = World()
     for _ in range(20):
         world.append(size=100)

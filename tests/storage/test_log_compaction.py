@@ -553,7 +553,7 @@ def test_a_pass_that_meets_damage_has_cleaned_nothing() -> None:
     assert world.log.compacted_index > 0
 
 
-def test_a_pass_that_breaks_off_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_that_breaks_off_starts_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its next step took it for one that was over."""
     world = with_a_deleted_key()
 

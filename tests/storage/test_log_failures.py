@@ -29,7 +29,7 @@ def test_a_failed_write_ends_the_log() -> None:
         world.log.truncate(Index(0))
 
 
-def test_a_failed_flush_is_told_to_all_and_never_tried_again() -> None:
+def test_a_failed_flush_is_reported_to_all_and_never_tried_again() -> None:
     world = World()
     world.append()
     results: list[Index | OSError] = []
@@ -146,7 +146,7 @@ def test_what_a_full_disk_refused_does_not_come_back_in_the_place_of_what_follow
         assert found.read_records(Offset(1), 10_000, found.end_offset).bytes() == kept
 
 
-def test_a_full_disk_refuses_to_let_go_and_to_begin_anew_before_anything_is_removed() -> None:
+def test_a_full_disk_refuses_removal_and_reset_before_anything_is_removed() -> None:
     world = World(retention_bytes=1_000)
     for _ in range(30):
         world.append(size=100)
@@ -166,7 +166,7 @@ def test_a_full_disk_refuses_to_let_go_and_to_begin_anew_before_anything_is_remo
     assert (world.log.start_index, world.log.last_index) == (70, 69)
 
 
-def test_where_there_is_no_room_to_say_who_wrote_what_is_let_go_room_is_made_first() -> None:
+def test_without_space_for_the_producers_a_removal_frees_space_first() -> None:
     world = World(retention_bytes=1_000)
     for _ in range(30):
         world.append(size=100)
@@ -197,7 +197,7 @@ def test_a_log_opens_on_a_full_disk_though_closed_segments_cannot_be_sealed() ->
     assert len(world.files(".summary")) == len(world.files()) - 1
 
 
-def test_a_roll_without_room_leaves_the_log_as_it_was() -> None:
+def test_a_roll_without_space_leaves_the_log_as_it_was() -> None:
     world = World()
     world.append(size=700)
     before = world.log.last_index

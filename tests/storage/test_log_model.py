@@ -1,4 +1,4 @@
-"""A log does what a list of batches does, whatever is done to it, power failures included.
+"""A log behaves like a list of batches under any operations, power failures included.
 
 Source: design section 4; the invariants are those of `log_model.check_equal`."""
 
@@ -193,7 +193,7 @@ class LogMachine(RuleBasedStateMachine):
         segments that were let go."""
         if name.endswith(LOG):
             return True
-        return self.model.has_let_go and parse_name(name) == (self.segment_names()[0], PRODUCERS)
+        return self.model.has_removed and parse_name(name) == (self.segment_names()[0], PRODUCERS)
 
     @rule()
     def lose_power(self) -> None:

@@ -182,7 +182,7 @@ def test_what_does_not_fit_is_refused(wrong: str) -> None:
         log.mending.fitting(gap, bytes(data))
 
 
-def test_a_gap_that_the_log_let_go_of_is_no_more() -> None:
+def test_a_gap_that_retention_removed_is_gone() -> None:
     world = closed_world()
     log = world.open()
     segment = log._row.segments[0]
@@ -279,7 +279,7 @@ def test_what_is_expected_for_a_part_that_is_gone_is_nothing() -> None:
     assert log.compacted_index == start - 1
 
 
-def test_a_segment_whose_index_cannot_be_made_is_written_anew(
+def test_a_segment_whose_index_cannot_be_rebuilt_is_rewritten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its headers are damaged, and the files beside it were lost in a crash."""
@@ -370,7 +370,7 @@ def test_what_was_mended_is_flushed_though_the_rest_cannot_be_read(
 
 
 @pytest.mark.parametrize(("batch", "byte"), [(7, 7), (7, 15), (10, 7)])
-def test_what_a_segment_that_is_written_anew_keeps_is_looked_at(batch: int, byte: int) -> None:
+def test_batches_that_a_rewrite_keeps_are_verified(batch: int, byte: int) -> None:
     """A gap may wait for days for who has it, and what is written is believed: no checksum covers
     an offset, or an epoch, that rots elsewhere meanwhile."""
     world = World(segment_bytes=100_000, index_interval_bytes=1)

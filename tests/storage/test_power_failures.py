@@ -136,7 +136,7 @@ class Life:
 
 
 @pytest.mark.parametrize("group", range(4))
-def test_what_one_flush_of_many_logs_did_not_reach_is_not_believed(group: int) -> None:
+def test_what_one_flush_of_many_logs_did_not_reach_is_not_durable(group: int) -> None:
     """A process is killed, its log is opened with others, and the power fails before the flush."""
     for seed in range(group * 50, group * 50 + 50):
         life = Life(seed)

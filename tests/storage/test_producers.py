@@ -96,7 +96,7 @@ def test_sequences_wrap_to_zero() -> None:
     write(states, batch(2))
 
 
-def test_silent_producers_are_forgotten() -> None:
+def test_silent_producers_are_removed() -> None:
     states = ProducerStates()
     write(states, batch(0), now_ms=1_000)
     states.expire(1_000)

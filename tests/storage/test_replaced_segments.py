@@ -1,6 +1,6 @@
-"""What is written anew takes the place of what it was made from, and of nothing else.
+"""A rewritten segment replaces the segments it was made from, and nothing else.
 
-Source: `storage.row.SegmentRow.replace`; decisions 0007 and 0039."""
+Source: `storage.log.row.SegmentRow.replace`; decisions 0007 and 0039."""
 
 import random
 from collections.abc import Callable
@@ -168,7 +168,7 @@ def test_a_mark_that_is_under_way_is_not_lowered_by_compaction() -> None:
 
 
 @pytest.mark.parametrize("space", [0, 10, 13])
-def test_compaction_that_finds_no_room_for_a_mark_leaves_the_one_that_there_is(space: int) -> None:
+def test_compaction_without_space_for_a_mark_leaves_the_old_one(space: int) -> None:
     world = filled()
     settle(world)
     last = world.log.last_index

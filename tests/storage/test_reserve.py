@@ -1,4 +1,4 @@
-"""What is kept of the disk is lent to few, and to nobody else.
+"""Only vital writes may use the reserve of a full disk.
 
 Source: decision 0024."""
 
@@ -49,7 +49,7 @@ class World:
         return False
 
 
-def test_space_is_kept_and_nobody_refused_while_it_is() -> None:
+def test_while_space_is_reserved_no_write_is_refused() -> None:
     world = World()
     assert world.kept() == SIZE
     world.fill()
@@ -57,7 +57,7 @@ def test_space_is_kept_and_nobody_refused_while_it_is() -> None:
     assert not world.refuses()
 
 
-def test_what_is_lent_is_there_once_and_not_for_everybody() -> None:
+def test_released_space_is_not_for_ordinary_logs() -> None:
     world = World()
     world.fill()
     assert world.reserve.release("somebody")
@@ -66,7 +66,7 @@ def test_what_is_lent_is_there_once_and_not_for_everybody() -> None:
     assert not world.reserve.release("somebody")
 
 
-def test_markers_have_half_of_what_is_lent() -> None:
+def test_markers_may_use_half_of_the_released_space() -> None:
     world = World()
     assert not world.refuses(markers=True)
     world.fill()
@@ -116,7 +116,7 @@ def test_a_process_that_starts_finds_what_was_kept_before() -> None:
     assert not world.refuses()
 
 
-def test_a_process_that_starts_on_a_full_disk_is_lent_it() -> None:
+def test_a_start_on_a_full_disk_releases_the_space() -> None:
     world = World()
     world.fill()
     world.reserve = world.new()
@@ -136,7 +136,7 @@ def test_what_is_kept_follows_the_configuration(size_bytes: int) -> None:
     assert world.disk.exists(PATH) == bool(size_bytes)
 
 
-def test_nobody_is_refused_where_nothing_is_kept() -> None:
+def test_without_a_reserve_no_write_is_refused() -> None:
     world = World()
     world.reserve = world.new(0)
     world.fill()
@@ -144,7 +144,7 @@ def test_nobody_is_refused_where_nothing_is_kept() -> None:
     assert not world.refuses()
 
 
-def test_a_disk_that_cannot_keep_space_refuses_nobody_for_that() -> None:
+def test_a_disk_that_cannot_reserve_space_refuses_no_write() -> None:
     world = World()
     world.disk.remove(PATH)
     world.disk.failing.add("allocate")

@@ -1,5 +1,4 @@
-"""A roll that finds no space, and one whose end a failure of power undoes: nothing is lost, and
-nothing is taken for damage.
+"""A roll without space, and one that a power failure undoes: nothing is lost or taken for damage.
 
 Source: design section 4 (closing a segment); fsync(2), ENOSPC."""
 

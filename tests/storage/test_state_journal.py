@@ -1,4 +1,4 @@
-"""What was put and answered survives; what was not is there or not; rot is not mistaken for either.
+"""An answered put survives, an unanswered one is there or not, and damage is mistaken for neither.
 
 Source: design section 4, "Hard state"."""
 

@@ -104,7 +104,7 @@ def test_where_no_space_is_set_aside_half_a_put_is_taken_back(
     assert open_journal(disk).get(GroupId(1)) == state(3, 1)
 
 
-def test_a_journal_that_has_no_room_to_be_compacted_goes_on(
+def test_a_journal_without_space_for_compaction_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("strandline.storage.state_journal._COMPACT_BYTES_MIN", 2_000)
@@ -125,7 +125,7 @@ def test_a_journal_that_has_no_room_to_be_compacted_goes_on(
     assert open_journal(disk).get(GroupId(1)) == state(100, 1)
 
 
-def test_a_journal_is_opened_on_a_full_disk_only_with_room_for_votes() -> None:
+def test_a_journal_is_opened_on_a_full_disk_only_with_space_for_votes() -> None:
     disk = fresh_disk()
     journal = open_journal(disk)
     journal.put(GroupId(1), state(1, 1), Answers())
@@ -171,7 +171,7 @@ def test_a_put_that_is_refused_is_no_reason_for_another_seal() -> None:
     assert (journal._end, disk.flushes) == (end, [])
 
 
-def test_a_seal_takes_no_room() -> None:
+def test_a_seal_takes_no_space() -> None:
     disk = fresh_disk()
     journal = open_journal(disk)
     ends = []
@@ -182,7 +182,7 @@ def test_a_seal_takes_no_room() -> None:
     assert ends[2] - ends[1] == ends[1] - ends[0]
 
 
-def test_a_seal_that_finds_no_room_gives_none_away() -> None:
+def test_a_seal_without_space_releases_none() -> None:
     disk, clock = fresh_disk(), ManualClock()
     journal, answers = open_journal(disk, clock=clock), Answers()
     journal.put(GroupId(1), state(1, 1), answers)

@@ -1,4 +1,4 @@
-"""The seal behind the last state, and what each file says to be durable.
+"""The seal behind the last state, and the durable end that each file states.
 
 Source: design section 4, "Hard state"."""
 

@@ -1,4 +1,4 @@
-"""What a data directory keeps of its broker's labels.
+"""The broker's labels in its data directory.
 
 Source: docs/decisions/0015-labels-at-run-time.md."""
 

@@ -1,5 +1,4 @@
-"""Sectors that the disk does not give out: as bad as wrong bytes, at the start, in a scrub, and
-beside a segment.
+"""A sector that the disk cannot read counts as damage: at a start, in a scrub, beside a segment.
 
 Source: reliability reference 3; decision 0007."""
 

@@ -1,4 +1,4 @@
-"""Every kind of damage is found, told from a torn tail, and said where it is.
+"""Verification finds every kind of damage, says where it is, and tells it from a torn tail.
 
 Source: docs/reference/cli.md, `strandline log verify`; the model test looks after every crash."""
 
