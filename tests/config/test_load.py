@@ -162,7 +162,7 @@ def test_a_wrong_value_is_refused_in_one_line(line: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("seeds", "reason"),
     [
-        ("[]", "names nobody"),
+        ("[]", "is empty"),
         ('["127.0.0.1:1"]', "must look like id@host:port, not '127.0.0.1:1'"),
         ('["1@127.0.0.1"]', "must look like host:port, not '127.0.0.1'"),
         ('["1@127.0.0.1:70000"]', "has a port outside 1 to 65535"),

@@ -23,7 +23,7 @@ class Lane(IntEnum):
 
 
 class PeerEvents(Protocol):
-    """What a transport tells its owner; called on the broker's thread."""
+    """The events of a transport; called on the broker's thread."""
 
     def on_message(self, peer: BrokerId, lane: Lane, message: memoryview) -> None:
         """One whole message. The memory is the transport's: copy what outlives the call."""
@@ -39,7 +39,7 @@ class Network(Protocol):
     """The endpoint of one broker."""
 
     def bind(self, events: PeerEvents) -> None:
-        """Say who receives; once, before `start`."""
+        """Set the receiver; once, before `start`."""
 
     def set_peer(self, peer: BrokerId, host: str, port: int) -> None:
         """Learn or change a peer's address; connects at once, and again by itself after a loss."""

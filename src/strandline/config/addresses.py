@@ -87,7 +87,7 @@ def check_seeds(value: Value) -> str | None:
     """Whether every part is a seed, no id and no address twice."""
     assert isinstance(value, tuple)
     if not value:
-        return "names nobody: give the controller's voters, each as id@host:port"
+        return "is empty: give the controller's voters, each as id@host:port"
     try:
         seeds = [parse_seed(part) for part in value]
     except ValueError as error:
@@ -119,7 +119,7 @@ def check_host(value: Value) -> str | None:
 
 
 def check_label(value: Value) -> str | None:
-    """Whether this can be a label; empty means "not said"."""
+    """Whether this can be a label; empty means unknown."""
     if value == "" or _LABEL.fullmatch(str(value)):
         return None
     return (

@@ -113,7 +113,7 @@ class Key:
 
     @property
     def bounds(self) -> str:
-        """What the value may be, in words; empty where anything goes."""
+        """The allowed values in words; empty if any value is allowed."""
         if self.choices:
             return alternatives(self.choices)
         if self.minimum is not None and self.maximum is not None:

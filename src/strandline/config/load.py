@@ -35,7 +35,7 @@ class Mistake:
 
 @dataclass(slots=True)
 class _Reading:
-    """What has been read so far: {section: {key: value}}, and all that is wrong with it."""
+    """The values read so far, {section: {key: value}}, and all mistakes in them."""
 
     values: dict[str, dict[str, Value]] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)

@@ -76,7 +76,7 @@ class OutageMarks:
         self._pairs = dict(parse_outage_marks(text) for text in texts)
 
     def of(self, domain: Where) -> Pair | None:
-        """What the narrowest row says of a region or zone; None where none speaks of it."""
+        """The marks of the narrowest row for a region or zone; None for no row."""
         wider = (domain[0], ALL) if len(domain) == _ZONE_DEPTH else domain
         for where in (domain, wider, (ALL,) * len(domain)):
             if where in self._pairs:

@@ -19,7 +19,7 @@ NAMED_LABELS = ("region", "zone", "rack", "host", "upgrade_domain")
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Where a broker is: region > zone > rack > host. An empty string means "not said"."""
+    """Where a broker is: region > zone > rack > host. An empty string means unknown."""
 
     region: str = ""
     zone: str = ""
@@ -32,25 +32,25 @@ class Labels:
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> "Labels":
-        """Labels by their names; an empty value is one that is not said."""
+        """Labels by their names; an empty value is unknown."""
         named = {name: values.get(name, "") for name in NAMED_LABELS}
         free = ((name, value) for name, value in values.items() if name not in NAMED_LABELS)
         return cls(**named, free=tuple(sorted(one for one in free if one[1])))
 
     def as_dict(self) -> dict[str, str]:
-        """{name: value} of those that are said, the levels of the topology first."""
+        """{name: value} of the known labels, the levels of the topology first."""
         named = {name: self.get(name) for name in NAMED_LABELS if self.get(name)}
         return named | dict(self.free)
 
     def get(self, label: str) -> str:
-        """The value of a label by its name; empty where it is not said."""
+        """The value of a label by its name; empty if unknown."""
         if label in NAMED_LABELS:
             value: str = getattr(self, label)
             return value
         return next((value for name, value in self.free if name == label), "")
 
     def kafka_rack(self) -> str | None:
-        """What Kafka clients see as `broker.rack`: the region, or None when nothing is said."""
+        """The `broker.rack` that Kafka clients see: the region, or None if unknown."""
         return self.region or None
 
 
@@ -119,7 +119,7 @@ class Roles:
         return set(self.all) == set(other.all)
 
     def is_alike(self, other: "Roles") -> bool:
-        """Whether everybody has the same role there, in whatever order."""
+        """Whether all replicas have the same role there, in any order."""
         mine, others = (self.voters, self.observers), (other.voters, other.observers)
         return all(set(one) == set(two) for one, two in zip(mine, others, strict=True))
 
@@ -225,7 +225,7 @@ class Partition:
 
     @property
     def voters(self) -> tuple[BrokerId, ...]:
-        """Who was last reported to vote."""
+        """The voters of the last report."""
         return self.acting or self.replicas
 
     @property
@@ -252,12 +252,12 @@ class Partition:
 
     @property
     def wanted(self) -> Roles:
-        """The voters and observers that are wanted in the end; nobody where nothing moves."""
+        """The voters and observers after the move under way; none without one."""
         return Roles(self.target, self.target_observers)
 
     @property
     def granted(self) -> Roles:
-        """The voters and observers that were granted; nobody where none were."""
+        """The granted voters and observers; none without a grant."""
         return Roles(self.pending, self.pending_observers)
 
     @property
@@ -275,12 +275,12 @@ class Partition:
 
     @property
     def adding(self) -> tuple[BrokerId, ...]:
-        """Who is to get a replica."""
+        """The brokers that are getting a replica."""
         return tuple(one for one in self.wanted.all if one not in self.roles.all)
 
     @property
     def removing(self) -> tuple[BrokerId, ...]:
-        """Who holds the log and is to let go."""
+        """The brokers whose replica is to be removed."""
         return tuple(one for one in self.hosts if self.target and one not in self.wanted.all)
 
     @property
@@ -313,11 +313,11 @@ class Ruling(StrEnum):
 
     NONE = ""
     HOLD = "hold"
-    """Nothing is made anew elsewhere, whether it is down or not."""
+    """Its replicas are not re-created elsewhere, whether it is down or not."""
     RELEASE = "release"
-    """What is lost there is made anew elsewhere though it is down."""
+    """Its lost replicas are re-created elsewhere although it is down."""
     LOST = "lost"
-    """The same, and nobody waits for its brokers any longer."""
+    """As RELEASE, and the controller no longer waits for its brokers."""
 
 
 NO_END_MS = -1
@@ -347,7 +347,7 @@ class Cluster:
     silent_ms: dict[BrokerId, int] = field(default_factory=dict)
     """{broker that its controller does not hear: for how long at least, when that was written}"""
     outages: dict[Domain, Outage] = field(default_factory=dict)
-    """{domain that is down, or of which a person has said something}"""
+    """{domain that is down, or has an operator's ruling}"""
     moving: set[GroupId] = field(default_factory=set)
     """The groups of the partitions whose replicas move."""
     next_group: int = 1

@@ -39,5 +39,5 @@ def grant_of(epoch: Epoch) -> int:
 
 
 def first_epoch(grant: int) -> Epoch:
-    """The epoch that a grant opens: led by whom the controller seats, elected by nobody."""
+    """The epoch that a grant opens: its leader is seated by the controller, not elected."""
     return Epoch(grant << _GRANT_SHIFT)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 FRAME_BYTES_MAX = 128 * 1024 * 1024
 GREETING_BYTES_MAX = 16 * 1024
-"""The first frame says who is there, and nobody knows yet whether it is a broker."""
+"""The first frame names the sender, which may be no broker at all."""
 BUFFER_BYTES = 256 * 1024
 READ_AGAIN_BYTES = 64 * 1024
 
@@ -37,7 +37,7 @@ class Incoming:
         self._socket = sock
         self._on_frame = on_frame
         self._on_closed = on_closed
-        # Raised by the owner once it knows who is there.
+        # The owner raises it once it knows the peer.
         self.frame_bytes_max = GREETING_BYTES_MAX
         self._buffer = bytearray(_LENGTH.size + GREETING_BYTES_MAX)
         self._filled = 0
@@ -53,7 +53,7 @@ class Incoming:
         self._on_closed(self)
 
     def pause(self) -> None:
-        """Read no more; the peer is told nothing."""
+        """Stop reading, without telling the peer."""
         self._loop.remove_reader(self._socket.fileno())
 
     def _on_readable(self) -> None:

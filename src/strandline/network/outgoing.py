@@ -71,7 +71,7 @@ class Outgoing:
         # Bytes that went into the queue, and into the socket, since the connection is up.
         self._queued_bytes = 0
         self._written_bytes = 0
-        # Who wants to know when so many bytes are written.
+        # Callbacks to run once this many bytes are written.
         self._handed: deque[tuple[int, Callable[[], None]]] = deque()
         self._delayed: deque[_Delayed] = deque()
         self._delay_timer: asyncio.TimerHandle | None = None

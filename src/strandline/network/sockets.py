@@ -26,11 +26,11 @@ def refuse_itself(sock: socket.socket) -> None:
 
 
 def why_not_bound(port: int, error: OSError) -> str:
-    """Why nobody can listen at a port."""
-    said = error.strerror or str(error)
-    return f"{said}; {who_has(port)}" if error.errno == errno.EADDRINUSE else said
+    """Why a port cannot be listened on."""
+    reason = error.strerror or str(error)
+    return f"{reason}; {who_has(port)}" if error.errno == errno.EADDRINUSE else reason
 
 
 def who_has(port: int) -> str:
-    """What tells an operator by whom a port is taken."""
+    """The advice for an operator who looks for the process that has a port."""
     return f"see who has it: ss -tanp 'sport = :{port}'"

@@ -171,7 +171,7 @@ class TcpNetwork:
             self._connect(peer)
 
     def _drop_waiting(self) -> None:
-        """Close the connections that nobody has accepted: what came on them is old."""
+        """Close the connections that were not accepted: their data is old."""
         assert self._listener is not None
         while True:
             try:

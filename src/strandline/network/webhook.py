@@ -29,7 +29,7 @@ TIMEOUT_MS = 5_000
 
 _UNABLE = 500
 _NOT_NOW = (408, 425, 429)
-"""What a receiver answers that cannot now; and all from `_UNABLE` on."""
+"""Answers of a receiver that cannot accept now; and all from `_UNABLE` on."""
 _log = logging.getLogger("strandline.network")
 
 
@@ -83,7 +83,7 @@ class Webhook:
                 threading.Thread(target=self._run, name="webhook", daemon=True).start()
 
     def stop(self) -> None:
-        """Post no more; what is under way ends by itself."""
+        """Stop posting; a post under way ends by itself."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()

@@ -26,7 +26,7 @@ class TopicPartition(Message):
 
 
 class ConsumerProtocolSubscription(Message):
-    """What a member would like to read."""
+    """The topics that a member subscribes to."""
 
     VERSIONS = "0-3"
 
@@ -38,7 +38,7 @@ class ConsumerProtocolSubscription(Message):
 
 
 class ConsumerProtocolAssignment(Message):
-    """What a member is to read."""
+    """The partitions assigned to a member."""
 
     VERSIONS = "0-3"
 

@@ -86,7 +86,7 @@ class Error(IntEnum):
     REASSIGNMENT_IN_PROGRESS = 60, False, "The partition is being reassigned."
     DELEGATION_TOKEN_AUTH_DISABLED = 61, False, "Delegation tokens are switched off."
     DELEGATION_TOKEN_NOT_FOUND = 62, False, "There is no such delegation token."
-    DELEGATION_TOKEN_OWNER_MISMATCH = 63, False, "The token belongs to somebody else."
+    DELEGATION_TOKEN_OWNER_MISMATCH = 63, False, "The token belongs to another user."
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64, False, "Tokens cannot be asked for here."
     DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65, False, "Not allowed for this delegation token."
     DELEGATION_TOKEN_EXPIRED = 66, False, "The delegation token has expired."
@@ -100,7 +100,7 @@ class Error(IntEnum):
     FENCED_LEADER_EPOCH = 74, True, "The client knows an older leader epoch than the broker."
     UNKNOWN_LEADER_EPOCH = 75, True, "The client knows a newer leader epoch than the broker."
     UNSUPPORTED_COMPRESSION_TYPE = 76, False, "The codec is not allowed in this version or topic."
-    STALE_BROKER_EPOCH = 77, False, "The broker has registered anew since."
+    STALE_BROKER_EPOCH = 77, False, "The broker has registered again."
     OFFSET_NOT_AVAILABLE = 78, True, "The new leader does not know the high watermark yet."
     MEMBER_ID_REQUIRED = 79, False, "Join again with the member id given here."
     PREFERRED_LEADER_NOT_AVAILABLE = 80, True, "The preferred leader is not available."
@@ -166,7 +166,7 @@ _BY_CODE = {int(error): error for error in Error}
 
 
 def message_of(code: int) -> str:
-    """What a code says, for codes of other brokers too."""
+    """The sentence of a code; also for codes of other brokers."""
     error = _BY_CODE.get(code)
     return error.message if error is not None else f"Unknown error {code}."
 

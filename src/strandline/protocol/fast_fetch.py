@@ -53,7 +53,7 @@ _asked_12 = struct.Struct(">iiqiqiB")
 
 
 def decode_request(buffer: Buffer, position: int, version: int) -> tuple[FetchRequest, int]:
-    """What `codec.decode(FetchRequest, ...)` gives. Raises ProtocolError."""
+    """The result of `codec.decode(FetchRequest, ...)`. Raises ProtocolError."""
     data = bytes(buffer)
     try:
         if version < _FLEXIBLE_FROM:
@@ -179,7 +179,7 @@ def _decode_flexible(data: bytes, p: int, version: int) -> tuple[FetchRequest, i
     return request, p + 1
 
 
-# The very objects that stand in every answer where nobody has set anything else.
+# The default objects, which are in every response that sets no others.
 _NO_DIVERGENCE = PartitionData().diverging_epoch
 _NO_LEADER = PartitionData().current_leader
 _NO_SNAPSHOT = PartitionData().snapshot_id
@@ -196,7 +196,7 @@ _answer_12 = struct.Struct(">ihqqqBi").pack
 
 
 def encode_response(response: FetchResponse, version: int) -> list[Part]:
-    """What `codec.encode_parts(response, version)` gives."""
+    """The result of `codec.encode_parts(response, version)`."""
     if version < _FLEXIBLE_FROM:
         return _encode_legacy(response, version)
     if response.node_endpoints and version >= 16:

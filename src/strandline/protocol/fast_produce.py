@@ -39,7 +39,7 @@ _partition = struct.Struct(">BiB").unpack_from
 
 
 def decode_request(buffer: Buffer, position: int, version: int) -> tuple[ProduceRequest, int]:
-    """What `codec.decode(ProduceRequest, ...)` gives. Raises ProtocolError.
+    """The result of `codec.decode(ProduceRequest, ...)`. Raises ProtocolError.
 
     Records are views of `buffer`."""
     head = bytes(buffer[position : position + HEAD_BYTES])
@@ -99,7 +99,7 @@ def _decode_flexible(
     return ProduceRequest(None, acks, timeout_ms, [topic]), end + 3
 
 
-# The very object that stands in every answer where nobody has set another.
+# The default object, which is in every response that sets no other.
 _NO_LEADER = PartitionProduceResponse().current_leader
 
 _legacy_head = struct.Struct(">ih").pack
@@ -112,7 +112,7 @@ _answer_9 = struct.Struct(">BihqqqBBBBiB").pack
 def encode_usual_response(
     topic: TopicProduceData, answer: PartitionProduceResponse, version: int
 ) -> bytes | None:
-    """What `codec.encode` makes of a ProduceResponse with this one answer, and nothing else, for
+    """The bytes of `codec.encode` for a ProduceResponse with this one answer, and nothing else, for
     the one partition asked for; None where the answer has something unusual to report."""
     if version < _FLEXIBLE_FROM:
         if version < 8 or (answer.error_message is None and not answer.record_errors):

@@ -34,7 +34,7 @@ _SIZE_AND_CORRELATION = struct.Struct(">ii")
 
 
 class RequestHeader(msgspec.Struct, gc=False):
-    """Who asks for what. `correlation_id` goes back with the answer."""
+    """The header of a request. The response carries the same `correlation_id`."""
 
     api_key: int
     api_version: int

@@ -73,7 +73,7 @@ _ONE_BYTE = [bytes((value,)) for value in range(0x80)]
 
 
 def skip_tags(data: Buffer, p: int, end: int) -> int:
-    """Step over a section of tagged fields that nobody here knows."""
+    """Skip a section of unknown tagged fields."""
     count, p = read_uvarint(data, p)
     if count > TAGGED_FIELDS_MAX:
         raise ProtocolError(f"{count} tagged fields")
@@ -124,7 +124,7 @@ def parts_size_bytes(parts: Sequence[Part]) -> int:
 def put_records(records: Records, out: bytearray, parts: list[Part] | None) -> None:
     """Write record batches: copied into `out`, or kept apart when `parts` is given.
 
-    With `parts`, what `out` held so far goes before them and `out` starts anew."""
+    With `parts`, the bytes of `out` so far go before them, and `out` is emptied."""
     if parts is not None:
         parts.append(bytes(out))
         out.clear()

@@ -81,7 +81,7 @@ class F:
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
-    """A small structure that never changes, so that one default instance can serve everybody."""
+    """A small immutable structure: all messages share one default instance."""
 
 
 class Message(msgspec.Struct, gc=False):

@@ -187,7 +187,7 @@ def iterate_headers(
 
 
 def crc_of(buffer: Buffer, position: int, size: int) -> int:
-    """The CRC-32C that the batch of `size` bytes at `position` ought to carry."""
+    """The CRC-32C that the batch of `size` bytes at `position` must carry."""
     view = buffer if type(buffer) is memoryview else memoryview(buffer)
     return int(crc32.iscsi(view[position + CRC_START : position + size]))
 
@@ -198,7 +198,7 @@ def crc_matches(buffer: Buffer, header: BatchHeader) -> bool:
 
 
 def set_append_time(buffer: bytearray | memoryview, header: BatchHeader, timestamp_ms: int) -> None:
-    """Make `timestamp_ms` the time of every record in the batch, and compute the CRC anew."""
+    """Make `timestamp_ms` the time of every record in the batch, and recompute the CRC."""
     position = header.position
     header.attributes |= APPEND_TIME_BIT
     header.max_timestamp = timestamp_ms
@@ -208,6 +208,6 @@ def set_append_time(buffer: bytearray | memoryview, header: BatchHeader, timesta
 
 
 def seal(buffer: bytearray | memoryview, header: BatchHeader) -> None:
-    """Compute the CRC of a batch anew, after its bytes were changed."""
+    """Recompute the CRC of a batch after a change of its bytes."""
     header.crc = crc_of(buffer, header.position, header.size)
     CRC_FIELD.pack_into(buffer, header.position + 17, header.crc)

@@ -32,7 +32,7 @@ def clean_batch(
     """The batch with the records that stay; the very same bytes when all do, None when none does.
 
     `header` was read at the beginning of `batch`. `is_newest(key, offset)`: no later record has the
-    key. `is_outlived`: nobody lacks its tombstones, or has anything that they delete.
+    key. `is_outlived`: every replica has its tombstones, and none of the records they delete.
     Records without a key go, as in Kafka. Raises ApiError for malformed records."""
     has_horizon = bool(header.attributes & DELETE_HORIZON_BIT)
     keeps_tombstones = not has_horizon or now_ms < header.base_timestamp or not is_outlived

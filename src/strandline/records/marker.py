@@ -56,7 +56,7 @@ class Marker:
 
     @property
     def configuration(self) -> bytes | None:
-        """What a CONFIGURATION carries; None for other kinds."""
+        """The payload of a CONFIGURATION; None for other kinds."""
         return self.payload if self.kind is MarkerKind.CONFIGURATION else None
 
     @property

@@ -46,7 +46,7 @@ class AlteredBroker(Message):
 
 
 class AlteredTopic(Message):
-    """A topic some of whose partitions are no more as its policy wants: they move."""
+    """A topic with partitions that no longer keep its policy: they move."""
 
     topic: Annotated[str, F("string")] = ""
     partition_count: Annotated[int, F("int32")] = 0
@@ -54,7 +54,7 @@ class AlteredTopic(Message):
 
 
 class AlterBrokerLabelsResponse(Message):
-    """What became of it."""
+    """The result."""
 
     API_KEY = AlterBrokerLabelsRequest.API_KEY
     VERSIONS = "0"

@@ -27,7 +27,7 @@ class AlterConfigsResource(Message):
 
 
 class AlterConfigsRequest(Message):
-    """Resources to configure anew; with `validate_only` nothing happens."""
+    """Resources with their new configuration; with `validate_only` nothing changes."""
 
     API_KEY = 33
     VERSIONS = "0-2"
@@ -38,7 +38,7 @@ class AlterConfigsRequest(Message):
 
 
 class AlterConfigsResourceResponse(Message):
-    """What became of one resource."""
+    """The result for one resource."""
 
     error_code: Annotated[int, F("int16")] = 0
     error_message: Annotated[str | None, F("string", nullable="0+")] = ""

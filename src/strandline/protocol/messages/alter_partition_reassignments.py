@@ -38,7 +38,7 @@ class AlterPartitionReassignmentsRequest(Message):
 
 
 class ReassignablePartitionResponse(Message):
-    """What became of one partition."""
+    """The result for one partition."""
 
     partition_index: Annotated[int, F("int32")] = 0
     error_code: Annotated[int, F("int16")] = 0

@@ -41,7 +41,7 @@ class CreatePartitionsRequest(Message):
 
 
 class CreatePartitionsTopicResult(Message):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: Annotated[str, F("string")] = ""
     error_code: Annotated[int, F("int16")] = 0

@@ -40,7 +40,7 @@ class DeclareLostRequest(Message):
 
 
 class DeclareLostResponse(Message):
-    """What was given up, or would be."""
+    """The entries given up, or to be given up."""
 
     API_KEY = DeclareLostRequest.API_KEY
     VERSIONS = "0"

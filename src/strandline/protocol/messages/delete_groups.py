@@ -22,7 +22,7 @@ class DeleteGroupsRequest(Message):
 
 
 class DeletableGroupResult(Message):
-    """What became of one group."""
+    """The result for one group."""
 
     group_id: Annotated[str, F("string")] = ""
     error_code: Annotated[int, F("int16")] = 0

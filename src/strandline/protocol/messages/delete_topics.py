@@ -32,7 +32,7 @@ class DeleteTopicsRequest(Message):
 
 
 class DeletableTopicResult(Message):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: Annotated[str | None, F("string", nullable="6+")] = ""
     topic_id: Annotated[UUID, F("uuid", "6+")] = NO_ID

@@ -74,14 +74,14 @@ class BalanceCount(Message):
 
 
 class CopyShare(Message):
-    """What one broker that copies may take of a budget now."""
+    """The share of a budget that one copying broker has now."""
 
     broker_id: Annotated[int, F("int32")] = 0
     bytes_per_s: Annotated[int, F("int64")] = 0
 
 
 class CopyRate(Message):
-    """What all copies to new replicas that count for a budget may take together."""
+    """The budget of all copies to new replicas that count for it together."""
 
     name: Annotated[str, F("string")] = ""  # all, cross-region, "to broker N"
     bytes_per_s: Annotated[int, F("int64")] = 0
@@ -89,7 +89,7 @@ class CopyRate(Message):
 
 
 class DescribeBalanceResponse(Message):
-    """What the balancer knows."""
+    """The balancer's state."""
 
     API_KEY = DescribeBalanceRequest.API_KEY
     VERSIONS = "0-2"

@@ -23,7 +23,7 @@ class DescribeWritersRequest(Message):
 
 
 class WriterRegion(Message):
-    """What a region produced."""
+    """The bytes that a region produced."""
 
     region: Annotated[str, F("string")] = ""  # empty: addresses in no network
     size_bytes: Annotated[int, F("int64")] = 0  # decayed: by half each quarter of the period

@@ -27,9 +27,9 @@ class DescribedZone(Message):
     zone: Annotated[str, F("string")] = ""  # empty: it is a region
     name: Annotated[str, F("string")] = ""  # how commands name it
     is_down: Annotated[bool, F("bool")] = False
-    is_held: Annotated[bool, F("bool")] = False  # nothing is made anew elsewhere
+    is_held: Annotated[bool, F("bool")] = False  # its replicas are not re-created elsewhere
     down_ms: Annotated[int, F("int64")] = -1  # for how long; -1: it is not down
-    ruling: Annotated[str, F("string")] = ""  # hold, release, lost; empty: nobody has said anything
+    ruling: Annotated[str, F("string")] = ""  # hold, release, lost; empty: none
     ruling_until_ms: Annotated[int, F("int64")] = -1  # since 1970; -1: without an end
     brokers: Annotated[list[int], F("[]int32")] = []
     silent: Annotated[list[int], F("[]int32")] = []
@@ -63,7 +63,7 @@ class SeenBroker(Message):
 
 
 class DescribeZonesResponse(Message):
-    """What the controller thinks of it all."""
+    """The controller's view of all zones, regions and links."""
 
     API_KEY = DescribeZonesRequest.API_KEY
     VERSIONS = "0"

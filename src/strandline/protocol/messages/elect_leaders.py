@@ -33,7 +33,7 @@ class ElectLeadersRequest(Message):
 
 
 class PartitionResult(Message):
-    """What became of one partition."""
+    """The result for one partition."""
 
     partition_id: Annotated[int, F("int32")] = 0
     error_code: Annotated[int, F("int16")] = 0

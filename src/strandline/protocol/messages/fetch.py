@@ -77,14 +77,14 @@ class FetchRequest(Message):
 
 
 class EpochEndOffset(Value, frozen=True):
-    """Where the log of the one who fetches parts from ours; -1 when it does not."""
+    """Where the fetching replica's log diverges from ours; -1 if it does not."""
 
     epoch: Annotated[int, F("int32", "12+")] = -1
     end_offset: Annotated[int, F("int64", "12+")] = -1  # exclusive; -1: unknown
 
 
 class LeaderIdAndEpoch(Value, frozen=True):
-    """Who leads a partition now; -1 when nobody knows."""
+    """The current leader of a partition; -1 if unknown."""
 
     leader_id: Annotated[int, F("int32", "12+")] = -1
     leader_epoch: Annotated[int, F("int32", "12+")] = -1
@@ -143,7 +143,7 @@ class NodeEndpoint(Message):
 
 
 class FetchResponse(Message):
-    """What was read; in a session only the partitions with news."""
+    """The records read; in a session only the partitions with news."""
 
     API_KEY = FetchRequest.API_KEY
     VERSIONS = "4-18"

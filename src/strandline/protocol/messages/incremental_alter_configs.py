@@ -40,7 +40,7 @@ class IncrementalAlterConfigsRequest(Message):
 
 
 class AlterConfigsResourceResponse(Message):
-    """What became of one resource."""
+    """The result for one resource."""
 
     error_code: Annotated[int, F("int16")] = 0
     error_message: Annotated[str | None, F("string", nullable="0+")] = ""

@@ -1,4 +1,4 @@
-"""Enters a classic consumer group; answered when everybody has joined.
+"""Joins a classic consumer group; answered when all members have joined.
 
 Source: KIP-62, KIP-345 (static members, version 5), KIP-394 (member id first, version 4), KIP-559
         (protocol type, version 7), KIP-800 (reason, version 8), KIP-814 (skip assignment, version
@@ -30,7 +30,7 @@ class JoinGroupRequest(Message):
     group_id: Annotated[str, F("string")] = ""
     # without a heartbeat for so long, the member is out
     session_timeout_ms: Annotated[int, F("int32")] = 0
-    # how long the coordinator waits for everybody
+    # how long the coordinator waits for all members
     rebalance_timeout_ms: Annotated[int, F("int32", "1+")] = -1
     member_id: Annotated[str, F("string")] = ""  # empty: a new member
     # set by static members
@@ -42,7 +42,7 @@ class JoinGroupRequest(Message):
 
 
 class JoinGroupResponseMember(Message):
-    """A member, for the leader who assigns."""
+    """A member, for the leader, which assigns partitions."""
 
     member_id: Annotated[str, F("string")] = ""
     group_instance_id: Annotated[str | None, F("string", "5+", nullable="5+")] = None
@@ -50,7 +50,7 @@ class JoinGroupResponseMember(Message):
 
 
 class JoinGroupResponse(Message):
-    """The new generation; only its leader is told the members."""
+    """The new generation; only its leader gets the members."""
 
     API_KEY = JoinGroupRequest.API_KEY
     VERSIONS = "0-9"

@@ -32,7 +32,7 @@ class LeaveGroupRequest(Message):
 
 
 class MemberResponse(Message):
-    """What became of one member."""
+    """The result for one member."""
 
     member_id: Annotated[str, F("string", "3+")] = ""
     group_instance_id: Annotated[str | None, F("string", "3+", nullable="3+")] = ""

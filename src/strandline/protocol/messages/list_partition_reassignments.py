@@ -33,7 +33,7 @@ class ListPartitionReassignmentsRequest(Message):
 
 
 class OngoingPartitionReassignment(Message):
-    """A partition that moves: who holds it now, who is to come, and who to go."""
+    """A partition that moves: its replicas now, those being added, and those being removed."""
 
     partition_index: Annotated[int, F("int32")] = 0
     replicas: Annotated[list[int], F("[]int32")] = []
@@ -49,7 +49,7 @@ class OngoingTopicReassignment(Message):
 
 
 class ListPartitionReassignmentsResponse(Message):
-    """What moves, of what was asked for."""
+    """The requested partitions that move."""
 
     API_KEY = ListPartitionReassignmentsRequest.API_KEY
     VERSIONS = "0"

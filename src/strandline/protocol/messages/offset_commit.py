@@ -47,7 +47,7 @@ class OffsetCommitRequest(Message):
 
 
 class OffsetCommitResponsePartition(Message):
-    """What became of one offset."""
+    """The result for one offset."""
 
     partition_index: Annotated[int, F("int32")] = 0
     error_code: Annotated[int, F("int16")] = 0

@@ -36,7 +36,7 @@ class OffsetDeleteRequest(Message):
 
 
 class OffsetDeleteResponsePartition(Message):
-    """What became of one offset."""
+    """The result for one offset."""
 
     partition_index: Annotated[int, F("int32")] = 0
     error_code: Annotated[int, F("int16")] = 0

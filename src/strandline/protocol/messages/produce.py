@@ -51,14 +51,14 @@ class BatchIndexAndErrorMessage(Message):
 
 
 class LeaderIdAndEpoch(Value, frozen=True):
-    """Who leads a partition now; -1 when nobody knows."""
+    """The current leader of a partition; -1 if unknown."""
 
     leader_id: Annotated[int, F("int32", "10+")] = -1
     leader_epoch: Annotated[int, F("int32", "10+")] = -1
 
 
 class PartitionProduceResponse(Message):
-    """What became of the batches of one partition."""
+    """The result for the batches of one partition."""
 
     index: Annotated[int, F("int32")] = 0
     error_code: Annotated[int, F("int16")] = 0

@@ -23,7 +23,7 @@ class RuleZoneRequest(Message):
 
 
 class RuleZoneResponse(Message):
-    """What is so now."""
+    """The current state."""
 
     API_KEY = RuleZoneRequest.API_KEY
     VERSIONS = "0"

@@ -12,7 +12,7 @@ from strandline.protocol.table import F, Message
 
 
 class SyncGroupRequestAssignment(Message):
-    """What the leader gives to one member."""
+    """The leader's assignment for one member."""
 
     member_id: Annotated[str, F("string")] = ""
     assignment: Annotated[bytes, F("bytes")] = b""  # opaque to the broker
@@ -35,7 +35,7 @@ class SyncGroupRequest(Message):
 
 
 class SyncGroupResponse(Message):
-    """What this member got."""
+    """The assignment of this member."""
 
     API_KEY = SyncGroupRequest.API_KEY
     VERSIONS = "0-5"
