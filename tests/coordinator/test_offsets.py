@@ -195,7 +195,7 @@ def test_offsets_of_deleted_topics_go_but_not_those_of_their_successors() -> Non
     world.commit(OffsetToCommit("anew", 0, 2, topic_id=new))
     world.commit(OffsetToCommit("kept", 0, 3, topic_id=new))
     topics = {"gone": old, "anew": old}
-    world.perform(world.coordinator.forget_topics(topics, now_ms=world.now_ms))
+    world.perform(world.coordinator.on_topics_deleted(topics, now_ms=world.now_ms))
     assert sorted(world.coordinator.committed(GROUP)) == [("anew", 0), ("kept", 0)]
     world.restart()
     assert sorted(world.coordinator.committed(GROUP)) == [("anew", 0), ("kept", 0)]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.raft.member import Member, configuration, shape, target
 
-from strandline.model.ids import NO_BROKER, Epoch, Index, first_epoch
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index, first_epoch
 from strandline.raft import events
 from strandline.raft.messages import (
     AppendResponse,
@@ -138,7 +138,7 @@ def vote_as_requested(role: Role) -> Member:
     if role == PRECANDIDATE:
         member.time_out()
     assert member.raft.role == role
-    request = LeaderContact(Epoch(1), Index(-1), Index(-1), NO_BROKER + 4, Index(4))
+    request = LeaderContact(Epoch(1), Index(-1), Index(-1), BrokerId(3), Index(4))
     member.raft._appends._reported = Index(4)
     member.raft._state.pending_request = 1, request
     member.step(events.LogFlushed(Index(4), 0))

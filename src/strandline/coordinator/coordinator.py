@@ -25,10 +25,10 @@ from strandline.coordinator.requests import (
     DeleteGroup,
     Event,
     ExpireOffsets,
-    ForgetTopics,
     JoinGroup,
     LeaveGroup,
     Request,
+    TopicsDeleted,
 )
 from strandline.coordinator.settings import GroupSettings
 from strandline.protocol.errors import Error
@@ -79,9 +79,9 @@ class Coordinator:
         events = [ExpireOffsets(group_id) for group_id in self._machines]
         return [effect for event in events for effect in self.step(event, now_ms=now_ms)]
 
-    def forget_topics(self, topics: Mapping[str, UUID], *, now_ms: int) -> list[Effect]:
+    def on_topics_deleted(self, topics: Mapping[str, UUID], *, now_ms: int) -> list[Effect]:
         """These topics, {name: id}, are deleted."""
-        events = [ForgetTopics(group_id, dict(topics)) for group_id in self._machines]
+        events = [TopicsDeleted(group_id, dict(topics)) for group_id in self._machines]
         return [effect for event in events for effect in self.step(event, now_ms=now_ms)]
 
     # ---- queries --------------------------------------------------------------------------------

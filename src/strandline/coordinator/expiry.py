@@ -33,7 +33,7 @@ def on_expire(group: Group, turn: Turn) -> None:
         _forget(group, turn, ended)
 
 
-def on_forget_topics(group: Group, topics: Mapping[str, UUID], turn: Turn) -> None:
+def on_topics_deleted(group: Group, topics: Mapping[str, UUID], turn: Turn) -> None:
     """Remove the offsets of deleted topics: a topic created anew under the name has others."""
     if group.state is GroupState.DEAD:
         return
@@ -89,11 +89,11 @@ def _forget(group: Group, turn: Turn, keys: list[TopicPartition]) -> None:
     records = tuple(
         encode_offset(group.id, topic, partition, value=None) for topic, partition in keys
     )
-    group.persist(turn, records, _Forgetting(tuple(keys)))
+    group.persist(turn, records, _Removing(tuple(keys)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Forgetting:
+class _Removing:
     """Removals wait for the log; later commits are written after them."""
 
     keys: tuple[TopicPartition, ...]

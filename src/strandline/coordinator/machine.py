@@ -14,7 +14,7 @@ from strandline.coordinator.answers import (
 )
 from strandline.coordinator.commits import answer_commit, on_commit, on_delete
 from strandline.coordinator.effects import Effect, Turn
-from strandline.coordinator.expiry import on_expire, on_forget_topics
+from strandline.coordinator.expiry import on_expire, on_topics_deleted
 from strandline.coordinator.group import JOIN_TIMER, SESSION_TIMER, SYNC_TIMER, Group, GroupState
 from strandline.coordinator.joining import on_join
 from strandline.coordinator.leaving import on_leave, on_session_timer
@@ -27,7 +27,6 @@ from strandline.coordinator.requests import (
     DeleteGroup,
     Event,
     ExpireOffsets,
-    ForgetTopics,
     Heartbeat,
     JoinGroup,
     LeaveGroup,
@@ -35,6 +34,7 @@ from strandline.coordinator.requests import (
     Request,
     SyncGroup,
     TimerFired,
+    TopicsDeleted,
 )
 from strandline.coordinator.settings import GroupSettings
 from strandline.coordinator.syncing import on_heartbeat, on_sync, on_sync_timer
@@ -107,8 +107,8 @@ def _on_expire(group: Group, event: ExpireOffsets, turn: Turn) -> None:
     on_expire(group, turn)
 
 
-def _on_forget_topics(group: Group, event: ForgetTopics, turn: Turn) -> None:
-    on_forget_topics(group, event.topics, turn)
+def _on_topics_deleted(group: Group, event: TopicsDeleted, turn: Turn) -> None:
+    on_topics_deleted(group, event.topics, turn)
 
 
 _HANDLERS: dict[type, Callable[[Group, Any, Turn], None]] = {
@@ -121,7 +121,7 @@ _HANDLERS: dict[type, Callable[[Group, Any, Turn], None]] = {
     TimerFired: _on_timer,
     Persisted: _on_persisted,
     ExpireOffsets: _on_expire,
-    ForgetTopics: _on_forget_topics,
+    TopicsDeleted: _on_topics_deleted,
 }
 
 

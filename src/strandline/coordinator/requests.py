@@ -133,11 +133,11 @@ class ExpireOffsets(msgspec.Struct, frozen=True):
     group: str
 
 
-class ForgetTopics(msgspec.Struct, frozen=True):
+class TopicsDeleted(msgspec.Struct, frozen=True):
     """These topics, {name: id}, are deleted: their offsets mean nothing any more."""
 
     group: str
     topics: dict[str, UUID]
 
 
-Event = Request | TimerFired | Persisted | ExpireOffsets | ForgetTopics
+Event = Request | TimerFired | Persisted | ExpireOffsets | TopicsDeleted

@@ -152,7 +152,7 @@ class CoordinatorHost:
     def _on_applied(self, record: Record) -> None:
         if isinstance(record, TopicDeleted):
             for shard in self.shards:
-                shard.forget_topics({record.name: record.id})
+                shard.on_topics_deleted({record.name: record.id})
         elif isinstance(record, ConfigsChanged) and record.scope == "cluster":
             settings = self._settings()
             for shard in self.shards:

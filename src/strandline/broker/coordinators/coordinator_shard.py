@@ -100,11 +100,11 @@ class CoordinatorShard:
         if self.is_loaded and not self.is_closed:
             self._perform(self.coordinator.expire(now_ms=self._clock.wall_ms()))
 
-    def forget_topics(self, topics: Mapping[str, UUID]) -> None:
+    def on_topics_deleted(self, topics: Mapping[str, UUID]) -> None:
         """Remove offsets of deleted topics. Offsets that are not loaded yet are checked by topic
         id."""
         if self.is_loaded and not self.is_closed:
-            self._perform(self.coordinator.forget_topics(topics, now_ms=self._clock.wall_ms()))
+            self._perform(self.coordinator.on_topics_deleted(topics, now_ms=self._clock.wall_ms()))
 
     # ---- stepping --------------------------------------------------------------------------------
 
