@@ -76,7 +76,7 @@ LONG: tuple[Row, ...] = (
     Row(f"{REAL}test_reading_near.py", 1, "every client; librdkafka is fast"),
     Row(f"{REAL}test_unregistering.py", 0, BESIDE + "test_unregistering.py"),
     Row(f"{REAL}test_zones.py", 0, BESIDE + "test_outages.py"),
-    Row(f"{SIM}test_acting.py::test_a_planted_mistake", 0, "tests/raft/test_explorer.py"),
+    Row(f"{SIM}test_leaving_voters.py::test_a_planted_mistake", 0, "tests/raft/test_explorer.py"),
     Row(f"{SIM}test_balancing.py::test_a_planted_mistake", 1, "one of each kind is fast"),
     Row(f"{SIM}test_balancing.py::test_brokers_are_", 0, BESIDE + "test_maintenance.py"),
     Row(

@@ -12,7 +12,7 @@ from tests.broker.test_balancing import TOPIC_SCOPE, alter
 from tests.broker.test_declared_losses import declare
 from tests.broker.test_old_directories import replace_directory, restore_directory, start, stop
 from tests.broker.test_returning_replicas import cut, heal
-from tests.simulation.beginnings import watch_beginnings
+from tests.simulation.log_resets import watch_beginnings
 from tests.simulation.test_compaction import read_all
 
 from strandline.base.errors import ApiError

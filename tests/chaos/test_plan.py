@@ -41,8 +41,8 @@ def test_a_plan_can_be_carried_out(seed: int) -> None:
         assert CALM_MS <= fault.begin_ms < fault.end_ms <= plan.duration_ms
         active = active_at(plan, fault.begin_ms)
         assert len(active) <= ACTIVE_MAX
-        struck = [broker for one in active for broker in one.target.processes]
-        assert len(struck) == len(set(struck)), "no process is stopped twice at once"
+        targets = [broker for one in active for broker in one.target.processes]
+        assert len(targets) == len(set(targets)), "no process is stopped twice at once"
         full = [one.target.full_disk for one in active if one.target.full_disk]
         assert full in ([], [plan.small_disk])
     assert all(one.begin_ms < other.begin_ms for one, other in pairwise(plan.faults))

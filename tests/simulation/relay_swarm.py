@@ -42,7 +42,7 @@ LAYOUTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Struck:
+class Target:
     """A leader, its relay, and one who is served through it."""
 
     leader: "Replica"
@@ -50,10 +50,10 @@ class Struck:
     behind: BrokerId
 
 
-Strike = Callable[[SimCluster, random.Random, Struck], End | None]
+Begin = Callable[[SimCluster, random.Random, Target], End | None]
 
 
-def find_relay(cluster: SimCluster, rng: random.Random) -> Struck | None:
+def find_relay(cluster: SimCluster, rng: random.Random) -> Target | None:
     """One that something is under way by."""
     for replica in cluster.leading_replicas(rng):
         assert replica.leading is not None
@@ -61,66 +61,66 @@ def find_relay(cluster: SimCluster, rng: random.Random) -> Struck | None:
         behind = [one for one, stream in streams.items() if stream.relay != NO_BROKER]
         if behind:
             one = rng.choice(behind)
-            return Struck(replica, streams[one].relay, one)
+            return Target(replica, streams[one].relay, one)
     return None
 
 
 def _begin(kind: str, cluster: SimCluster, rng: random.Random) -> End | None:
-    struck = find_relay(cluster, rng)
-    if struck is None:
+    target = find_relay(cluster, rng)
+    if target is None:
         return None
-    leader = struck.leader.self_id
-    text = f"{kind}: relay {struck.relay} of {leader} for {struck.behind}"
+    leader = target.leader.self_id
+    text = f"{kind}: relay {target.relay} of {leader} for {target.behind}"
     cluster.trace.add("world", text)
-    return STRIKES[kind](cluster, rng, struck)
+    return BEGINNINGS[kind](cluster, rng, target)
 
 
-def _kill(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
-    cluster.hosts[struck.relay].kill()
-    return lambda: cluster.restart(struck.relay)
+def _kill(cluster: SimCluster, rng: random.Random, target: Target) -> End | None:
+    cluster.hosts[target.relay].kill()
+    return lambda: cluster.restart(target.relay)
 
 
-def _power(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
-    cluster.hosts[struck.relay].fail_power()
-    return lambda: cluster.restart(struck.relay)
+def _power(cluster: SimCluster, rng: random.Random, target: Target) -> End | None:
+    cluster.hosts[target.relay].fail_power()
+    return lambda: cluster.restart(target.relay)
 
 
-def _pause(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
-    host = cluster.hosts[struck.relay]
+def _pause(cluster: SimCluster, rng: random.Random, target: Target) -> End | None:
+    host = cluster.hosts[target.relay]
     host.pause()
     return host.resume
 
 
-def _mute(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
-    others = [one for one in cluster.scenario.brokers if one != struck.relay]
+def _mute(cluster: SimCluster, rng: random.Random, target: Target) -> End | None:
+    others = [one for one in cluster.scenario.brokers if one != target.relay]
     if rng.random() < 0.5:
-        return cut(cluster, [(struck.relay, one) for one in others])
-    return cut(cluster, [(one, struck.relay) for one in others])
+        return cut(cluster, [(target.relay, one) for one in others])
+    return cut(cluster, [(one, target.relay) for one in others])
 
 
-def _cut(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
+def _cut(cluster: SimCluster, rng: random.Random, target: Target) -> End | None:
     ways = [
-        (struck.relay, struck.behind),
-        (struck.behind, struck.relay),
-        (struck.leader.self_id, struck.relay),
-        (struck.relay, struck.leader.self_id),
+        (target.relay, target.behind),
+        (target.behind, target.relay),
+        (target.leader.self_id, target.relay),
+        (target.relay, target.leader.self_id),
     ]
     return cut(cluster, rng.sample(ways, rng.randint(1, 2)))
 
 
-def _cut_behind(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
+def _cut_behind(cluster: SimCluster, rng: random.Random, target: Target) -> End | None:
     """Who is behind cannot be reached by its leader any more."""
     return cut(
         cluster,
-        [(struck.leader.self_id, struck.behind), (struck.behind, struck.leader.self_id)][
+        [(target.leader.self_id, target.behind), (target.behind, target.leader.self_id)][
             : rng.randint(1, 2)
         ],
     )
 
 
-def _slow(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
-    leader = struck.leader.self_id
-    ways = [(struck.relay, struck.behind), (leader, struck.relay), (struck.relay, leader)]
+def _slow(cluster: SimCluster, rng: random.Random, target: Target) -> End | None:
+    leader = target.leader.self_id
+    ways = [(target.relay, target.behind), (leader, target.relay), (target.relay, leader)]
     link = cluster.fabric.link(*rng.choice(ways))
     link.slow_factor = rng.choice((3, 10, 50))
 
@@ -130,8 +130,8 @@ def _slow(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None
     return end
 
 
-def _slow_disk(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
-    faults = cluster.hosts[rng.choice((struck.relay, struck.behind))].disk.faults
+def _slow_disk(cluster: SimCluster, rng: random.Random, target: Target) -> End | None:
+    faults = cluster.hosts[rng.choice((target.relay, target.behind))].disk.faults
     faults.slow_factor = rng.choice((10, 100))
 
     def end() -> None:
@@ -140,34 +140,34 @@ def _slow_disk(cluster: SimCluster, rng: random.Random, struck: Struck) -> End |
     return end
 
 
-def _reset(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
+def _reset(cluster: SimCluster, rng: random.Random, target: Target) -> End | None:
     ways = [
-        (struck.relay, struck.behind),
-        (struck.leader.self_id, struck.relay),
-        (struck.leader.self_id, struck.behind),
+        (target.relay, target.behind),
+        (target.leader.self_id, target.relay),
+        (target.leader.self_id, target.behind),
     ]
     cluster.fabric.reset(*rng.choice(ways))
     return over
 
 
-def _swallow(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
-    ways = [(struck.relay, struck.behind), (struck.leader.self_id, struck.relay)]
+def _swallow(cluster: SimCluster, rng: random.Random, target: Target) -> End | None:
+    ways = [(target.relay, target.behind), (target.leader.self_id, target.relay)]
     cluster.fabric.swallow(*rng.choice(ways))
     return over
 
 
-def _late(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
+def _late(cluster: SimCluster, rng: random.Random, target: Target) -> End | None:
     ways = [
-        (struck.relay, struck.behind),
-        (struck.leader.self_id, struck.relay),
-        (struck.leader.self_id, struck.behind),
+        (target.relay, target.behind),
+        (target.leader.self_id, target.relay),
+        (target.leader.self_id, target.behind),
     ]
     cluster.fabric.deliver_late(*rng.choice(ways), rng.choice((20, 200, 2_000)) * 1_000)
     return over
 
 
-def _full(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
-    disk = cluster.hosts[struck.relay].disk
+def _full(cluster: SimCluster, rng: random.Random, target: Target) -> End | None:
+    disk = cluster.hosts[target.relay].disk
     disk.faults.foreign_bytes = disk.capacity_bytes - disk.used_bytes() - rng.randint(0, 20_000)
 
     def end() -> None:
@@ -176,8 +176,8 @@ def _full(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None
     return end
 
 
-def _flush(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
-    host = cluster.hosts[struck.relay]
+def _flush(cluster: SimCluster, rng: random.Random, target: Target) -> End | None:
+    host = cluster.hosts[target.relay]
     host.disk.faults.fail_flush_count = 1
     host.disk.faults.fail_flush_of = ""
     host.disk.faults.keeps_cache = False
@@ -201,29 +201,29 @@ def _ask(cluster: SimCluster, replica: "Replica", command: Callable[[], None]) -
     return over
 
 
-def _transfer(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
-    to = rng.choice((struck.relay, struck.behind))
-    return _ask(cluster, struck.leader, lambda: struck.leader.transfer_leadership(to))
+def _transfer(cluster: SimCluster, rng: random.Random, target: Target) -> End | None:
+    to = rng.choice((target.relay, target.behind))
+    return _ask(cluster, target.leader, lambda: target.leader.transfer_leadership(to))
 
 
-def _members(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
+def _members(cluster: SimCluster, rng: random.Random, target: Target) -> End | None:
     """The relay leaves, or changes its role."""
-    plan = cluster.plan(struck.leader.group)
-    present = struck.leader.configuration
-    voters = [one for one in present.voters if one != struck.relay] or list(present.voters)
-    observers = [one for one in present.observers if one != struck.relay]
+    plan = cluster.plan(target.leader.group)
+    present = target.leader.configuration
+    voters = [one for one in present.voters if one != target.relay] or list(present.voters)
+    observers = [one for one in present.observers if one != target.relay]
     if rng.random() < 0.5:
-        (observers if struck.relay in present.voters else voters).append(struck.relay)
+        (observers if target.relay in present.voters else voters).append(target.relay)
     return _ask(
         cluster,
-        struck.leader,
-        lambda: struck.leader.change_configuration(
+        target.leader,
+        lambda: target.leader.change_configuration(
             voters=tuple(voters), observers=tuple(observers), min_insync=plan.min_insync
         ),
     )
 
 
-def _labels(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
+def _labels(cluster: SimCluster, rng: random.Random, target: Target) -> End | None:
     """Everybody is told of other regions, not at the same time; and of the right ones later."""
     regions = list(cluster.scenario.regions)
     rng.shuffle(regions)
@@ -239,15 +239,15 @@ def _labels(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | No
     return lambda: place(list(cluster.scenario.regions))
 
 
-def _lose(cluster: SimCluster, rng: random.Random, struck: Struck) -> End | None:
-    broker = rng.choice((struck.relay, struck.behind))
+def _lose(cluster: SimCluster, rng: random.Random, target: Target) -> End | None:
+    broker = rng.choice((target.relay, target.behind))
     if not cluster.disk_losses.may_lose(broker):
         return None
     cluster.disk_losses.lose(broker)
     return lambda: cluster.restart(broker)
 
 
-STRIKES: dict[str, Strike] = {
+BEGINNINGS: dict[str, Begin] = {
     "relay-kill": _kill,
     "relay-power": _power,
     "relay-pause": _pause,
@@ -281,8 +281,8 @@ OTHERS = (
     "kill",
 )
 
-RELAY_FAULTS = {kind: partial(_begin, kind) for kind in STRIKES}
-RELAY_KINDS = {kind: FaultKind(loses_page_cache=kind in LOSING) for kind in STRIKES}
+RELAY_FAULTS = {kind: partial(_begin, kind) for kind in BEGINNINGS}
+RELAY_KINDS = {kind: FaultKind(loses_page_cache=kind in LOSING) for kind in BEGINNINGS}
 
 
 def run_relays(seed: int) -> Outcome:
@@ -330,7 +330,7 @@ def draw_relays(seed: int) -> Scenario:
     )
     if rng.random() < 0.3:
         settings = replace(settings, queue_bytes_max=rng.choice((16 * 1024, 128 * 1024)))
-    kinds = {kind: 2 for kind in STRIKES if rng.random() < rng.choice((0.15, 0.4))} | {
+    kinds = {kind: 2 for kind in BEGINNINGS if rng.random() < rng.choice((0.15, 0.4))} | {
         kind: 1 for kind in OTHERS if rng.random() < 0.15
     }
     if "relay-lost-disk" in kinds:

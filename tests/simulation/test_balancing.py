@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-from tests.simulation.kept import kept, scenario_of
 from tests.simulation.outage_mutants import take_nothing_for_down
+from tests.simulation.scenario_checks import kept, scenario_of
 
 from strandline.broker.leadership import draining
 from strandline.broker.operations import balancing
@@ -360,7 +360,7 @@ def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
         brokers: Collection[BrokerId],
         alive: Collection[BrokerId],
         lost_after_ms: int,
-        spared: Collection[BrokerId] = (),
+        maintained: Collection[BrokerId] = (),
         silent_ms: Mapping[BrokerId, int] = NOBODY,
     ) -> Condition:
         return honest(
@@ -369,7 +369,7 @@ def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
             brokers=brokers,
             alive=alive,
             lost_after_ms=1_000,
-            spared=spared,
+            maintained=maintained,
             silent_ms=silent_ms,
         )
 

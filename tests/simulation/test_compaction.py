@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from tests.simulation.full_speed import leader_of
-from tests.simulation.plain import plain_scenario, run_until_led, started
+from tests.simulation.plain_scenario import plain_scenario, run_until_led, started
 
 from strandline.model.ids import GroupId, Offset
 from strandline.records.batch import iterate_headers

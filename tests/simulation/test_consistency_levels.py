@@ -4,7 +4,7 @@ Source: Redpanda RFC 20220119, "Current solution", "Proposed solution", "Impleme
 
 import pytest
 from tests.simulation.full_speed import counted, leader_of, run_for
-from tests.simulation.plain import plain_scenario, started
+from tests.simulation.plain_scenario import plain_scenario, started
 from tests.simulation.test_replication_path import followers
 
 from strandline.model.ids import Index

@@ -5,7 +5,7 @@ Source: design sections 1, 5 and 10; decision 0034."""
 from dataclasses import replace
 
 import pytest
-from tests.simulation.plain import plain_scenario
+from tests.simulation.plain_scenario import plain_scenario
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.simulation.faults.faults import FAULTS

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from tests.simulation.kept import scenario_of
+from tests.simulation.scenario_checks import scenario_of
 
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.simulation.invariants.facts import Acknowledged

@@ -4,7 +4,7 @@ histories made up for them. Source: docs/decisions/0026 and 0027."""
 from dataclasses import replace
 
 import pytest
-from tests.simulation.kept import kept
+from tests.simulation.scenario_checks import kept
 from tests.simulation.test_invariants import acknowledged, log, read
 from tests.simulation.test_invariants import batch as make_batch
 
@@ -171,7 +171,7 @@ def test_what_was_at_risk_may_be_another_for_replicas_and_readers() -> None:
 
 
 def test_what_was_at_risk_may_go_from_what_was_shown_and_nothing_else() -> None:
-    one = HighWatermarkMonotonic(may_lose_relaxed=False)
+    one = HighWatermarkMonotonic(may_lose_unflushed=False)
     shown = replace(read(0, high_watermark=4, is_leader_read=True), broker=LOST)
     one.on_records_read(shown)
     declare(one)
@@ -181,7 +181,7 @@ def test_what_was_at_risk_may_go_from_what_was_shown_and_nothing_else() -> None:
     one.on_records_read(replace(after, high_watermark=Offset(3)))
     with pytest.raises(InvariantError, match="ends at 2; broker 1 has shown 3"):
         one.on_records_read(replace(after, broker=OTHER, high_watermark=Offset(2)))
-    other = HighWatermarkMonotonic(may_lose_relaxed=False)
+    other = HighWatermarkMonotonic(may_lose_unflushed=False)
     other.on_records_read(shown)
     declare(other)
     with pytest.raises(InvariantError, match="ends at 1; broker 2 has shown 2"):

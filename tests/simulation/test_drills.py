@@ -5,7 +5,7 @@ Source: docs/decisions/0019-drills.md."""
 from dataclasses import dataclass, field
 
 import pytest
-from tests.simulation.kept import scenario_of
+from tests.simulation.scenario_checks import scenario_of
 
 from strandline.broker.operations.isolation import Isolation
 from strandline.model.ids import BrokerId, GroupId

@@ -71,7 +71,10 @@ def test_the_checker_hands_on_what_was_awaited() -> None:
         *, served: str = "", balance: str = "", rest: str = "", damage: str = ""
     ) -> tuple[object, Subject]:
         checker = Checker(
-            idempotent_producers=(), power_fails=False, has_relaxed=False, resend_timeout_ms=1_000
+            idempotent_producers=(),
+            power_fails=False,
+            has_leader_acks=False,
+            resend_timeout_ms=1_000,
         )
         checker.service_awaited(ServiceAwaited(served, 1, ONE))
         checker.balance_awaited(BalanceAwaited(balance, 1))

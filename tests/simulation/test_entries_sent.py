@@ -6,7 +6,7 @@ import pytest
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.simulation.invariants.entries_sent import EntriesSentOnce
-from strandline.simulation.invariants.facts import AnswerHeard, EntriesSent, WayChanged
+from strandline.simulation.invariants.facts import AnswerReceived, EntriesSent, WayChanged
 from strandline.simulation.invariants.invariants import InvariantError
 from strandline.simulation.swarm.swarm import run_seed
 
@@ -19,15 +19,15 @@ def sent_first() -> EntriesSentOnce:
     """And accepted."""
     invariant = EntriesSentOnce(resend_timeout_ms=1_000)
     invariant.on_entries_sent(FIRST)
-    invariant.on_answer_heard(answer(is_accepted=True, at_us=100))
+    invariant.on_answer_received(answer(is_accepted=True, at_us=100))
     invariant.on_entries_sent(
         replace(FIRST, first_index=Index(10), last_index=Index(10), at_us=200)
     )
     return invariant
 
 
-def answer(*, is_accepted: bool, at_us: int = 4_000) -> AnswerHeard:
-    return AnswerHeard(ONE, TWO, GROUP, Epoch(1), is_accepted, at_us)
+def answer(*, is_accepted: bool, at_us: int = 4_000) -> AnswerReceived:
+    return AnswerReceived(ONE, TWO, GROUP, Epoch(1), is_accepted, at_us)
 
 
 def test_entries_that_are_sent_twice_without_a_reason_are_found() -> None:
@@ -45,7 +45,7 @@ def test_entries_out_of_order_are_found() -> None:
 
 def test_a_refusal_is_a_reason_once() -> None:
     invariant = sent_first()
-    invariant.on_answer_heard(answer(is_accepted=False))
+    invariant.on_answer_received(answer(is_accepted=False))
     invariant.on_entries_sent(AGAIN)
     with pytest.raises(InvariantError, match="EntriesSentOnce"):
         invariant.on_entries_sent(AGAIN)

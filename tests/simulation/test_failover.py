@@ -1,7 +1,7 @@
 """A group is led again soon after its leader died, at any distance (design section 5)."""
 
 import pytest
-from tests.simulation.plain import plain_scenario, run_until_led, started
+from tests.simulation.plain_scenario import plain_scenario, run_until_led, started
 
 from strandline.simulation.world.world import World
 

@@ -11,7 +11,7 @@ from tests.simulation.mutants import MUTANTS, Mutant
 from typer.testing import CliRunner
 
 from strandline.simulation import __main__ as command
-from strandline.simulation.swarm.failure_report import LINES_MAX, tell
+from strandline.simulation.swarm.failure_report import LINES_MAX, report_failure
 from strandline.simulation.swarm.swarm import Outcome, run_scenario
 from strandline.simulation.swarm.swarm import command as command_of
 
@@ -25,15 +25,15 @@ def broken_by(
     assert scenario is not None
     outcome = run_scenario(scenario)
     assert outcome.violation is not None
-    return mutant, outcome, tell(scenario, outcome.subject)
+    return mutant, outcome, report_failure(scenario, outcome.subject)
 
 
 def test_what_became_of_a_record_that_was_acknowledged_too_early(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    _, outcome, story = broken_by(mutants.acknowledge_before_the_quorum, monkeypatch)
+    _, outcome, report = broken_by(mutants.acknowledge_before_the_quorum, monkeypatch)
     assert outcome.violation is not None
-    text = "\n".join(story)
+    text = "\n".join(report)
     told = re.search(
         r"broker (\d+)  tells (\S+) that \S+ is at offset \d+, below \d+; acks -1", text
     )
@@ -49,8 +49,8 @@ def test_what_became_of_a_record_that_was_acknowledged_too_early(
 
 
 def test_what_became_of_a_record_that_is_there_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, outcome, story = broken_by(mutants.forget_what_producers_wrote, monkeypatch)
-    text = "\n".join(story)
+    _, outcome, report = broken_by(mutants.forget_what_producers_wrote, monkeypatch)
+    text = "\n".join(report)
     found = re.search(
         r"broker (\d+) has (\S+) at offset (\d+) after number", outcome.violation or ""
     )
@@ -61,13 +61,13 @@ def test_what_became_of_a_record_that_is_there_twice(monkeypatch: pytest.MonkeyP
 
 
 def test_how_the_replicas_of_a_group_were_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    mutant, outcome, story = broken_by(mutants.read_without_a_lease, monkeypatch)
+    mutant, outcome, report = broken_by(mutants.read_without_a_lease, monkeypatch)
     scenario = mutant.scenario(mutant.seed)
     assert scenario is not None
     plan = next(plan for plan in scenario.groups if plan.group == outcome.subject.group)
-    ends = [line for line in story if "in the end broker" in line]
+    ends = [line for line in report if "in the end broker" in line]
     assert len(ends) == len(plan.hosts)
-    assert any("leads, epoch" in line for line in story)
+    assert any("leads, epoch" in line for line in report)
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ def test_how_the_replicas_of_a_group_were_in_the_end(monkeypatch: pytest.MonkeyP
 def test_a_story_is_a_page_at_most_and_the_same_each_time(
     plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mutant, outcome, story = broken_by(plant, monkeypatch)
+    mutant, outcome, report = broken_by(plant, monkeypatch)
     scenario = mutant.scenario(mutant.seed)
     assert scenario is not None
-    assert len(story) <= LINES_MAX + 1 + len(scenario.brokers)
-    assert story == tell(scenario, outcome.subject)
+    assert len(report) <= LINES_MAX + 1 + len(scenario.brokers)
+    assert report == report_failure(scenario, outcome.subject)
 
 
 def test_a_failing_run_prints_the_story_and_the_command_that_repeats_it(

@@ -8,7 +8,7 @@ from itertools import permutations
 from statistics import mean
 
 import pytest
-from tests.simulation.plain import plain_scenario, run_until_led, started
+from tests.simulation.plain_scenario import plain_scenario, run_until_led, started
 
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId

@@ -1,7 +1,7 @@
 """A group in which nothing is written works like any other: its followers know whom they follow."""
 
 import pytest
-from tests.simulation.plain import plain_scenario, run_until_led, started
+from tests.simulation.plain_scenario import plain_scenario, run_until_led, started
 
 from strandline.simulation.invariants.verdicts import observe_rest
 from strandline.simulation.world.world import World

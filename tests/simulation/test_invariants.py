@@ -147,7 +147,7 @@ def test_two_leaders_in_one_epoch_are_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fact", "is_sound"),
+    ("fact", "is_intact"),
     [
         (elected(3, 9, 2), True),
         (elected(3, 8, 2), False),
@@ -157,11 +157,11 @@ def test_two_leaders_in_one_epoch_are_found() -> None:
     ],
 )
 def test_a_leader_that_lacks_what_was_committed_before_its_epoch_is_found(
-    fact: LeaderElected, is_sound: bool
+    fact: LeaderElected, is_intact: bool
 ) -> None:
     invariant = LeaderCompleteness()
     invariant.on_marks_moved(marks(2, 9, 5))
-    if is_sound:
+    if is_intact:
         invariant.on_leader_elected(fact)
     else:
         with pytest.raises(InvariantError, match="LeaderCompleteness"):
@@ -230,7 +230,7 @@ def test_holes_in_what_is_read_are_found() -> None:
 
 
 def test_a_high_watermark_that_goes_back_is_found_within_one_life() -> None:
-    invariant = HighWatermarkMonotonic(may_lose_relaxed=False)
+    invariant = HighWatermarkMonotonic(may_lose_unflushed=False)
     invariant.on_marks_moved(marks(1, 9, 9))
     invariant.on_marks_moved(marks(1, 9, 5, life=2))
     with pytest.raises(InvariantError, match="HighWatermarkMonotonic"):
@@ -238,19 +238,19 @@ def test_a_high_watermark_that_goes_back_is_found_within_one_life() -> None:
 
 
 def test_where_relaxed_records_may_go_only_the_committed_end_must_not_go_back() -> None:
-    invariant = HighWatermarkMonotonic(may_lose_relaxed=True)
+    invariant = HighWatermarkMonotonic(may_lose_unflushed=True)
     invariant.on_records_read(read(0, committed_end=5, high_watermark=9))
     invariant.on_records_read(read(0, committed_end=5, high_watermark=7))
     with pytest.raises(InvariantError, match="HighWatermarkMonotonic"):
         invariant.on_records_read(read(0, committed_end=4, high_watermark=7))
 
 
-@pytest.mark.parametrize("may_lose_relaxed", [False, True])
+@pytest.mark.parametrize("may_lose_unflushed", [False, True])
 def test_a_leader_that_shows_less_than_another_replica_has_shown_is_found(
-    may_lose_relaxed: bool,
+    may_lose_unflushed: bool,
 ) -> None:
     """Nothing of it has been read, and a follower may be as late as it likes."""
-    invariant = HighWatermarkMonotonic(may_lose_relaxed=may_lose_relaxed)
+    invariant = HighWatermarkMonotonic(may_lose_unflushed=may_lose_unflushed)
     invariant.on_records_read(read(0, high_watermark=9, committed_end=9, is_leader_read=True))
     invariant.on_records_read(read(0, high_watermark=8, committed_end=8, broker=TWO))
     later = read(0, high_watermark=9, committed_end=9, broker=TWO, is_leader_read=True, epoch=2)
@@ -261,7 +261,7 @@ def test_a_leader_that_shows_less_than_another_replica_has_shown_is_found(
 
 
 def test_the_next_leader_may_lack_what_was_shown_and_went_with_the_power() -> None:
-    invariant = HighWatermarkMonotonic(may_lose_relaxed=True)
+    invariant = HighWatermarkMonotonic(may_lose_unflushed=True)
     invariant.on_records_read(read(0, high_watermark=9, committed_end=5, is_leader_read=True))
     invariant.on_records_read(read(0, high_watermark=5, broker=TWO, is_leader_read=True, epoch=2))
     with pytest.raises(InvariantError, match="ends at 4; broker 1 has shown 5"):
@@ -373,7 +373,7 @@ def test_a_record_that_an_idempotent_producer_has_twice_is_found() -> None:
 
 def test_a_producer_id_that_two_producers_were_given_is_found() -> None:
     checker = Checker(
-        idempotent_producers=(), power_fails=False, has_relaxed=False, resend_timeout_ms=1_000
+        idempotent_producers=(), power_fails=False, has_leader_acks=False, resend_timeout_ms=1_000
     )
     checker.producer_id_given("one", 7)
     checker.producer_id_given("two", 8)

@@ -9,7 +9,7 @@ from tests.simulation.mutants import (
     vote_against_a_living_leader,
     vote_for_oneself_whoever_leads,
 )
-from tests.simulation.plain import plain_scenario, run_until_led, started
+from tests.simulation.plain_scenario import plain_scenario, run_until_led, started
 
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, Epoch, Index

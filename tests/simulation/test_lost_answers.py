@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from tests.simulation.mutants import MUTANTS, forget_what_was_answered
-from tests.simulation.plain import plain_scenario, started
+from tests.simulation.plain_scenario import plain_scenario, started
 
 from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.protocol.messages.alter_partition_reassignments import (

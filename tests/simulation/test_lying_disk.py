@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from tests.simulation.plain import plain_scenario, started
+from tests.simulation.plain_scenario import plain_scenario, started
 
 from strandline.simulation.disk.file_image import CrashStyle
 from strandline.simulation.faults.disk_faults import LOGS

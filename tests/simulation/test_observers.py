@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 from tests.simulation.full_speed import FullSpeedProducer, leader_of, run_for
-from tests.simulation.kept import kept
-from tests.simulation.plain import plain_scenario, started
+from tests.simulation.plain_scenario import plain_scenario, started
+from tests.simulation.scenario_checks import kept
 
 from strandline.model.ids import BrokerId
 from strandline.simulation.scenarios.scenario import Scenario

@@ -20,15 +20,15 @@ BROKER = BrokerId(5)
 
 def test_what_a_late_attempt_has_overridden_is_said_again() -> None:
     operator = Operator("operator", SimCluster(draw_outages(SEED)), random.Random(SEED))
-    for at_ms, is_spared in ((1, True), (2, False)):
-        operator._change(PlannedChange(at_ms, broker=BROKER, is_spared=is_spared))
+    for at_ms, in_maintenance in ((1, True), (2, False)):
+        operator._change(PlannedChange(at_ms, broker=BROKER, in_maintenance=in_maintenance))
     operator._wanted.clear()
     cluster = Cluster()
-    assert operator.insist(cluster) == "" and operator.is_done
+    assert operator.reassert(cluster) == "" and operator.is_done
     cluster.broker_configs[BROKER] = {MAINTENANCE: "0"}
-    assert operator.insist(cluster) == "" and operator.is_done
+    assert operator.reassert(cluster) == "" and operator.is_done
     cluster.broker_configs[BROKER] = {MAINTENANCE: str(NO_END)}
-    found = operator.insist(cluster)
+    found = operator.reassert(cluster)
     assert found == f"{MAINTENANCE} of broker 5 is -1, and 0 was said last"
     assert not operator.is_done
 

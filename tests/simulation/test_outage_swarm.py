@@ -35,9 +35,9 @@ from strandline.simulation.swarm.outage_additions import (
 from strandline.simulation.swarm.outage_layouts import LAYOUTS, LOST_REGION_LAYOUTS
 from strandline.simulation.swarm.outage_swarm import (
     ENDURANCE_ACTIVE_MS,
+    FAILS_SEVERAL,
     FAMILIES,
     LOST_REGION_MS_MIN,
-    STRIKES_SEVERAL,
     Family,
     draw_outages,
     family_of,
@@ -102,7 +102,7 @@ def test_every_layout_policy_and_placement_is_drawn() -> None:
     changes = [change for one in drawn for change in one.changes]
     assert {change.shrinks for change in changes} == {True, False, None}
     assert any(change.min_insync for change in changes)
-    assert any(change.is_spared for change in changes)
+    assert any(change.in_maintenance for change in changes)
     assert {change.ruling for change in changes} == {"", "hold", "release", "lost"}
     assert {len(change.domain) for change in changes} == {0, 1, 2}
     assert {fault.kind for one in drawn for fault in one.faults or ()} >= {
@@ -160,7 +160,7 @@ def test_observers_stand_in_where_a_region_is_gone_for_long_enough(
     for one in losing:
         assert min(Counter(one.regions).values()) > 1
         assert max(fault.duration_ms for fault in one.faults or ()) >= LOST_REGION_MS_MIN
-        assert [fault.kind for fault in one.faults or () if fault.kind in STRIKES_SEVERAL] == [
+        assert [fault.kind for fault in one.faults or () if fault.kind in FAILS_SEVERAL] == [
             LONG_OUTAGE
         ]
     total = Total()

@@ -87,8 +87,8 @@ def away_from_3(cluster: Cluster, *, at_s: int) -> BalancerMoved:
     return replace(moved, at_us=at_s * S, state_version=at_s)
 
 
-def disturbed(at_s: int, *gone: int, is_amiss: bool = False) -> Disturbed:
-    return Disturbed(at_s * S, frozenset(ids(*gone)), is_amiss)
+def disturbed(at_s: int, *gone: int, has_other_faults: bool = False) -> Disturbed:
+    return Disturbed(at_s * S, frozenset(ids(*gone)), has_other_faults)
 
 
 def elected(at_s: int, group: GroupId = CONTROLLER_GROUP) -> LeaderElected:
@@ -125,14 +125,14 @@ def test_of_what_is_really_gone_nothing_is_repaired_whatever_the_controller_beli
     moved = away_from_3(unseen, at_s=5 + SEEN_S)
     assert not judged(moved, elected(1), disturbed(5, 3, 4))
     assert not judged(moved, elected(1), disturbed(5, 3, 4), elected(9, GROUP))
-    assert not judged(moved, disturbed(2, is_amiss=True), disturbed(5, 3, 4))
+    assert not judged(moved, disturbed(2, has_other_faults=True), disturbed(5, 3, 4))
 
 
 def test_who_could_not_have_seen_it_yet_has_broken_no_promise(unseen: Cluster) -> None:
     moved = away_from_3(unseen, at_s=5 + SEEN_S)
     assert judged(moved, disturbed(6, 3, 4))
     assert judged(moved, disturbed(5, 3, 4), elected(6))
-    assert judged(moved, disturbed(5, 3, 4, is_amiss=True))
+    assert judged(moved, disturbed(5, 3, 4, has_other_faults=True))
     assert judged(moved, disturbed(5, 3, 4), disturbed(6, 1, 3, 4))
     told_again = replace(moved, at_us=90 * S)  # By another broker, or after a start.
     assert judged(told_again, disturbed(2), moved, disturbed(5, 3, 4))

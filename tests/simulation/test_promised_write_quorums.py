@@ -7,7 +7,7 @@ Source: docs/decisions/0041-promised-write-quorums.md."""
 from collections.abc import Callable
 
 import pytest
-from tests.simulation.kept import scenario_of
+from tests.simulation.scenario_checks import scenario_of
 from tests.simulation.test_each_invariant import only
 
 from strandline.broker.groups.promised_write_quorums import PromisedWriteQuorums

@@ -10,8 +10,8 @@ from typing import Any
 
 import bench.promotion
 import pytest
-from tests.simulation.kept import kept
-from tests.simulation.test_acting import FAULTS, FIVE, on_five_brokers
+from tests.simulation.scenario_checks import kept
+from tests.simulation.test_leaving_voters import FAULTS, FIVE, on_five_brokers
 
 from strandline.broker.groups import blocked_grants, voter_reconciliation, wanted_voters
 from strandline.broker.groups.moving import Moving

@@ -1,7 +1,7 @@
 """Relays are struck in the middle of their work: every promise holds. Source: decision 0034."""
 
 import pytest
-from tests.simulation.relay_swarm import STRIKES, run_relays
+from tests.simulation.relay_swarm import BEGINNINGS, run_relays
 
 SEEDS = (*range(1, 25), 30957)
 """The last: what was refused had brought the marks, and what was handed on late made it complete:
@@ -18,5 +18,5 @@ def test_every_promise_holds_where_relays_are_struck(seed: int) -> None:
 
 @pytest.mark.simulation
 def test_relays_are_struck() -> None:
-    struck = [kind for seed in SEEDS for kind in run_relays(seed).tally.fault_counts]
-    assert len(set(struck) & set(STRIKES)) > len(STRIKES) // 2
+    target = [kind for seed in SEEDS for kind in run_relays(seed).tally.fault_counts]
+    assert len(set(target) & set(BEGINNINGS)) > len(BEGINNINGS) // 2

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests.simulation.plain import plain_scenario, started
+from tests.simulation.plain_scenario import plain_scenario, started
 
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 from strandline.raft.messages import NO_HINT, AppendResponse

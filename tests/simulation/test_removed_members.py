@@ -1,6 +1,6 @@
 """Members that are removed are sent nothing more, and fall silent though they never heard of it."""
 
-from tests.simulation.plain import plain_scenario, started
+from tests.simulation.plain_scenario import plain_scenario, started
 
 from strandline.model.ids import BrokerId
 from strandline.simulation.invariants.verdicts import observe_rest

@@ -5,7 +5,9 @@ Source: KIP-98; decision 0009 (moving replicas)."""
 from dataclasses import replace
 
 import pytest
-from tests.simulation.test_answers_of_before import number_calls_as_an_earlier_process_did
+from tests.simulation.test_answers_to_earlier_processes import (
+    number_calls_as_an_earlier_process_did,
+)
 from tests.simulation.test_tombstones import moved_from_who_is_down
 
 from strandline.records.batch import BatchHeader

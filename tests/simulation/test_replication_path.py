@@ -11,7 +11,7 @@ from tests.simulation.full_speed import (
     run_for,
     slow_down,
 )
-from tests.simulation.plain import plain_scenario, started
+from tests.simulation.plain_scenario import plain_scenario, started
 
 from strandline.model.ids import BrokerId, Index
 from strandline.protocol.errors import Error

@@ -1,7 +1,7 @@
 """A log that begins anew has its configuration told by nobody but the journal."""
 
 import pytest
-from tests.simulation.plain import plain_scenario, run_until_led, started
+from tests.simulation.plain_scenario import plain_scenario, run_until_led, started
 from tests.simulation.test_return import MS, run_for
 
 from strandline.model.ids import GroupId, Index

@@ -4,7 +4,7 @@ difference")."""
 from dataclasses import replace
 
 import pytest
-from tests.simulation.plain import plain_scenario, run_until_led, started
+from tests.simulation.plain_scenario import plain_scenario, run_until_led, started
 
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.leader import leadership

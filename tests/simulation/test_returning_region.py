@@ -4,7 +4,7 @@ the wire at most 1.1 x what it missed, per region". Source: decision 0022."""
 from dataclasses import replace
 
 import pytest
-from tests.simulation.plain import plain_scenario, started
+from tests.simulation.plain_scenario import plain_scenario, started
 
 from strandline.base.network import Lane
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from tests.simulation.full_speed import leader_of
-from tests.simulation.plain import plain_scenario, started
+from tests.simulation.plain_scenario import plain_scenario, started
 from tests.simulation.test_compaction import churn, put, read_all, run_for
 from tests.simulation.test_returning_region import AWAY, Outage
 

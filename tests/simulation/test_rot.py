@@ -6,7 +6,7 @@ Source: reliability reference 3; `replication/repair/log_repair.py`;
 import logging
 
 import pytest
-from tests.simulation.kept import kept, scenario_of
+from tests.simulation.scenario_checks import kept, scenario_of
 
 from strandline.simulation.disk.file_image import FileImage
 from strandline.simulation.swarm.swarm import run_scenario

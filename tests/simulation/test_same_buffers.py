@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from tests.simulation.full_speed import FullSpeedProducer, leader_of, run_for
-from tests.simulation.plain import plain_scenario, started
+from tests.simulation.plain_scenario import plain_scenario, started
 
 from strandline.base.disk import Buffer
 from strandline.base.network import Lane

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.simulation.kept import kept, run_by_no_other_test
 from tests.simulation.mutants import show_what_is_only_appended
+from tests.simulation.scenario_checks import kept, run_by_no_other_test
 from typer.testing import CliRunner
 
 from strandline.base.errors import OperatorError

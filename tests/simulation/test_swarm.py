@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 from tests.simulation.mutants import MUTANTS, Mutant, is_of_the_product
-from tests.simulation.plain import plain_scenario
+from tests.simulation.plain_scenario import plain_scenario
 
 from strandline.simulation.scenarios.scenario import PlannedFault, Scenario
 from strandline.simulation.swarm.swarm import Total, command, run_all, run_scenario, run_seed

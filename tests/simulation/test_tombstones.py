@@ -5,8 +5,8 @@ Source: design section 4; `replication/replica/compactor.py`; Kafka's log compac
 from dataclasses import replace
 
 import pytest
-from tests.simulation.beginnings import watch_beginnings
-from tests.simulation.kept import kept, scenario_of
+from tests.simulation.log_resets import watch_beginnings
+from tests.simulation.scenario_checks import kept, scenario_of
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
 from strandline.replication.replica import compactor

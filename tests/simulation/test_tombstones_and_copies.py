@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from tests.simulation.full_speed import leader_of
-from tests.simulation.plain import plain_scenario, started
+from tests.simulation.plain_scenario import plain_scenario, started
 from tests.simulation.test_compaction import BRIEF, churn, clean_all, put, read_all, run_for
 
 from strandline.base.errors import ApiError, StorageError

@@ -5,7 +5,7 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
-from tests.simulation.plain import plain_scenario, run_until_led, started
+from tests.simulation.plain_scenario import plain_scenario, run_until_led, started
 
 from strandline.model.ids import BrokerId, GroupId
 from strandline.protocol.errors import Error

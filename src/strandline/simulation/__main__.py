@@ -24,7 +24,7 @@ from rich.console import Console
 from strandline.base.errors import OperatorError
 from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.scenarios.scenario_file import load_scenario, with_faults
-from strandline.simulation.swarm.failure_report import tell
+from strandline.simulation.swarm.failure_report import report_failure
 from strandline.simulation.swarm.families import Swarm
 from strandline.simulation.swarm.shrink import shrink as reduce_faults
 from strandline.simulation.swarm.swarm import (
@@ -130,7 +130,7 @@ def _shrink(console: Console, scenario: Scenario, violation: str, *, text: str, 
 def _report(console: Console, scenario: Scenario, outcome: Outcome, *, again: str) -> None:
     console.print(f"seed {outcome.seed}: {outcome.violation}")
     console.print("What happened to it:")
-    console.print("\n".join(tell(scenario, outcome.subject)))
+    console.print("\n".join(report_failure(scenario, outcome.subject)))
     console.print(f"replay: {again}")
 
 

@@ -95,11 +95,11 @@ class Deleter(Admin):
         topic = DeleteRecordsTopic(name=partition.topic, partitions=[asked])
 
         def on_answer(answer: DeleteRecordsResponse) -> None:
-            is_heard = exchange.settle()
+            is_received = exchange.settle()
             (result,) = answer.topics[0].partitions
             if result.error_code == Error.NONE:
                 self.deletion_count += 1
-                if is_heard:
+                if is_received:
                     self._deleted[group] = max(before, self._deleted.get(group, before))
                 self.cluster.checker.deleted(Deleted(group, before, Offset(result.low_watermark)))
             elif result.error_code not in FAILURES:

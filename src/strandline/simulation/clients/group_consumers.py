@@ -127,7 +127,7 @@ class GroupConsumer(Client):
     def _step_later(self, delay_ms: tuple[int, int]) -> None:
         self.scheduler.after(self.rng.randint(*delay_ms) * US_PER_MS, self._step)
 
-    def _begin_anew(self, *, keeps_id: bool = True, finds: bool = False) -> None:
+    def _restart(self, *, keeps_id: bool = True, finds: bool = False) -> None:
         self._generation = -1
         self._assigned = self._positions = None
         if not keeps_id:
@@ -137,7 +137,7 @@ class GroupConsumer(Client):
 
     def _on_code(self, code: int) -> None:
         """A refusal: what has to be done again."""
-        self._begin_anew(
+        self._restart(
             keeps_id=code != Error.UNKNOWN_MEMBER_ID,
             finds=code
             not in (Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID, Error.REBALANCE_IN_PROGRESS),
@@ -169,7 +169,7 @@ class GroupConsumer(Client):
                 if again is not None:
                     again()
                     return
-                self._begin_anew(finds=True)
+                self._restart(finds=True)
                 self._step_later(RETRY_MS)
 
         def deliver(message: A) -> None:
@@ -325,7 +325,7 @@ class GroupConsumer(Client):
     def _work(self, assigned: list[GroupId], positions: dict[GroupId, Offset]) -> None:
         if self.rng.random() < DISAPPEARANCE:
             self.cluster.trace.add(self.name, "forgets who it is")
-            self._begin_anew(keeps_id=False)
+            self._restart(keeps_id=False)
             self._step_later(RETRY_MS)
         elif not assigned or self.rng.random() < 0.2:
             self._beat()

@@ -151,7 +151,7 @@ class LossDeclaration(Client):
         elif now_us - self._short_since_us.setdefault(plan.name, now_us) < patience_us:
             self._rest()
         else:
-            self._foretell(plan, found)
+            self._preview(plan, found)
 
     def _members(self) -> dict[BrokerId, BrokerMember]:
         hosts = self.cluster.hosts.items()
@@ -160,7 +160,7 @@ class LossDeclaration(Client):
 
     # ---- what would it mean? ---------------------------------------------------------------------
 
-    def _foretell(self, plan: GroupPlan, found: ReplicaLogs) -> None:
+    def _preview(self, plan: GroupPlan, found: ReplicaLogs) -> None:
         lost = found.silent
         request = DeclareLostRequest(
             topic=plan.name,
@@ -177,7 +177,7 @@ class LossDeclaration(Client):
             elif answer.error_code:
                 self._on_refused(plan, answer.error_message or "")
             else:
-                self._show(plan, lost, foretold=answer, asked=asked)
+                self._show(plan, lost, preview=answer, asked=asked)
 
         self._declare(asked, request, on_answer)
 
@@ -197,25 +197,25 @@ class LossDeclaration(Client):
         plan: GroupPlan,
         lost: list[BrokerId],
         *,
-        foretold: DeclareLostResponse,
+        preview: DeclareLostResponse,
         asked: BrokerId,
     ) -> None:
         """What is at risk is on the screen; the processes are stopped before the name is typed."""
         self._keep_down(lost)
         declaration = Declaration(
             group=plan.group,
-            grant=foretold.grant,
+            grant=preview.grant,
             lost=tuple(lost),
-            leader=BrokerId(foretold.leader_id),
-            at_risk_from=Offset(foretold.committed_offset),
-            end=Offset(foretold.log_end_offset),
+            leader=BrokerId(preview.leader_id),
+            at_risk_from=Offset(preview.committed_offset),
+            end=Offset(preview.log_end_offset),
         )
         request = DeclareLostRequest(
             topic=plan.name,
             partition=0,
-            grant=foretold.grant - 1,
+            grant=preview.grant - 1,
             broker_ids=[int(one) for one in lost],
-            logs=foretold.logs,
+            logs=preview.logs,
             by=self.name,
         )
         typed = plan.name[1:] if self.rng.random() < MISTYPED else plan.name

@@ -76,7 +76,7 @@ class NearReader(Client):
         self._rack = rack
         self._version = rng.choice(FETCH_VERSIONS)
         self._stay_us = rng.choice(STAY_MS) * US_PER_MS
-        self._tells_epoch = rng.random() < 0.5
+        self._sends_epoch = rng.random() < 0.5
         self._last_epoch = -1
         self._leader = NOBODY
         self._near: BrokerId = NO_BROKER
@@ -132,12 +132,12 @@ class NearReader(Client):
 
     def _fetch(self, broker: BrokerId) -> None:
         is_near = broker == self._near and self.scheduler.now_us < self._near_until_us
-        tells_epoch = self._tells_epoch and self._version >= 12
+        sends_epoch = self._sends_epoch and self._version >= 12
         wanted = FetchPartition(
             partition=0,
             current_leader_epoch=self._leader.epoch,
             fetch_offset=self.position,
-            last_fetched_epoch=self._last_epoch if tells_epoch else -1,
+            last_fetched_epoch=self._last_epoch if sends_epoch else -1,
             partition_max_bytes=self.rng.choice(READ_BYTES),
         )
         request = FetchRequest(
@@ -203,7 +203,7 @@ class NearReader(Client):
     def _may_be_gone(self, offset: Offset) -> bool:
         """Whether what it read from there on may have disappeared."""
         cluster = self.cluster
-        return cluster.scenario.may_lose_relaxed or cluster.checker.was_at_risk(
+        return cluster.scenario.may_lose_unflushed or cluster.checker.was_at_risk(
             self.plan.group, offset
         )
 

@@ -46,7 +46,7 @@ AGAIN_MS = 500
 ALTER_LABELS_VERSION, RULE_ZONE_VERSION = 0, 0
 POLICY = "placement.policy"
 
-NOT_SPARED = 0
+NO_MAINTENANCE = 0
 
 Resource = tuple[ResourceType, str, str]
 """What has configuration, by its name, and the key."""
@@ -77,7 +77,7 @@ class Operator(Client):
         """Whether all is set."""
         return not self._wanted
 
-    def unlike(self, cluster: Cluster) -> str:
+    def misplaced_broker(self, cluster: Cluster) -> str:
         """A broker that is not in the region that was said last; empty where there is none.
 
         Only of those that were said at run time, once: an attempt that was given up may still be
@@ -92,7 +92,7 @@ class Operator(Client):
                 return f"broker {broker} is in region {region!r}, and was put into {regions[0]}"
         return ""
 
-    def insist(self, cluster: Cluster) -> str:
+    def reassert(self, cluster: Cluster) -> str:
         """A broker's key that is not what was said last, and is said again; empty where none is."""
         for resource, value in self._said.items():
             _, broker, key = resource
@@ -118,10 +118,12 @@ class Operator(Client):
             word = "leaves" if change.is_leaving else "stays"
             cluster.trace.add("world", f"broker {change.broker} {word}")
             self._say(change.broker, DECOMMISSION, format_value(change.is_leaving))
-        elif change.is_spared is not None:
-            word = "is in maintenance" if change.is_spared else "is in maintenance no more"
+        elif change.in_maintenance is not None:
+            word = "is in maintenance" if change.in_maintenance else "is in maintenance no more"
             cluster.trace.add("world", f"broker {change.broker} {word}")
-            self._say(change.broker, MAINTENANCE, str(NO_END if change.is_spared else NOT_SPARED))
+            self._say(
+                change.broker, MAINTENANCE, str(NO_END if change.in_maintenance else NO_MAINTENANCE)
+            )
         elif change.broker is not None and change.foreign_bytes is not None:
             cluster.trace.add(
                 "world", f"{change.foreign_bytes} bytes of broker {change.broker}'s disk are taken"

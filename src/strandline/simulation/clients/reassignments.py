@@ -57,10 +57,10 @@ class Reassigner(Admin):
 
     def act(self) -> None:
         """See `Admin`."""
-        if not (self.cluster.scenario.tombstone_ratio and self._act_on_who_is_down()):
+        if not (self.cluster.scenario.tombstone_ratio and self._act_on_brokers_down()):
             self._act_at_random()
 
-    def _act_on_who_is_down(self) -> bool:
+    def _act_on_brokers_down(self) -> bool:
         """Move something from there, or back; whether there was anything."""
         if self._moved and self.rng.random() < BACK_SHARE:
             plan, replicas = self._moved.pop(0)

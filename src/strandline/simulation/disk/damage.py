@@ -92,7 +92,7 @@ def last_segments(disk: HostDisk, names: list[str]) -> list[str]:
     ]
 
 
-def is_sound(image: FileImage) -> bool:
+def is_intact(image: FileImage) -> bool:
     """Whether each batch on the platter is what was written."""
     data = image.durable.read(image.durable.size, 0)
     end = 0
@@ -109,7 +109,7 @@ def is_sound(image: FileImage) -> bool:
 def has_rotten_segments(disk: HostDisk) -> bool:
     """Whether closed segments are not on the platter as they were written."""
     images = [disk.tree.find(path) for path in closed_segments(disk)]
-    return not all(isinstance(image, FileImage) and is_sound(image) for image in images)
+    return not all(isinstance(image, FileImage) and is_intact(image) for image in images)
 
 
 def _segments(

@@ -15,7 +15,9 @@ from strandline.simulation.world.member import Member
 from strandline.storage.layout import LOG, RESET, START, SegmentName, parse_name
 
 
-def note_created(path: str, host: SimHost[Member], scenario: Scenario, checker: Checker) -> None:
+def report_log_start(
+    path: str, host: SimHost[Member], scenario: Scenario, checker: Checker
+) -> None:
     """A file was created on this host's disk: tell it, where it says where a log will begin."""
     directory, _, file = path.rpartition("/")
     parsed = parse_name(file)

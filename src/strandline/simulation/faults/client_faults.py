@@ -36,9 +36,9 @@ def lose_answers(cluster: SimCluster, rng: random.Random) -> End | None:
     """A broker does what some clients ask, and none of its answers comes, from a moment of each on,
     until they give that connection up."""
     broker = rng.choice(cluster.leading_brokers() or list(cluster.scenario.brokers))
-    struck = _some_clients(cluster, rng)
-    cluster.trace.add("world", f"broker {broker} is not heard by {_names(struck)}")
-    connections = [(client, client.connection_to(broker)) for client in struck]
+    targets = _some_clients(cluster, rng)
+    cluster.trace.add("world", f"broker {broker} is not heard by {_names(targets)}")
+    connections = [(client, client.connection_to(broker)) for client in targets]
     begins = []
     for _, connection in connections:
         begin_ms = rng.choice((0, rng.randint(1, 500)))
@@ -56,10 +56,10 @@ def lose_answers(cluster: SimCluster, rng: random.Random) -> End | None:
 def reset_clients(cluster: SimCluster, rng: random.Random) -> End | None:
     """Some clients lose their connections to a broker and notice; what they asked may be done."""
     broker = rng.choice(cluster.leading_brokers() or list(cluster.scenario.brokers))
-    struck = _some_clients(cluster, rng)
+    targets = _some_clients(cluster, rng)
     drops_requests = rng.random() < 0.5
-    cluster.trace.add("world", f"connections of {_names(struck)} to broker {broker} are reset")
-    for client in struck:
+    cluster.trace.add("world", f"connections of {_names(targets)} to broker {broker} are reset")
+    for client in targets:
         client.reset(broker, drops_requests=drops_requests)
     return over
 

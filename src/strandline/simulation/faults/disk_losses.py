@@ -35,7 +35,7 @@ class DiskLosses:
         self._hosts = hosts
         self._checker = checker
         self._begun_kinds = begun_kinds
-        self._lacking: set[BrokerId] = set()
+        self._incomplete: set[BrokerId] = set()
         """Brokers whose disk was lost and that have not been seen to be whole again."""
 
     def may_lose(self, broker: BrokerId) -> bool:
@@ -48,9 +48,9 @@ class DiskLosses:
         if has_rotted and rotting != broker:
             return False
         # Who has to find out by itself takes no part before, whether its disk is the first or not.
-        candidates = self._scenario.brokers if self._scenario.asks_voters else self._lacking
-        self._lacking = {b for b in candidates if not self._is_whole(b)}
-        return not self._lacking
+        candidates = self._scenario.brokers if self._scenario.asks_voters else self._incomplete
+        self._incomplete = {b for b in candidates if not self._is_whole(b)}
+        return not self._incomplete
 
     def may_replace(self, broker: BrokerId) -> bool:
         """Whether all others are whole: who returns with an empty disk needs no more than them."""
@@ -65,9 +65,9 @@ class DiskLosses:
         one of them gone N - W + 1 others hold it all, where there are two. Who is down keeps what
         it had; a single voter is the only one that is sure to have anything. So is one that was
         fenced, and may be chosen alone: nobody could tell afterwards that it never led."""
-        self._lacking = {one for one in self._lacking if not self._is_known_whole(one)}
+        self._incomplete = {one for one in self._incomplete if not self._has_opened_all(one)}
         up = [one for one in self._scenario.brokers if self._hosts[one].program is not None]
-        if self._lacking or not all(map(self._is_known_whole, up)):
+        if self._incomplete or not all(map(self._has_opened_all, up)):
             return False
         for plan in self._scenario.groups:
             known = self._checker.voters.get(plan.group)
@@ -105,7 +105,7 @@ class DiskLosses:
 
     def lose(self, broker: BrokerId) -> None:
         """Take the disk of a broker away."""
-        self._lacking.add(broker)
+        self._incomplete.add(broker)
         self._hosts[broker].lose_disk()
 
     def _is_whole(self, broker: BrokerId) -> bool:
@@ -118,7 +118,7 @@ class DiskLosses:
         replicas = [member.replication.replicas.get(plan.group) for plan in plans]
         return all(r is not None and not r.raft.has_lost_state for r in replicas)
 
-    def _is_known_whole(self, broker: BrokerId) -> bool:
+    def _has_opened_all(self, broker: BrokerId) -> bool:
         """The same, of all that it should hold by now, wherever that was placed."""
         member = self._hosts[broker].program
         has_opened = not isinstance(member, BrokerMember) or member.has_opened_all()

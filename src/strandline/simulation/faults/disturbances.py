@@ -47,22 +47,22 @@ class Disturbances:
         self._hosts = hosts
         self._scheduler = scheduler
         self._checker = checker
-        self._amiss: set[int] = set()
+        self._in_force: set[int] = set()
         """The faults in force, by number."""
 
     def begin(self, number: int, kind: str) -> None:
         """A fault has begun."""
         if kind not in DEATHS | OF_CLIENTS:
-            self._amiss.add(number)
-        self.tell()
+            self._in_force.add(number)
+        self.report()
 
     def end(self, number: int) -> None:
         """A fault that does not end by itself has been ended."""
-        self._amiss.discard(number)
-        self.tell()
+        self._in_force.discard(number)
+        self.report()
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """A host has died, or was started."""
         gone = frozenset(broker for broker, host in self._hosts.items() if not host.is_up)
         now_us = self._scheduler.now_us
-        self._checker.disturbed(Disturbed(now_us, gone, is_amiss=bool(self._amiss)))
+        self._checker.disturbed(Disturbed(now_us, gone, has_other_faults=bool(self._in_force)))

@@ -14,7 +14,7 @@ from itertools import product
 
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.isolate_broker import IsolateBrokerRequest, IsolateBrokerResponse
-from strandline.simulation.faults.fault_targets import End, cut, over, strike_several
+from strandline.simulation.faults.fault_targets import End, cut, fail_several, over
 from strandline.simulation.world.broker_member import BrokerMember
 from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.scheduler import US_PER_MS
@@ -57,13 +57,13 @@ def cut_between_regions(cluster: SimCluster, rng: random.Random) -> End | None:
 def fail_power_of_zone(cluster: SimCluster, rng: random.Random) -> End | None:
     """All brokers of a zone at once."""
     brokers = _zone(cluster, rng)
-    return strike_several(cluster, brokers, lambda host: host.fail_power()) if brokers else None
+    return fail_several(cluster, brokers, lambda host: host.fail_power()) if brokers else None
 
 
 def kill_zone(cluster: SimCluster, rng: random.Random) -> End | None:
     """All processes of a zone at once."""
     brokers = _zone(cluster, rng)
-    return strike_several(cluster, brokers, lambda host: host.kill()) if brokers else None
+    return fail_several(cluster, brokers, lambda host: host.kill()) if brokers else None
 
 
 def _zone(cluster: SimCluster, rng: random.Random) -> Sequence[BrokerId]:
@@ -125,7 +125,7 @@ def kill_observer(cluster: SimCluster, rng: random.Random) -> End | None:
     return lambda: cluster.restart(broker)
 
 
-def lose_a_spare_disk(cluster: SimCluster, rng: random.Random) -> End | None:
+def lose_spare_disk(cluster: SimCluster, rng: random.Random) -> End | None:
     """Of anybody without whom nothing that was acknowledged is gone."""
     spare = [one for one in cluster.scenario.brokers if cluster.disk_losses.may_spare(one)]
     if not spare:
@@ -139,7 +139,7 @@ def drill_region(cluster: SimCluster, rng: random.Random) -> End | None:
     """As `strandline drill region`: its brokers cut themselves off, and end that by themselves."""
     region = rng.choice(sorted(set(cluster.scenario.regions)))
     request = IsolateBrokerRequest(DRILL_DELAY_MS, rng.randint(*DRILL_MS))
-    struck = 0
+    targets = 0
     for broker in cluster.scenario.brokers:
         host = cluster.hosts[broker]
         member, process = host.program, host.process
@@ -147,10 +147,10 @@ def drill_region(cluster: SimCluster, rng: random.Random) -> End | None:
             continue
         if isinstance(member, BrokerMember):
             process.after(0, partial(_drill, member, request))
-            struck += 1
-    if not struck:
+            targets += 1
+    if not targets:
         return None
-    cluster.trace.add("world", f"a drill of region {region}, which reaches {struck} brokers")
+    cluster.trace.add("world", f"a drill of region {region}, which reaches {targets} brokers")
     return over
 
 

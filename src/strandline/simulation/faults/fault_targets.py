@@ -17,12 +17,12 @@ def over() -> None:
     """How to end a fault that has ended by itself."""
 
 
-def strike_several(
-    cluster: SimCluster, brokers: Sequence[BrokerId], strike: Callable[[SimHost[Member]], None]
+def fail_several(
+    cluster: SimCluster, brokers: Sequence[BrokerId], fail: Callable[[SimHost[Member]], None]
 ) -> End:
     """Strike all of them; in the end they are started."""
     for broker in brokers:
-        strike(cluster.hosts[broker])
+        fail(cluster.hosts[broker])
 
     def end() -> None:
         for broker in brokers:

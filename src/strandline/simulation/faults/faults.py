@@ -33,15 +33,15 @@ from strandline.simulation.faults.domain_faults import (
     flap,
     kill_observer,
     kill_zone,
-    lose_a_spare_disk,
+    lose_spare_disk,
 )
-from strandline.simulation.faults.fault_targets import End, cut, over, strike_several
+from strandline.simulation.faults.fault_targets import End, cut, fail_several, over
 from strandline.simulation.faults.lasting_losses import lose_for_good
 from strandline.simulation.faults.targeted_faults import (
-    cut_after_shrinking,
-    fence_late,
-    forget_a_fence,
-    report_early,
+    cut_after_shrink,
+    early_report,
+    forgotten_fence,
+    late_fence,
 )
 from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.host import SimHost
@@ -79,35 +79,35 @@ def _fail_power_of_region(cluster: SimCluster, rng: random.Random) -> End | None
     region = rng.choice(sorted(set(cluster.scenario.regions)))
     brokers = [b for b in cluster.scenario.brokers if cluster.scenario.region_of(b) == region]
     cluster.trace.add("world", f"region {region} loses power")
-    return strike_several(cluster, brokers, lambda host: host.fail_power())
+    return fail_several(cluster, brokers, lambda host: host.fail_power())
 
 
 def _fail_power_of_all(cluster: SimCluster, rng: random.Random) -> End | None:
     cluster.trace.add("world", "everybody loses power")
-    return strike_several(cluster, cluster.scenario.brokers, lambda host: host.fail_power())
+    return fail_several(cluster, cluster.scenario.brokers, lambda host: host.fail_power())
 
 
 def _kill_all(cluster: SimCluster, rng: random.Random) -> End | None:
     cluster.trace.add("world", "everybody is killed")
-    return strike_several(cluster, cluster.scenario.brokers, lambda host: host.kill())
+    return fail_several(cluster, cluster.scenario.brokers, lambda host: host.kill())
 
 
 def _fail_power_of_leader(cluster: SimCluster, rng: random.Random) -> End | None:
-    return _strike_leader(cluster, rng, lambda host: host.fail_power())
+    return _fail_leader(cluster, rng, lambda host: host.fail_power())
 
 
 def _kill_leader(cluster: SimCluster, rng: random.Random) -> End | None:
-    return _strike_leader(cluster, rng, lambda host: host.kill())
+    return _fail_leader(cluster, rng, lambda host: host.kill())
 
 
-def _strike_leader(
-    cluster: SimCluster, rng: random.Random, strike: Callable[[SimHost[Member]], None]
+def _fail_leader(
+    cluster: SimCluster, rng: random.Random, fail: Callable[[SimHost[Member]], None]
 ) -> End | None:
     leaders = cluster.leading_brokers()
     if not leaders:
         return None
     broker = rng.choice(leaders)
-    strike(cluster.hosts[broker])
+    fail(cluster.hosts[broker])
     return lambda: cluster.restart(broker)
 
 
@@ -296,8 +296,8 @@ def _fail_flush(cluster: SimCluster, rng: random.Random) -> End | None:
     keeps_cache = own.random() < 0.5
     is_shared = keeps_cache and own.random() < 0.5
     path_end = JOURNAL if keeps_cache and own.random() < 0.5 else ""
-    struck = [cluster.hosts[one] for one in (cluster.hosts if is_shared else (broker,))]
-    for host in struck:
+    targets = [cluster.hosts[one] for one in (cluster.hosts if is_shared else (broker,))]
+    for host in targets:
         host.disk.faults.fail_flush_count = 1
         host.disk.faults.fail_flush_of = path_end
         host.disk.faults.keeps_cache = keeps_cache
@@ -307,7 +307,7 @@ def _fail_flush(cluster: SimCluster, rng: random.Random) -> End | None:
         )
 
     def end() -> None:
-        for host in struck:
+        for host in targets:
             host.disk.faults.fail_flush_count = 0
             if keeps_cache:
                 host.kill()
@@ -418,11 +418,11 @@ FAULTS: dict[str, Begin] = {
     "zone-kill": kill_zone,
     "flapping-link": flap,
     "observer-death": kill_observer,
-    "spare-disk-lost": lose_a_spare_disk,
-    "forgotten-fence": forget_a_fence,
-    "early-report": report_early,
-    "cut-after-shrink": cut_after_shrinking,
-    "late-fence": fence_late,
+    "spare-disk-lost": lose_spare_disk,
+    "forgotten-fence": forgotten_fence,
+    "early-report": early_report,
+    "cut-after-shrink": cut_after_shrink,
+    "late-fence": late_fence,
     "lasting-loss": lose_for_good,
     "stalled-requests": stall_requests,
     "lost-answers": lose_answers,

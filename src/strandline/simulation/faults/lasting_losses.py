@@ -71,7 +71,7 @@ def _lose(one: TargetedFault) -> Script:
     order = rng.sample(sorted(lost), len(lost))
     for broker in order:
         takes_disk = rng.random() < disk_share
-        one.strike(broker, takes_disk=takes_disk)
+        one.fail(broker, takes_disk=takes_disk)
         if rng.random() < 0.3:
             yield rng.randint(1, 50)
     yield rng.randint(*HEALED_MS)

@@ -33,7 +33,7 @@ FENCED_MS = (1, 30)
 """So long after F has moved to the grant's epoch its power fails: its answer is under way."""
 BACK_MS = (20, 200)
 REPORT_MS = (200, 900)
-REIGN_MS = (150, 600)
+LED_MS = (150, 600)
 """So long L, or O, leads again before the fence reaches F."""
 
 Script = Iterator[int]
@@ -81,7 +81,7 @@ class TargetedFault:
         self._down.add(broker)
         self.cluster.hosts[broker].fail_power()
 
-    def strike(self, broker: BrokerId, *, takes_disk: bool) -> None:
+    def fail(self, broker: BrokerId, *, takes_disk: bool) -> None:
         """Its power fails, or its process is killed; or it gets another disk. Until `start`, or the
         end."""
         self._down.add(broker)
@@ -181,7 +181,7 @@ class TargetedFault:
 # ---- the scripts -------------------------------------------------------------------------------
 
 
-def _forget_a_fence(one: TargetedFault) -> Script:
+def _forgotten_fence(one: TargetedFault) -> Script:
     yield from one.find(is_spare=lambda cast: cast.fenced)
     one.isolate(one.old)
     yield from one.granted("grant")
@@ -195,7 +195,7 @@ def _forget_a_fence(one: TargetedFault) -> Script:
     one.start(one.fenced)
 
 
-def _report_early(one: TargetedFault) -> Script:
+def _early_report(one: TargetedFault) -> Script:
     yield from one.find(is_spare=lambda cast: cast.seated)
     behind, seated = frozenset((one.fenced,)), frozenset((one.seated,))
     one.isolate(behind)
@@ -208,20 +208,20 @@ def _report_early(one: TargetedFault) -> Script:
     one.isolate(one.old)
 
 
-def _fence_late(one: TargetedFault) -> Script:
+def _late_fence(one: TargetedFault) -> Script:
     yield from one.find(is_spare=lambda cast: cast.fenced)
     one.isolate(one.old)
     yield from one.granted("grant")
     side = one.old | {one.fenced}
     one.isolate(side)
     yield from one.is_led(side)
-    yield one.rng.randint(*REIGN_MS)
+    yield one.rng.randint(*LED_MS)
     one.part((one.old, one.all_but(side)))
     yield from one.is_fenced()
     one.isolate(one.old)
 
 
-def _cut_after_shrinking(one: TargetedFault) -> Script:
+def _cut_after_shrink(one: TargetedFault) -> Script:
     yield from one.find(is_spare=lambda cast: cast.fenced)
     side = one.old | {one.seated}
     one.part((side, frozenset((one.fenced,))))
@@ -240,7 +240,7 @@ def _begin(
     return begin
 
 
-forget_a_fence = _begin(_forget_a_fence)
-report_early = _begin(_report_early)
-fence_late = _begin(_fence_late)
-cut_after_shrinking = _begin(_cut_after_shrinking)
+forgotten_fence = _begin(_forgotten_fence)
+early_report = _begin(_early_report)
+late_fence = _begin(_late_fence)
+cut_after_shrink = _begin(_cut_after_shrink)

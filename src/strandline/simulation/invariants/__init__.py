@@ -20,6 +20,6 @@ Map:    facts.py                what was observed
         shortened_logs.py       logs that retention has shortened
         superseding.py          which record supersedes which
         verdicts.py             what must happen once the faults are over
-        soundness.py            rotten data is mended
+        repairs.py              rotten data is mended
         endings.py              outcomes that a scenario expects
 """

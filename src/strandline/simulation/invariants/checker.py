@@ -32,7 +32,7 @@ from strandline.simulation.invariants.entries_sent import EntriesSentOnce
 from strandline.simulation.invariants.facts import (
     NOWHERE,
     Acknowledged,
-    AnswerHeard,
+    AnswerReceived,
     BalanceAwaited,
     BalancerMoved,
     CommitBegun,
@@ -101,7 +101,7 @@ class Checker:
         *,
         idempotent_producers: Sequence[str],
         power_fails: bool,
-        has_relaxed: bool,
+        has_leader_acks: bool,
         resend_timeout_ms: int,
         regions: Mapping[BrokerId, str] | None = None,
         key_count: int = 0,
@@ -133,7 +133,9 @@ class Checker:
             LeaderCompleteness(),
             *self._equality(superseding, logs_of),
             OffsetsDense(superseding),
-            HighWatermarkMonotonic(may_lose_relaxed=power_fails and (has_relaxed or is_cached)),
+            HighWatermarkMonotonic(
+                may_lose_unflushed=power_fails and (has_leader_acks or is_cached)
+            ),
             NothingShownTooEarly(),
             NoAcknowledgedRecordLost(superseding, may_lose=may_lose_all),
             LeaderAcknowledgedKept(superseding),
@@ -306,9 +308,9 @@ class Checker:
         self._tell(fact)
         self._crossed.on_regions_in_step(fact)
 
-    def answer_heard(self, fact: AnswerHeard) -> None:
-        """See `facts.AnswerHeard`."""
-        self._sent.on_answer_heard(fact)
+    def answer_received(self, fact: AnswerReceived) -> None:
+        """See `facts.AnswerReceived`."""
+        self._sent.on_answer_received(fact)
 
     def way_changed(self, fact: WayChanged) -> None:
         """See `facts.WayChanged`."""

@@ -15,7 +15,7 @@ Source: Redpanda RFC 20220119 (`last_sent`); design section 5."""
 from dataclasses import dataclass
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
-from strandline.simulation.invariants.facts import AnswerHeard, EntriesSent, Subject, WayChanged
+from strandline.simulation.invariants.facts import AnswerReceived, EntriesSent, Subject, WayChanged
 from strandline.simulation.invariants.invariants import Invariant
 from strandline.simulation.world.scheduler import US_PER_MS
 
@@ -25,13 +25,13 @@ CLOCK_RATIO_MIN = 0.99
 
 @dataclass(slots=True)
 class _Stream:
-    """`next_index`: where the next entries have to begin. `heard_us`: when an answer was accepted
-    last, or the first entries were sent."""
+    """`next_index`: where the next entries have to begin. `received_us`: when the leader received
+    an accepting answer last, or sent the first entries."""
 
     epoch: Epoch
     connection: int | None
     next_index: Index
-    heard_us: int
+    received_us: int
     has_gone_back: bool = True
     """Nothing was accepted since it began, or went back."""
 
@@ -63,7 +63,7 @@ class EntriesSentOnce(Invariant):
             streams[fact.group] = _Stream(fact.epoch, connection, end, fact.at_us)
             return
         if fact.first_index < stream.next_index:
-            is_silent = fact.at_us - stream.heard_us >= self._silence_us
+            is_silent = fact.at_us - stream.received_us >= self._silence_us
             if not reason_count and not is_silent:
                 raise self.broken(
                     f"group {fact.group}: broker {fact.leader} sends entries {fact.first_index} to "
@@ -71,14 +71,14 @@ class EntriesSentOnce(Invariant):
                     f"sent all below {stream.next_index} on this connection",
                     Subject(fact.group, index=fact.first_index),
                 )
-            stream.heard_us = fact.at_us
+            stream.received_us = fact.at_us
             stream.has_gone_back = True
             reasons[fact.group] = max(0, reason_count - 1), since_us
         elif fact.at_us > since_us:
             reasons.pop(fact.group, None)
         stream.next_index = end
 
-    def on_answer_heard(self, fact: AnswerHeard) -> None:
+    def on_answer_received(self, fact: AnswerReceived) -> None:
         """A refusal is a reason to go back."""
         way = fact.leader, fact.peer
         stream = self._streams.get(way, {}).get(fact.group)
@@ -86,7 +86,7 @@ class EntriesSentOnce(Invariant):
         if not fact.is_accepted or (is_present and stream is not None and stream.has_gone_back):
             self._add_reason(way, fact.group, fact.at_us)
         if stream is not None and is_present and fact.is_accepted:
-            stream.heard_us = fact.at_us
+            stream.received_us = fact.at_us
             stream.has_gone_back = False
 
     def on_way_changed(self, fact: WayChanged) -> None:

@@ -319,13 +319,13 @@ class BalancerMoved:
 
 @dataclass(frozen=True, slots=True)
 class Disturbed:
-    """Something has happened to hosts, or begins or ends to be amiss elsewhere. `gone`: the brokers
-    that have no process now; `is_amiss`: whether anything else may keep brokers from hearing each
-    other, or change who counts."""
+    """A host died or started, or another fault began or ended. `gone`: the brokers without a
+    process; `has_other_faults`: whether anything else may keep brokers from reaching each other, or
+    change which brokers count."""
 
     at_us: int
     gone: frozenset[BrokerId]
-    is_amiss: bool
+    has_other_faults: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,7 +425,7 @@ class RegionsInStep:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerHeard:
+class AnswerReceived:
     """An answer of `peer` to an append has reached `leader`."""
 
     leader: BrokerId

@@ -316,8 +316,8 @@ class HighWatermarkMonotonic(Invariant):
     Records of the relaxed kind that were lost with the power take it back, down to the commit; so
     does a loss that was declared, down to what was not at risk."""
 
-    def __init__(self, *, may_lose_relaxed: bool) -> None:
-        self._may_lose_relaxed = may_lose_relaxed
+    def __init__(self, *, may_lose_unflushed: bool) -> None:
+        self._may_lose_unflushed = may_lose_unflushed
         self._seen: dict[tuple[BrokerId, int, GroupId], Offset] = {}
         self._shown: dict[GroupId, tuple[Offset, BrokerId]] = {}
         """{group: (the highest that consumers were shown, by whom)}"""
@@ -326,7 +326,7 @@ class HighWatermarkMonotonic(Invariant):
 
     def on_marks_moved(self, fact: MarksMoved) -> None:
         """As the replica says."""
-        if not self._may_lose_relaxed:
+        if not self._may_lose_unflushed:
             self._check(fact.broker, fact.life, group=fact.group, end=fact.high_watermark)
         if fact.high_watermark > fact.log_end_offset:
             raise self.broken(
@@ -337,7 +337,7 @@ class HighWatermarkMonotonic(Invariant):
 
     def on_records_read(self, fact: RecordsRead) -> None:
         """As a consumer sees it, at this replica and wherever it was before."""
-        end = fact.committed_end if self._may_lose_relaxed else fact.high_watermark
+        end = fact.committed_end if self._may_lose_unflushed else fact.high_watermark
         self._check(fact.broker, fact.life, group=fact.group, end=end)
         shown, by = self._shown.get(fact.group, (Offset(0), fact.broker))
         end = min(end, fact.high_watermark)

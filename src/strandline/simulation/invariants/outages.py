@@ -43,7 +43,7 @@ class RepairHeldIffZoneDown(Invariant):
 
     def __init__(self) -> None:
         self._gone: frozenset[BrokerId] = frozenset()
-        self._is_amiss = False
+        self._has_other_faults = False
         self._since_us = 0
         """Since when it is so, and the controller is who it is."""
         self._last_version = 0
@@ -51,7 +51,11 @@ class RepairHeldIffZoneDown(Invariant):
 
     def on_disturbed(self, fact: Disturbed) -> None:
         """Everything has to be seen anew."""
-        self._gone, self._is_amiss, self._since_us = fact.gone, fact.is_amiss, fact.at_us
+        self._gone, self._has_other_faults, self._since_us = (
+            fact.gone,
+            fact.has_other_faults,
+            fact.at_us,
+        )
 
     def on_leader_elected(self, fact: LeaderElected) -> None:
         """A new controller has to look for a while."""
@@ -67,7 +71,7 @@ class RepairHeldIffZoneDown(Invariant):
             return
         self._last_version = fact.state_version
         lasted_us = fact.at_us - self._since_us
-        if self._is_amiss or lasted_us < (fact.patience_ms + SIGHT_MS) * US_PER_MS:
+        if self._has_other_faults or lasted_us < (fact.patience_ms + SIGHT_MS) * US_PER_MS:
             return
         for place in fact.places:
             members, gone = place.members, place.members & self._gone

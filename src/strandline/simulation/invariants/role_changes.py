@@ -24,7 +24,7 @@ KINDS = (
 )
 
 
-def asking_more(scenario: Scenario) -> frozenset[GroupId]:
+def above_majority(scenario: Scenario) -> frozenset[GroupId]:
     """Groups that ask for more than a majority, all the time."""
     changed = {one.group for one in scenario.changes if one.min_insync}
     return frozenset(
@@ -41,7 +41,7 @@ class RoleChanges:
         self.counts: Counter[str] = Counter()
         self._fenced: set[tuple[GroupId, BrokerId, Epoch]] = set()
         self._lowered: set[tuple[GroupId, Index]] = set()
-        self.asking: frozenset[GroupId] = frozenset()
+        self.above_majority: frozenset[GroupId] = frozenset()
         """Groups that ask for more than a majority as long as nobody is lost; set by the world."""
 
     def note(self, fact: VotersRecorded) -> None:
@@ -63,7 +63,7 @@ class RoleChanges:
     def note_configuration(self, fact: ConfigurationCommitted) -> None:
         """Whether a majority is enough for the write quorum, where more were asked for."""
         key = fact.group, fact.index
-        if fact.group in self.asking and fact.configuration.min_insync == 1:
+        if fact.group in self.above_majority and fact.configuration.min_insync == 1:
             self.counts["lowerings"] += key not in self._lowered
             self._lowered.add(key)
 

@@ -192,8 +192,8 @@ def _imbalance(cluster: SimCluster, load: Load) -> str:
         return "no balancer has looked"
     state = active.made.controller.cluster
     for operator in load.operators:
-        if unlike := operator.unlike(state) or operator.insist(state):
-            return unlike
+        if misplaced_broker := operator.misplaced_broker(state) or operator.reassert(state):
+            return misplaced_broker
     for group in sorted(state.groups):
         partition = state.groups[group]
         known = placement_of(partition, state)
@@ -209,10 +209,10 @@ def _imbalance(cluster: SimCluster, load: Load) -> str:
         held = [one.name for one in state.groups.values() if broker in one.hosts]
         if held:
             return f"broker {broker} is to leave and holds {', '.join(sorted(held))}"
-    spared = maintained_of(state)
+    maintained = maintained_of(state)
     for replica in cluster.replicas():
-        is_led_here = replica.self_id in spared and replica.group in state.groups
-        if is_led_here and replica.is_serving and set(replica.in_sync()) - spared:
+        is_led_here = replica.self_id in maintained and replica.group in state.groups
+        if is_led_here and replica.is_serving and set(replica.in_sync()) - maintained:
             return f"broker {replica.self_id} is in maintenance and leads {replica.name}"
     if full := sorted(active.findings.condition.full):
         return f"brokers whose disks are too full: {', '.join(map(str, full))}"

@@ -48,7 +48,7 @@ class NetworkCounters:
     """Over every message delivered, with its moment: equal for equal runs."""
 
 
-class Tap(Protocol):
+class Recorder(Protocol):
     """Somebody who reads along; see `traffic_recorder`."""
 
     def on_sent(
@@ -75,7 +75,7 @@ class SimFabric:
         self.scheduler = scheduler
         self.rng = rng
         self.counters = NetworkCounters()
-        self.tap: Tap | None = None
+        self.recorder: Recorder | None = None
         self._make_link = make_link
         self._links: dict[tuple[BrokerId, BrokerId], Link] = {}
         self._endpoints: dict[BrokerId, SimNetwork] = {}
@@ -233,10 +233,10 @@ class _Outgoing:
         if not self.is_up:
             return False
         data = b"".join(parts)
-        tap = self._fabric.tap
-        if tap is not None:
+        recorder = self._fabric.recorder
+        if recorder is not None:
             here, connection = self._network.self_id, self._connection
-            tap.on_sent(here, self.peer, self.lane, connection=connection, data=data)
+            recorder.on_sent(here, self.peer, self.lane, connection=connection, data=data)
         pipe = self._pipe
         if pipe is not None and not self._queue and pipe.has_room and not pipe.is_broken:
             pipe.transmit(data)
@@ -294,7 +294,7 @@ class _Outgoing:
         if self._closed:
             return
         self._backoff_ms = min(self._backoff_ms * 2, RECONNECT_MAX_MS)
-        self._network.tell_lost(self.peer, self.lane)
+        self._network.report_lost(self.peer, self.lane)
         self._process.after(self._backoff_ms * US_PER_MS, self._connect)
 
     def _on_established(self, pipe: Pipe) -> None:
@@ -310,7 +310,7 @@ class _Outgoing:
         self._connection = self._fabric.counters.connected_count
         if self._fabric.is_silent(pipe.receiver):
             pipe.swallow()
-        self._network.tell_connected(self.peer, self.lane)
+        self._network.report_connected(self.peer, self.lane)
 
     def _on_pipe_broken(self, pipe: Pipe) -> None:
         self._fabric.forget_pipe(pipe)
@@ -320,7 +320,7 @@ class _Outgoing:
         if pipe is not self._pipe or self._closed:
             return
         self._drop()
-        self._network.tell_lost(self.peer, self.lane)
+        self._network.report_lost(self.peer, self.lane)
         self._process.after(self._backoff_ms * US_PER_MS, self._connect)
         if pipe.is_given_up:
             self._network.on_silence(self.peer, self.lane)
@@ -410,7 +410,7 @@ class SimNetwork:
             for outgoing in ended.values():
                 outgoing.close()
             for peer, lane in ended:
-                self.tell_lost(peer, lane)
+                self.report_lost(peer, lane)
             return
         for peer in self._peers:
             self._connect(peer)
@@ -459,17 +459,17 @@ class SimNetwork:
         counters.delivered_count += 1
         mark = (self.fabric.scheduler.now_us << 16) ^ (sender << 9) ^ (self.self_id << 1) ^ lane
         counters.checksum = zlib.crc32(data, counters.checksum ^ (mark & 0xFFFFFFFF))
-        if self.fabric.tap is not None:
-            self.fabric.tap.on_delivered(sender, self.self_id, lane, data)
+        if self.fabric.recorder is not None:
+            self.fabric.recorder.on_delivered(sender, self.self_id, lane, data)
         if self._events is not None:
             memory = bytearray(data)
             self._events.on_message(sender, lane, memoryview(memory))
             memory[:] = OVERWRITTEN * len(memory)
 
-    def tell_connected(self, peer: BrokerId, lane: Lane) -> None:
+    def report_connected(self, peer: BrokerId, lane: Lane) -> None:
         """Pass on that a connection is up."""
-        if self.fabric.tap is not None:
-            self.fabric.tap.on_way_changed(self.self_id, peer)
+        if self.fabric.recorder is not None:
+            self.fabric.recorder.on_way_changed(self.self_id, peer)
         if self._events is not None:
             self._events.on_peer_connected(peer, lane)
 
@@ -479,9 +479,9 @@ class SimNetwork:
         if lane is Lane.CONTROL and outgoing is not None:
             outgoing.renew()
 
-    def tell_lost(self, peer: BrokerId, lane: Lane) -> None:
+    def report_lost(self, peer: BrokerId, lane: Lane) -> None:
         """Pass on that a connection broke, or could not be made."""
-        if self.fabric.tap is not None:
-            self.fabric.tap.on_way_changed(self.self_id, peer)
+        if self.fabric.recorder is not None:
+            self.fabric.recorder.on_way_changed(self.self_id, peer)
         if self._events is not None:
             self._events.on_peer_lost(peer, lane)

@@ -5,7 +5,7 @@ Why:    "no entry is sent twice" is a promise about the wire, so it is checked t
 How:    the network shows every message that is sent and every one that is delivered. Appends become
         `EntriesSent`, for all whom they name, and so do a leader's orders to lend; whatever brings
         entries becomes `EntriesPassed`, whoever sends it; a follower's answers become
-        `AnswerHeard`; everything else is passed over.
+        `AnswerReceived`; everything else is passed over.
             The entries that a broker is sent of a partition that the scenario did not place there
         are copies: what moves, and repair, cost in bytes, whoever sends them.
 Owns:   how many bytes were copied.
@@ -19,7 +19,7 @@ from strandline.raft.messages import NO_HINT, AppendRequest, AppendResponse
 from strandline.replication.wire import Kind, decode_append, decode_peer_catchup_order, decode_raft
 from strandline.simulation.invariants.checker import Checker
 from strandline.simulation.invariants.facts import (
-    AnswerHeard,
+    AnswerReceived,
     EntriesPassed,
     EntriesSent,
     WayChanged,
@@ -49,18 +49,18 @@ class TrafficRecorder:
         """`sender` gave a message to the connection with this number."""
         if lane is Lane.CONTROL and data[0] == Kind.PEER_CATCHUP_ORDER:
             order = decode_peer_catchup_order(memoryview(data)[1:])
-            self._tell_sent(sender, order.request.to, None, order.group, order.request.request)
+            self._report_sent(sender, order.request.to, None, order.group, order.request.request)
         elif lane is Lane.BULK:
             head, payload = decode_append(memoryview(data))
-            self._tell_passed(sender, peer, head.group, head.request)
+            self._report_passed(sender, peer, head.group, head.request)
             if data[0] == Kind.APPEND:
-                self._tell_sent(sender, peer, connection, head.group, head.request)
+                self._report_sent(sender, peer, connection, head.group, head.request)
                 for other in head.to:
-                    self._tell_sent(sender, other, None, head.group, head.request)
+                    self._report_sent(sender, other, None, head.group, head.request)
             if head.group in self._homes and peer not in self._homes[head.group]:
                 self.copied_bytes += len(payload)
 
-    def _tell_sent(
+    def _report_sent(
         self,
         leader: BrokerId,
         peer: BrokerId,
@@ -81,7 +81,7 @@ class TrafficRecorder:
             )
             self._checker.entries_sent(fact)
 
-    def _tell_passed(
+    def _report_passed(
         self, sender: BrokerId, receiver: BrokerId, group: GroupId, request: AppendRequest
     ) -> None:
         if request.runs:
@@ -97,7 +97,7 @@ class TrafficRecorder:
             return
         for group, message in decode_raft(memoryview(data)[1:]):
             if isinstance(message, AppendResponse) and message.hint != NO_HINT:
-                fact = AnswerHeard(
+                fact = AnswerReceived(
                     leader=receiver,
                     peer=sender,
                     group=group,
@@ -105,7 +105,7 @@ class TrafficRecorder:
                     is_accepted=message.accepted,
                     at_us=self._scheduler.now_us,
                 )
-                self._checker.answer_heard(fact)
+                self._checker.answer_received(fact)
 
     def on_way_changed(self, here: BrokerId, peer: BrokerId) -> None:
         """A connection from `here` to `peer` came up or broke."""

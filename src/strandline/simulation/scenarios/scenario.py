@@ -115,7 +115,7 @@ class PlannedChange:
     region: str = ""
     at_run_time: bool = False
     is_leaving: bool | None = None
-    is_spared: bool | None = None
+    in_maintenance: bool | None = None
     foreign_bytes: int | None = None
     shrinks: bool | None = None
     min_insync: int = 0
@@ -261,10 +261,10 @@ class Scenario:
         return any(FAULT_KINDS[kind].loses_page_cache for kind in kinds)
 
     @property
-    def may_lose_relaxed(self) -> bool:
+    def may_lose_unflushed(self) -> bool:
         """Whether what consumers saw may be lost with the power: it was not on enough disks."""
-        has_relaxed = any(plan.acks != -1 for plan in self.producers)
-        return self.power_fails and (has_relaxed or self.log.write_caching)
+        has_leader_acks = any(plan.acks != -1 for plan in self.producers)
+        return self.power_fails and (has_leader_acks or self.log.write_caching)
 
     @property
     def declares_losses(self) -> bool:

@@ -256,7 +256,7 @@ def _change(scenario: Scenario, told: ScenarioFile, row: ChangeRow) -> PlannedCh
         region=row.region,
         at_run_time=row.at_run_time,
         is_leaving=row.decommission,
-        is_spared=row.maintenance,
+        in_maintenance=row.maintenance,
         foreign_bytes=row.foreign_bytes,
     )
 

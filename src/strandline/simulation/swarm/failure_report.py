@@ -47,13 +47,13 @@ LINES_BEFORE = 6
 """So many lines from before there was such a record: who led, what was cut."""
 
 
-def tell(scenario: Scenario, subject: Subject) -> list[str]:
+def report_failure(scenario: Scenario, subject: Subject) -> list[str]:
     """Run a scenario that breaks a promise once more, and tell what happened to `subject`."""
     world = World(scenario)
-    story = _FailureReport(world, subject)
+    report = _FailureReport(world, subject)
     with LogIntoTrace(world.trace, logging.WARNING):
         world.run()
-    return [*story.lines(), *story.ends]
+    return [*report.lines(), *report.ends]
 
 
 @dataclass(slots=True)

@@ -116,8 +116,10 @@ def add_maintenance(rng: random.Random, scenario: Scenario) -> Scenario:
     for broker in rng.sample(brokers, rng.choice((1, 1, 2))):
         begin_ms = rng.randint(0, scenario.active_ms // 2)
         end_ms = begin_ms + rng.randint(300, scenario.active_ms // 2)
-        for at_ms, is_spared in ((begin_ms, True), (end_ms, False)):
-            changes.append(PlannedChange(at_ms, broker=BrokerId(broker), is_spared=is_spared))
+        for at_ms, in_maintenance in ((begin_ms, True), (end_ms, False)):
+            changes.append(
+                PlannedChange(at_ms, broker=BrokerId(broker), in_maintenance=in_maintenance)
+            )
     return _with_changes(scenario, changes)
 
 

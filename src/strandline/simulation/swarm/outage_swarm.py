@@ -48,7 +48,7 @@ ENDURANCE_ACTIVE_MS, ENDURANCE_LOST_AFTER_MS = 38_000, 28_000
 ENDURED = ("region-power-failure", "zone-power-failure", "zone-kill")
 LOST_REGION_MS_MIN = 3_000
 """A broker that has been the controller for long enough sees by then that the region is down."""
-STRIKES_SEVERAL = (*ENDURED, "total-power-failure", "kill-all")
+FAILS_SEVERAL = (*ENDURED, "total-power-failure", "kill-all")
 """Where one of these ends, brokers start that another one keeps away."""
 LOST_DISK_SHARE = 0.35
 CHANGED_KEY_SHARE = 0.25
@@ -152,7 +152,7 @@ def draw_lost_region(rng: random.Random, seed: int) -> Scenario:
         scenario, groups=groups, active_ms=rng.choice(LOSS_ACTIVE_MS), lost_after_ms=1_000
     )
     planned = plan_faults(scenario, with_disks=False)
-    others = [one for one in planned if one.kind not in STRIKES_SEVERAL and rng.random() < 0.5]
+    others = [one for one in planned if one.kind not in FAILS_SEVERAL and rng.random() < 0.5]
     begin_ms = rng.randint(300, 2_000)
     duration_ms = rng.randint(LOST_REGION_MS_MIN, scenario.active_ms - begin_ms)
     outage = PlannedFault(begin_ms, LONG_OUTAGE, duration_ms, rng.getrandbits(32))

@@ -20,7 +20,7 @@ How:    `draw(seed)` is `Scenario.draw(seed)`, with some of these:
             lost answers       of brokers that live on, and connections of clients that are reset,
                                beside all other faults (`client_faults`)
 Owns:   nothing.
-Source: design section 10; `damage`, `deleters`, `table_readers`, `soundness`, the topic's key
+Source: design section 10; `damage`, `deleters`, `table_readers`, `repairs`, the topic's key
         `write.caching`."""
 
 import random
@@ -234,7 +234,7 @@ def with_tombstones(scenario: Scenario) -> Scenario:
         active_ms=active_ms,
         fault_interval_ms=max(scenario.fault_interval_ms, DELETING_PAUSE_MS),
         fault_weights=weights,
-        groups=tuple(map(_spared, scenario.groups)),
+        groups=tuple(map(_with_majority, scenario.groups)),
         producers=tuple(
             replace(plan, interval_ms=min(plan.interval_ms, DELETING_INTERVAL_MS_MAX))
             for plan in scenario.producers
@@ -276,12 +276,12 @@ def with_rot(scenario: Scenario) -> Scenario:
     return replace(
         scenario,
         fault_weights=weights | dict.fromkeys(kinds, weight),
-        groups=tuple(map(_spared, scenario.groups)),
+        groups=tuple(map(_with_majority, scenario.groups)),
         log=log,
     )
 
 
-def _spared(plan: GroupPlan) -> GroupPlan:
+def _with_majority(plan: GroupPlan) -> GroupPlan:
     """The same group, which acknowledges where a voter is away."""
     return replace(plan, min_insync=min(plan.min_insync, len(plan.voters) // 2 + 1))
 

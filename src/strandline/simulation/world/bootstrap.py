@@ -13,20 +13,20 @@ from strandline.simulation.world.broker_member import BrokerMember
 from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.scheduler import US_PER_MS
 
-FOUNDING_MS = 20_000
+BOOTSTRAP_MS = 20_000
 REBALANCE_DELAY = ("group.initial.rebalance.delay.ms", "100")
 """So that a consumer group begins within a short run."""
 LOST_AFTER = "broker.lost.after.ms"
 
 
-def found_cluster(cluster: SimCluster) -> None:
+def bootstrap_cluster(cluster: SimCluster) -> None:
     """See the module. Fails the run when it takes too long."""
-    limit_us = cluster.scheduler.now_us + FOUNDING_MS * US_PER_MS
+    limit_us = cluster.scheduler.now_us + BOOTSTRAP_MS * US_PER_MS
 
     def require(condition: Callable[[], bool], what: str) -> None:
         done = cluster.scheduler.run_until_true(condition, limit_us=limit_us)
         if not done and cluster.checker.violation is None:
-            cluster.checker.fail(f"Progress: it took more than {FOUNDING_MS} ms until {what}")
+            cluster.checker.fail(f"Progress: it took more than {BOOTSTRAP_MS} ms until {what}")
 
     require(lambda: _have_joined(cluster), "the brokers joined")
     if cluster.checker.violation is not None:

@@ -282,9 +282,9 @@ class BrokerMember(Member):
         """Tell of placements that have changed, and of all where what they are judged by has."""
         cluster = self.made.controller.cluster
         if isinstance(record, ReplicasDeclaredLost):
-            self._tell_loss(record, cluster)
+            self._report_loss(record, cluster)
         if isinstance(record, VoterRecord):
-            self._tell_voters(record, cluster)
+            self._report_voters(record, cluster)
         if not self.scenario.lost_after_ms:
             return
         if isinstance(record, ReassignmentSet) and record.by_balancer and record.target:
@@ -300,7 +300,7 @@ class BrokerMember(Member):
             if known is not None:
                 self._checker.placement_known(known)
 
-    def _tell_loss(self, record: ReplicasDeclaredLost, cluster: Cluster) -> None:
+    def _report_loss(self, record: ReplicasDeclaredLost, cluster: Cluster) -> None:
         loss = record.loss
         declaration = Declaration(
             group=record.group,
@@ -313,7 +313,7 @@ class BrokerMember(Member):
         version = cluster.groups[record.group].version
         self._checker.loss_recorded(LossRecorded(declaration, version))
 
-    def _tell_voters(self, record: VoterRecord, cluster: Cluster) -> None:
+    def _report_voters(self, record: VoterRecord, cluster: Cluster) -> None:
         partition = cluster.groups[record.group]
         self._checker.voters_recorded(
             VotersRecorded(

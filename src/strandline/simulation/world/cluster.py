@@ -18,7 +18,7 @@ from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.clients.connections import ConnectedClient
 from strandline.simulation.clients.values import Values
-from strandline.simulation.disk.log_starts import note_created
+from strandline.simulation.disk.log_starts import report_log_start
 from strandline.simulation.faults.disk_losses import DiskLosses
 from strandline.simulation.faults.disturbances import Disturbances
 from strandline.simulation.invariants.audit import audit
@@ -49,7 +49,9 @@ class SimCluster:
             self.scheduler, random.Random(self.rng.getrandbits(64)), self._make_link
         )
         homes = {plan.group: {*plan.voters, *plan.observers} for plan in scenario.groups}
-        self.traffic = self.fabric.tap = TrafficRecorder(self.checker, self.scheduler, homes=homes)
+        self.traffic = self.fabric.recorder = TrafficRecorder(
+            self.checker, self.scheduler, homes=homes
+        )
         self.hosts: dict[BrokerId, SimHost[Member]] = {
             broker: self._make_host(broker) for broker in scenario.brokers
         }
@@ -167,7 +169,7 @@ class SimCluster:
         if not host.is_up:
             self.start_count += 1
             host.start()
-            self.disturbances.tell()
+            self.disturbances.report()
             if host.program is not None and (broker, host.disk_number) in self.rotten_journals:
                 self.checker.fail(f"NoDamageServed: broker {broker} starts with a rotten journal")
 
@@ -185,7 +187,7 @@ class SimCluster:
 
     def _on_down(self, broker: BrokerId) -> None:
         """Nobody else may know that it died, when it did so in the middle of something."""
-        self.disturbances.tell()
+        self.disturbances.report()
         errors = self.hosts[broker].loop_errors
         if errors:
             self.checker.fail(f"NoUnexpectedError: broker {broker}: {errors[0]}")
@@ -199,7 +201,7 @@ class SimCluster:
         checker = Checker(
             idempotent_producers=[p.name for p in scenario.producers if p.is_idempotent],
             power_fails=scenario.power_fails,
-            has_relaxed=any(plan.acks != -1 for plan in scenario.producers),
+            has_leader_acks=any(plan.acks != -1 for plan in scenario.producers),
             is_cached=scenario.log.write_caching,
             resend_timeout_ms=scenario.settings.resend_timeout_ms,
             regions=dict(zip(scenario.brokers, scenario.regions, strict=True)),
@@ -219,7 +221,7 @@ class SimCluster:
             flush_us=self.scenario.flush_us,
             disk_bytes=self.scenario.disk_bytes,
             boot=lambda seams: self._boot(broker, seams),
-            on_created=lambda path: note_created(
+            on_created=lambda path: report_log_start(
                 path, self.hosts[broker], self.scenario, self.checker
             ),
         )

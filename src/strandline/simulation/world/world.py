@@ -15,8 +15,8 @@ from strandline.simulation.faults.kinds import BAD_DISKS
 from strandline.simulation.faults.schedule import FaultSchedule
 from strandline.simulation.invariants.audit import audit
 from strandline.simulation.invariants.facts import Subject
-from strandline.simulation.invariants.role_changes import asking_more
-from strandline.simulation.invariants.soundness import await_soundness
+from strandline.simulation.invariants.repairs import await_repairs
+from strandline.simulation.invariants.role_changes import above_majority
 from strandline.simulation.invariants.verdicts import (
     await_balance,
     await_group,
@@ -27,7 +27,7 @@ from strandline.simulation.invariants.verdicts import (
 )
 from strandline.simulation.network.settling import Settling, is_undisturbed
 from strandline.simulation.scenarios.scenario import Scenario
-from strandline.simulation.world.bootstrap import found_cluster
+from strandline.simulation.world.bootstrap import bootstrap_cluster
 from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.scheduler import US_PER_MS
 from strandline.simulation.world.tally import Tally
@@ -74,10 +74,10 @@ class World:
 
     def _run(self) -> None:
         cluster, load = self.cluster, self.load
-        self.checker.roles.asking = asking_more(self.scenario)
+        self.checker.roles.above_majority = above_majority(self.scenario)
         cluster.start_brokers()
         if self.scenario.has_brokers:
-            found_cluster(cluster)
+            bootstrap_cluster(cluster)
         load.start()
         if is_undisturbed(self.scenario):
             Settling(cluster).watch()
@@ -94,7 +94,7 @@ class World:
         await_near_readers(cluster, load)
         load.stop_reads()
         await_rest(cluster, load)
-        await_soundness(cluster)
+        await_repairs(cluster)
         if not cluster.is_over:
             self._audit(is_final=True)
             self._is_audited = True

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from errno import ENOSPC
 
 import pytest
-from tests.simulation.plain import plain_scenario, started
+from tests.simulation.plain_scenario import plain_scenario, started
 
 from strandline.model.ids import Epoch, GroupId, Index
 from strandline.raft.messages import AppendRequest, Run

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.simulation.plain import plain_scenario
+from tests.simulation.plain_scenario import plain_scenario
 
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId
 from strandline.network.calls import Calls
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.world.bootstrap import found_cluster
+from strandline.simulation.world.bootstrap import bootstrap_cluster
 from strandline.simulation.world.broker_member import BrokerMember
 from strandline.simulation.world.world import World
 
@@ -38,7 +38,7 @@ class Cluster:
     def __init__(self, seed: int) -> None:
         self._world = world = World(replace(plain_scenario(seed=seed), has_brokers=True))
         world.cluster.start_brokers()
-        found_cluster(world.cluster)
+        bootstrap_cluster(world.cluster)
         brokers = world.scenario.brokers
         (self._controller,) = (one for one in brokers if self._log(one).is_leader)
         self._broker, self._third = (one for one in brokers if one != self._controller)

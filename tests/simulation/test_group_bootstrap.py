@@ -5,7 +5,7 @@ Source: `replication/host/bootstrap.py`; VR Revisited 4.3; reliability reference
 from dataclasses import replace
 
 import pytest
-from tests.simulation.plain import plain_scenario, run_until_led, started
+from tests.simulation.plain_scenario import plain_scenario, run_until_led, started
 
 from strandline.model.ids import BrokerId, GroupId
 from strandline.raft.core import Raft

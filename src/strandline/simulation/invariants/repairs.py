@@ -12,7 +12,7 @@ Source: reliability reference 3; `replication/repair/log_repair.py`."""
 from strandline.model.ids import Index
 from strandline.replication.repair.log_repair import RETRY_MS
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.disk.damage import closed_segments, is_sound
+from strandline.simulation.disk.damage import closed_segments, is_intact
 from strandline.simulation.disk.file_image import FileImage
 from strandline.simulation.faults.kinds import ROT
 from strandline.simulation.invariants.facts import DamageAwaited, Subject
@@ -25,7 +25,7 @@ ROUNDS = 3
 LOOK_MS = 100
 
 
-def await_soundness(cluster: SimCluster) -> None:
+def await_repairs(cluster: SimCluster) -> None:
     """Wait until what has rotted is mended; nothing where nobody looks for it."""
     rate = cluster.scenario.scrub_bytes_per_s
     if not rate or not cluster.begun_kinds & ROT or cluster.is_over:
@@ -55,7 +55,7 @@ def _find(cluster: SimCluster) -> tuple[str, Subject]:
             is_helped = parsed is not None and any(one <= parsed[0].base_index for one in starts)
             image = disk.tree.find(path)
             assert isinstance(image, FileImage)
-            if directory == replica.log.directory and is_helped and not is_sound(image):
+            if directory == replica.log.directory and is_helped and not is_intact(image):
                 return f"broker {broker} has damage in {path}", Subject(replica.group)
     return "", Subject(None)
 
