@@ -149,7 +149,7 @@ def controller_figures(services: Services, findings: Findings, walked: Walk) -> 
     alarms = Counter(dict.fromkeys(map(str, Kind), 0))
     alarms.update(str(one.kind) for one in judged.happenings)
     voting = services.balancing.outages.voting
-    alarms.update(map(str, voting.told))
+    alarms.update(map(str, voting.reported))
     states = Counter(dict.fromkeys(STATES, 0))
     states.update(map(findings.condition.of, cluster.brokers))
     waiting = Counter(dict.fromkeys(WAITS, 0))

@@ -1,7 +1,8 @@
-"""Renders costly pages one at a time, and the same page at most once a second.
+"""Renders costly pages one at a time; reuses the last page for a second.
 
-Why:    a flood of requests gets at most half of the broker's loop.
-How:    a request for the last page within a second gets the cached one; others wait their turn.
+Why:    a flood of requests takes at most half of the broker's loop.
+How:    a request for the page that was rendered last, less than a second ago, gets that answer. Any
+        other request waits its turn.
 Owns:   the last page.
 Source: decision 0036."""
 
@@ -20,11 +21,11 @@ class LastPage:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._turn = asyncio.Lock()
-        # (what was asked for, when it was made, what it was)
+        # (name of the page, when it was rendered, the page)
         self._last: tuple[str, int, Answer] | None = None
 
     async def fresh(self, page: str, make: Callable[[], Awaitable[Answer]]) -> Answer:
-        """The page of that name, at most one second old."""
+        """The page named `page`: the cached one if it is less than a second old, else a new one."""
         async with self._turn:
             now = self._clock.monotonic_ms()
             if self._last is not None:

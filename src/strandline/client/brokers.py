@@ -30,11 +30,11 @@ T = TypeVar("T")
 DEFAULT_TIMEOUT_MS = 30_000
 CONNECT_TIMEOUT_MS = 3_000
 FIRST_CONTACT_MS = 2_000
-"""How long a client tries brokers if it has reached none yet: the address may be wrong."""
+"""How long a client keeps trying until its first connection: the address may be wrong."""
 ANSWER_PATIENCE_MS = 2_000
-"""How long a client waits for one broker before it asks another."""
+"""How long `ask_any` waits for one broker before it asks the next."""
 LOOK_MS = 2_000
-"""How long a client waits for an optional answer."""
+"""How long `look` waits for its optional answer."""
 PAUSE_FIRST_MS = 20
 PAUSE_MAX_MS = 500
 
@@ -73,7 +73,7 @@ class Brokers:
     # ---- time ------------------------------------------------------------------------------------
 
     def deadline(self) -> int:
-        """When an operation that begins now has to be over, in monotonic ms."""
+        """The deadline of an operation that starts now, in monotonic ms."""
         return self.transport.monotonic_ms() + self.timeout_ms
 
     def look_deadline(self) -> int:
@@ -85,7 +85,8 @@ class Brokers:
         return max(deadline_ms - self.transport.monotonic_ms(), 1)
 
     def attempt(self, operation: Callable[[int], T], deadline_ms: int | None = None) -> T:
-        """Run `operation(deadline)` until it succeeds, fails for good, or time is over."""
+        """Run `operation(deadline)` until it succeeds, fails with an error that no retry mends, or
+        the deadline is near."""
         until = self.deadline() if deadline_ms is None else deadline_ms
         pause_ms = PAUSE_FIRST_MS
         while True:
@@ -106,7 +107,7 @@ class Brokers:
     def metadata(
         self, topics: Sequence[str] | None = (), *, deadline_ms: int | None = None
     ) -> ClusterView:
-        """The cluster with these topics, all topics (None), or none. Creates nothing."""
+        """The cluster, with the named topics, or all topics (None). Creates no topic."""
         request = MetadataRequest(
             topics=None if topics is None else [MetadataRequestTopic(name=one) for one in topics],
             allow_auto_topic_creation=False,
@@ -145,29 +146,30 @@ class Brokers:
             return None
 
     def ask_best_informed(self, request: Message, response: type[R], *, deadline_ms: int) -> R:
-        """Ask a question that every broker can answer: the controller if there is one, else any
-        broker."""
+        """Ask a question that every broker can answer: the controller, which knows most, or any
+        broker if there is no controller."""
         controller = self.metadata(deadline_ms=deadline_ms).controller
         if controller in self._brokers:
             return self.ask(controller, request, response, deadline_ms=deadline_ms)
         return self.ask_any(request, response, deadline_ms=deadline_ms)
 
     def connection(self, broker: BrokerId, deadline_ms: int) -> Connection:
-        """The connection to a broker of the last metadata."""
+        """The connection to a broker, at its address in the latest metadata."""
         return self.connection_to(self._address_of(broker), deadline_ms)
 
     def connection_to(self, address: Address, deadline_ms: int) -> Connection:
-        """The connection to an address; a new one if the last has ended."""
+        """The connection to an address; a new one if the last one is closed or has answers
+        outstanding."""
         connection = self._connections.get(address)
         if connection is not None and connection.due_count:
-            # The caller gave up on these answers: they must not be taken for others.
+            # Its caller timed out: late answers must not be taken for answers to later requests.
             connection.close()
         if connection is None or connection.is_closed:
             connection = self._connections[address] = self._connect(address, deadline_ms)
         return connection
 
     def open_connection(self, broker: BrokerId, deadline_ms: int) -> Connection:
-        """A connection that the caller owns and closes, for requests that stay in flight."""
+        """A new connection for requests that stay in flight; the caller closes it."""
         return self._connect(self._address_of(broker), deadline_ms)
 
     def _connect(self, address: Address, deadline_ms: int) -> Connection:
@@ -181,5 +183,5 @@ class Brokers:
         return known.address
 
     def _patience(self, deadline_ms: int) -> int:
-        """How long one broker may take for an operation before a retry."""
+        """How long to wait for one broker: a third of the timeout, so that a retry is possible."""
         return min(self.left_ms(deadline_ms), max(self.timeout_ms // 3, 1))

@@ -1,7 +1,7 @@
 """Chooses the partition of a record, as Kafka's Java client does.
 
 How:    with a key: murmur2 of the key, its sign bit cleared, modulo the number of partitions.
-        Without one: all go to one partition until its batch is sent, then to the next.
+        Without a key: records go to one partition until its batch is sent, then to the next.
 Source: Kafka's default partitioner; KIP-480 (sticky partitions)."""
 
 from strandline.base.disk import Buffer

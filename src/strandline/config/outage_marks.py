@@ -4,7 +4,7 @@ Why:    one pair of marks does not fit all. A region of three zones is not lost 
         a zone of three brokers nearly is with its second broker.
 How:    `WHERE=LOW-HIGH`, two shares of live brokers in percent. WHERE is a region by its name, or a
         zone as region/zone; `*` stands for all regions, `*/*` for all zones, `west/*` for those of
-        one region. Of the rows that fit, the narrowest counts.
+        one region. Of the matching rows, the narrowest counts.
 Owns:   nothing.
 Source: decision 0018."""
 
@@ -19,7 +19,7 @@ PERCENT_MAX = 100
 _ZONE_DEPTH = 2
 
 Where = tuple[str, ...]
-"""(region,) or (region, zone), as domains are, with `ALL` for any."""
+"""(region,) or (region, zone), as in `Domain`; `ALL` matches any."""
 Pair = tuple[int, int]
 """(low, high), in percent"""
 
@@ -59,7 +59,7 @@ def _parse_where(name: str) -> Where:
 
 
 def check_outage_marks(value: Value) -> str | None:
-    """Whether every part is a pair of marks with its place, no place twice."""
+    """What is wrong with the table: a malformed row, or two rows for one place; or None."""
     assert isinstance(value, tuple)
     try:
         places = [parse_outage_marks(part)[0] for part in value]
@@ -70,13 +70,13 @@ def check_outage_marks(value: Value) -> str | None:
 
 
 class OutageMarks:
-    """The table, read from texts that were checked before."""
+    """The table. Its texts must have passed `check_outage_marks`."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._pairs = dict(parse_outage_marks(text) for text in texts)
 
     def of(self, domain: Where) -> Pair | None:
-        """The marks of the narrowest row for a region or zone; None for no row."""
+        """The marks of the narrowest row that matches a region or zone; None if no row does."""
         wider = (domain[0], ALL) if len(domain) == _ZONE_DEPTH else domain
         for where in (domain, wider, (ALL,) * len(domain)):
             if where in self._pairs:

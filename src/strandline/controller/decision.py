@@ -35,10 +35,10 @@ class Decision:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a decision may look at. `alive`: the brokers that are heard, the leader included;
-    `voters`: those of the controller itself; `reports`: the brokers' answers to the questions
-    for this command; `room`: their last reports of their disks. The state does not change
-    meanwhile, so what follows from it is worked out once."""
+    """The inputs of a decision. `alive`: the brokers heard now, the controller's leader included;
+    `voters`: the voters of the controller's group; `reports`: the brokers' reports for this
+    command; `room`: their latest reports of disk space. The state does not change during a
+    decision, so values that follow from it are computed once."""
 
     state: ControllerState
     rng: Rng

@@ -1,6 +1,6 @@
 """The controller as a function: committed state and a command in, records and an answer out.
 
-Why:    one place says which file decides which command, and turns refusals into answers.
+Why:    one table maps each command to the function that decides it; refusals become answers here.
 Owns:   nothing; the state belongs to `ControllerState`, which only `replay` changes.
 Source: STYLE, rule 1; design section 3."""
 
@@ -88,11 +88,11 @@ def decide(
     reports: Reports | None = None,
     room: Reports | None = None,
 ) -> Decision:
-    """What becomes of a command on this committed state. Never raises for anything a client sent.
+    """Decide a command on this committed state. No command of a client makes this raise.
 
-    `alive`: the brokers that are heard now, the controller's leader included; `voters`: those of
-    the controller's group; `reports`: what brokers told for this command; `room`: what they told
-    last of their disks."""
+    `alive`: the brokers heard now, the controller's leader included; `voters`: the voters of the
+    controller's group; `reports`: the brokers' reports for this command; `room`: their latest
+    reports of disk space."""
     try:
         facts = Facts(state, rng, alive, voters, reports or {}, room or {})
         return _DECIDE[type(command)](facts, command)

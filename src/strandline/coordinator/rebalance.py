@@ -1,8 +1,8 @@
 """The join phase: it begins when membership changes, and ends with a new generation.
 
-How:    prepare_rebalance --all have joined, or the timer--> complete_join. The first join phase of
-        a group waits for a fixed delay, again while new members come in, up to the longest
-        rebalance timeout, so that a fleet that starts together is assigned once.
+How:    prepare_rebalance --all members have joined, or the timer--> complete_join
+        The first join phase of a group waits for a fixed delay. It waits again while new members
+        join, up to the longest rebalance timeout: members that start together get one assignment.
 Source: Kafka's classic group protocol; KIP-134 (initial delay); KIP-345 (static members stay)."""
 
 from strandline.coordinator.answers import JoinAnswer, JoinedMember, SyncAnswer
@@ -20,7 +20,7 @@ from strandline.protocol.errors import Error
 
 
 def rebalance_or_complete(group: Group, turn: Turn) -> None:
-    """Membership changed: begin a join phase, or see whether the one that runs can end."""
+    """After a change of members: begin a join phase, or end the present one if all have joined."""
     if group.can_rebalance:
         prepare_rebalance(group, turn)
     else:
@@ -47,7 +47,7 @@ def prepare_rebalance(group: Group, turn: Turn) -> None:
 
 
 def complete_if_all_joined(group: Group, turn: Turn) -> None:
-    """End the join phase if no member is missing; the initial one only ends by its timer."""
+    """End the join phase if all members have joined. Only its timer ends the initial one."""
     if (
         group.state is GroupState.PREPARING
         and group.initial_delay is None
@@ -57,7 +57,8 @@ def complete_if_all_joined(group: Group, turn: Turn) -> None:
 
 
 def on_join_timer(group: Group, turn: Turn) -> None:
-    """The join phase has taken as long as it may."""
+    """On the timer of the join phase: wait again if it is the initial one and new members came, or
+    else end it."""
     if group.state is not GroupState.PREPARING:
         return
     delay = group.initial_delay
@@ -70,14 +71,14 @@ def on_join_timer(group: Group, turn: Turn) -> None:
 
 
 def complete_join(group: Group, turn: Turn) -> None:
-    """End the join phase: members that have not joined are removed (static members stay), the
-    others get their answer."""
+    """End the join phase: remove members that have not joined, except static ones, and answer the
+    others."""
     group.cancel_timer(turn, JOIN_TIMER)
     for member in group.roster:
         if member.join_token is None and not member.is_static:
             remove_member(group, turn, member)
     if len(group.roster) and not group.roster.elect_joined_leader():
-        # Only static members are left, and none of them is here. Their sessions will end.
+        # Only static members are left, and none has joined. Their sessions will end.
         group.set_timer(turn, JOIN_TIMER, group.roster.rebalance_timeout_ms)
         return
     group.initial_delay = None
@@ -100,14 +101,14 @@ def complete_join(group: Group, turn: Turn) -> None:
 
 
 class EmptiedGroup:
-    """The record that a group is empty; no request waits for it, and a failure changes nothing."""
+    """The record that a group is empty: no request waits for it, and a failure has no effect."""
 
     def on_persisted(self, group: Group, error: Error, turn: Turn) -> None:
         """Nothing to do."""
 
 
 def remove_member(group: Group, turn: Turn, member: Member) -> None:
-    """Take a member out; if it is there after all, its client joins again as a new one."""
+    """Remove a member. If its client still runs, it joins again as a new member."""
     group.roster.remove(member.id)
     group.pending_sync.discard(member.id)
     group.end_session(turn, member.id)
@@ -119,14 +120,14 @@ def remove_member(group: Group, turn: Turn, member: Member) -> None:
 
 
 def answer_join(group: Group, turn: Turn, member: Member) -> None:
-    """Tell a member of its generation, if it waits to hear of it."""
+    """Answer a member's JoinGroup with the generation, if one waits."""
     token, member.join_token = member.join_token, None
     if token is not None:
         turn.reply(token, generation_answer(group, member))
 
 
 def generation_answer(group: Group, member: Member) -> JoinAnswer:
-    """The generation, as this member may see it: only the leader sees the others."""
+    """The answer to a member's JoinGroup. Only the leader's lists the members."""
     is_leader = group.roster.leader == member.id
     return JoinAnswer(
         member_id=member.id,
@@ -139,7 +140,7 @@ def generation_answer(group: Group, member: Member) -> JoinAnswer:
 
 
 def joined_members(group: Group) -> tuple[JoinedMember, ...]:
-    """All members, with the metadata for the chosen protocol."""
+    """All members, with their metadata for the chosen protocol."""
     name = group.protocol_name or ""
     return tuple(
         JoinedMember(member.id, member.instance_id, member.protocols[name])
@@ -148,14 +149,14 @@ def joined_members(group: Group) -> tuple[JoinedMember, ...]:
 
 
 def reset_assignments(group: Group, turn: Turn, error: Error) -> None:
-    """Drop all assignments; members that wait for one get the reason."""
+    """Clear all assignments. Members that wait for theirs get `error`."""
     for member in group.roster:
         member.assignment = b""
         answer_sync(group, turn, member, error)
 
 
 def answer_sync(group: Group, turn: Turn, member: Member, error: Error = Error.NONE) -> None:
-    """Give a member its assignment, if it waits for it."""
+    """Answer a member's SyncGroup with its assignment or with `error`, if one waits."""
     token, member.sync_token = member.sync_token, None
     if token is None:
         return
@@ -167,7 +168,7 @@ def answer_sync(group: Group, turn: Turn, member: Member, error: Error = Error.N
 
 
 def assignment_answer(group: Group, member: Member) -> SyncAnswer:
-    """A member's assignment."""
+    """The answer to a member's SyncGroup."""
     return SyncAnswer(
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name,
@@ -176,13 +177,14 @@ def assignment_answer(group: Group, member: Member) -> SyncAnswer:
 
 
 def stop_sync_phase(group: Group, turn: Turn) -> None:
-    """No member needs to ask for an assignment of this generation any more."""
+    """End the sync phase: no member has to ask for its assignment in this generation."""
     group.pending_sync.clear()
     group.cancel_timer(turn, SYNC_TIMER)
 
 
 def snapshot(group: Group, assignments: dict[str, bytes] | None = None) -> GroupSnapshot:
-    """The group as the log shall know it; `assignments` where they are not in force yet."""
+    """The group as the log stores it. `assignments`: {member id: assignment}, if these are not in
+    force yet."""
     name = group.protocol_name or ""
     return GroupSnapshot(
         protocol_type=group.protocol_type or "",

@@ -146,10 +146,10 @@ class TcpNetwork:
                 outgoing.close()
 
     def silence(self, *, is_silent: bool) -> None:
-        """Send nothing, and read nothing, as if every link were cut; or do so again.
+        """Stop sending and reading, as if every link were cut; with False, start again.
 
-        The others are told nothing: their connections stay, and nobody answers. Whatever was under
-        way is lost when it ends, on both sides."""
+        Peers get no notice: their connections stay open, and this broker does not answer. When the
+        silence ends, messages in flight are lost on both sides."""
         if is_silent == self._is_silent or self._listener is None:
             return
         self._is_silent = is_silent
@@ -171,7 +171,7 @@ class TcpNetwork:
             self._connect(peer)
 
     def _drop_waiting(self) -> None:
-        """Close the connections that were not accepted: their data is old."""
+        """Close the connections that wait to be accepted: their messages are outdated."""
         assert self._listener is not None
         while True:
             try:
@@ -215,9 +215,11 @@ class TcpNetwork:
             self._events.on_peer_lost(peer, lane)
 
     def _on_silence(self, peer: BrokerId, lane: Lane) -> None:
-        """What swallowed one lane has mostly swallowed the other, on which nothing may be sent that
-        would show it. Heartbeats show it of the control lane, and a full bulk lane says nothing of
-        that."""
+        """Renew the bulk connection when the control lane's peer acknowledges nothing.
+
+        A fault that swallows one lane mostly swallows both. Heartbeats show it on the control lane;
+        the bulk lane may be idle and not show it. A silent bulk lane may only be full, so it says
+        nothing about the control lane."""
         outgoing = self._outgoing.get((peer, Lane.BULK))
         if lane is Lane.CONTROL and outgoing is not None:
             outgoing.renew()
@@ -252,8 +254,9 @@ class TcpNetwork:
             self._events.on_message(greeting.sender, Lane(greeting.lane), frame)
 
     def _close_earlier(self, incoming: Incoming, greeting: Greeting) -> None:
-        """End connections that this one takes the place of: what is still in them is of the time
-        before, maybe of a process that is gone. Raises ValueError where this is such a one."""
+        """Close earlier connections from this peer for this lane: unread messages on them are
+        outdated, and may be from a process that has ended. Raises ValueError if a later connection
+        exists."""
         is_earlier = True
         for other, known in list(self._incoming.items()):  # In the order in which they were made.
             if other is incoming:

@@ -73,7 +73,7 @@ def test_many_partitions_are_one_alarm_when_it_begins_and_when_it_is_over(told: 
         "all voters are back since a moment ago"
     ]
     assert told.wait(OVER_MS + STEP_MS) == ["- fewer-voters: all voters are back, after 2 min"]
-    assert told.alarms.told == [] and told.alarms.happenings == []
+    assert told.alarms.reported == [] and told.alarms.happenings == []
 
 
 def test_observers_that_stand_in_are_told_though_as_many_vote_as_should(told: Told) -> None:
@@ -93,7 +93,7 @@ def test_leaders_that_refuse_acks_all_are_told(told: Told) -> None:
             "min.insync.replicas requires: 1 partition, flights-1"
         )
     ]
-    assert told.alarms.told == [Kind.LOW_QUORUM]
+    assert told.alarms.reported == [Kind.LOW_QUORUM]
 
 
 def test_partitions_that_nobody_leads_are_told(told: Told) -> None:

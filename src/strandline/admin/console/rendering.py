@@ -1,7 +1,7 @@
 """Renders HTML on the server; no name in a page can inject markup.
 
-Why:    names of topics, labels and texts of errors come from users: all that is put into a template
-        is escaped in one place, and the browser may run no script.
+Why:    topic names, labels and error texts come from users. One place escapes all values of a
+        template, and the browser may run no script.
 How:    templates are compiled at start. A page is rendered in slices, because it may have thousands
         of rows. The one style sheet is inline and allowed by its hash.
 Owns:   the compiled templates.
@@ -26,7 +26,7 @@ REFRESHED = ("Refresh", str(REFRESH_S))
 """The header that makes a browser reload the page."""
 PART_BYTES = 64 * 1024
 PIECES = 100
-"""Pieces of a page between two checks of the slice."""
+"""Pieces of a page between two calls of `Pace.rest`."""
 _PACKAGE = "strandline.admin.console"
 _TEMPLATES = ("index.html", "topics.html", "topic.html", "missing.html")
 
@@ -45,7 +45,7 @@ class Rendering:
             lstrip_blocks=True,
         )
         environment.filters["lasted"] = lasted
-        # The style sheet is ours: nothing in it is to be escaped, or its hash would not fit.
+        # Our own text: escaping would change it, and its hash would not match.
         environment.globals |= {"style": Markup(style), "refresh_s": REFRESH_S}
         self._templates = {name: environment.get_template(name) for name in _TEMPLATES}
         self._headers = (("Content-Security-Policy", _policy(style)), REFRESHED)
@@ -58,7 +58,7 @@ class Rendering:
         *,
         status: HTTPStatus = HTTPStatus.OK,
     ) -> Answer:
-        """Render a template, in slices."""
+        """Render a template; `pace` lets the broker's loop run in between."""
         parts = [bytearray()]
         for position, piece in enumerate(self._templates[template].generate(values)):
             if position % PIECES == 0:

@@ -1,4 +1,4 @@
-"""Starts brokers as processes of their own: imports the broker once, then forks it for each.
+"""Starts each broker as a process: imports the broker's code once, then forks for each broker.
 
 Why:    five Python processes that import the same modules take seconds on two cores and hold five
         copies in memory; a fork takes milliseconds and shares the pages.
@@ -37,9 +37,9 @@ class Spawn:
 
 
 class Spawner:
-    """The spawner's process, seen from the command that wants brokers. Serves one `spawn`.
+    """Handle of the spawner's process, for the command that starts brokers. Serves one `spawn`.
 
-    Made early, it imports the broker while the command still finds out what to start."""
+    Create it early: it imports the broker's code while the command still decides what to start."""
 
     def __init__(self) -> None:
         try:
@@ -56,13 +56,13 @@ class Spawner:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the process if it still waits to be asked; what it has started lives on."""
+        """Kill the spawner if `spawn` was not called; brokers that it started live on."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.communicate()
 
     def spawn(self, wanted: Sequence[Spawn]) -> None:
-        """Start these brokers; returns when their processes run, whether or not they will live."""
+        """Start these brokers. Returns when their processes run; they may fail afterwards."""
         text = json.dumps([asdict(one) for one in wanted]).encode()
         try:
             _, errors = self._process.communicate(text, timeout=SPAWN_TIMEOUT_S)
@@ -79,14 +79,14 @@ class Spawner:
 
 
 def spawn_brokers(wanted: Sequence[Spawn]) -> None:
-    """Start these brokers with a spawner of their own."""
+    """Start these brokers with a new spawner."""
     with Spawner() as spawner:
         spawner.spawn(wanted)
 
 
 def main() -> None:
-    """The spawner's process."""
-    # Imported once for all brokers, and early: this takes the time.
+    """Entry point of the spawner's process."""
+    # Before the command sends its request: the import takes most of the time.
     importlib.import_module("strandline.cli.server.serve")
     gc.collect()
     gc.freeze()
@@ -117,7 +117,7 @@ def _become_broker(spawn: Spawn) -> None:
         os.close(silence)
         from strandline.cli.server.serve import serve_file
 
-        # The environment is that of the command: it must not configure every broker alike.
+        # No environment: a STRANDLINE variable would override its key in all brokers alike.
         code = serve_file(Path(spawn.config), environment={})
     except Exception as error:  # A process boundary: the last line of the log says why it ended.
         os.write(2, f"error: {error!r}\n".encode())

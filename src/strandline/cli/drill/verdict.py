@@ -1,4 +1,4 @@
-"""Compares records that were acknowledged or consumed with the log.
+"""Compares the acknowledged and the consumed records with the log.
 
 Why:    the drill counts losses instead of assuming that there are none.
 How:    each value identifies its record. An acknowledged record must be at its acknowledged offset,
@@ -14,7 +14,7 @@ EXAMPLES_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a record was acknowledged or read; NO_OFFSET: somewhere in the partition."""
+    """Where a record was acknowledged or consumed; NO_OFFSET: anywhere in the partition."""
 
     partition: int
     offset: int
@@ -23,8 +23,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`lost`: acknowledged, and not there. `retracted`: given to a consumer, and not there.
-    `duplicate_count`: values that are there more than once, each further time counted."""
+    """The result. `lost`: acknowledged, but not in the log. `retracted`: consumed, but not in the
+    log. `duplicate_count`: copies of a value in its partition beyond the first."""
 
     acknowledged_count: int
     consumed_count: int
@@ -35,7 +35,7 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing that was promised is missing."""
+        """Whether no acknowledged and no consumed record is missing."""
         return not self.lost and not self.retracted
 
 
@@ -44,7 +44,7 @@ def compare(
     consumed: Iterable[Place],
     found: Mapping[int, Mapping[int, bytes]],
 ) -> Verdict:
-    """`found`: {partition: {offset: value}}, read from the beginning."""
+    """Compare with `found`, the whole log: {partition: {offset: value}}."""
     values = {partition: set(records.values()) for partition, records in found.items()}
 
     def is_there(one: Place) -> bool:

@@ -1,7 +1,7 @@
 """Composes one real broker from its configuration, and runs it until a signal ends it.
 
-Why:    the only place where real files, sockets and time meet the broker; the simulator is the
-        other.
+Why:    one of two places that give the broker its world: here real files, sockets and time. The
+        simulator is the other one.
 How:    `serve_file` is the process: configuration, logging, event loop, exit code. `run_broker` is
         the assembly: it makes all parts from the bottom up, and closes them in reverse order.
         SIGTERM or SIGINT ends the broker in order; a second one ends it at once.
@@ -50,7 +50,7 @@ _log = logging.getLogger("strandline.cli")
 
 
 def serve_file(path: Path, *, environment: Mapping[str, str]) -> int:
-    """Run the broker of a configuration file; returns the exit code. Nothing is raised."""
+    """Run the broker of a configuration file. Prints errors and returns the exit code."""
     try:
         config = load_file(path, environment=environment)
         configure_logging(config)
@@ -67,7 +67,8 @@ def serve_file(path: Path, *, environment: Mapping[str, str]) -> int:
 
 
 async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
-    """Put the broker together, serve until a signal comes, take it down. Raises OperatorError."""
+    """Assemble the broker, serve until a signal or a failure ends it, close it. Raises
+    OperatorError."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     _end_on_signals(loop, ended)
@@ -89,7 +90,7 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
 
     broker, claimed = None, None
     try:
-        # Before the cluster hears of this broker: one that can take no client must not join.
+        # Before this broker contacts the cluster: a broker that cannot serve clients must not join.
         claimed = await claim_port(config.kafka_bind.host, config.kafka_bind.port)
         await metrics.claim()
         await network.start()
@@ -137,10 +138,10 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
 
 
 def settle_memory() -> None:
-    """Tune memory after the start: objects made until now stay, later buffers come and go.
+    """Tune memory management after the start.
 
-    The heap keeps large buffers instead of returning them to the kernel, which would clear each
-    page again; the cycle collector runs rarely."""
+    The cycle collector ignores the objects that exist by now, and runs rarely. The heap keeps freed
+    buffers instead of returning them to the kernel, which would clear each page again."""
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
     try:
@@ -152,7 +153,7 @@ def settle_memory() -> None:
 
 
 async def _unless(ended: asyncio.Event, work: Coroutine[None, None, None]) -> None:
-    """Do `work`, but give it up as soon as `ended` is set. Raises what it raises."""
+    """Run `work`, but cancel it as soon as `ended` is set. Raises the exception of `work`."""
     task = asyncio.ensure_future(work)
     waiting = asyncio.ensure_future(ended.wait())
     try:
@@ -165,7 +166,7 @@ async def _unless(ended: asyncio.Event, work: Coroutine[None, None, None]) -> No
 
 
 def replication_settings(config: BrokerConfig) -> ReplicationSettings:
-    """[replication], and what of [storage] it has to know."""
+    """The settings of [replication], and `reserve_bytes` of [storage]."""
     keys = config.replication
     return ReplicationSettings(
         heartbeat_interval_ms=keys.heartbeat_interval_ms,
@@ -186,7 +187,7 @@ def replication_settings(config: BrokerConfig) -> ReplicationSettings:
 
 
 def server_limits(config: BrokerConfig) -> ServerLimits:
-    """[limits] as the broker room wants it."""
+    """The limits of [limits]."""
     keys = config.limits
     return ServerLimits(
         request_bytes_max=keys.request_bytes_max,
@@ -233,14 +234,14 @@ def _open_disk(config: BrokerConfig, loop: asyncio.AbstractEventLoop) -> RealDis
 
 
 def _post(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
-    """Run a callback of the flusher's thread on the broker's."""
+    """From the flusher's thread, run a callback on the broker's thread."""
     loop.call_soon_threadsafe(callback)
 
 
 def _end_on_signals(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
     def end(number: signal.Signals) -> None:
         ended.set()
-        # From now on the signal does what it does by itself: it ends the process.
+        # The next such signal has its default action: it ends the process.
         loop.remove_signal_handler(number)
 
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,6 +1,6 @@
-"""What a running cluster would move if a topic had another policy.
+"""Previews the moves of a running cluster if a topic had another policy.
 
-Why:    one command changes a policy, and may copy terabytes.
+Why:    one command that changes a policy may copy terabytes.
 How:    the controller validates the policy; the client rebuilds the controller's state from the
         brokers' answers and runs the pure balancer over it. This changes nothing. A broker that
         has been up for only a few seconds counts like any other.
@@ -56,10 +56,10 @@ class LeaderChange:
 
 @dataclass(frozen=True, slots=True)
 class TopicMoves:
-    """What would follow. `steps`: those of this topic, each with the copies it takes; `others`: how
-    many partitions of other topics would move, too; `after`: the partitions then; `is_paused`:
-    whether nothing of it begins before the balancer is resumed; `provisos`: what it rests on, in
-    words, where that is not sure to stay."""
+    """The preview. `steps`: the moves of this topic, each with its copies. `others`: how many
+    partitions of other topics would move too. `after`: this topic's partitions afterwards.
+    `is_paused`: whether no move begins before the balancer is resumed. `provisos`: assumptions of
+    the preview that may turn out wrong, as text."""
 
     cluster: LiveCluster
     topic: LiveTopic
@@ -74,8 +74,8 @@ class TopicMoves:
 
 
 def look_at_moves(client: Client, name: str, policy: str) -> TopicMoves:
-    """Ask a cluster what it would do if the topic had this policy, as text. Raises ApiError where
-    it would refuse it."""
+    """Preview the moves if the topic had `policy`, the text of a policy. Raises ApiError if the
+    controller would refuse it."""
     alter_topic_configs(client, name, {POLICY: policy}, validate_only=True)
     cluster = look(client, None)
     topic = next(one for one in cluster.topics if one.name == name)
@@ -112,7 +112,7 @@ def look_at_moves(client: Client, name: str, policy: str) -> TopicMoves:
 
 
 def _provisos(found: Preview, condition: Condition) -> Iterator[str]:
-    """Assumptions of the preview, which may turn out wrong."""
+    """Assumptions of the preview that may turn out wrong, as text."""
     if found.arriving:
         noun = "partition" if found.arriving == 1 else "partitions"
         yield f"moves in progress ({found.arriving} {noun}) finish first"
@@ -130,7 +130,8 @@ def _provisos(found: Preview, condition: Condition) -> Iterator[str]:
 def _state(
     client: Client, cluster: LiveCluster, balance: DescribeBalanceResponse
 ) -> ControllerState:
-    """The state that the balancer reads. Groups get new numbers, in the order of the names."""
+    """The part of the controller's state that the balancer reads. Groups are numbered anew, in the
+    order of `cluster.topics`."""
     state = ControllerState()
     for one in cluster.candidates:
         state.replay(
@@ -178,7 +179,7 @@ def _add_topic(state: ControllerState, topic: LiveTopic) -> None:
 def _add_moves(
     state: ControllerState, cluster: LiveCluster, balance: DescribeBalanceResponse
 ) -> None:
-    """What moves already."""
+    """Add the moves that are in progress."""
     own = {(one.topic, one.partition) for one in balance.moves}
     for (topic, index), one in cluster.moving.items():
         known = state.cluster.topics.get(topic)
@@ -223,7 +224,8 @@ def _condition(balance: DescribeBalanceResponse) -> Condition:
 def _with_copies(
     client: Client, cluster: LiveCluster, topic: LiveTopic, steps: Sequence[Step]
 ) -> tuple[tuple[Step, tuple[Copy, ...]], ...]:
-    """Each step with the copies that it needs, from the leader, or else the preferred leader."""
+    """Each step with its copies. The source is the leader, if it is a voter before the step, or
+    else the preferred leader."""
     leaders = {one.index: one.leader for one in topic.partitions}
     regions = {one.id: one.labels.region for one in cluster.candidates}
     sizes = _sizes(client, cluster, topic, {one.partition for one in steps if one.coming})
@@ -247,7 +249,7 @@ def _with_copies(
 def _sizes(
     client: Client, cluster: LiveCluster, topic: LiveTopic, partitions: set[int]
 ) -> dict[int, int]:
-    """{partition: bytes of its log}, as its leader says, or the replica that has most."""
+    """{partition: bytes of its log}: the leader's, or else the largest among the voters."""
     up = {one.id for one in cluster.candidates if one.is_up}
     asked = [one for one in topic.partitions if one.index in partitions]
     found: dict[int, int] = {}
@@ -267,7 +269,8 @@ def _sizes(
 def _limits(
     client: Client, balance: DescribeBalanceResponse, sources: set[BrokerId]
 ) -> list[Limit]:
-    """Limits of copies: from the files of the sending brokers, and from keys that are set."""
+    """The rate limits of copies: from the configuration files of the sending brokers, and from keys
+    of the cluster."""
     found = []
     for source in sorted(sources):
         rows = describe_broker_configs(client, source, (RECOVERY, RECOVERY_FAR, SENT_RATE)) or ()

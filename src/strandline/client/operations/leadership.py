@@ -1,4 +1,4 @@
-"""Why partitions are not led by their preferred leaders, from the brokers that lead them.
+"""Asks leaders why their partitions are not led by the preferred leaders.
 
 How:    one request to every live broker, in parallel; brokers that do not answer soon are skipped.
 Source: decision 0012."""
@@ -17,7 +17,8 @@ from strandline.protocol.messages.describe_leadership import (
 
 @dataclass(frozen=True, slots=True)
 class LeaderWaiting:
-    """A partition, its leader, its preferred leader, and why that does not lead yet."""
+    """A partition that its preferred leader does not lead yet, and the reason: `code` for programs,
+    `text` for people."""
 
     topic: str
     partition: int
@@ -28,14 +29,15 @@ class LeaderWaiting:
 
 
 def describe_leadership(client: Client, brokers: Iterable[BrokerId]) -> list[LeaderWaiting]:
-    """What these brokers say of what they lead."""
+    """The partitions that these brokers lead in place of the preferred leaders, sorted."""
     told = look_at_each(client, brokers, DescribeLeadershipRequest(), DescribeLeadershipResponse)
     found = [one for broker, answer in told.items() for one in _waits(broker, answer)]
     return sorted(found, key=lambda one: (one.topic, one.partition))
 
 
 def leader_waits(client: Client, broker: BrokerId) -> list[LeaderWaiting] | None:
-    """What one broker leads and another should; None where it does not say soon."""
+    """The partitions that `broker` leads in place of the preferred leader; None if it does not
+    answer soon."""
     answer = client.look(broker, DescribeLeadershipRequest(), DescribeLeadershipResponse)
     return None if answer is None else _waits(broker, answer)
 

@@ -1,4 +1,4 @@
-"""Zones, regions and outages, as text.
+"""Turns the answer about zones, regions and outages into text.
 
 Why:    `strandline zone status` and the console describe an outage in the same words.
 Source: docs/decisions/0018-outages.md; docs/operating/outages.md."""
@@ -18,7 +18,9 @@ SAID = {"hold": "held by hand", "release": "released", "lost": "declared lost"}
 
 @dataclass(frozen=True, slots=True)
 class ZoneRow:
-    """A zone or a region. `heard`: heard brokers of those that count; `marks`: empty for none."""
+    """A zone or a region. `heard`: "heard/counted" brokers, without those in maintenance. `marks`:
+    "low-high %", empty if unknown. `waiting`: partitions with a replica on a silent broker
+    there."""
 
     name: str
     level: str
@@ -31,19 +33,19 @@ class ZoneRow:
 
 
 def rows_of(found: DescribeZonesResponse) -> list[ZoneRow]:
-    """One for each zone and region."""
+    """One row for each zone and region."""
     regions = {one.region: one for one in found.zones if not one.zone}
     return [_row(one, regions.get(one.region, one)) for one in found.zones]
 
 
 def is_calm(found: DescribeZonesResponse) -> bool:
-    """Whether nothing is down or cut off; some partitions may still be weakened or without a
-    leader."""
+    """Whether nothing is reported, except alarms about voters and leaders."""
     return all(one.kind in CLASSES for one in found.happenings)
 
 
 def heard_lines(found: DescribeZonesResponse) -> Iterator[str]:
-    """Places that hear a broker, and places that do not, for brokers not heard everywhere."""
+    """A line for each broker that is not heard everywhere: which places hear it, and which do
+    not."""
     for seen in found.brokers:
         if seen.not_heard_from:
             heard = ", ".join(seen.heard_from) or "nowhere"
@@ -52,12 +54,12 @@ def heard_lines(found: DescribeZonesResponse) -> Iterator[str]:
 
 
 def level_of(zone: DescribedZone) -> str:
-    """Zone or region."""
+    """Whether it is a zone or a region, as a word."""
     return "zone" if zone.zone else "region"
 
 
 def time_text(wall_ms: int) -> str:
-    """A moment, to the minute."""
+    """A date and time as text, in UTC, to the minute."""
     moment = datetime.datetime.fromtimestamp(wall_ms / 1_000, datetime.UTC)
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
@@ -77,7 +79,8 @@ def _row(zone: DescribedZone, region: DescribedZone) -> ZoneRow:
 
 
 def _repair(zone: DescribedZone, region: DescribedZone) -> str:
-    """Whether it is held, and by which ruling: the region's applies if the zone has none."""
+    """The state of repair there. The operator's ruling on the region applies if the zone has
+    none."""
     ruled = zone if zone.ruling else region
     where = "" if ruled is zone else f" with {level_of(region)} {region.name}"
     if ruled.ruling:

@@ -1,8 +1,8 @@
-"""Records where replicas are to move, each partition for itself; their leaders do the rest.
+"""Records the targets of reassignments; the partitions' leaders carry the moves out.
 
-How:    A new target replaces the one before. A cancel removes the target. If other voters were
-        already granted, a cancel asks for the stable ones again: the change finishes first, and is
-        then undone.
+How:    Each partition is decided by itself. A new target replaces an earlier one. A cancel removes
+        the target. If other voters were already granted, a cancel asks for the stable ones again:
+        the change finishes first, and is then undone.
 Source: Kafka's AlterPartitionReassignments (KIP-455, KIP-860); decisions 0009 and 0017."""
 
 from collections import Counter
@@ -23,7 +23,7 @@ from strandline.protocol.errors import Error
 
 
 def decide_alter_reassignments(facts: Facts, command: AlterReassignments) -> Decision:
-    """Set or take away what can be; the others are refused one by one."""
+    """Set or cancel the target of each named partition, or refuse that partition."""
     named = Counter((wanted.topic, wanted.index) for wanted in command.partitions)
     records: list[ReassignmentSet] = []
     results: list[PartitionResult] = []
@@ -64,10 +64,10 @@ def _decide_one(
 
 
 def _roles_of(partition: Partition, replicas: tuple[BrokerId, ...]) -> Roles:
-    """What a list means for a partition with observers: it names them last, as Metadata does.
+    """The roles that a list of brokers gives: voters first, observers last, as in Metadata.
 
-    It says nothing of roles, so it can change none: neither how many there are, or are to be, of
-    each, nor that of a broker which stays."""
+    Such a list cannot change roles. So it must keep the numbers of voters and of observers, and a
+    broker that stays must keep its role; otherwise this raises ApiError."""
     basis = partition.wanted if partition.is_moving else partition.roles
     voters, observers = len(basis.voters), len(basis.observers)
     if not observers and not partition.observers:

@@ -1,16 +1,17 @@
 """Reports partitions that continue with fewer voters or with observers, refuse acks=all, or have no
 leader. Pure.
 
-Why:    While voters may leave and observers stand in, all continues, and the next loss is one too
-        many: an operator must know before. A partition without a leader may need an operator.
-How:    one alarm for each class, however many partitions are in it: a broker has thousands.
+Why:    A partition whose voters left, or whose observers stand in, goes on, but may not survive the
+        next loss: an operator must know before. A partition without a leader may need an operator.
+How:    one alarm for each class, however many partitions it has: there may be thousands.
 
-            some are, for `BEGUN_MS`      --> begun, with their count and the first names
-            none is, for `OVER_MS`        --> over
+            the class has some, for `BEGUN_MS`  --> begun, with their count and the first names
+            the class is empty, for `OVER_MS`   --> over
 
         Shorter changes report nothing, so a restart raises no alarm. The next controller reports
-        again what goes on: the one before it may have failed to.
-Owns:   since when each class is as it is, and what was reported; on the active controller.
+        the present alarms again: the one before it may have failed to.
+Owns:   since when each class has some partitions or none, and the reported alarms; on the active
+        controller.
 Source: design section 8; decisions 0020, 0025 and 0029."""
 
 from collections.abc import Iterable, Mapping
@@ -40,8 +41,8 @@ _TEXTS = {
 
 @dataclass(slots=True)
 class _Class:
-    """`since_ms`: when it became as it is, some or none; `begun_ms`: when the reported alarm
-    began; None if none was reported, or it is over."""
+    """A class of partitions. `since_ms`: when it last changed between empty and not empty;
+    `begun_ms`: when its reported alarm began; None without such an alarm."""
 
     has_some: bool = False
     since_ms: int = 0
@@ -57,17 +58,17 @@ class VotingAlarms:
 
     @property
     def counts(self) -> Mapping[Kind, int]:
-        """How many partitions are of each class now."""
+        """The number of partitions in each class now."""
         return {kind: len(one.names) for kind, one in self._classes.items()}
 
     @property
-    def told(self) -> list[Kind]:
-        """The classes that were told and are not over."""
+    def reported(self) -> list[Kind]:
+        """The classes with an alarm that was reported and is not over."""
         return [kind for kind, one in self._classes.items() if one.begun_ms is not None]
 
     @property
     def happenings(self) -> list[Happening]:
-        """What was told and is not over, with the partitions that are in it now."""
+        """The reported alarms that are not over, with the present partitions of the class."""
         return [
             Happening(kind, SUBJECT, _text(kind, one.names), one.begun_ms)
             for kind, one in self._classes.items()
@@ -82,8 +83,8 @@ class VotingAlarms:
         refusing: Iterable[GroupId],
         leaderless: Iterable[GroupId],
     ) -> list[Alarm]:
-        """The alarms to report now. `refusing`: the groups whose leaders refuse acks=all;
-        `leaderless`: those without a leader that is heard."""
+        """The alarms that begin or end now. `refusing`: the groups whose leaders refuse acks=all;
+        `leaderless`: those without a reachable leader."""
         for one in self._classes.values():
             one.names.clear()
         for partition in groups.values():
@@ -109,7 +110,7 @@ class VotingAlarms:
 
 
 def meaning(kind: Kind) -> str:
-    """What is so of the partitions of a class."""
+    """The text that describes the partitions of a class."""
     return _TEXTS[kind][0]
 
 

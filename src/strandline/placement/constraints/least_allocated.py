@@ -1,19 +1,19 @@
-"""Least allocated, soft: the broker that holds fewest, between those that are equal otherwise.
+"""Prefers the broker with the fewest replicas or leaders, among otherwise equal brokers.
 
-How:    the candidates lie in levels, one mask for each count: of what this call gave them, then
-        of what they held before. The lowest level that meets the mask wins: a few `&` whatever the
-        number of candidates."""
+How:    A level is a mask of the candidates with one count. Two lists of levels exist: by the count
+        that this call gave, then by the count held before. The lowest level that has a candidate of
+        the given mask wins: a few `&`, however many candidates there are."""
 
 from collections.abc import Sequence
 
 from strandline.placement.topology.universe import bits_of
 
 LEVELS_MAX = 64
-"""Of what was held before; counts are put together where there are more."""
+"""Levels of counts held before. If there are more counts, neighbouring ones share a level."""
 
 
 class LeastAllocated:
-    """Counts of replicas, or of leaders, by candidate. `before[bit]`: what it held before."""
+    """Counts of replicas, or of leaders, by candidate. `before[bit]`: the count held before."""
 
     def __init__(self, before: Sequence[int]) -> None:
         self._before = before
@@ -28,7 +28,7 @@ class LeastAllocated:
             self._held[level_of[count]] |= 1 << bit
 
     def prefer(self, mask: int) -> int:
-        """Those of `mask` that hold fewest; not empty unless `mask` is."""
+        """The candidates of `mask` that hold fewest: a mask, empty only if `mask` is."""
         levels = self._levels
         for number in range(self._lowest, len(levels)):
             if mask & levels[number]:
@@ -40,7 +40,7 @@ class LeastAllocated:
         return mask
 
     def give(self, bit: int, count: int = 1) -> None:
-        """One more (or less, with count -1) for a candidate."""
+        """Add `count`, which may be negative, to a candidate's count."""
         given = self._given[bit]
         assert given + count >= 0, "nobody gives more away than it was given"
         while len(self._levels) <= given + count:
@@ -53,13 +53,13 @@ class LeastAllocated:
             self._lowest += 1
 
     def given(self, bit: int) -> int:
-        """What this call gave a candidate so far."""
+        """The count that this call gave a candidate so far."""
         return self._given[bit]
 
     def held(self, bit: int) -> int:
-        """What a candidate holds now, with what it held before."""
+        """The count held before, plus the count given."""
         return self._before[bit] + self._given[bit]
 
     def fullest(self, mask: int) -> int:
-        """The candidate of a mask that was given most; the first by broker id of equals."""
+        """The candidate of a mask that was given most; of equals, the lowest broker id."""
         return max(bits_of(mask), key=lambda bit: (self._given[bit], -bit))

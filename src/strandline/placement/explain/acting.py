@@ -1,7 +1,7 @@
-"""A placement as it votes now, while other replicas vote than when all are well.
+"""Builds the placement with the present voters, while these differ from its own voters.
 
-Why:    lost voters may have left, and observers stand in: what continues, and what one more loss
-        would do, depends on these.
+Why:    lost voters may have left, and observers may stand in. The present voters decide whether the
+        partition goes on, and what one more loss does.
 Source: decisions 0020 and 0025."""
 
 from collections.abc import Collection
@@ -16,8 +16,9 @@ from strandline.placement.topology.universe import Universe
 def as_voting(
     placement: Placement, acting: Collection[BrokerId], universe: Universe, request: Request
 ) -> Placement:
-    """The placement in which only these vote; unchanged if `acting` is empty. acks=all asks for
-    as many of them as it does of the placement's voters."""
+    """The placement with the voters `acting` and no others; unchanged if `acting` is empty.
+
+    acks=all needs as many of them as it needs of the placement's own voters."""
     if not acting:
         return placement
     voters = [

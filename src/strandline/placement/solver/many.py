@@ -94,7 +94,7 @@ class Placer:
         self.placed: list[list[Seat]] = []
         """The seats of each partition."""
         self.searches = 0
-        """How often the descent did not do."""
+        """How many partitions needed a search, because the descent found no good placement."""
 
     def place(self, partitions: int) -> None:
         """Place so many, or as many as can be."""

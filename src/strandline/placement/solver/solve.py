@@ -1,8 +1,8 @@
-"""Policy and brokers in, placements or a refusal out.
+"""Solves a policy for the brokers of a cluster: placements, or a refusal with reasons.
 
-How:    The exact search tries the numbers of voters in ascending order; the first with a placement
-        is taken. If none has one, the refusal is that of the smallest, with the missing labels and
-        the nearest policy that can be met.
+How:    The exact search tries the numbers of voters in ascending order, and takes the first with a
+        placement. If none has one, it refuses with the reasons for the smallest number, the missing
+        labels, the brokers that would help, and the nearest policy that can be met.
 Source: design section 7; decision 0008."""
 
 from collections.abc import Iterable
@@ -28,9 +28,9 @@ from strandline.placement.topology.universe import BrokerState, Candidate, Unive
 
 NEAREST_NODES_MAX = 300
 NEWCOMERS_NODES_MAX = 60
-"""Few: where another broker helps, a placement is a few steps away."""
+"""Few: if one more broker helps, the search finds a placement within a few steps."""
 COUNT_NODES_MIN = 500
-"""Steps that each number of voters gets, even where those before it took all there are."""
+"""The least steps for each number of voters, even if smaller numbers used up `nodes_max`."""
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class Placed(msgspec.Struct, frozen=True):
 
     @property
     def replicas(self) -> tuple[BrokerId, ...]:
-        """All of them, the preferred leader first, observers last."""
+        """All replicas, the preferred leader first, observers last."""
         return self.voters + self.observers
 
 
@@ -51,16 +51,16 @@ class Solution(msgspec.Struct, frozen=True):
 
     partitions: tuple[Placed, ...]
     cost: int
-    """The least that a placement of this policy can cost by its soft constraints."""
+    """The cost of the best placement found, by the soft constraints."""
     is_proved: bool
-    """Whether nothing costs less; else the search ran out of steps."""
+    """Whether no placement costs less; otherwise the search ran out of steps."""
     searches: int = 0
-    """For how many partitions the descent by load did not do."""
+    """How many partitions needed a search, because the descent by load found no good placement."""
 
 
 def missing_for(policy: Policy, candidates: Iterable[Candidate]) -> list[MissingLabel]:
-    """Which broker lacks a label that some rule of the policy needs; there may be placements
-    without it. Brokers that are leaving are left out."""
+    """The brokers that lack a label which a rule of the policy needs. The policy may be met without
+    them. Brokers that are being emptied are left out."""
     return missing_labels(
         needed_labels(policy),
         [
@@ -78,8 +78,8 @@ def best_plan(
     nodes_max: int = NODES_MAX,
     names_blocking: bool = True,
 ) -> tuple[Plan, Found] | Refusal:
-    """The plan with the fewest voters that can be met, and its best placement; or why there is
-    none."""
+    """The plan with the fewest voters that has a placement, and its best placement; or a
+    refusal."""
     first: tuple[Plan, Found] | None = None
     steps = nodes_max
     for voters in voter_counts(request):
@@ -102,10 +102,10 @@ def solve(
     rng: Rng,
     explains: bool = True,
 ) -> Solution | Refusal:
-    """Place so many partitions, or say why that cannot be. One seed, one answer.
+    """Place `partitions` partitions, or refuse with reasons. The same seed gives the same answer.
 
-    `explains`: look for the brokers that would help, and for the nearest policy that can be met,
-    which takes a while."""
+    `explains`: a refusal also names brokers that would help, and the nearest policy that can be
+    met; that takes a while."""
     candidates = tuple(candidates)
     universe = Universe(candidates)
     planned = best_plan(request, universe)
@@ -154,7 +154,7 @@ def can_be_met(request: Request, universe: Universe, *, nodes_max: int) -> bool:
 
 
 def _explained(request: Request, universe: Universe, refusal: Refusal) -> Refusal:
-    """With what could be: other brokers, or another policy."""
+    """The refusal, with brokers that would help and the nearest policy that can be met."""
 
     return msgspec.structs.replace(
         refusal,
