@@ -1,6 +1,6 @@
 """How long something is missing: never told too short, and exact enough for what is recent.
 
-Source: `replication.append_times`."""
+Source: `replication.leader.append_times`."""
 
 from bisect import bisect_right
 
