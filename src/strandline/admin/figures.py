@@ -1,7 +1,8 @@
-"""Metrics of a broker, and of the cluster if it is the controller; not those of single partitions.
+"""Reads the metrics of a broker, and on the active controller those of the cluster.
 
 How:    {name of the metric: a value, or {values of its labels: a value}}, read for each scrape. One
-        walk over the cluster's state, in slices.
+        pass over the cluster's partitions counts them, in slices (`pace`). `partitions` has the
+        metrics of single partitions.
 Owns:   nothing.
 Source: decision 0023."""
 
@@ -27,7 +28,7 @@ from strandline.replication.replica.replica import Replica
 
 STATES = ("up", "settling", "down", "lost")
 STEP = 50
-"""Partitions between two checks of the slice."""
+"""Partitions between two calls of `Pace.rest`."""
 
 Values = Mapping[tuple[str, ...], float]
 Figures = Mapping[str, float | Values]
@@ -35,10 +36,10 @@ Figures = Mapping[str, float | Values]
 
 @dataclass(slots=True)
 class Walk:
-    """What all partitions of the cluster are counted for. Of those with a replica here: `closed`,
-    it is not open; `leaderless`, it knows no leader that lives; `damaged`, its log is known to be.
-    By the controller only: `offline`, without a leader; `elsewhere`, with another one than the
-    first of the replicas."""
+    """Counts of partitions. `hosted`: those with a replica here. Of these: `closed`, the replica is
+    not open; `leaderless`, it knows no live leader; `damaged`, its log is known to be damaged. Of
+    all partitions, on the controller only: `offline`, without a live leader; `elsewhere`, led by
+    another replica than the preferred one."""
 
     hosted: int = 0
     closed: int = 0
@@ -49,7 +50,7 @@ class Walk:
 
 
 async def walk(services: Services, pace: Pace, *, is_controller: bool) -> Walk:
-    """Look at every partition of the cluster once."""
+    """Count the partitions of the cluster."""
     found = Walk()
     replicas, self_id = services.replication.replicas, services.broker_id
     for position, partition in enumerate(list(services.cluster.groups.values())):

@@ -1,5 +1,4 @@
-"""A broker's labels when it starts: from its configuration, a formula, and a command that prints
-them.
+"""Finds a starting broker's labels: in its configuration, by a formula, and from a command.
 
 Why:    a broker's place may be known only on its machine: cloud metadata, a Kubernetes node, an
         inventory.
@@ -30,9 +29,9 @@ _STDERR_CHARACTERS_MAX = 200
 def find_labels(
     config: BrokerConfig, *, hostname: str, environment: Mapping[str, str]
 ) -> MergedLabels:
-    """The labels of the broker, and where each is from; runs the command, if one is configured.
+    """The labels of the broker, each with its origin. Runs the command, if one is configured.
 
-    `hostname`: what the formula reads where no label `host` is given. Raises OperatorError."""
+    `hostname`: the formula's input if no label `host` is given. Raises OperatorError."""
     section = config.labels
     sources = configured_labels(config, environment)
     if section.command:
@@ -55,8 +54,8 @@ def label_mistake(config: BrokerConfig, environment: Mapping[str, str]) -> str |
 
 
 def configured_labels(config: BrokerConfig, environment: Mapping[str, str]) -> list[LabelSource]:
-    """What the environment and the file say, each label by one of them. Raises OperatorError for a
-    line that is no label."""
+    """The labels of the environment and of the file; the environment overrides a key. Raises
+    OperatorError for a line that is no label."""
     section = config.labels
     found = [
         LabelSource(_source(name, environment), {name: getattr(section, name)})

@@ -1,4 +1,4 @@
-"""Declared losses of topics, as text.
+"""Turns the declared losses of topics into text and JSON.
 
 Source: decision 0027."""
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def tell_declared(topic: str, losses: "Sequence[DeclaredLoss]") -> None:
-    """A line for each declaration, the oldest first."""
+    """Print a line for each declaration, the oldest first."""
     for one in losses:
         if one.topic == topic:
             print_line(declared_text(one))
@@ -36,7 +36,7 @@ def declared_text(one: "DeclaredLoss") -> str:
 
 
 def declared_json(topic: str, losses: "Sequence[DeclaredLoss]") -> list[Json]:
-    """For programs."""
+    """The declared losses of a topic, as JSON."""
     return [
         {
             "partition": one.partition,

@@ -1,4 +1,4 @@
-"""Which replicas are observers, which Kafka's Metadata does not report.
+"""Asks which replicas are observers: Kafka's Metadata does not report that.
 
 How:    the best-informed broker answers. A broker of a release without observers reports none.
 Source: docs/decisions/0017-observers.md."""
@@ -30,8 +30,8 @@ AllObserved = Mapping[tuple[str, int], Observed]
 
 
 def describe_observers(client: Client, topics: Sequence[str] | None = None) -> AllObserved:
-    """{(topic, partition): its observers}, of those that have some or are to have some, or in
-    which others vote now."""
+    """{(topic, partition): its observers}. Only partitions that have observers, will have some, or
+    have other voters now than the placed ones."""
     request = DescribeObserversRequest(topics=None if topics is None else list(topics))
 
     def look(until: int) -> DescribeObserversResponse:

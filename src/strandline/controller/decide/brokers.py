@@ -1,6 +1,6 @@
 """Registers brokers, and unregisters those that are gone for good.
 
-Why:    two processes that both take themselves for the same broker would vote twice.
+Why:    two processes that run as the same broker would vote twice.
 How:    Every start of a broker's process is one registration. A broker that lost its disk returns
         under its id with a new data directory; so would a second broker of the same id, but then
         the first one is alive. A broker can be unregistered if it is silent, holds no replica, and
@@ -90,7 +90,7 @@ def _check_directory(facts: Facts, command: RegisterBroker) -> None:
 
 
 def _labels(facts: Facts, command: RegisterBroker) -> Labels:
-    """The controller knows best what was changed at run time; where it does not, the broker."""
+    """Labels changed at run time come from the controller's state, all others from the broker."""
     known = facts.state.cluster.brokers.get(command.broker)
     if known is None or known.configured is None:
         return command.labels
@@ -102,7 +102,7 @@ def _configured(command: RegisterBroker) -> Labels:
 
 
 def _is_known(facts: Facts, registered: BrokerRegistered) -> bool:
-    """Whether this very registration was made before: a repeated command changes nothing."""
+    """Whether the state has this registration already: then the command is a repetition."""
     directory = facts.state.directories.get(registered.id)
     if directory is None or directory.id != registered.directory_id:
         return False

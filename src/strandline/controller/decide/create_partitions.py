@@ -1,4 +1,4 @@
-"""Adds partitions to topics, each for itself; partitions never become fewer.
+"""Adds partitions to topics. Each topic is decided by itself; its partitions never become fewer.
 
 Source: Kafka's CreatePartitions (KIP-195)."""
 
@@ -22,7 +22,7 @@ from strandline.protocol.errors import Error
 
 
 def decide_create_partitions(facts: Facts, command: CreatePartitions) -> Decision:
-    """Extend what can be extended; the others are refused one by one."""
+    """Extend each named topic, or refuse it."""
     draft = Draft(facts.state)
     named = Counter(wanted.topic for wanted in command.topics)
     results: dict[str, TopicResult] = {}
@@ -89,7 +89,7 @@ def _place(facts: Facts, draft: Draft, topic: Topic, wanted: MorePartitions) -> 
         )
     draft.require_room(more)
     given = check_manual(facts, wanted.assignments, replication_factor=len(present.all))
-    voters = len(present.voters)  # Observers are the last of a list, as many as there are.
+    voters = len(present.voters)  # A list ends with the observers; their number stays.
     placed = [Roles(one.voters[:voters], one.voters[voters:]) for one in given]
     check_given(facts, policy, placed, topic.configs)
     return placed

@@ -1,4 +1,4 @@
-"""Deletes topics, by name or by id, each for itself.
+"""Deletes topics by name or by id. Each topic is decided by itself.
 
 Source: Kafka's DeleteTopics (KIP-516)."""
 
@@ -20,7 +20,7 @@ from strandline.protocol.errors import Error
 
 
 def decide_delete_topics(facts: Facts, command: DeleteTopics) -> Decision:
-    """Delete what is there; the others are refused one by one. A topic named twice is kept."""
+    """Delete each named topic, or refuse it. A topic that is named twice is refused both times."""
     named = Counter(_name_of(facts, wanted) for wanted in command.topics)
     records: list[TopicDeleted] = []
     results: list[TopicResult] = []

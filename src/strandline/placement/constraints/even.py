@@ -1,7 +1,8 @@
 """Even: no two domains of a label differ by more than one replica.
 
-How:    with the fullest domain at m, the others lack what they have less than m - 1. A candidate is
-        eligible while what is lacking after it does not exceed the seats that are left."""
+How:    If the fullest domain has m replicas, each domain with fewer lacks those up to m - 1. A
+        candidate is eligible if, once it is taken, the seats left are enough for all lacking
+        ones."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -13,8 +14,8 @@ from strandline.placement.topology.universe import bits_of
 
 @dataclass(frozen=True, slots=True)
 class Even:
-    """Replicas of `scope`, even over the values `over` of a label, or over all its domains that
-    have candidates in `allowed`."""
+    """The replicas of `scope` are spread evenly over the values `over` of a label; if `over` is
+    empty, over all its domains that have candidates in `allowed`."""
 
     label: str
     scope: int
@@ -49,7 +50,7 @@ class _Even(HardEvaluator):
         counts, left = self._state(seats)
         most = max(counts, default=0)
         lacking = sum(most - 1 - count for count in counts if count < most - 1)
-        # What would be lacking were the fullest domain one fuller.
+        # How many would be lacking if the fullest domain got one more.
         lacking_above = sum(most - count for count in counts if count < most)
         after = left - 1
         eligible = self.universe.all if lacking <= after else 0

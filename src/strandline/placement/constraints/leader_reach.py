@@ -1,6 +1,6 @@
-"""Leader reach, soft: a voter where leaders should be, so that the preference can be met.
+"""Leader reach, soft: puts a voter where the policy prefers leaders, so that one can lead there.
 
-How:    the cost is the place of the best preference that some voter meets."""
+How:    the cost is the rank of the best preference that some voter meets: 0 for the first one."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
 """Says why a policy cannot be met: which constraints block, and why each broker is refused.
 
 Why:    "not enough brokers" sends an operator through labels, disks and policies by hand.
-How:    The blocking constraints are the smallest set, found by leaving out one after the other
-        while there is still no placement. The reasons are those for the next seat at the point that
-        the search reached, grouped over the brokers.
+How:    To find the blocking constraints, constraints are left out one after the other while there
+        is still no placement. The reasons are those for the next seat at the deepest point of the
+        search; brokers with the same reason form one group.
 Source: decision 0008."""
 
 from collections.abc import Sequence
@@ -40,20 +40,20 @@ class Relaxation(msgspec.Struct, frozen=True):
     policy: str
     """Its canonical text."""
     changes: tuple[str, ...]
-    """What is other than in the policy that was refused, in words."""
+    """The differences from the refused policy, in words."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
     """Why there is no placement."""
 
     wanted: str
-    """What was to be placed: "5 voters, 1 observer"."""
+    """The replicas to place: "5 voters, 1 observer"."""
     placed: tuple[BrokerId, ...] = ()
     """The replicas that could be placed before the dead end."""
     role: str = ""
-    """Of the replica that could not."""
+    """The role of the replica that could not be placed."""
     eligible: tuple[BrokerId, ...] = ()
-    """Brokers that could take it, but not all that are wanted."""
+    """Brokers that could take it, but too few for all the replicas wanted."""
     refused: tuple[RefusedBrokers, ...] = ()
     """Why no other broker can take it, the largest group first. Each broker is in one group."""
     blocking: tuple[str, ...] = ()
@@ -61,17 +61,17 @@ class Refusal(msgspec.Struct, frozen=True):
     is_proved: bool = True
     """Whether there is certainly no placement; else the search ran out of steps."""
     newcomers: str = ""
-    """Brokers with which there would be a placement: "one more broker with region=south"."""
+    """Further brokers that would make a placement possible: "one more broker with region=south"."""
     nearest: Relaxation | None = None
     hint: str = ""
-    """What else would have to be done, such as labels to be given."""
+    """What else the operator has to do, such as giving labels."""
 
     def __str__(self) -> str:
         """One line."""
         return "; ".join(self.lines())
 
     def lines(self) -> list[str]:
-        """For people: what is refused, then why, then what could be."""
+        """Lines for people: the refusal, the reasons, then the remedies."""
         lines = [f"cannot place {self.wanted}"]
         if self.hint:
             lines.append(self.hint)
@@ -141,9 +141,9 @@ def refused_brokers(plan: Plan, seats: Seats, group: int) -> tuple[RefusedBroker
 
 
 def blocking(plan: Plan) -> tuple[str, ...]:
-    """Names of constraints that cannot hold together although any smaller set of them can.
+    """Names of constraints that cannot hold together, although any smaller set of them can.
 
-    Empty when there are too few brokers whatever is left out."""
+    Empty if there are too few brokers even without any constraint."""
     kept: list[HardEvaluator] = [*plan.static, *plan.hard]
     if _is_feasible(plan, []):
         for one in list(kept):

@@ -1,4 +1,4 @@
-"""A request to the solver: a policy, and what it does not say itself."""
+"""A request to the solver: a policy, and the inputs that are not part of it."""
 
 from dataclasses import dataclass
 
@@ -11,16 +11,17 @@ DEFAULT_VOTERS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Everything but the candidates."""
+    """All inputs of the solver except the candidate brokers."""
 
     policy: Policy
     min_insync_replicas: int = 1
     default_voters: int = DEFAULT_VOTERS
-    """Voters where neither counts nor `survive` say how many: the topic's replication factor."""
+    """The number of voters if neither counts nor `survive` give one: the topic's replication
+    factor."""
     round_trips: RoundTrips | None = None
     takes_down_brokers: bool = False
-    """Whether a broker that is down, or in maintenance, may be given replicas, when there are no
-    others."""
+    """Whether brokers that are down or in maintenance may get replicas if no others are left."""
     disk_used_percent_max: int = DISK_USED_PERCENT_MAX
     disk_high_percent: int = 100
-    """Rather than brokers whose disks are as full as this, others; those with `..._max` never."""
+    """Brokers whose disks are at least this full get replicas only if no others are left; those at
+    `disk_used_percent_max` get none."""

@@ -1,11 +1,11 @@
-"""Which rule's replica stands where leaders should be: the rules for voters take turns.
+"""Chooses the rule whose replica goes where leaders should be: rules for voters take turns.
 
-Why:    one replica there is enough. If the scarcest rule always gave it, those of the preferred
-        brokers that only other rules allow would hold nothing.
+Why:    one replica there is enough. If always the rule with the fewest spare brokers placed it,
+        preferred brokers that only other rules allow would hold nothing.
 How:    In a rule's turn, its first replica goes where leaders should be, before all others are
         placed. The caller tries each rule's turn, and takes the one that loads the brokers least. A
-        broker from which no placement is as good as the best one leaves that rule's turn for good,
-        and so do those interchangeable with it.
+        broker with which no placement is as good as the best one leaves that rule's turn for good,
+        together with the brokers that are interchangeable with it.
 Owns:   which brokers take part in which turn.
 Source: decision 0008."""
 
@@ -16,7 +16,7 @@ from strandline.placement.solver.search import group_order
 
 
 class Turns:
-    """For one plan and its best placement; empty where one rule alone can take the place."""
+    """The turns of one plan and its best placement; none if only one rule can take the place."""
 
     def __init__(self, plan: Plan, best: list[Seat], orbits: Orbits) -> None:
         groups = plan.shape.groups
@@ -35,7 +35,7 @@ class Turns:
         return list(self._masks.items())
 
     def bar(self, seat: Seat) -> None:
-        """No good placement begins with this seat."""
+        """Take this broker, and those interchangeable with it, out of the turn of this group."""
         bit, group = seat
         self._masks[group] &= ~self._orbits.peers(bit)
         if not self._masks[group]:
