@@ -1,7 +1,8 @@
-"""A client that does something to the cluster now and then, until it is stopped.
+"""A client that changes something in the cluster now and then, until it is stopped.
 
-Why:    what administrators ask for meets every fault at every moment; only what they ask differs.
-How:    turns, a random time of up to twice the interval apart. Subclasses say what a turn does.
+Why:    administrators' requests meet every fault at every moment; only the requests differ.
+How:    takes turns, a random time of up to twice the interval apart. A subclass says what a turn
+        does.
 Owns:   whether it has been stopped.
 Source: design section 10."""
 

@@ -1,13 +1,13 @@
-"""The way between clients and brokers: requests and answers take time, in order, or are lost.
+"""The way between clients and brokers: requests and answers take time, keep order, or are lost.
 
-Why:    what a client was told, and when, is the measure of every promise; it must travel like a
-        real request, and be lost like one.
-How:    requests of one client to one broker arrive in their order, as on one connection. A request
-        to a process that does not exist is refused; what a dying process had not answered is never
-        answered, and the client's own time-out speaks. After that the client goes on over a new
-        connection, and what was held up on the old one may come later than what it sends again.
-        Answers of a broker that lives on are lost with their connection (`connections`).
-Owns:   the present connections, and the moments of the last arrivals on them.
+Why:    a promise is measured by what a client was answered, and when. So a simulated request must
+        travel like a real one, and be lost like one.
+How:    requests of one client to one broker arrive in order, as on one connection. A broker without
+        a process refuses requests. If a process dies before it answers, the client's own time-out
+        ends the wait. Then the client opens a new connection, and requests that stalled on the old
+        one may arrive after their repetition. Answers of a living broker are lost with their
+        connection (`connections`).
+Owns:   the present connections, and the times of the last arrivals on them.
 Source: design section 10."""
 
 import random

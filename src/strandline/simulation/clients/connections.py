@@ -1,13 +1,13 @@
-"""One connection of a client to a broker, and what is asked on it: each way may be lost by itself.
+"""One connection of a client to a broker, and its exchanges; each direction may be lost by itself.
 
-Why:    a broker may do what it was asked, and live on, and its answer never comes; the client asks
-        again on its next connection, and must not get it twice.
-How:    an exchange is one request and its answer. What a connection that `loses_answers` is
-        answered vanishes: whoever waits for it has a time-out of its own, or is told after
-        `GIVE_UP_MS`. Then the connection is given up, and all that is open on it fails at once, in
-        its order, as in Kafka's clients. So it does where the connection is reset, in that moment;
-        what the broker has got is carried out, and what it answers is dropped.
-Owns:   what was asked on a connection and is not known to be answered.
+Why:    a broker may do what a request asks, and its answer never arrives. The client repeats the
+        request on its next connection, and it must not take effect twice.
+How:    an exchange is one request and its answer. Answers vanish on a connection that
+        `loses_answers`: the client's own time-out ends the wait, or `GIVE_UP_MS` does. Then the
+        client gives the connection up, and all open exchanges fail at once, in their order, as in
+        Kafka's clients. A reset does the same at its moment. The broker still carries out the
+        requests that it received, and its answers to them are dropped.
+Owns:   the exchanges of a connection that are not known to be answered.
 Source: Kafka's Java client (NetworkClient: handleTimedOutRequests, processDisconnection)."""
 
 from collections.abc import Callable

@@ -1,9 +1,9 @@
 """Consumers that read from any replica up to its high watermark, and remember what they saw.
 
-Why:    what a consumer has seen must never disappear, whichever replica showed it.
-How:    each poll asks a random replica, now and then the leader, for what follows on the position.
-        A position beyond what a replica has is no error: another replica is asked. Where records of
-        the relaxed kind were lost with the power, the position goes back to what is committed.
+Why:    a record that a consumer has seen must never disappear, whichever replica showed it.
+How:    each poll asks a random replica, now and then the leader, for the next records. A position
+        beyond the replica's end is no error: the consumer asks another replica. If a power failure
+        took unflushed-visible records, the position returns to the committed end.
 Owns:   the positions.
 Source: KIP-392 (fetch from the closest replica); design section 9."""
 

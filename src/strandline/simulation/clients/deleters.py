@@ -1,11 +1,10 @@
 """An admin that deletes the oldest records of a topic now and then, and tries to read them again.
 
-Why:    what was deleted must stay so, through every fault: most of all the deletion that was only
-        just answered.
-How:    each turn asks the leader of a group: to delete up to some offset that it shows, or to read
-        just below what was deleted before. A request that fails may have been done; one whose
-        answer was lost is sent again.
-Owns:   what it was told.
+Why:    deleted records must stay deleted through every fault, most of all right after the answer.
+How:    each turn asks the leader of a group: to delete up to a visible offset, or to read just
+        below an earlier deletion. A failed request may have been done. If the answer is lost, the
+        client repeats the request.
+Owns:   the deletions that it got an answer for.
 Source: docs/decisions/0006-deleting-records.md; design section 10."""
 
 import random

@@ -1,12 +1,11 @@
-"""Members of a consumer group: they join, share the topics, read, and commit how far they are.
+"""Members of a consumer group: they join, share the topics, read, and commit their offsets.
 
-Why:    a group is the part of a broker with the most turns: rebalances, generations, a coordinator
-        that moves. What it promises is one thing: an offset that was committed is where the next
-        owner begins.
+Why:    a group takes more turns than any other part of a broker: rebalances, generations, a
+        coordinator that moves. Its promise is one: the next owner begins at the committed offset.
 How:    FINDING the coordinator -> JOINING -> SYNCING -> FETCHING the committed offsets -> WORKING
-        (read, commit, heartbeat, one request at a time). Whatever goes wrong leads back to joining,
-        or to finding; a member now and then leaves without a word. The leader shares the topics
-        among the members by turns.
+        (read, commit, heartbeat, one request at a time). Every error leads back to joining or to
+        finding. Now and then a member leaves without a word. The leader shares the topics among
+        the members in turns.
 Owns:   the position of one member.
 Source: Kafka's classic group protocol (ConsumerCoordinator, AbstractCoordinator)."""
 

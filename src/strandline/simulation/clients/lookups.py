@@ -1,9 +1,8 @@
-"""What clients of whole brokers ask before they can work: who leads, which id is mine, how far does
-the log go.
+"""What clients of whole brokers look up: the leader, a producer id, and where a log ends.
 
 Why:    a wrong answer to one of these breaks the same promises as a wrong answer to a Fetch.
-How:    one function for each, which hands a request of Kafka's protocol to a broker's router and
-        reads the one value that matters from the answer.
+How:    one function for each. It hands a Kafka request to a broker's router and reads one value
+        from the answer.
 Owns:   nothing.
 Source: Kafka's clients (Metadata, InitProducerId, ListOffsets)."""
 

@@ -1,18 +1,19 @@
-"""An operator who declares lost what is gone for good, as `strandline partition declare-lost` does.
+"""An operator who declares a loss, as `strandline partition declare-lost` does.
 
-Why:    the command gives up what was acknowledged; it is given while other things go wrong, and
-        what it says is at risk has to be the truth.
-How:    called once disks or brokers are gone for good (`lasting_losses`), it looks again and again:
-            who holds the log?  who is heard?   asked of every broker, as the command does
-            too few are left, for a while       what would it mean? (`validate_only`)
-            it is shown what is at risk         the processes of those it gives up are stopped
-            it reads that, types the name       mistypes it now and then: nothing is done, and it
-                                                looks again
-            the loss is declared                with the logs that it was shown; asked again where
-                                                no answer comes
-        What is refused is looked at anew. A broker that has lost its log before, and has more than
-        those that may lead, stands in the way: it is stopped, and given up, too.
-Owns:   since when it knows that too few are left, and whom it keeps down.
+Why:    the command gives up acknowledged records. Operators give it while other things go wrong,
+        and what it reports as at risk must be the truth.
+How:    once disks or brokers are gone for good (`lasting_losses`), it looks again and again:
+            which brokers hold the log, and which are reachable?    it asks every broker
+            too few are left, for a while      it asks what a declaration would mean
+                                               (`validate_only`)
+            the answer shows what is at risk   it stops the brokers that it gives up
+            it types the topic's name          one time in ten wrongly: nothing is done, and it
+                                               looks again
+            the loss is declared               with the logs that it was shown; repeated if no
+                                               answer arrives
+        After a refusal it looks again. If a broker lost its log before, and has more than the
+        brokers that may lead, that broker blocks the declaration: it is stopped and given up too.
+Owns:   since when too few replicas are left, and which brokers it keeps down.
 Source: docs/decisions/0026 and 0027; docs/operating/outages.md; design section 10."""
 
 import random

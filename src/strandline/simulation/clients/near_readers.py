@@ -1,16 +1,18 @@
-"""Consumers that say where they are, and go where the leader sends them.
+"""Consumers that send their rack, and read from the replica that the leader names.
 
-Why:    who reads next door goes from replica to replica: nothing may be missing in between, and
-        nobody may wait for ever at a replica that cannot go on.
-How:    as Kafka's clients do. The leader, found by Metadata, is asked with the rack; where it names
-        a replica, that one is asked until it refuses, does not answer, or the time is over after
-        which clients ask anew. A position that a follower does not have is asked of the leader; one
-        that the leader does not have is given up for where its log begins, or what is committed;
-        one that parts from the log, for where it does.
-        Fetches wait for data. Now and then somebody else, mostly elsewhere, goes on from the same
-        position, as after a rebalance. Some readers say the epoch of what they read last: nobody
-        has a log that parts from what was committed.
-Owns:   one reader's position, and whom it asks.
+Why:    such a consumer moves from replica to replica. It must miss nothing in between, and must not
+        wait for ever at a replica that cannot go on.
+How:    as Kafka's clients do. Metadata names the leader; the consumer fetches from it with its
+        rack. If the leader names a replica, the consumer fetches there until that replica refuses,
+        does not answer, or the time to stay is over.
+            position unknown to a follower     the consumer asks the leader
+            position unknown to the leader     it goes on at the start of the log, or at the
+                                               committed end
+            position diverges from the log     it goes on where the two diverge
+        Fetches wait for data. Now and then another member goes on from the same position, mostly
+        elsewhere, as after a rebalance. Some readers send the epoch of the last record that they
+        read: no log diverges from committed records.
+Owns:   one reader's position, and the broker that it asks.
 Source: KIP-392; KIP-320 (epochs); KIP-595 (diverging epochs); decision 0031."""
 
 import random

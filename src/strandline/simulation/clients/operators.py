@@ -1,13 +1,13 @@
-"""An operator who changes policies of topics, and labels of brokers, takes brokers away, for good
-or for a while, says what is to be thought of zones, and puts something else on disks, as planned.
+"""An operator who carries out the planned changes of a scenario.
 
-Why:    the balancer moves replicas when these change; they change while everything else goes wrong.
-How:    a key, or a label at run time, is set by a request to any broker, again and again until one
-        says that it is set. An attempt that was given up may be carried out after the next change
-        was: in the end the operator looks, and says again what a broker's keys shall be. A broker
-        whose configuration says another label is killed and started anew. What is said of a zone or
-        region may be refused: any answer ends it.
-Owns:   what is left to do.
+Why:    the balancer moves replicas when policies, labels, zones or disks change; they change while
+        everything else goes wrong.
+How:    sets a key, or a label at run time, by a request to any broker, and repeats it until a
+        broker answers that it is set. An abandoned attempt may still take effect after the next
+        change. So in the end the operator looks, and sets again the last value of a broker's keys.
+        To change a label in a configuration file, it kills the broker, which starts with the new
+        one. A ruling on a zone or region ends with any answer, as it may be refused.
+Owns:   the changes that are left to do.
 Source: docs/decisions/0010-the-balancer.md, 0015-labels-at-run-time.md and 0018-outages.md; design
         section 10."""
 

@@ -1,11 +1,11 @@
 """Producers as Kafka's clients behave: several batches in flight, retries, idempotence, acks.
 
 Why:    duplicates, losses and reordering arise where a client retries; the retries must be those
-        of a real one.
-How:    batches wait in order; at most five from the oldest unfinished one on are in flight. A batch
-        that failed or timed out is sent again once it is the oldest, and nothing newer before it.
-        When the oldest one is told to be out of sequence, the producer counts anew from 0 in its
-        next epoch: whoever says so must be right. Values are `name/number/filling`, all different.
+        of a real client.
+How:    batches wait in order. At most five are in flight, counted from the oldest unfinished one. A
+        batch that failed or timed out is sent again once it is the oldest, before any newer one. If
+        the broker answers that the oldest batch is out of sequence, the producer counts from 0 in
+        its next epoch; that answer must be right. Values are `name/number/filling`, all different.
 Owns:   the batches that are not finished.
 Source: Kafka's Java producer (Sender, TransactionManager.canRetry,
         RecordAccumulator.shouldStopDrainBatchesForPartition); KIP-98, KIP-360."""

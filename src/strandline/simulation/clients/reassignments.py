@@ -1,11 +1,11 @@
-"""An admin that moves the replicas of topics to other brokers, changes its mind, and cancels.
+"""An admin that moves replicas to other brokers, changes the target, and cancels.
 
-Why:    a move is a protocol of three parties; each of them may be struck at each of its steps.
-How:    each turn asks any broker to move a group to random brokers, or to stop moving it. A request
-        that fails may have been done; one whose answer was lost is sent again, to any broker.
-            Where keys are deleted, what lies on a broker that is down is moved elsewhere, and moved
-        back later: its log was left, and has what is deleted meanwhile (decision 0038).
-Owns:   what it has moved from brokers that were down.
+Why:    a move is a protocol of three parties; a fault may strike each of them at each step.
+How:    each turn asks any broker to move a group to random brokers, or to stop its move. A failed
+        request may have been done. If the answer is lost, the client repeats the request at any
+        broker. Where keys are deleted, it also moves replicas away from brokers that are down, and
+        back later: the log that was left there still has the deleted keys (decision 0038).
+Owns:   which replicas it has moved away from brokers that were down.
 Source: docs/decisions/0009-moving-replicas.md; design section 10."""
 
 import random

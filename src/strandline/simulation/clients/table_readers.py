@@ -1,10 +1,9 @@
 """A consumer that reads a compacted topic from its beginning, from one replica, again and again.
 
-Why:    what a replica has let go of, or has not, is seen only by who reads all of it: a key that
-        was deleted must not come back there.
-How:    each turn reads one replica from where its log begins to its high watermark. A turn that
-        takes longer than half of `delete.retention.ms` is given up: after that time nobody promises
-        that the tombstone of what was read before is still there.
+Why:    only a reader of a whole replica sees which keys it has deleted, and which came back.
+How:    each turn reads one replica from the start of its log to its high watermark. A turn that
+        takes longer than half of `delete.retention.ms` is given up: after that time the tombstone
+        of a record that it read may be gone.
 Owns:   what the present turn has read.
 Source: Kafka's log compaction ("a consumer that reads from the beginning sees the final state")."""
 

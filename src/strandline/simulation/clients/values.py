@@ -1,10 +1,9 @@
-"""Batches of recognisable values: how producers make them, how everybody else reads them back.
+"""Batches of recognisable values: how producers make them, and how everything else reads them back.
 
-Why:    judging a history means to know every record wherever it turns up.
-How:    a value is `producer/number/filling`, its key follows from it. A tombstone, which has no
-        value, bears that in a header. What a batch holds is
-        remembered under its CRC, so that a log can be read again and again; the CRC is computed
-        from the bytes each time.
+Why:    to judge a history, the simulator must recognise every record wherever it appears.
+How:    a value is `producer/number/filling`, and its key follows from it. A tombstone has no value,
+        so a header carries the name. The contents of a batch are remembered by its CRC, so that a
+        log can be read again and again; the CRC is computed from the bytes each time.
 Owns:   that memory; one for each run.
 Source: Kafka's message format v2."""
 

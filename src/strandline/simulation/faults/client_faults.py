@@ -1,8 +1,8 @@
-"""What goes wrong between clients and a broker, whatever becomes of the brokers among themselves.
+"""What goes wrong between clients and a broker, while the brokers reach each other.
 
-Why:    what a broker did and could not tell is asked for again; it must not be done twice.
-How:    one function for each kind, as in `faults`: requests that are held up or swallowed, answers
-        that are lost, connections that are reset.
+Why:    a client repeats a request if its answer is lost; the request must not take effect twice.
+How:    one function for each kind, as in `faults`: requests that stall or vanish, answers that are
+        lost, connections that are reset.
 Owns:   nothing.
 Source: design section 10; `connections`."""
 

@@ -1,23 +1,19 @@
-"""Disks that cannot be trusted: what they return is not what was written, or was never kept.
+"""A disk that cannot be trusted: it returns other bytes than were written, or never kept them.
 
-Why:    a copy that has gone bad must be noticed, never be shown, and never cost the group a record
-        that the other copies have.
-How:    one broker of a scenario, and always the same one, has such a disk: a minority of every
-        group. It rots as a disk is lost, where all others are whole: who has to be brought up to
-        date first needs what this broker has. Rot: its process ends, bits of closed segments flip,
-        and it starts again: what an earlier process wrote is what the product proves before it
-        believes it. Who cannot open its log after that
-        gets an empty disk in the end, as the operator of a broker would do. Rot of an open log: the
-        same bits flip on the platter while the process runs; the page cache has them as they were,
-        until it lets go of that page, at once or when the scrub tells it to. Rot of the journal, or
-        of the files beside closed segments: between two processes, as these are read at the start.
-        Of the journal only what a record that is itself durable says was durable, and never the
-        last record (known-problems). A rotten tail: the same in segments that are written to; there
-        it may cost what was flushed just before, for no note yet says that it was: that is as a
-        lie. Rot at a failure of power: bits flip, in whatever segment, of what a note that is
-        itself durable says was durable; all else that was said of it may have gone with the power.
-        Lies: flushes of logs report success until the power fails, and then some of it is gone.
-        Votes are kept: no majority survives a voter that forgets whom it voted for.
+Why:    the product must notice a bad copy and never show it, and lose no record that others have.
+How:    one broker of a scenario, always the same one, has such a disk: a minority of every group.
+        It rots only where all others are whole, as a disk is lost.
+            bit-rot            the process ends, bits of closed segments flip, and it starts again
+            open-rot           the same on the platter while the process runs; the page cache keeps
+                               the right bytes until it drops that page
+            journal-rot, index-rot    between two processes, which read these files at their start;
+                               of the journal only what a durable record proves durable
+            rotten-tail        in segments that are written to; it may cost what was flushed just
+                               before, as no mark covers that yet
+            power-failure-rot  in any part of a log that a durable mark covers
+            lying-disk         flushes of logs report success until the power fails; then some of
+                               the data is gone. Votes are kept: Raft cannot bear lost votes.
+        If a broker cannot open its log afterwards, the operator replaces its disk in the end.
 Owns:   nothing.
 Source: reliability reference 3 and 6; "Protocol-Aware Recovery" (FAST'18)."""
 

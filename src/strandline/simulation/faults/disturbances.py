@@ -1,12 +1,12 @@
-"""What really is the case in the world: who has no process, and whether anything else is amiss.
+"""What really is the case: which brokers have no process, and whether other faults are in force.
 
-Why:    a promise about an outage that takes the controller's word for it also holds of a controller
-        that sees none; what it should have seen is known here.
-How:    a host that dies or is started, or a fault that begins or ends, is told to the checker
-        (`Disturbed`). Of faults that only take processes or power away (`DEATHS`) their hosts say
-        all there is, and those of clients (`OF_CLIENTS`) concern no broker. Any other one is amiss
-        until it ends, or from then on where it ends by itself; and so is what an operator does with
-        a broker, for who counts in its zone changes by that.
+Why:    an invariant about outages must not rely on the controller's view, or a controller that sees
+        no outage would keep it.
+How:    reports to the checker (`Disturbed`) when a host dies or starts, and when a fault begins or
+        ends. For faults that only take processes or power away (`DEATHS`), the hosts say all there
+        is. Faults of clients (`OF_CLIENTS`) concern no broker. Every other fault counts until it
+        ends; one that ends by itself counts from then on. So does what an operator does with a
+        broker, because that changes which brokers count in its zone.
 Owns:   which faults are in force.
 Source: docs/decisions/0018-outages.md; design section 10."""
 

@@ -1,9 +1,9 @@
 """What goes wrong with a whole zone or region, with observers, and with a disk that can be spared.
 
-Why:    groups whose voters leave, and whose observers stand in, are made for these; see
-        `outage_swarm`, which draws them.
-How:    as `faults`, whose table has them. A disk may go where everything that was acknowledged is
-        on others, by all voters that may be in force (`DiskLosses.may_spare`).
+Why:    groups whose voters leave, and whose observers stand in, are made for these faults; the
+        outage swarm draws them.
+How:    as `faults`, whose table has them. A disk may be lost if every acknowledged record is on
+        other disks, whatever voters may be in force (`DiskLosses.may_spare`).
 Owns:   nothing.
 Source: design sections 6 and 10; decisions 0016, 0018, 0019, 0020 and 0025."""
 

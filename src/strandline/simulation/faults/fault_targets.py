@@ -1,4 +1,4 @@
-"""What several kinds of faults have in common: how they end, and how they strike many at once.
+"""What several kinds of faults share: how they end, and how they strike several brokers or links.
 
 Owns:   nothing.
 Source: design section 10."""

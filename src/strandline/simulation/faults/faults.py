@@ -1,10 +1,9 @@
-"""What can go wrong, one function for each kind of fault, one table.
+"""One function for each kind of fault, and the table that names them.
 
-Why:    the list of faults is the list of what the product promises to survive; it is read by the
-        swarm, by the trace and by people.
-How:    a fault begins on a world, and returns how to end it: `over` where it has ended by itself,
-        None where there was nothing to strike, and nothing happened. The world draws kind, moment
-        and duration, and ends everything before it asks for progress.
+Why:    the kinds of faults are the list of what the product promises to survive.
+How:    a function begins a fault on a cluster and returns how to end it: `over` if the fault has
+        ended by itself, None if there was nothing to strike and nothing happened. `schedule` calls
+        it, and ends every fault before the verdict.
 Owns:   nothing.
 Source: design section 10; reference/reliability.md 1c (Redpanda's chaos suite, to be matched)."""
 

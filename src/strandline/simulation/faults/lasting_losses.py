@@ -1,13 +1,13 @@
-"""So many brokers, or their disks, are gone for good that no rule lets a group go on by itself.
+"""So many brokers, or their disks, are gone for good that only a declared loss lets a group go on.
 
-Why:    what a person then declares lost gives up records; nothing else in a seed ever does.
-How:    of a group's voters some are left: fewer than hold everything. Before the others die they
-        have mostly written what those who are left lack, for the way between them was cut. Their
-        disks are gone, or some, or none. They come back one by one, early or late, with what they
-        have; `loss_declarations` does not wait for them. Or they come back together, and reach each
-        other and nobody else for a while: a majority, as they know it. A majority of the
-        controller's voters is left, and of each group somebody who has its log: a voter, or, where
-        all voters are lost, an observer. Without that nothing can be declared.
+Why:    a declaration gives up records; nothing else in a seed ever does.
+How:    fewer of a group's voters are left than hold everything. Before the others die, a cut mostly
+        keeps the latest records from those that are left. The disks of the dead are gone, or some,
+        or none. The dead return one by one, early or late, with what they have; `loss_declarations`
+        does not wait for them. Or they return together, and reach only each other for a while: a
+        majority, as far as they know. A majority of the controller's voters is always left, and of
+        each group a replica with its log: a voter, or an observer if all voters are lost. Without
+        that, no loss can be declared.
 Owns:   nothing; see `targeted_faults`, whose means it uses.
 Source: docs/decisions/0026 and 0027; design section 6, 3."""
 

@@ -1,18 +1,18 @@
-"""Faults that lie in wait for arbitration: they strike at the moment at which a mistake would show.
+"""Faults that wait for one step of arbitration, and strike when a mistake would show.
 
-Why:    what a fence, a promise or a report is good for shows within milliseconds after it; faults
-        that come at any time hardly ever meet that moment.
+Why:    a mistake in a fence, a vote delegation or a report shows within milliseconds; faults at
+        random times hardly ever meet that moment.
 How:    a group of four voters, L which leads it, O beside it, F and S across, and a third site:
-            forgotten-fence   {L, O} are cut off; once F is fenced its power fails, and it comes
-                              back to {L, O}, who are a majority with it
+            forgotten-fence   {L, O} are cut off; once F is fenced its power fails, and it returns
+                              to {L, O}, a majority with it
             early-report      F lags; {L, O} are cut off; S is seated, does not reach F, and dies
-            late-fence        {L, O} are cut off; a grant begins, and F is not fenced, but back with
-                              {L, O}, and somebody leads there again; then the fence reaches it
-            cut-after-shrink  F is cut off until it has no vote any more; then {L, O} are cut off,
-                              who are a majority now
-            Each is a script: it changes what is cut, and tells how long to wait. It looks every
-        millisecond at what it waits for.
-Owns:   what each one has cut, and whom it has struck down, until it ends.
+            late-fence        {L, O} are cut off and a grant begins; before its fence reaches F,
+                              F joins {L, O} again, and a leader is elected there
+            cut-after-shrink  F is cut off until it has no vote; then {L, O} are cut off, a majority
+                              by then
+        Each is a script: it changes the cuts, and yields how long to wait. It looks every
+        millisecond for what it waits for.
+Owns:   the cuts of each fault and the brokers that it took down, until it ends.
 Source: decision 0016; docs/internals/simulation.md."""
 
 import random
