@@ -1,20 +1,22 @@
-"""Who may go on with a partition while the link between two regions is cut, and others reach both.
-Pure.
+"""Which side of a partition continues while the link between two regions is cut, and others reach
+both. Pure.
 
-Why:    a region that is cut off is one side or the other; here whoever is in a third region is on
-        both sides, and hears everybody.
+Why:    a region that is cut off is one side or the other; here a broker in a third region is on
+        both sides, and hears all.
 How:    of N voters a are in one of the two regions, b in the other one, c elsewhere; M is a
         majority.
 
             a + c >= M           a leader in the first region stays, with a + c; else it steps down,
-                                 and one that has M is elected
+                                 and a voter that has M is elected
             b + c >= M           the same from the other end
-            neither              c is 0 and a is b: nobody is elected; the controller seats one half
+            neither              c is 0 and a is b: no voter is elected; the controller seats one
+                                 half
 
-        The controller's voters divide in the same way. Where it is led from one of the regions, it
-        seats that side, for it hears no other; from elsewhere, the one that fares better. A leader
-        that needs it and does not reach it gives way to a voter that both sides hear.
-            Who is elsewhere and leads has everybody: nothing changes, and it is not worth a case.
+        The controller's voters divide in the same way. A controller led from one of the regions
+        seats that side, for it hears no other; led from elsewhere, it seats the better side. A
+        leader that needs the controller and does not reach it hands over to a voter that both
+        sides hear.
+            A leader elsewhere reaches all: nothing changes, so that is no case.
 Source: decisions 0020 ("Cut off from each other"), 0025 (giving way) and 0026."""
 
 from collections.abc import Collection, Iterator, Sequence
@@ -42,10 +44,9 @@ Case = tuple[Side, ...]
 
 
 def cases(placement: Placement, controllers: Sequence[Replica], *, shrinks: bool) -> Iterator[Case]:
-    """By every pair of regions with voters beside which somebody is elsewhere, and whoever leads.
-    `shrinks`: whether voters may leave; a leader that has too few needs the controller for that.
-
-    Nothing where somebody does not say where it is."""
+    """For every pair of regions with voters, with a broker elsewhere, and for any leader.
+    `shrinks`: whether voters may leave; a leader that has too few needs the controller for
+    that. Empty if a broker has no region."""
     regions = {one.labels.region for one in (*placement.replicas, *controllers)}
     if THIRD in regions:
         return

@@ -82,12 +82,14 @@ def hurt_by(
     spared: Brokers = frozenset(),
     counts_stopped: bool = True,
 ) -> Iterator[QuorumGroup]:
-    """The groups for whose sake these brokers may not go down now, together: they have one of them,
-    and without them too few that are in sync and may not go down at any time (`spared`).
+    """The groups because of which these brokers may not go down now, together: each has one of
+    them, and without them too few that are in sync and may not go down at any time
+    (`spared`).
 
-    `up`: who is heard. `counts_stopped`: whether a group counts that has too few of those anyhow,
-    whoever is in sync. For who restarts brokers one after the other it does: first that has to be
-    mended. For who has to take one out of service now it does not: nothing is taken from it."""
+    `up`: brokers that are heard. `counts_stopped`: whether a group counts that has too few of
+    those anyhow. It does for an operator who restarts brokers one after the other: that group
+    must be repaired first. It does not for one who must take a broker out of service now: the
+    group loses nothing."""
     for one in groups:
         if not one.voters & brokers or len(one.ready - spared - brokers) >= one.quorum:
             continue
@@ -96,9 +98,8 @@ def hurt_by(
 
 
 def need_of(group: QuorumGroup, up: Brokers, spared: Brokers = frozenset()) -> str:
-    """What a group needs, and who it is that it lacks: `needs 2 of brokers 1, 3, 5; down: 5`.
-
-    `up`: who is heard; `spared`: who may go down at any time."""
+    """What a group needs, and what it lacks: `needs 2 of brokers 1, 3, 5; down: 5`. `up`:
+    brokers that are heard; `spared`: those that may go down at any time."""
     gone = group.voters & spared
     others = group.voters - spared
     found = f"needs {group.quorum} of brokers {', '.join(map(str, sorted(group.voters)))}"
