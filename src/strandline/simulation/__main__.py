@@ -1,13 +1,11 @@
 """The command: `python -m strandline.simulation --seed N --runs M`.
 
 Why:    one command finds a failing seed, and one command replays it.
-How:    with one run the whole trace is written to standard output, and what the brokers log with
-        it; with several only what they amount to. Of the first failure the story of the record or
-        the group concerned is told, and the command that repeats it.
-        With --rotate each tree of files runs other seeds than the one before; who names the same
-        tree runs the same.
-        With --shrink the faults of a failure are reduced to those that matter, and written as a
-        scenario that --scenario runs again.
+How:    a single run prints its whole trace, with the brokers' logs; several runs print their sums.
+        For the first failure the command prints a report on the record or the group concerned, and
+        the command that repeats it. With --rotate each tree of files runs seeds of its own, and the
+        same tree runs the same seeds. With --shrink the faults of a failure are reduced to those
+        that matter, and written as a scenario that --scenario runs.
 Source: design section 10."""
 
 import logging

@@ -1,7 +1,7 @@
 """Hands every fact to every invariant, and keeps the first one that is broken.
 
-Why:    facts arise deep inside of the code under test, which must not see the verdict: raised
-        there, it might be caught, or change what happens.
+Why:    facts arise deep inside the code under test, which must not see the verdict: an exception
+        there might be caught, or change what happens.
 Owns:   the verdict of one run.
 Source: design section 10."""
 

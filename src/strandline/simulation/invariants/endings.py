@@ -1,8 +1,7 @@
 """What must come true once every fault is over: service, balance, rest, silence.
 
-Why:    losing nothing is half of the promise; a cluster that has to be helped up keeps the other
-        half from its users.
-How:    `verdicts` waits, as long as each of them may take, and tells what came of it.
+Why:    losing nothing is half of the promise; a cluster that works again by itself is the other.
+How:    `verdicts` waits for each, as long as it may take, and reports the outcome.
 Owns:   nothing.
 Source: design section 10 (Progress); section 5 (an idle group costs nothing)."""
 

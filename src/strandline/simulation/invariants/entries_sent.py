@@ -1,14 +1,12 @@
-"""Whether a leader sends its entries to a follower once and in their order.
+"""A leader sends its entries to each follower once, and in order.
 
-Why:    an entry that is sent again costs the slowest link twice, and it is how replicas that are
-        behind fall further behind.
-How:    for each connection, group and epoch, entries begin where those before ended, or further on.
-        What a leader orders another replica to send counts as sent by itself.
-        A leader may go back where what it sent may be lost: the follower refused, a connection
-        between the two changed, or nothing was acknowledged for the resend time-out. Once for each
-        such reason: what follows goes on in order from there. Two things follow from that no
-        answer says to what it answers: two refusals may come to two probes, and what is accepted
-        first after a leader has gone back may be less than it has sent since.
+Why:    a repeated entry costs the slowest link twice, and puts late replicas further behind.
+How:    for each connection, group and epoch, entries begin where the last ones ended, or later.
+        Entries that a leader orders another replica to send count as its own. The leader may go
+        back once for each reason: the follower refused, a connection between the two changed, or no
+        acknowledgement came within the resend time-out. An answer does not name its request, so two
+        refusals may answer two probes, and the first acceptance after going back may be for less
+        than the leader has sent since.
 Owns:   how far each connection is.
 Source: Redpanda RFC 20220119 (`last_sent`); design section 5."""
 

@@ -1,8 +1,8 @@
 """What must hold whatever happens, one class for each promise.
 
-Why:    a history is judged by promises that have names; a failure says which one was broken.
-How:    the checker hands every fact to every invariant; one that finds its promise broken raises
-        `InvariantError`. An invariant keeps what it needs to remember, and asks nobody.
+Why:    a history is judged by promises that have names; a failure names the one that was broken.
+How:    the checker hands each fact to the invariants. An invariant that finds its promise broken
+        raises `InvariantError`. It remembers what it needs, and asks no other part.
 Owns:   what each invariant has seen; one set for each run.
 Source: design section 10; reference/reliability.md sections 1b and 6; Raft thesis, figure 3.2."""
 

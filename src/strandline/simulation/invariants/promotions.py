@@ -1,9 +1,8 @@
-"""Checks that groups in which observers stand in for voters lose no acknowledged record.
+"""What must hold of groups in which observers stand in for voters.
 
-Why:    an observer that votes before it has every acknowledged record loses some. The loss may show
-        only one or two elections later.
-How:    compares three kinds of facts: the voters that the controller's log allows, the logs of
-        elected leaders, and the acknowledged records. See `simulation.invariants`.
+Why:    an observer that votes without all records loses acknowledged ones, perhaps only after the
+        next change of voters.
+How:    judges by the voters in the controller's log, by elections, and by acknowledgements.
 Source: docs/decisions/0016, 0020 and 0025; design section 6."""
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Offset

@@ -1,13 +1,12 @@
-"""Whether damage of closed segments, that others could mend, stays on a platter though the scrub
-goes round.
+"""Rotten closed segments must be repaired while the scrub runs, if another replica has the data.
 
-Why:    the page cache has what the platter has lost: no reader, and no audit, sees the difference
-        before the machine starts anew, and then the other copies may be gone, too.
-How:    once all is at rest: the closed segments of the disk that rots are read below the page
+Why:    the page cache holds what the platter has lost. No reader and no audit sees the difference
+        before the machine restarts, and by then the other copies may be gone.
+How:    once all is at rest, this reads the closed segments of the rotting disk below the page
         cache, batch by batch, again and again, for as long as the scrub may take to go round a few
-        times and have mended what it finds. What no other replica has any more nobody can mend.
+        times and repair its findings. Data that no other replica has cannot be repaired.
 Owns:   nothing.
-Source: reliability reference 3; `replication/repair/log_repair.py`."""
+Source: reliability reference 3; `replication/repair/gap_repair_client.py`."""
 
 from strandline.model.ids import Index
 from strandline.replication.repair.log_repair import RETRY_MS

@@ -1,7 +1,7 @@
-"""How often who votes has changed in a run, and how.
+"""Counts how often votes and roles have changed in a run.
 
-Why:    a swarm that never promotes, fences or seats anybody would find nothing, and look green.
-How:    told by the checker, once for each record of the controller's log.
+Why:    a swarm that never promotes, fences or seats a replica would find nothing, and look green.
+How:    the checker reports each record of the controller's log once.
 Owns:   the counts of one run.
 Source: docs/decisions/0016, 0020, 0025 and 0027."""
 

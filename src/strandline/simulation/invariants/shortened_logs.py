@@ -1,12 +1,11 @@
-"""Nothing leaves the beginning of a log but what its topic's retention, or a request, lets go.
+"""A log loses its beginning only by its topic's retention, or by a request to delete records.
 
-Why:    all other promises are about what lies from where a log begins: what is gone below breaks
-        none of them.
-How:    whoever lets a log begin elsewhere creates a file first that says where
-        (`storage.name_changes`). That is seen at the disk, and judged there and then: by what
-        is left, and by what was asked for. A log that begins anew goes by its leader's, which may
-        have decided what it has yet to do: that is judged only where no retention lets anything go.
-Owns:   what was asked for; one set for each run.
+Why:    all other promises start where a log begins; they miss what is lost below.
+How:    `disk.log_starts` sees at the disk where a log is about to begin. The invariant judges that
+        by the bytes that are left and by the requests. A log that is reset follows its leader,
+        which may have decided a deletion that it has yet to do: such a start is judged only if no
+        retention applies.
+Owns:   the requests so far; one set for each run.
 Source: Kafka's retention.bytes; docs/decisions/0006-deleting-records.md."""
 
 from strandline.model.ids import GroupId, Offset

@@ -1,11 +1,10 @@
-"""What is asked of a cluster once every fault is over: that it works, agrees and falls silent.
+"""Waits, after the last fault, until the cluster works, agrees and falls silent.
 
-Why:    what a cluster does by itself can only be awaited; how long that may take is said in one
-        place.
-How:    every group must take a write again, and the consumer group must work again -> every
-        placement must be what its policy wants -> who reads near it must have read all -> all
-        replicas of a group must agree on its leader and its log -> nobody says more than one
-        heartbeat and one answer an interval. What came of each is a fact, which `endings` judges.
+Why:    what a cluster does by itself takes time; one place says how long each step may take.
+How:    every group takes a write, and the consumer group works -> every placement keeps its policy
+        -> near readers have read all -> the replicas of each group agree on leader and log ->
+        brokers send at most a heartbeat and an answer an interval. Each outcome is a fact, which
+        `endings` judges.
 Source: design section 10 (Progress); section 5 (an idle group costs nothing)."""
 
 import random

@@ -1,13 +1,13 @@
-"""Reads what brokers send each other: which entries went over which connection, and what came back.
+"""Records messages between brokers: which entries went over which connection, and the answers.
 
-Why:    "no entry is sent twice" is a promise about the wire, so it is checked there and not in the
-        memory of whoever sends.
-How:    the network shows every message that is sent and every one that is delivered. Appends become
-        `EntriesSent`, for all whom they name, and so do a leader's orders to lend; whatever brings
-        entries becomes `EntriesPassed`, whoever sends it; a follower's answers become
-        `AnswerReceived`; everything else is passed over.
-            The entries that a broker is sent of a partition that the scenario did not place there
-        are copies: what moves, and repair, cost in bytes, whoever sends them.
+Why:    "no entry is sent twice" is a promise about the wire, so it is checked there, and not in
+        the memory of the sender.
+How:    the network shows every message that is sent and every one that is delivered.
+            an append, an order to serve a peer      `EntriesSent`, for each receiver that it names
+            any message with entries                 `EntriesPassed`, whichever broker sends it
+            a follower's answer                      `AnswerReceived`
+        Entries for a broker on which the scenario did not place the partition are copies: the cost
+        of moves and repair in bytes.
 Owns:   how many bytes were copied.
 Source: design section 5; `replication.wire`."""
 

@@ -1,15 +1,15 @@
 """The third family of seeds: a few hundred milliseconds of one group, and faults that overlap.
 
-Why:    an hour of simulation is better spent on many beginnings than on a few long histories, where
-        what is looked for is one interleaving of elections, appends, flushes and crashes.
-How:    `draw_brief(seed)` is what an ordinary seed draws of networks, disks, clocks, limits and
-        logs, for the first of its groups, without brokers above it, with
+Why:    to find one interleaving of elections, appends, flushes and crashes, an hour of simulation
+        is better spent on many beginnings than on a few long histories.
+How:    `draw_brief(seed)` takes the networks, disks, clocks, limits and logs of a usual seed, for
+        the first of its groups, without brokers above it, with
             faults     of a few of the drawn kinds, which begin every few dozen milliseconds; in
                        most seeds once there can be a leader
             cached writes, a distrusted disk, rot and the scrub
-                       as the ordinary seeds have them (`variations`)
+                       as the usual seeds have them (`variations`)
             time-outs  short ones, so that there are elections within the load
-        What is awaited afterwards, and what is promised, is as in every history.
+        The verdict and the promises are those of every history.
 Owns:   nothing.
 Source: design section 10."""
 

@@ -1,12 +1,11 @@
-"""The story of a violation: what happened to the record concerned, where, and what struck between.
+"""The report of a violation: what happened to the record, where, and which faults came in between.
 
-Why:    a line that names a broken promise says where to look, and the trace of a whole run is too
-        long to look through.
-How:    the same scenario is run again, which gives the same history; this time somebody looks at
-        every replica of the group after each event, and notes when the record is appended, flushed,
-        committed, shown and cut there, and who leads. With that go what clients sent and were told
-        of it, and the trace's lines about hosts and links. The record's own lines stay whole as far
-        as they can; of the others the last ones.
+Why:    a line that names a broken promise says where to look; the trace of a whole run is too long.
+How:    runs the same scenario again, which gives the same history. After each event it looks at
+        every replica of the group, and notes when the record is appended, flushed, committed, shown
+        and cut there, and which broker leads. It adds what clients sent and were answered, and the
+        trace's lines about hosts and links. The record's own lines are kept as far as possible; of
+        the others the last ones.
 Owns:   the lines. It reads replicas and the bytes of their files, and changes nothing.
 Source: design section 10."""
 

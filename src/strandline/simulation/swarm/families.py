@@ -1,6 +1,6 @@
 """The families of seeds: what a seed stands for in each.
 
-Why:    a seed of one family is no seed of another; whoever names a seed names the family with it.
+Why:    a seed means something only within its family; every command names both.
 How:    `DRAWS[family](seed)` is the scenario.
 Owns:   nothing.
 Source: design section 10."""

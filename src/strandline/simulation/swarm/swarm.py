@@ -1,11 +1,9 @@
-"""Many seeds: runs them, adds up what happened, and tells how to repeat a failure.
+"""Runs many seeds, adds up what happened, and prints the command that repeats a failure.
 
-Why:    a single history proves little; thousands of different ones, drawn anew, find what nobody
-        thought of.
-How:    each seed is a scenario, a world and a verdict; nothing is shared between two runs, so they
-        go to as many processes as there are cores. Outcomes come in the order of the scenarios,
-        whichever is done first. Garbage is collected between two runs: a run has little of it that
-        goes round in circles, and looking for it all the time costs a tenth.
+Why:    a single history proves little; thousands of new ones find what no person thought of.
+How:    each seed is a scenario, a world and a verdict. Runs share nothing, so they use as many
+        processes as there are cores. Outcomes come in the order of the scenarios. Garbage is
+        collected between two runs: a run has few cycles, and collecting all the time costs a tenth.
 Source: design section 10."""
 
 import gc

@@ -1,8 +1,8 @@
 """How a simulated cluster of whole brokers comes to be, before load and faults begin.
 
-Why:    what a scenario calls a group is a topic there, and only the controller makes topics.
-How:    all brokers have joined and know each other -> the topics are created by a request, in the
-        order of their groups' numbers -> every one is led.
+Why:    a scenario's group is a topic there, and only the controller creates topics.
+How:    all brokers have joined and know each other -> a request creates the topics, in the order of
+        their groups' numbers -> each has a leader.
 Source: design section 10."""
 
 from collections.abc import Callable

@@ -1,12 +1,10 @@
-"""A whole broker on a simulated host: request handlers, coordinators and controller, as they serve
-real clients.
+"""A whole broker on a simulated host: request handlers, coordinators and controller.
 
-Why:    a promise is kept by everything between a client's request and the disk; most of it is above
+Why:    everything between a client's request and the disk keeps a promise; most of it is above
         `Replication`.
-How:    boots `Broker` on the seams of a host. A client's request is a frame of the Kafka protocol,
-        handed to the broker's router as a connection would, and its answer is read back from the
-        bytes. A broker that cannot start, or that gives up, ends its process; whoever watches over
-        the process starts it again.
+How:    boots `Broker` on the seams of a host. A client's request is a frame of the Kafka protocol
+        for the broker's router, and its answer is read from the bytes. A broker that cannot start,
+        or that gives up, ends its process; its supervisor starts it again.
 Owns:   nothing that outlives its process.
 Source: design section 3 ("only two places put a broker together"); `cli.serve` is the other one."""
 

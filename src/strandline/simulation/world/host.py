@@ -1,12 +1,12 @@
 """A simulated machine: a clock and a disk that last, and one process after the other.
 
-Why:    what a broker loses and what it keeps when it is killed, when the power fails or when it is
-        stopped for a while must be the same for every kind of program under test.
-How:    `start` boots a program on fresh seams. `kill` ends the process: the page cache stays, the
-        kernel resets connections. `fail_power` also takes away what was not flushed, and says
-        nothing to anybody. `pause` and `resume` are SIGSTOP and SIGCONT.
-        What a failed flush left in the page cache looks sound and is on no platter. Whoever kills
-        the process then restarts the machine, too, or the process alone (`DiskFaults.keeps_cache`).
+Why:    every kind of program under test must lose and keep the same things when it is killed, when
+        the power fails, and when it is stopped for a while.
+How:    `start` boots a program on fresh seams. `kill` ends the process: the page cache stays, and
+        the kernel resets connections. `fail_power` also loses what was not flushed, and tells no
+        peer. `pause` and `resume` are SIGSTOP and SIGCONT. After a failed flush the page cache
+        looks sound although no platter has the data: a kill then restarts the machine too, or the
+        process alone (`DiskFaults.keeps_cache`).
 Owns:   the hardware and the process.
 Source: design section 10."""
 

@@ -1,13 +1,12 @@
 """One life of a host's process: the gate through which everything that runs on the host passes.
 
 Why:    a crash must silence every timer, message and task of a host at once, a pause must hold them
-        back, and a blocking call must delay them; neither may be the business of the code under
-        test.
+        back, and a blocking call must delay them. The code under test must not care.
 How:    RUNNING --pause--> PAUSED --resume--> RUNNING;  RUNNING | PAUSED --kill--> DEAD (for good: a
-        restart is a new process). What comes due while the process is paused or busy waits in
+        restart is a new process). Events that come due while the process is paused or busy wait in
         order. A disk may kill the process in the middle of a callback by raising `ProcessDied`, as
         a power failure between two system calls would.
-Owns:   what is held back, and the loop on which the process' coroutines run.
+Owns:   the events that are held back, and the loop on which the process' coroutines run.
 Source: design section 10."""
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What a run amounted to, in numbers.
+"""What a run did, in numbers.
 
 Why:    a swarm that never does what it is for would find nothing, and look green.
 Owns:   nothing.

@@ -1,9 +1,9 @@
-"""What happened, line by line: the story of a failing seed, and the proof that a run repeats.
+"""What happened, line by line: the record of a failing seed, and the proof that a run repeats.
 
-Why:    a seed is only worth something if it gives the same history every time, byte for byte, and
+Why:    a seed is worth something only if it gives the same history every time, byte for byte, and
         if a person can read that history.
 How:    one line for each fault, election, acknowledgement and failure: virtual time, where, what.
-        What the brokers log goes in as well, from the level that was asked for.
+        The brokers' own log lines are there too, from the level that was asked for.
 Owns:   the lines of one run.
 Source: design section 10; STYLE, "Tests" ("one seed, one trace, twice")."""
 
