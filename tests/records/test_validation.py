@@ -18,16 +18,16 @@ NOW = 1_700_000_000_000
 RECORDS = [Record(0, NOW, b"k", b"v"), Record(1, NOW + 1, b"l", None)]
 
 
-def validate(data: bytes | bytearray, version: int = 9, needs_keys: bool = False) -> list[int]:
+def validate(data: bytes | bytearray, version: int = 9, *, needs_keys: bool = False) -> list[int]:
     headers = validate_produced(
         memoryview(data), max_bytes=10_000, produce_version=version, needs_keys=needs_keys
     )
     return [header.position for header in headers]
 
 
-def refusal_of(data: bytes | bytearray, version: int = 9, needs_keys: bool = False) -> Error:
+def refusal_of(data: bytes | bytearray, version: int = 9, *, needs_keys: bool = False) -> Error:
     with pytest.raises(ApiError) as refusal:
-        validate(data, version, needs_keys)
+        validate(data, version, needs_keys=needs_keys)
     return Error(refusal.value.code)
 
 

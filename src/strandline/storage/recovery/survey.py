@@ -54,7 +54,7 @@ class SurveyedSegment:
 
     segment: Segment
     file_bytes: int
-    """The file's length: more than `segment.size` if space is reserved, or damage begins."""
+    """The file's length: more than `segment.size_bytes` if space is reserved, or damage begins."""
     is_sealed: bool
     """Whether its summary fits: it was durable as a whole."""
 
