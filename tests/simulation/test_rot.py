@@ -26,7 +26,7 @@ def test_rot_under_an_open_log_is_found_by_the_scrub_and_mended(place: str) -> N
     trace = told(f"rot-under-open-logs-of-{place}")
     assert any(" rots" in line for line in trace)
     assert any("damaged in" in line for line in trace)
-    assert any("mended, offsets" in line for line in trace)
+    assert any("repaired offsets" in line for line in trace)
 
 
 @pytest.mark.simulation
