@@ -55,13 +55,13 @@ class DiskFaults:
     fail_flush_of: str = ""
     """Only those of files whose paths end so."""
     keeps_cache: bool = False
-    """After a failed flush a process is started anew, and not its machine."""
+    """After a failed flush the process restarts, and not its machine."""
     lying_flushes: bool = False
     """Flushes report success and do nothing."""
     lying_directory: str = ""
     """The same for the files below this directory, and for their names; empty: for none."""
     foreign_bytes: int = 0
-    """Space that somebody else has taken."""
+    """Space that other programs have taken."""
     die_at_operation: int = 0
     """The process dies in the n-th changing operation from now; 0: never."""
 

@@ -47,13 +47,13 @@ class DiskLosses:
         has_rotted = self._begun_kinds & ROT and has_rotten_segments(self._hosts[rotting].disk)
         if has_rotted and rotting != broker:
             return False
-        # Who has to find out by itself takes no part before, whether its disk is the first or not.
+        # A broker that has to detect a lost disk by itself takes no part before, on any disk.
         candidates = self._scenario.brokers if self._scenario.asks_voters else self._incomplete
         self._incomplete = {b for b in candidates if not self._is_whole(b)}
         return not self._incomplete
 
     def may_replace(self, broker: BrokerId) -> bool:
-        """Whether all others are whole: who returns with an empty disk needs no more than them."""
+        """Whether all others are whole: a broker with an empty disk needs no more than them."""
         others = [other for other in self._scenario.brokers if other != broker]
         return all(self._is_whole(other) for other in others)
 
@@ -86,7 +86,7 @@ class DiskLosses:
         return True
 
     def voters_of(self, group: GroupId) -> tuple[tuple[BrokerId, ...], ...] | None:
-        """All voters that may be in force, as the broker knows it that has heard most."""
+        """All voters that may be in force, by the broker with the latest state of the cluster."""
         members = [host.program for host in self._hosts.values()]
         known = [
             (one.made.controller.cluster.version, one.broker, partition.possible)

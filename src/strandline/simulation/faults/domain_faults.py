@@ -126,7 +126,7 @@ def kill_observer(cluster: SimCluster, rng: random.Random) -> End | None:
 
 
 def lose_spare_disk(cluster: SimCluster, rng: random.Random) -> End | None:
-    """Of anybody without whom nothing that was acknowledged is gone."""
+    """The disk of a broker without which every acknowledged record is still there."""
     spare = [one for one in cluster.scenario.brokers if cluster.disk_losses.may_spare(one)]
     if not spare:
         return None
@@ -161,7 +161,7 @@ def _drill(member: BrokerMember, request: IsolateBrokerRequest) -> None:
         """It may be in a drill already."""
 
     def on_closed(reason: str) -> None:
-        """Who has not joined is not asked."""
+        """A broker that has not joined takes no requests."""
 
     member.ask(
         request, IsolateBrokerResponse, ISOLATE_VERSION, on_answer=on_answer, on_closed=on_closed

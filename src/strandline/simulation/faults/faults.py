@@ -172,7 +172,7 @@ def _cut_one_way(cluster: SimCluster, rng: random.Random) -> End | None:
 
 
 def _cut_from_leader(cluster: SimCluster, rng: random.Random) -> End | None:
-    """One follower does not hear its leader; both hear everybody else."""
+    """One follower and its leader do not reach each other; both reach all others."""
     for replica in cluster.leading_replicas(rng):
         leader = replica.self_id
         others = [broker for broker in replica.configuration.members if broker != leader]
@@ -189,7 +189,7 @@ def _isolate(cluster: SimCluster, rng: random.Random) -> End | None:
 
 
 def _mute(cluster: SimCluster, rng: random.Random) -> End | None:
-    """It hears everything, and nobody hears it; or the other way round."""
+    """A broker receives and cannot send, or sends and cannot receive."""
     alone = rng.choice(cluster.scenario.brokers)
     others = [broker for broker in cluster.scenario.brokers if broker != alone]
     if rng.random() < 0.5:
@@ -350,7 +350,7 @@ def _change_configuration(cluster: SimCluster, rng: random.Random) -> End | None
         count = rng.randint(1, len(hosts))
         voters, observers = hosts[:count], hosts[count : count + rng.randint(0, 1)]
         if replica.log.config.compacted:
-            # As those who ask for changes do: whose log may be outdated votes only afterwards.
+            # As the product does: a replica whose log may be stale votes only afterwards.
             known = replica.configuration.all_voters
             unready = [one for one in voters if not (one in known or replica.is_ready_to_vote(one))]
             voters = [one for one in voters if one not in unready]

@@ -83,7 +83,7 @@ DOMAIN_FAULTS = (
 TARGETED_FAULTS = ("forgotten-fence", "early-report", "late-fence", "cut-after-shrink")
 """See `targeted_faults`."""
 LASTING_LOSS = "lasting-loss"
-"""See `lasting_losses`: somebody has to declare a loss."""
+"""See `lasting_losses`: an operator has to declare a loss."""
 LATER_FAULTS = ("black-hole", "late-delivery", "stalled-requests", "bit-rot")
 ROT_FAULTS = ("open-rot", "index-rot", "journal-rot", "power-failure-rot")
 ANSWER_FAULTS = ("lost-answers", "client-reset")

@@ -23,24 +23,24 @@ from strandline.simulation.world.cluster import SimCluster
 LOOK_MS = 10
 CUT_SHARE = 0.8
 LAG_MS = (300, 1_800)
-"""So long they write without those who will be left."""
+"""How long they write before, without the replicas that will be left."""
 HEALED_MS = (1, 200)
 BACK_MS = (50, 3_500)
-"""Between two that come back."""
+"""Between two returns."""
 APART_SHARE = 0.4
 APART_MS = (500, 4_000)
 """So long until they come back together, and then until they reach the others."""
 TOGETHER_MS = (1, 100)
 LEADER_SHARE = 0.5
-"""How often it is the leader that is left, with what nobody else has, and others replace."""
+"""How often the leader is left, with records that no other replica has."""
 WITNESS_SHARE = 0.3
-"""How often somebody who holds the log and has no vote is lost, too."""
+"""How often a replica without a vote is lost, too."""
 
 NOBODY_SHARE = 0.3
 """How often no voter is left, where there is an observer."""
 
 Chosen = tuple[GroupId, frozenset[BrokerId], frozenset[BrokerId]]
-"""The group, who of its voters is left (nobody: its observers are), and who is lost."""
+"""The group, which of its voters are left (none: its observers are), and which are lost."""
 
 
 def lose_for_good(cluster: SimCluster, rng: random.Random) -> End | None:
@@ -89,7 +89,7 @@ def _lose(one: TargetedFault) -> Script:
 
 
 def _choose(cluster: SimCluster, rng: random.Random) -> Chosen | None:
-    """A group that is led, and who will be left of it."""
+    """A group with a leader, and which of its replicas will be left."""
     leaves_nobody = random.Random(f"no voter {cluster.scenario.seed}").random() < NOBODY_SHARE
     for replica in cluster.leading_replicas(rng):
         voters = replica.configuration.all_voters
@@ -139,7 +139,7 @@ def _is_short(
 def _observers(
     cluster: SimCluster, group: GroupId, lost: Collection[BrokerId]
 ) -> frozenset[BrokerId]:
-    """Who is left of a group, has its log, and knows what it had acknowledged."""
+    """The replicas without a vote that are left of a group, with its log and its state."""
     replicas = [one for one in cluster.replicas() if one.group == group]
     voters = {one for each in replicas for one in each.configuration.all_voters}
     return frozenset(

@@ -56,11 +56,11 @@ class TargetedFault:
 
     @property
     def old(self) -> frozenset[BrokerId]:
-        """Who is left behind."""
+        """The two that are left behind."""
         return frozenset((self.leader, self.beside))
 
     def part(self, *ways: tuple[frozenset[BrokerId], frozenset[BrokerId]]) -> None:
-        """Cut these from each other, both ways, and nobody else any more."""
+        """Cut these from each other, both ways, and heal all other cuts."""
         while self._heal:
             self._heal.pop()()
         for some, others in ways:
@@ -69,7 +69,7 @@ class TargetedFault:
             self._heal.append(cut(self.cluster, both))
 
     def all_but(self, some: frozenset[BrokerId]) -> frozenset[BrokerId]:
-        """Everybody else."""
+        """All other brokers."""
         return frozenset(self.cluster.scenario.brokers) - some
 
     def isolate(self, some: frozenset[BrokerId]) -> None:
@@ -93,7 +93,7 @@ class TargetedFault:
             self.cluster.hosts[broker].kill()
 
     def start(self, broker: BrokerId) -> None:
-        """At once, unless somebody keeps it down."""
+        """At once, unless an operator keeps it down."""
         self._down.discard(broker)
         host = self.cluster.hosts[broker]
         if broker in self.cluster.kept_down:
@@ -114,7 +114,7 @@ class TargetedFault:
         if wait_ms is not None:
             self.cluster.scheduler.after(wait_ms * US_PER_MS, lambda: self.run(script))
 
-    # ---- what is waited for ----------------------------------------------------------------------
+    # ---- waits -----------------------------------------------------------------------------------
 
     def find(self, *, is_spare: Callable[["TargetedFault"], BrokerId]) -> Script:
         """Wait for a group to strike. The controller's majority has to be left without L, O and

@@ -118,12 +118,12 @@ class Checker:
         """What the violation is about."""
         self.on_violation: Callable[[], None] | None = None
         self.on_fact: Callable[[object], None] | None = None
-        """For whoever tells the story of a run."""
+        """For the report of a failure."""
         self.election_count = 0
         self.balanced: set[BalancerMoved] = set()
-        """The moves that the balancer has set, whoever told."""
+        """The moves that the balancer has set."""
         self.voters: dict[GroupId, VotersRecorded] = {}
-        """{group: what the controller's log says last of who may vote, whoever told}"""
+        """{group: the last voters in the controller's log}"""
         self.losses: dict[GroupId, list[LossRecorded]] = {}
         """{group: what was declared lost of it, in order}"""
         self.roles = RoleChanges()

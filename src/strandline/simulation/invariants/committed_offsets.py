@@ -1,4 +1,4 @@
-"""What a consumer group was told of its own offsets.
+"""A consumer group gets back the offsets that it committed.
 
 Why:    a committed offset is where the next owner of a partition begins: told an older one, it
         reads twice; told one that nobody committed, it may lose records.

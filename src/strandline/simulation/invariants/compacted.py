@@ -98,10 +98,10 @@ class DeletedKeysStayDeleted(Invariant):
         self._superseding = superseding
         self._logs_of = logs_of
         self._commits: dict[GroupId, tuple[Index, Epoch]] = {}
-        """{group: the last entry that anybody knew to be committed, and its epoch}"""
+        """{group: the last entry that any replica knew to be committed, and its epoch}"""
 
     def on_marks_moved(self, fact: MarksMoved) -> None:
-        """Remember what is committed, also by who dies before it tells anybody."""
+        """Remember what is committed, also by a replica that dies before it sends that on."""
         if fact.commit_epoch and fact.commit > self._commits.get(fact.group, (Index(-1), 0))[0]:
             self._commits[fact.group] = fact.commit, fact.commit_epoch
 

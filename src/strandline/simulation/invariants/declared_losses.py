@@ -1,4 +1,4 @@
-"""What must hold of groups of which somebody has declared replicas lost.
+"""What must hold of groups with replicas that an operator has declared lost.
 
 Why:    it is the one command that gives up what was acknowledged; nobody may lose by it what the
         person who gave it had not been shown.
@@ -62,7 +62,7 @@ class OnlyShownIsLost(NoAcknowledgedRecordLost):
         super().on_loss_recorded(fact)
 
     def on_leader_elected(self, fact: LeaderElected) -> None:
-        """Whoever is seated by it is the one that was named, with the log that was shown."""
+        """The seated broker is the one that was named, with the log that was shown."""
         for one in self._declared.get(fact.group, ()):
             if fact.epoch != first_epoch(one.grant) or fact.end_offset is None:
                 continue
@@ -92,7 +92,7 @@ class OldSideNeverAcknowledges(Invariant):
         self._given_up: dict[tuple[GroupId, BrokerId], int] = {}
         """{(group, broker): the last grant by which it was declared lost}"""
         self._seated: dict[GroupId, int] = {}
-        """{group: the last grant of a declaration by which somebody leads}"""
+        """{group: the last grant of a declaration by which a broker leads}"""
         self._declared: dict[GroupId, int] = {}
         """{group: the last grant of a declaration}"""
 
@@ -110,7 +110,7 @@ class OldSideNeverAcknowledges(Invariant):
             self._seated[fact.group] = declared
 
     def on_acknowledged(self, fact: Acknowledged) -> None:
-        """Whoever says so leads by the present grant."""
+        """The broker that acknowledges leads by the present grant."""
         grant = grant_of(fact.epoch)
         seated = self._seated.get(fact.group, 0)
         over = max(seated, self._given_up.get((fact.group, fact.broker), 0))

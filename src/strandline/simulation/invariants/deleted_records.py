@@ -1,6 +1,6 @@
 """What was deleted stays deleted, and nothing else goes with it.
 
-Why:    a start that goes back shows records that somebody was told are gone.
+Why:    a start that goes back shows records that a client was answered are deleted.
 How:    every read says where the replica that served it lets the partition begin. A leader never
         says less than what was answered, nor than what anybody showed before; any replica never
         says less than it said before in the same process; and none says more than was asked for.

@@ -20,7 +20,7 @@ class Progress(Invariant):
     """Every group takes writes again, and the consumer group works again."""
 
     def on_service_awaited(self, fact: ServiceAwaited) -> None:
-        """Whoever asked was served."""
+        """Each request for service was served."""
         if fact.what:
             message = f"{fact.what} within {fact.limit_ms} ms after the last fault"
             raise self.broken(message, fact.subject)
@@ -46,7 +46,7 @@ class Convergence(Invariant):
 
 
 class DamageMended(Invariant):
-    """Where the scrub goes round, what has rotted is found and mended, whoever reads it or not."""
+    """Where the scrub runs, rot is found and repaired, whether a reader meets it or not."""
 
     def on_damage_awaited(self, fact: DamageAwaited) -> None:
         """Nothing is left."""

@@ -65,9 +65,9 @@ class LeaderElected:
     last_index: Index
     epoch_of: Callable[[Index], Epoch]
     end_offset: Offset | None = None
-    """Where its records end; None where nobody told."""
+    """Where its records end; None if not reported."""
     index_of: Callable[[Offset], Index] | None = None
-    """Where the record of an offset is in its log; None where nobody told."""
+    """Where the record of an offset is in its log; None if not reported."""
     at_us: int = 0
 
 
@@ -139,7 +139,7 @@ class TableRead:
 
 @dataclass(frozen=True, slots=True)
 class DeletionAsked:
-    """Somebody is about to ask that the records below `before` be deleted."""
+    """A client is about to ask that the records below `before` be deleted."""
 
     group: GroupId
     before: Offset
@@ -314,7 +314,7 @@ class BalancerMoved:
     patience_ms: int = 0
     """For how long a controller has to have missed a broker itself."""
     at_us: int = field(default=0, compare=False)
-    """When this broker heard of it."""
+    """When this broker received it."""
 
 
 @dataclass(frozen=True, slots=True)

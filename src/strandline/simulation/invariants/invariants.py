@@ -136,7 +136,7 @@ class SingleLeaderPerEpoch(Invariant):
         self._leaders: dict[tuple[GroupId, Epoch], BrokerId] = {}
 
     def on_leader_known(self, fact: LeaderKnown) -> None:
-        """One leader for each epoch, whoever tells."""
+        """One leader for each epoch, whichever broker reports it."""
         leader = self._leaders.setdefault((fact.group, fact.epoch), fact.leader)
         if leader != fact.leader:
             raise self.broken(
@@ -151,7 +151,7 @@ class LeaderCompleteness(Invariant):
 
     def __init__(self) -> None:
         self._declared: dict[GroupId, Declaration] = {}
-        """{group: what was declared lost, and nobody has been elected since}"""
+        """{group: a declared loss without an election since}"""
         self._committed: dict[GroupId, dict[Epoch, tuple[Index, Epoch]]] = {}
         """{group: {epoch of a replica: the last entry it knew to be committed, and its epoch}}."""
 
@@ -320,7 +320,7 @@ class HighWatermarkMonotonic(Invariant):
         self._may_lose_unflushed = may_lose_unflushed
         self._seen: dict[tuple[BrokerId, int, GroupId], Offset] = {}
         self._shown: dict[GroupId, tuple[Offset, BrokerId]] = {}
-        """{group: (the highest that consumers were shown, by whom)}"""
+        """{group: (the highest that consumers were shown, the broker)}"""
         self._declared: dict[GroupId, Declaration] = {}
         """{group: what was declared lost of it last}"""
 
@@ -467,13 +467,13 @@ class NoReadOfWhatDisappeared(Invariant):
         self._read: dict[GroupId, dict[Offset, bytes]] = {}
 
     def on_loss_recorded(self, fact: LossRecorded) -> None:
-        """Whoever has read what was at risk may find it gone."""
+        """A consumer that has read a record at risk may find it gone."""
         read = self._read.get(fact.declaration.group, {})
         for offset in [one for one in read if one >= fact.declaration.at_risk_from]:
             del read[offset]
 
     def on_records_read(self, fact: RecordsRead) -> None:
-        """Everybody reads the same."""
+        """All consumers read the same."""
         read = self._read.setdefault(fact.group, {})
         for offset, value in fact.records:
             if self._power_fails and offset >= fact.committed_end:
@@ -525,7 +525,7 @@ class NoStaleLeaderRead(Invariant):
             self._raise_end(fact.group, Offset(fact.base_offset + len(fact.values)))
 
     def on_records_read(self, fact: RecordsRead) -> None:
-        """The leader is not behind anybody."""
+        """The leader is not behind any other replica."""
         known_end = self._known_end.get(fact.group, Offset(0))
         if fact.is_leader_read and fact.high_watermark < known_end:
             raise self.broken(

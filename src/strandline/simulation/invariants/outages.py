@@ -1,4 +1,4 @@
-"""What is down is not made anew elsewhere until a person says so.
+"""Replicas in a zone that is down are not made elsewhere until an operator says so.
 
 Why:    a hold that lets one partition through copies as much as that partition has, across regions.
 How:    each broker tells of every move that the balancer sets, with who loses a replica by it, who
@@ -50,7 +50,7 @@ class RepairHeldIffZoneDown(Invariant):
         """Of the move that was told last: others tell of it later, and starts all over again."""
 
     def on_disturbed(self, fact: Disturbed) -> None:
-        """Everything has to be seen anew."""
+        """The controller has to see everything again."""
         self._gone, self._has_other_faults, self._since_us = (
             fact.gone,
             fact.has_other_faults,
@@ -63,7 +63,7 @@ class RepairHeldIffZoneDown(Invariant):
             self._since_us = max(self._since_us, fact.at_us)
 
     def on_balancer_moved(self, fact: BalancerMoved) -> None:
-        """Nobody who is held loses a replica, with a vote or without."""
+        """No broker that is held loses a replica, with a vote or without."""
         moved = sorted(fact.leaving & fact.held)
         if moved:
             raise self._away(fact, moved, "whose zone is down")

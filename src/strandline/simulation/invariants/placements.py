@@ -1,6 +1,6 @@
 """What placements there are, and that policies hold once they do.
 
-Why:    a balancer that mends one promise may break another; and nobody may see it.
+Why:    a balancer that mends one promise may break another without a sign.
 How:    whenever voters become stable, or what they are judged by changes, each broker tells of the
         placements as it knows them then. They are judged by the constraints of the solver, over all
         registered brokers, whoever is down, and not by anything of the balancer's.
@@ -24,7 +24,7 @@ from strandline.simulation.invariants.facts import PlacementKnown, Subject
 from strandline.simulation.invariants.invariants import Invariant
 
 ANSWERS_MAX = 4096
-"""So many answers are kept for who asks the same again."""
+"""So many answers are kept: every broker asks the same."""
 
 
 class PlacementHolds(Invariant):
@@ -38,7 +38,7 @@ class PlacementHolds(Invariant):
         """{group: the question that its placement, at rest, answered rightly}"""
 
     def on_placement_known(self, fact: PlacementKnown) -> None:
-        """In the order of the state's versions, whoever tells first."""
+        """In the order of the state's versions, whichever broker reports first."""
         if fact.state_version <= self._last.get(fact.group, -1):
             return
         self._last[fact.group] = fact.state_version

@@ -1,10 +1,10 @@
-"""Nobody lets its data go while it may be needed, and nobody votes unless it was granted.
+"""No replica deletes data that may be needed, and none votes without a grant.
 
 Why:    the one moment in which a cluster destroys data on purpose.
 How:    committed configurations of a group are in one order, that of their places in the log. Who
         removes its replica is in none that is the last; and two that have one version have the same
         voters.
-Owns:   the last committed configuration of each group that anybody told of; one set for each run.
+Owns:   the last known committed configuration of each group; one set for each run.
 Source: docs/decisions/0009-moving-replicas.md; design section 6, rule R2."""
 
 from strandline.model.ids import BrokerId, GroupId, Index, grant_of
@@ -26,7 +26,7 @@ class RemovedWhereStable(Invariant):
     def __init__(self) -> None:
         self._last: dict[GroupId, tuple[Index, Configuration]] = {}
         self._given_up: dict[tuple[GroupId, BrokerId], int] = {}
-        """{(group, who was declared lost, and has had no replica since): the grant}"""
+        """{(group, broker declared lost that has had no replica since): the grant}"""
         self._before: dict[GroupId, int] = {}
         """{group: the last version of its voters from before a loss was declared}"""
 

@@ -25,7 +25,7 @@ LOOK_MS = 100
 
 
 def await_repairs(cluster: SimCluster) -> None:
-    """Wait until what has rotted is mended; nothing where nobody looks for it."""
+    """Wait until rot is repaired; does nothing without a scrub."""
     rate = cluster.scenario.scrub_bytes_per_s
     if not rate or not cluster.begun_kinds & ROT or cluster.is_over:
         return

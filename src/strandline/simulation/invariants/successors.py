@@ -1,7 +1,7 @@
 """What must hold of groups that the controller lets go on without a majority.
 
-Why:    who was left behind may live, serve clients that reach it, and know nothing of a successor.
-How:    told of elections and of marks; see `simulation.invariants`.
+Why:    a leader that was left behind may live, serve clients, and know nothing of a successor.
+How:    judges by elections and marks; see `simulation.invariants`.
 Source: design section 6, 2; decisions 0016 and 0020."""
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, first_epoch, grant_of
@@ -22,13 +22,13 @@ class AtMostOneSuccessor(Invariant):
     def __init__(self) -> None:
         self._seated: dict[tuple[GroupId, int], BrokerId] = {}
         self._begun: dict[GroupId, dict[int, dict[Index, Epoch]]] = {}
-        """{group: {grant: the last entries of whoever led by it first, and their epochs}}"""
+        """{group: {grant: the last entries of its first leader, and their epochs}}"""
         self._led: dict[tuple[GroupId, BrokerId], Epoch] = {}
         """{(group, broker): the epoch that it was elected in last}"""
         self._commits: dict[tuple[GroupId, BrokerId], Index] = {}
 
     def on_leader_elected(self, fact: LeaderElected) -> None:
-        """Somebody is seated, or elected."""
+        """A broker is seated, or elected."""
         grant = grant_of(fact.epoch)
         self._led[fact.group, fact.broker] = fact.epoch
         begun = self._begun.setdefault(fact.group, {})

@@ -37,7 +37,7 @@ those for its appends died as well."""
 GROUP_PROGRESS_MS = 40_000
 CONVERGENCE_MS = 20_000
 GAIN_MS = 5_000
-"""In so long who catches up gains something, after that."""
+"""After that, a late replica must gain something in so long."""
 IDLE_COUNT_MAX = 3
 """So many times in a row it may not: a dead connection is found out after 10 s."""
 BALANCE_MS = 30_000
@@ -55,8 +55,8 @@ REST_ATTEMPTS = 30
 
 
 class DiskReplacer:
-    """Who looks after a broker whose disk has gone bad: where it keeps a log closed, it starts with
-    an empty data directory, once."""
+    """An operator who replaces a bad disk, once: if the broker keeps a log closed, it starts with
+    an empty data directory."""
 
     def __init__(self, cluster: SimCluster) -> None:
         self._cluster = cluster
@@ -138,7 +138,7 @@ def await_group(cluster: SimCluster, load: Load) -> None:
 
 
 def await_near_readers(cluster: SimCluster, load: Load) -> None:
-    """Wait until who reads near it has all that could be read when this began."""
+    """Wait until near readers have all that was visible when this began."""
     if not load.near_readers or cluster.is_over:
         return
     ends: dict[GroupId, Offset] = {}
@@ -222,7 +222,7 @@ def _imbalance(cluster: SimCluster, load: Load) -> str:
 def await_rest(cluster: SimCluster, load: Load) -> None:
     """Wait until every request is answered, and all members of a group have all of its log.
 
-    Who has much to catch up over a slow way is waited for while it gains."""
+    While a late replica on a slow link gains, the wait goes on."""
     limit_us = cluster.scheduler.now_us + CONVERGENCE_MS * US_PER_MS
     replacer = DiskReplacer(cluster)
     missing, idle_count = _missing_count(cluster), 0
@@ -260,7 +260,7 @@ def _has_converged(cluster: SimCluster, load: Load) -> bool:
 
 
 def _moving_brokers(cluster: SimCluster) -> list[BrokerId]:
-    """Who knows of replicas that are not yet where they are wanted."""
+    """The brokers that know of replicas that still move."""
     members = [host.program for host in cluster.hosts.values()]
     return [one.broker for one in members if isinstance(one, BrokerMember) and one.is_moving]
 

@@ -142,7 +142,7 @@ class Pipe:
             self._acknowledge()
 
     def swallow(self) -> None:
-        """From now on nothing that is sent here arrives, and nobody says so."""
+        """From now on nothing that is sent here arrives, and neither side is informed."""
         if not self.is_broken and not self.is_swallowed:
             self.is_swallowed = True
             self._stall_all()

@@ -49,7 +49,7 @@ class NetworkCounters:
 
 
 class Recorder(Protocol):
-    """Somebody who reads along; see `traffic_recorder`."""
+    """Sees every message; see `traffic_recorder`."""
 
     def on_sent(
         self, sender: BrokerId, peer: BrokerId, lane: Lane, *, connection: int, data: bytes
@@ -94,7 +94,7 @@ class SimFabric:
     # ---- faults ------------------------------------------------------------------------------
 
     def cut(self, source: BrokerId, target: BrokerId) -> None:
-        """Nothing that `source` sends reaches `target` any more; nobody is told."""
+        """Nothing that `source` sends reaches `target` any more; neither is informed."""
         link = self.link(source, target)
         if not link.is_cut:
             link.is_cut = True
@@ -131,7 +131,7 @@ class SimFabric:
                 self.break_pipe(pipe, pipe.link_back.latency_us)
 
     def swallow(self, one: BrokerId, other: BrokerId) -> None:
-        """The connections between the two that are up are dead from now on, and nobody is told."""
+        """The connections between the two that are up are dead from now on; neither is informed."""
         for pipe, leads_to in self._pipes.items():
             if {pipe.sender, leads_to} == {one, other}:
                 pipe.swallow()
@@ -179,7 +179,7 @@ class SimFabric:
         return broker not in self._without_power
 
     def endpoint(self, broker: BrokerId) -> "SimNetwork | None":
-        """Who listens there, alive or dead."""
+        """The endpoint there, alive or dead."""
         return self._endpoints.get(broker)
 
     def add_pipe(self, pipe: Pipe, target: BrokerId) -> None:

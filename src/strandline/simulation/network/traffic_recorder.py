@@ -37,7 +37,7 @@ class TrafficRecorder:
         *,
         homes: Mapping[GroupId, Collection[BrokerId]],
     ) -> None:
-        """`homes`: {group: who has a replica from the start}; others are not counted."""
+        """`homes`: {group: the brokers with a replica from the start}; only these groups count."""
         self._checker = checker
         self._scheduler = scheduler
         self._homes = homes

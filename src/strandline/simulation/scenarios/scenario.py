@@ -1,7 +1,7 @@
 """What a seed stands for: a cluster, its groups, the network, the load, and which faults happen.
 
-Why:    bugs hide in combinations that nobody thinks of; a swarm draws them, and leaves out a random
-        part of the kinds of faults each time, so that one kind cannot hide behind another.
+Why:    bugs hide in combinations that no person thinks of. A swarm draws them, and leaves out a
+        random part of the kinds of faults each time, so that one kind cannot hide another.
 How:    `Scenario.draw(seed)` is a pure function of the seed. Small limits are drawn on purpose:
         tiny segments, windows and appends reach every edge within seconds of virtual time.
 Owns:   nothing.
@@ -176,7 +176,7 @@ class Scenario:
     """Whether voters that are lost leave, and the controller arbitrates. Only where there are whole
     brokers, whose disks are not lost: the last voter may hold the only copy."""
     lag_time_max_ms: int = 0
-    """For so long a voter that is heard may lag before it leaves; 0: the topic's default."""
+    """For so long a reachable voter may lag before it leaves; 0: the topic's default."""
     demotion_delay_ms: int = 0
     """How long observers go on voting that are not needed; 0: the topic's default."""
     zones: tuple[str, ...] = ()
@@ -185,7 +185,7 @@ class Scenario:
     """After how much silence the balancer makes replicas anew; 0: after the default, which no run
     lasts, and brokers do not say where they are. Only where there are whole brokers."""
     disk_bytes: int = CAPACITY_BYTES
-    """How large each broker's disk is. What it holds is told to the balancer."""
+    """How large each broker's disk is. Brokers report what it holds to the balancer."""
     cluster_configs: tuple[tuple[str, str], ...] = ()
     """What is set for every broker before anything else; only where `lost_after_ms` is set."""
     changes: tuple[PlannedChange, ...] = ()
@@ -195,7 +195,7 @@ class Scenario:
     answer_faults: tuple[PlannedFault, ...] = ()
     """Beside what the seed and the weights stand for: what strikes clients alone."""
     restart_delay_ms: tuple[int, int] = (1, 1_500)
-    """After how long whoever watches over a process starts it anew: (least, most)."""
+    """After how long the supervisor restarts a process: (least, most)."""
     start_spread_ms: int = START_SPREAD_MS
     """Within how long all brokers start."""
 
@@ -268,7 +268,7 @@ class Scenario:
 
     @property
     def declares_losses(self) -> bool:
-        """Whether somebody is on call who declares lost what is gone for good."""
+        """Whether an operator is on call to declare losses."""
         return any(one.kind == LASTING_LOSS for one in self.faults or ())
 
     def plan_faults(self) -> tuple[PlannedFault, ...]:

@@ -171,7 +171,7 @@ def _administered(scenario: Scenario, told: ScenarioFile) -> Scenario:
 
 
 def _judged(scenario: Scenario) -> Scenario:
-    """As it is; refused where what may happen is more than anybody promises."""
+    """As it is; refused if more may happen than the product promises to survive."""
     kinds = {fault.kind for fault in scenario.faults or ()}
     losses = sorted(kinds & {"lost-disk", *BAD_DISKS})
     if any(plan.promotion for plan in scenario.groups) and not scenario.shrinks_voters:

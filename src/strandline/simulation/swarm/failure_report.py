@@ -43,7 +43,7 @@ OWN_LINES_MAX = 34
 FIRST_LINES = 14
 """So many of the record's own lines are kept from the beginning where there are too many."""
 LINES_BEFORE = 6
-"""So many lines from before there was such a record: who led, what was cut."""
+"""So many lines from before there was such a record: leaders, cuts of the log."""
 
 
 def report_failure(scenario: Scenario, subject: Subject) -> list[str]:

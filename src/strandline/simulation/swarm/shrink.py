@@ -1,6 +1,6 @@
 """Takes faults away from a failing run for as long as it still fails in the same way.
 
-Why:    of a hundred faults two or three matter; only those tell a story.
+Why:    of a hundred faults two or three matter; only those explain it.
 How:    halves are left out first, then quarters, down to single faults, again and again until none
         can go (Zeller's delta debugging, with the promise that was broken as the test).
 Source: "Simplifying and Isolating Failure-Inducing Input" (TSE 2002)."""

@@ -111,7 +111,7 @@ WORDS: dict[type, Literal["granted", "stable", "grant", "seat", "declared"]] = {
     ReplicasDeclaredLost: "declared",
 }
 VoterRecord = VotersGranted | VotersStable | GrantBegun | GroupSeated | ReplicasDeclaredLost
-"""What says who may vote, or who is to lead."""
+"""Records that change the voters, or name the leader."""
 
 A = TypeVar("A", bound=Message)
 

@@ -99,7 +99,7 @@ class SimCluster:
         ]
 
     def leading_replicas(self, rng: random.Random | None = None) -> list[Replica]:
-        """Those that believe to lead, in random order if `rng` is given."""
+        """The replicas that act as leaders, in random order if `rng` is given."""
         leading = [replica for replica in self.replicas() if replica.is_leader]
         return leading if rng is None else rng.sample(leading, len(leading))
 
@@ -145,7 +145,7 @@ class SimCluster:
         self.scheduler.after(delay_ms * US_PER_MS, lambda: self._start(broker))
 
     def restart_the_failed(self) -> None:
-        """Start every host that is down, and anew those whose program or replicas have failed."""
+        """Start every host that is down; restart those whose program or replicas have failed."""
         for broker, host in self.hosts.items():
             if host.is_up and host.program is None:
                 host.kill()
@@ -186,7 +186,7 @@ class SimCluster:
         self.scheduler.after(0, end)
 
     def _on_down(self, broker: BrokerId) -> None:
-        """Nobody else may know that it died, when it did so in the middle of something."""
+        """A process may die in the middle of an operation; no fault restarts it then."""
         self.disturbances.report()
         errors = self.hosts[broker].loop_errors
         if errors:

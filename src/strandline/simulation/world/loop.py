@@ -149,7 +149,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return task.result()
 
     def call_exception_handler(self, context: dict[str, object]) -> None:
-        """Remember what went wrong, unless the process is dead: then nobody is there to care."""
+        """Remember the error, unless the process is dead."""
         if self._process.is_usable:
             self.errors.append(f"{context.get('message')}: {context.get('exception')!r}")
 

@@ -87,7 +87,7 @@ class Member(ABC):
     # ---- what clients ask --------------------------------------------------------------------
 
     def leader_of(self, group: GroupId) -> BrokerId:
-        """What a client is told; NO_BROKER where that is not known."""
+        """The leader as clients are answered; NO_BROKER if the broker knows none."""
         entry = self.replication.leaders.get(group)
         return NO_BROKER if entry is None else entry.leader
 

@@ -46,9 +46,9 @@ class Scheduler:
         self.now_us = 0
         self.executed_count = 0
         self.is_stopped = False
-        """Whoever sets it ends `run_until` and `run_until_true` after the present event."""
+        """If it is set, `run_until` and `run_until_true` end after the present event."""
         self.on_executed: Callable[[], None] | None = None
-        """Called after each event, for whoever looks on; must change nothing."""
+        """Called after each event; must change nothing."""
         self._sequence = 0
         self._queue: list[tuple[int, int, ScheduledEvent]] = []
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Tally:
-    """What a run amounted to."""
+    """What a run did."""
 
     virtual_us: int = 0
     event_count: int = 0
@@ -18,7 +18,7 @@ class Tally:
     read_count: int = 0
     ruling_count: int = 0
     near_count: int = 0
-    """Of the records read: by who was sent to a replica near it."""
+    """Of the records read: by consumers that the leader sent to a replica near them."""
     declared_count: int = 0
     """Losses that an operator has declared."""
     given_up_count: int = 0
@@ -43,7 +43,7 @@ class Tally:
     copied_bytes: int = 0
     """Of entries, sent to brokers that had no replica of their partition at the start."""
     damage_count: int = 0
-    """How often an audit met damage, and was told so."""
+    """How often an audit met damage, and the log reported it."""
     void_fault_count: int = 0
     """Faults that found nothing to strike: no leader, a broker that was down already."""
     fault_counts: dict[str, int] = field(default_factory=dict)
