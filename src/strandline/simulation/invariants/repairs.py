@@ -6,7 +6,7 @@ How:    once all is at rest, this reads the closed segments of the rotting disk 
         cache, batch by batch, again and again, for as long as the scrub may take to go round a few
         times and repair its findings. Data that no other replica has cannot be repaired.
 Owns:   nothing.
-Source: reliability reference 3; `replication/repair/gap_repair_client.py`."""
+Source: reliability reference 3; `replication/repair/log_repair.py`."""
 
 from strandline.model.ids import Index
 from strandline.replication.repair.log_repair import RETRY_MS
