@@ -1,7 +1,7 @@
 """The five brokers: `strandline serve` on its host, killed, stopped, continued and started again.
 
-Why:    a broker that ends without having been told to is a failure of its own, unless its disk was
-        full when it started: then it says so and ends, and whoever runs it starts it again.
+Why:    a broker that ends by itself is a failure, unless its disk was full when it started: then it
+        reports that and ends, and the run starts it again.
 Owns:   the processes; the directory `broker-N` of each, with configuration, log and data."""
 
 import os

@@ -1,6 +1,6 @@
 """Carries out the plan: begins each fault at its time, and ends it.
 
-How:    all beginnings and ends in the order of time; in between, brokers are looked after."""
+How:    all beginnings and ends in the order of time; in between it checks the brokers."""
 
 import time
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Turns ledgers and logs into the facts that promises are judged by, in the order of time.
 
-How:    an entry counts from when its client knew it; what a client asked, from before it asked. So
-        a doubt about the order of two moments never makes a breach.
+How:    an answer counts from when its client knew it, a request from before the client sent it. So
+        a doubt about the order of two moments never breaks a promise.
 Owns:   nothing; reads what clients and brokers left."""
 
 from collections.abc import Iterable, Sequence

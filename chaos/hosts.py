@@ -1,9 +1,9 @@
 """Five brokers in three regions, and a host for the clients of each region.
 
-Why:    a region that is cut off takes its clients with it: they go on asking a leader that no
-        quorum follows any more, which must not answer them.
-How:    the addresses are from the range that is set aside for tests of networks (RFC 2544); no
-        host has a way out."""
+Why:    a region that is cut off takes its clients with it: they go on asking a leader without a
+        quorum, which must not answer them.
+How:    the addresses are from the range for tests of networks (RFC 2544); no host has a route to
+        any other network."""
 
 from dataclasses import dataclass
 

@@ -1,9 +1,9 @@
-"""What each client did and was told, line by line, in a file of its own.
+"""What each client did and was answered, line by line, in a file of its own.
 
-Why:    the verdict is spoken over what clients saw, in the order in which they saw it; the clock is
-        the machine's, the same for all of them.
-How:    each line is an entry as JSON, its kind first. Times are in ns of the monotonic clock: of
-        what a client asks, taken before; of what it is told, taken after.
+Why:    the verdict goes by what clients saw, in the order in which they saw it; all of them read
+        the machine's clock.
+How:    each line is an entry as JSON, its kind first. Times are in ns of the monotonic clock, taken
+        before a request and after an answer.
 Owns:   the layout of the entries; a file has one writer."""
 
 import time

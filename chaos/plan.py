@@ -1,10 +1,9 @@
-"""The faults of a run, drawn from its seed: which, when, whom, for how long.
+"""The faults of a run, drawn from its seed: which, when, which targets, for how long.
 
-Why:    a run that found something must be able to do the same again; what the machine makes of it
-        differs a little each time, what is done to the cluster does not.
+Why:    a run that found something must be able to repeat its faults; what the machine makes of them
+        differs a little each time.
 How:    one fault after the other, up to three at a time; no two stop the same process, nor fill
-        the disk twice. The last one ends with the plan. The kinds and whom they strike are in
-        `targets`.
+        the disk twice. The last one ends with the plan. `targets` has the kinds and their targets.
 Source: design section 10; reference/reliability.md section 1c."""
 
 import random

@@ -1,9 +1,9 @@
-"""What must come about once every fault is over: that everything works again, for everybody.
+"""What must come true once every fault is over: every client is served, and replicas agree.
 
-How:    writes with acks=all on every partition -> reads and commits by every group -> those vote
-        who should -> what is under way is acknowledged -> the groups have read all of it -> the
-        replicas have equal logs. Each has a bound; beyond it the promise `Progress`, `VotersReturn`
-        or `Convergence` is broken.
+How:    writes with acks=all on every partition -> reads and commits by every group -> the placed
+        voters vote, and no others -> all requests in flight are acknowledged -> the groups have
+        read everything -> the replicas have equal logs. Each has a bound; beyond it `Progress`,
+        `VotersReturn` or `Convergence` is broken.
 Source: `strandline.simulation.invariants.verdicts`."""
 
 import time

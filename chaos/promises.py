@@ -1,8 +1,8 @@
 """The promises that a run is judged by: the simulator's own classes, and five of its own.
 
 Why:    one promise, one class, one name, whether the world is simulated or real.
-How:    facts in the order of time; the first breach of each promise is kept. What cannot be seen
-        from outside a broker (marks as they move, heartbeats) is the simulator's.
+How:    facts in the order of time; the first violation of each promise is kept. The simulator
+        checks what cannot be seen from outside a broker (marks as they move, heartbeats).
 Owns:   the verdict of one run.
 Source: `strandline.simulation.invariants.invariants`, `committed_offsets`;
         docs/internals/simulation.md."""

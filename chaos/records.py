@@ -1,6 +1,6 @@
-"""The records: each tells who wrote it, and which of its records it is.
+"""The records: each names its producer and its number.
 
-How:    a value is `producer/number/filling`. What ledgers and logs keep of it is its mark,
+How:    a value is `producer/number/filling`. Ledgers and logs keep its mark,
         `producer/number/checksum of the whole value`: equal marks, equal bytes."""
 
 import zlib

@@ -1,13 +1,13 @@
 """The wide area between the hosts: a program that holds the one network device of each of them.
 
-Why:    delay, loss and cuts have to strike every packet of real connections, one direction for
-        itself; not every kernel has netem, while every Linux has TUN devices.
-How:    a packet that a host sends is read here, dropped or kept until its time, and written to the
-        device of its destination; no two change places on one link. A line of JSON on standard
-        input is the state of all links, [[from, to, delay_ms, loss, is_cut, jitter_ms], ...] with
-        hosts by their number; it is answered by a line. After an empty one the answer is how many
-        bytes each host has sent to each other one, [[from, to, bytes], ...], IP headers included.
-        The end of standard input is the end.
+Why:    delay, loss and cuts must strike every packet of real connections, each direction by itself;
+        not every kernel has netem, while every Linux has TUN devices.
+How:    the relay reads a packet that a host sends, drops it or keeps it until its time, and writes
+        it to the device of its destination; packets on one link keep their order. A line of JSON on
+        standard input sets the state of all links, [[from, to, delay_ms, loss, is_cut, jitter_ms],
+        ...] with hosts by number; the relay answers with a line. After an empty line it answers how
+        many bytes each host has sent to each other one, [[from, to, bytes], ...], IP headers
+        included. It ends with its standard input.
 Owns:   the devices `wan0` in the namespaces that the command line names as NAMESPACE=ADDRESS.
 Source: Linux, tuntap.rst; virtio_net_hdr (packets pass whole, before they are cut in segments)."""
 

@@ -1,8 +1,8 @@
 """What is on the brokers' disks: each log, read from its files, without the broker.
 
 Why:    acknowledgements are claims; the bytes are what they must agree with.
-How:    every segment of a log from its first byte on, as far as batches prove themselves, through
-        the product's own layout and scan; the rest is what a broker takes for its torn tail.
+How:    reads every segment of a log from its first byte, as far as batches have valid checksums,
+        through the product's own layout and scan; a broker takes the rest for its torn tail.
 Source: docs/ARCHITECTURE.md, "What is where on disk"."""
 
 import os

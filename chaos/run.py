@@ -1,11 +1,10 @@
 """`make chaos`: five brokers in three regions, real clients, and the faults of a seed.
 
-How:    the plan is printed; network, disk, brokers and clients are made; the faults begin and end;
-        then everything must work again, the groups must have read all, and the replicas must be
-        equal; brokers are stopped in order, and what clients saw is held against what is on the
-        disks. Exit code 0 when every promise held, 1 when one was broken, 2 when the run could not
-        be made, 130 on Ctrl-C. Nothing is left behind but, after a breach or with KEEP=1, its
-        directory."""
+How:    prints the plan -> makes network, disk, brokers and clients -> begins and ends the faults ->
+        waits until everything works again, the groups have read all, and the replicas are equal ->
+        stops the brokers in order, and compares what clients saw with what is on the disks. Exit
+        code 0 if every promise held, 1 if one was broken, 2 if the run could not be made, 130 on
+        Ctrl-C. Only its directory is left, after a violation or with KEEP=1."""
 
 import argparse
 import os

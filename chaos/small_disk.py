@@ -1,7 +1,7 @@
 """A small disk of its own for one broker, that can be filled up and freed: ext4 in a file.
 
-Why:    a disk that is full refuses what was promised to succeed - also room that a file has got
-        already may need more for its bookkeeping - so it is a real file system, not a limit.
+Why:    a full disk also refuses writes into space that a file already has, because the file system
+        needs room for its bookkeeping. So this is a real file system, not a limit.
 Owns:   the image, the mount, and the filler in it."""
 
 import os

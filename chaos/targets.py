@@ -1,7 +1,7 @@
-"""The kinds of faults, and how each chooses whom it strikes.
+"""The kinds of faults, and how each chooses its target.
 
-How:    a table of rows: kind, weight, and a function that draws a target; None where everybody it
-        could strike is down already.
+How:    a table of rows: kind, weight, and a function that draws a target; None if every possible
+        target is down already.
 Source: reference/reliability.md section 1c."""
 
 import random

@@ -1,4 +1,4 @@
-"""Which client programs run where, how they are started, and what they say while they run."""
+"""Which client programs run where, how they are started, and what they print while they run."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""A member of a group, with aiokafka: the same as `librdkafka_consumer`, by other people's code."""
+"""A member of a group, with aiokafka: the same as `librdkafka_consumer`, with another library."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What every client program is told, and how it learns that it is to end: by SIGTERM."""
+"""The arguments of every client program, and how SIGTERM ends it."""
 
 import argparse
 import signal

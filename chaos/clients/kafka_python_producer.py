@@ -1,5 +1,5 @@
-"""kafka-python, written in Python alone: not idempotent, acks=all or acks=1, one request in flight
-at a time, so that no retry overtakes what comes after."""
+"""kafka-python, pure Python: not idempotent, acks=all or acks=1, one request in flight at a time,
+so that no retry overtakes a later request."""
 
 import threading
 import time

@@ -1,7 +1,7 @@
-"""A member of a group, with librdkafka: reads from where the group is, and commits how far it got.
+"""A member of a group, with librdkafka: reads from the committed offsets, and commits its own.
 
-How:    when it is given partitions it asks where the group is, and begins there; a commit waits for
-        its answer. Partitions move when members come and go, and when a session ends in a cut."""
+How:    when it gets partitions it asks for the committed offsets, and begins there; a commit waits
+        for its answer. Partitions move when members come and go, and when a cut ends a session."""
 
 import time
 

@@ -1,7 +1,7 @@
 """How far a member of a group has read, and how much of that is committed: in memory, and for good
 in its ledger.
 
-Why:    two libraries read by the same rules; what they saw must mean the same to who judges it.
+Why:    two libraries read by the same rules; the judge must read their ledgers in the same way.
 Owns:   the positions of one life: from one assignment of partitions to the next."""
 
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
-"""Waits until nobody votes but those whom topics were placed with, and all of these are in sync.
+"""Waits until the placed replicas are the only voters, and all of them are in sync.
 
-Why:    observers that stood in, and voters that were out, have to be as before once all is well."""
+Why:    once all is well, observers that stood in vote no more, and voters that left vote again."""
 
 import sys
 import time

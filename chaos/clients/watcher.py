@@ -1,6 +1,6 @@
 """Asks the leader of each partition where it ends, again and again, from one region.
 
-Why:    a leader that was deposed, stopped or cut off must not answer from the past."""
+Why:    a leader that was deposed, stopped or cut off must not answer with old offsets."""
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
