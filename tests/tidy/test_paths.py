@@ -1,4 +1,4 @@
-"""A file that a page or a docstring names is there.
+"""A file that a page or a docstring names is there, and a test file is short.
 
 Source: STYLE, "Sizes" and rule 10."""
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.tidy.test_source import ROOT, SOURCES, relative, tracked
+from tests.tidy.test_source import FILE_LINES_MAX, ROOT, SOURCES, relative, tracked
 
 NAMED = re.compile(r"(?<![\w./<*-])((?:[\w.-]+/)+[\w.-]+\.(?:py|md|toml|json|txt))\b(?!\()")
 """A path with a folder: `raft/core.py`, `docs/internals/chaos.md`."""
@@ -49,3 +49,12 @@ def test_no_source_file_names_a_file_that_is_not_there() -> None:
         if not is_there(name, path) and not name.startswith(ELSEWHERE)
     ]
     assert missing == []
+
+
+def test_a_test_file_is_short() -> None:
+    long = {
+        relative(path): lines
+        for path in tracked("tests/*.py", "bench/*.py", "chaos/*.py", "demo/*.py")
+        if (lines := path.read_text().count("\n")) > FILE_LINES_MAX
+    }
+    assert long == {}

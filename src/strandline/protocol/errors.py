@@ -14,7 +14,7 @@ class Error(IntEnum):
     retriable: bool
     message: str
 
-    def __new__(cls, code: int, retriable: bool, message: str) -> "Error":
+    def __new__(cls, code: int, retriable: bool, message: str) -> "Error":  # noqa: FBT001 (the enum passes a row by place)
         """Make one row; the enum's value is the code."""
         member = int.__new__(cls, code)
         member._value_ = code
