@@ -230,6 +230,7 @@ class FetchSources:
                 return False
         progress = self._replica.raft.progress
         theirs = progress[one]
+        # One probe may follow what was sent, when a second lane comes up; a second probe has
         # another cause.
         is_sent_more = 0 <= theirs.match_written < theirs.last_sent
         if theirs.is_probing and (not is_sent_more or self._streams[one].is_asked_again):
