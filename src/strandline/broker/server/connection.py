@@ -264,7 +264,9 @@ class Connection:
 
     def on_answered(self, context: RequestContext) -> None:
         """See `context.AnswerSink`."""
-        if not self._is_taking and not self.is_flush_due and context is self._pending[0]:
+        if self._is_taking or self.is_flush_due or not self._pending:
+            return  # Without pending requests the connection was closed meanwhile.
+        if context is self._pending[0]:
             self.is_flush_due = True
             self._loop.call_soon(self._flush_answers)
 
