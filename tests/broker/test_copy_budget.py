@@ -97,7 +97,7 @@ class CopyWorld(ClusterWorld):
             self.until(lambda leader=leader: self.leader_of(f"t{leader}") == leader)  # type: ignore[misc]
             self.fill(leader, LOG_BYTES)
         self.advance(10_000)  # The tails in memory are the logs' ends: the rest is read.
-        self.meter = self.fabric.tap = Meter(self)
+        self.meter = self.fabric.recorder = Meter(self)
 
     @property
     def now_ms(self) -> int:

@@ -213,7 +213,7 @@ def test_it_is_refused_while_somebody_who_is_given_up_is_heard(world: MovingWorl
     world.until(lambda: world.leader_of(TOPIC) != 0)
     refused = ask(world, broker_ids=[4], validate_only=True)
     assert refused.error_code == Error.POLICY_VIOLATION
-    assert "it is led" in (refused.error_message or "")
+    assert "it has a leader" in (refused.error_message or "")
     world.hosts[4].start()
     world.until_started(4)
     world.finish(*HOME)
