@@ -40,6 +40,10 @@ LONG: tuple[Row, ...] = (
         4,
         "small scopes; `make explore` has all",
     ),
+    Row("tests/raft/test_explorer.py::test_random_walks_beyond", 1, "one of two walks is fast"),
+    Row("tests/raft/test_explorer.py::test_states_that_differ", 1, "one of three scopes is fast"),
+    Row("tests/raft/test_explorer_declaring.py::test_states_that", 1, "one of three is fast"),
+    Row("tests/raft/test_schedules.py::test_all_invariants", 8, "8 of 20 blocks are fast"),
     Row("tests/raft/test_explorer.py::test_a_broken_rule", 6, "six of eighteen rules are fast"),
     Row(f"{REAL}test_balancing.py::test_a_lost_broker", 0, BESIDE + "test_balancing.py"),
     Row(
@@ -114,6 +118,9 @@ LONG: tuple[Row, ...] = (
     Row(f"{SIM}test_returning_region.py::test_where_nobody_relays", 0, "the measure itself"),
     Row(f"{SIM}test_swarm.py::test_a_planted_mistake", 8, "eight of 31 are fast"),
     Row(f"{SIM}test_swarm.py::test_without_the_mistake", 0, SOUND),
+    Row(f"{SIM}test_brief_swarm.py::test_a_small_block", 0, RARE),
+    Row(f"{SIM}test_transfers.py::test_who_dies_during", 24, "94 moments; 24 are fast"),
+    Row(f"{SIM}test_variations.py::test_every_promise", 2, "every variation; two are fast"),
     Row("tests/spark/test_reading_near.py", 0, "the lake job reads the same way"),
     Row("tests/spark/test_submit.py", 0, "the lake job runs in one process; this one in two"),
 )

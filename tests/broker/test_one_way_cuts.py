@@ -94,6 +94,9 @@ def test_who_is_cut_off_from_the_controller_alone_one_way_lives_and_is_not_repla
     assert verdicts(world) == {**dict.fromkeys(REGIONS, "heard"), 4: "cut"}
     assert not world.known.is_moving and set(world.known.replicas) == set(HELD_BY)
     assert "cut-off" in waits(world)
-    assert any(one.startswith("network-cut: heartbeats of broker 4 in region west") for one in caplog.messages)
+    assert any(
+        one.startswith("network-cut: heartbeats of broker 4 in region west")
+        for one in caplog.messages
+    )
     heal(world)
     until_judged(world, dict.fromkeys(REGIONS, "heard"))
