@@ -360,7 +360,7 @@ def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
         brokers: Collection[BrokerId],
         alive: Collection[BrokerId],
         lost_after_ms: int,
-        maintained: Collection[BrokerId] = (),
+        spared: Collection[BrokerId] = (),
         silent_ms: Mapping[BrokerId, int] = NOBODY,
     ) -> Condition:
         return honest(
@@ -369,7 +369,7 @@ def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
             brokers=brokers,
             alive=alive,
             lost_after_ms=1_000,
-            maintained=maintained,
+            spared=spared,
             silent_ms=silent_ms,
         )
 
