@@ -34,6 +34,17 @@ SIM, SOUND = "tests/simulation/", "the same course with the mistake is in the ot
 RARE = "`make test` draws new seeds of the brief swarm; each submission draws some of outages"
 LONG: tuple[Row, ...] = (
     Row("tests/chaos/test_run.py", 0, "a minute of real faults; tests/integration has each kind"),
+    Row(
+        "tests/broker/test_balancing.py::test_a_broker_that_returns_while",
+        2,
+        "6 stages; 2 are fast",
+    ),
+    Row("tests/broker/test_cuts_between_voters.py::test_where_one_way", 1, "one of four is fast"),
+    Row("tests/broker/test_declared_losses_by_seed.py", 1, "one seed is fast"),
+    Row("tests/broker/test_failback.py::test_a_few_go_back", 0, "one goes back in the other tests"),
+    Row("tests/broker/test_moving_replicas.py::test_who_dies_at_any", 8, "24 stages; 8 are fast"),
+    Row("tests/broker/test_observers.py::test_an_observer_is_replaced", 6, "20 stages; 6 are fast"),
+    Row("tests/broker/test_promised_write_quorums.py::test_a_link_that_flaps", 0, RARE),
     Row("tests/controller/balancer/test_random_histories.py", 15, "40 histories; 15 are fast"),
     Row(
         "tests/raft/test_explorer.py::test_every_schedule",
@@ -52,7 +63,7 @@ LONG: tuple[Row, ...] = (
         BESIDE + "test_maintenance.py, tests/broker/test_disk_room.py",
     ),
     Row(f"{REAL}test_broker_life.py::test_a_broker_is_emptied", 1, "one of its page is fast"),
-    Row(f"{REAL}test_declared_losses.py", 1, BESIDE + "test_declared_losses.py"),
+    Row(f"{REAL}test_declared_losses.py", 0, BESIDE + "test_declared_losses.py"),
     Row(f"{REAL}test_disk_relief.py", 0, BESIDE + "test_disk_relief.py"),
     Row(f"{REAL}test_drill.py::test_the_cut_ends_by_itself", 0, "tests/broker/test_isolation.py"),
     Row(f"{REAL}test_drill.py::test_what_is_foretold", 0, "tests/cli/test_drill.py"),
@@ -60,9 +71,9 @@ LONG: tuple[Row, ...] = (
         f"{REAL}test_explain.py::test_an_outage_is_explained", 0, "tests/placement/test_outcomes.py"
     ),
     Row(f"{REAL}test_fewer_voters.py", 0, BESIDE + "test_voter_reconciliation.py"),
-    Row(f"{REAL}test_following.py::test_the_commands", 0, BESIDE + "test_following.py"),
+    Row(f"{REAL}test_following.py", 0, BESIDE + "test_following.py"),
     Row(f"{REAL}test_full_disk.py", 1, "both kinds of reserved space; one is fast"),
-    Row(f"{REAL}test_held_producers.py", 1, "every acks level; one is fast"),
+    Row(f"{REAL}test_held_producers.py::test_a_leader", 0, "the socket is held in the other test"),
     Row(f"{REAL}test_labelling.py", 0, BESIDE + "test_labelling.py"),
     Row(
         f"{REAL}test_metrics.py::test_brokers_are_scraped_while",
