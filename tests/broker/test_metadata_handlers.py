@@ -180,9 +180,12 @@ def test_describe_cluster_lists_silent_brokers_only_when_asked(world: BrokerWorl
 
 
 def test_describe_cluster_knows_brokers_only(world: BrokerWorld) -> None:
-    request = DescribeClusterRequest(endpoint_type=2)
-    answer = world.ask(request, DescribeClusterResponse, 1)
-    assert answer.error_code == Error.UNSUPPORTED_ENDPOINT_TYPE
+    for kind, code in (
+        (2, Error.MISMATCHED_ENDPOINT_TYPE),
+        (3, Error.UNSUPPORTED_ENDPOINT_TYPE),
+    ):
+        request = DescribeClusterRequest(endpoint_type=kind)
+        assert world.ask(request, DescribeClusterResponse, 1).error_code == code
 
 
 def test_topics_are_described_in_pages(world: BrokerWorld) -> None:

@@ -58,6 +58,15 @@ NEWER_THAN_THE_ORACLES = {
 """Versions of Kafka 4.4; the oracles are of 4.3. They are compared with bytes that 4.4 wrote."""
 
 
+OTHERWISE_NAMED = {"RequestedTopic": "TopicData", "RequestedPartition": "PartitionData"}
+"""Kafka has these names twice: in a request, and for another structure in its response."""
+
+
+def kafka_name(cls: type[msgspec.Struct]) -> str:
+    """Kafka's name of a structure."""
+    return OTHERWISE_NAMED.get(cls.__name__, cls.__name__)
+
+
 def versions(cls: type[Message]) -> range:
     """All versions of a whole message."""
     first, last = VersionRange.parse(cls.VERSIONS)
@@ -100,6 +109,8 @@ def _item(column: Column) -> st.SearchStrategy[object]:
         return st.just(-1) | st.integers(0, 10**14)
     if column.name == "retention_time_ms":  # kio's timedelta has no more.
         return st.integers(-1, 10**14)
+    if column.wire == "uint16":
+        return st.integers(0, 2**16 - 1)
     if column.wire in _INTEGER_BITS:
         bound = 1 << (_INTEGER_BITS[column.wire] - 1)
         return st.integers(-bound, bound - 1)

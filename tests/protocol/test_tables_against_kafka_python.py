@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.protocol.oracle import BLOBS, MESSAGES, NEWER_THAN_THE_ORACLES, versions
+from tests.protocol.oracle import BLOBS, MESSAGES, NEWER_THAN_THE_ORACLES, kafka_name, versions
 
 from strandline.protocol.table import NO_ID, Column, Message, VersionRange, columns
 
@@ -39,11 +39,16 @@ def test_a_message_is_as_kafka_defines_it(cls: type[Message]) -> None:
     assert theirs["flexibleVersions"] == cls.FLEXIBLE
     if cls.API_KEY >= 0:
         assert theirs["apiKey"] == cls.API_KEY
-    compare(cls, theirs["fields"], known)
+    apart = theirs.get("commonStructs", [])
+    assert isinstance(apart, list)
+    compare(cls, theirs["fields"], known, {one["name"]: one["fields"] for one in apart})
 
 
-def compare(cls: type[msgspec.Struct], fields: object, known: list[int]) -> None:
-    """Compare one structure in the `known` versions, then those inside it."""
+def compare(
+    cls: type[msgspec.Struct], fields: object, known: list[int], common: dict[str, object]
+) -> None:
+    """Compare one structure in the `known` versions, then those inside it; `common`: the fields of
+    those that are defined apart."""
     assert isinstance(fields, list)
     theirs = [field for field in fields if among(field["versions"], known)]
     ours = [column for column in columns(cls) if any(map(column.versions.has, known))]
@@ -60,8 +65,8 @@ def compare(cls: type[msgspec.Struct], fields: object, known: list[int]) -> None
         assert column.tag == field.get("tag"), where
         assert field.get("taggedVersions", field["versions"]) == field["versions"], where
         if kind[0].isupper():
-            assert column.element is not None and column.element.__name__ == kind, where
-            compare(column.element, field["fields"], present)
+            assert column.element is not None and kafka_name(column.element) == kind, where
+            compare(column.element, field.get("fields", common.get(kind)), present, common)
         else:
             assert column.wire == kind, where
         check_default(column, field.get("default"), where)

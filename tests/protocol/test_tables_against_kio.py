@@ -6,6 +6,7 @@ from tests.protocol.oracle import (
     BLOBS,
     MESSAGES,
     NEWER_THAN_THE_ORACLES,
+    kafka_name,
     kio_class,
     kio_default,
     kio_fields,
@@ -39,7 +40,7 @@ def test_each_version_has_the_fields_that_kio_has(cls: type[Message], version: i
 
 def compare(cls: type[msgspec.Struct], kio_cls: type, version: int) -> None:
     """Compare two tables, and the tables of their structures."""
-    assert cls.__name__ == kio_cls.__name__
+    assert kafka_name(cls) == kio_cls.__name__
     present = [column for column in columns(cls) if column.versions.has(version)]
     theirs = kio_fields(kio_cls)
     assert [column.name for column in present] == [field.name for field in theirs]

@@ -21,6 +21,7 @@ from strandline.base.errors import ApiError, OperatorError
 from strandline.broker.context import Services
 from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.coordinators.coordinator_host import CoordinatorHost
+from strandline.broker.coordinators.quorum_status import answer_quorum_questions
 from strandline.broker.groups.arbitration import Arbitrating
 from strandline.broker.groups.hosting import Hosting
 from strandline.broker.handler_table import HANDLERS
@@ -146,6 +147,7 @@ class Broker:
         it."""
         answer_introductions(self.replication, self.controller)
         answer_elections(self.services)
+        answer_quorum_questions(self.services)
         self.controller.on_applied.append(self._on_applied)
         self.controller.on_caught_up.append(self._on_caught_up)
         self.replication.on_elected.append(self._on_elected)

@@ -9,6 +9,7 @@ from strandline.broker.context import Cold, Handler, Hot
 from strandline.broker.handlers import (
     alter_broker_labels,
     alter_partition_reassignments,
+    alter_replica_log_dirs,
     api_versions,
     create_partitions,
     create_topics,
@@ -24,6 +25,8 @@ from strandline.broker.handlers import (
     describe_log_dirs,
     describe_losses,
     describe_observers,
+    describe_producers,
+    describe_quorum,
     describe_replica_logs,
     describe_replica_status,
     describe_topic_partitions,
@@ -44,12 +47,14 @@ from strandline.broker.handlers import (
     list_partition_reassignments,
     metadata,
     offset_commit,
+    offset_delete,
     offset_fetch,
     offset_for_leader_epoch,
     produce,
     rule_zone,
     sync_group,
     unregister_broker,
+    update_features,
 )
 from strandline.protocol.apis import API_KEYS
 
@@ -76,6 +81,7 @@ _HANDLERS: dict[str, Handler] = {
     ),  # Version 6 is about transactions.
     "OffsetForLeaderEpoch": Cold(offset_for_leader_epoch.handle),
     "DescribeConfigs": Cold(describe_configs.handle),
+    "AlterReplicaLogDirs": Cold(alter_replica_log_dirs.handle),
     "DescribeLogDirs": Cold(describe_log_dirs.handle),
     "CreatePartitions": Cold(create_partitions.handle),
     "DeleteGroups": Cold(delete_groups.handle),
@@ -83,7 +89,11 @@ _HANDLERS: dict[str, Handler] = {
     "IncrementalAlterConfigs": Cold(incremental_alter_configs.handle),
     "AlterPartitionReassignments": Cold(alter_partition_reassignments.handle),
     "ListPartitionReassignments": Cold(list_partition_reassignments.handle),
+    "OffsetDelete": Cold(offset_delete.handle),
+    "DescribeQuorum": Cold(describe_quorum.handle),
+    "UpdateFeatures": Cold(update_features.handle),
     "DescribeCluster": Cold(describe_cluster.handle),
+    "DescribeProducers": Cold(describe_producers.handle),
     "UnregisterBroker": Cold(unregister_broker.handle),
     "DescribeTopicPartitions": Cold(describe_topic_partitions.handle),
     "DescribeTopology": Cold(describe_topology.handle),

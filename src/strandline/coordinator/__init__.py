@@ -3,11 +3,12 @@
 Map:    coordinator.py (Coordinator: the groups of one partition), machine.py (GroupMachine: one
         group; which file handles which event), group.py (a group's state and its moves), members.py
         (members, votes for a protocol), joining.py, rebalance.py, syncing.py, leaving.py
-        (the classic protocol, by phase), commits.py, expiry.py (offsets), requests.py, answers.py,
-        effects.py (what comes in, what goes out), log_records.py (Kafka's schema of the log),
-        replay.py (the log read back), descriptions.py (describe and list), settings.py,
-        partitioning.py (which partition a group belongs to), write_errors.py (what clients are told
-        when the log did not take a record).
+        (the classic protocol, by phase), commits.py, expiry.py, offset_deletion.py (offsets),
+        subscriptions.py (which topics members read), requests.py, answers.py, effects.py (what
+        comes in, what goes out), log_records.py (Kafka's schema of the log), replay.py (the log
+        read back), descriptions.py (describe and list), settings.py, partitioning.py (which
+        partition a group belongs to), write_errors.py (what clients are told when the log did not
+        take a record).
 How:    Empty --a member joins--> PreparingRebalance --all joined, or time is up-->
         CompletingRebalance --the leader's assignment is committed--> Stable --anybody joins, leaves
         or is silent--> PreparingRebalance;   Empty --deleted, or all offsets expired--> Dead

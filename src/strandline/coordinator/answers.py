@@ -1,7 +1,8 @@
 """What a group answers: one of these for each request, by kind.
 
 How:    `error_code` is Kafka's, 0 when all went well.
-Source: Kafka's JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, DeleteGroups answers."""
+Source: Kafka's JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, DeleteGroups,
+        OffsetDelete answers."""
 
 import msgspec
 
@@ -77,4 +78,28 @@ class DeleteAnswer(msgspec.Struct, frozen=True):
     error_code: int = 0
 
 
-Answer = JoinAnswer | SyncAnswer | HeartbeatAnswer | LeaveAnswer | CommitAnswer | DeleteAnswer
+class DeletedOffset(msgspec.Struct, frozen=True):
+    """What became of one offset that was to be removed."""
+
+    topic: str
+    partition: int
+    error_code: int = 0
+
+
+class DeleteOffsetsAnswer(msgspec.Struct, frozen=True):
+    """One result for each partition of the request, in its order; `error_code` for the request as
+    a whole."""
+
+    error_code: int = 0
+    partitions: tuple[DeletedOffset, ...] = ()
+
+
+Answer = (
+    JoinAnswer
+    | SyncAnswer
+    | HeartbeatAnswer
+    | LeaveAnswer
+    | CommitAnswer
+    | DeleteAnswer
+    | DeleteOffsetsAnswer
+)

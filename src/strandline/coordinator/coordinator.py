@@ -23,6 +23,7 @@ from strandline.coordinator.requests import (
     NO_MEMBER,
     CommitOffsets,
     DeleteGroup,
+    DeleteOffsets,
     Event,
     ExpireOffsets,
     JoinGroup,
@@ -152,7 +153,7 @@ def _refusal_without_group(request: Request) -> Error:
         case CommitOffsets():
             # The generation of a group that is gone; without one it is a commit from outside.
             return Error.ILLEGAL_GENERATION if request.generation >= 0 else Error.NONE
-        case DeleteGroup():
+        case DeleteGroup() | DeleteOffsets():
             return Error.GROUP_ID_NOT_FOUND
         case _:
             return Error.UNKNOWN_MEMBER_ID if request.group else Error.INVALID_GROUP_ID

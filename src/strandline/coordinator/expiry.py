@@ -10,15 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from strandline.base.errors import ProtocolError
 from strandline.coordinator.commits import remove_group
 from strandline.coordinator.effects import Turn
 from strandline.coordinator.group import Group, GroupState
 from strandline.coordinator.log_records import NEVER, CommittedOffset, TopicPartition, encode_offset
-from strandline.protocol.consumer import decode_subscription
+from strandline.coordinator.subscriptions import subscribed_topics
 from strandline.protocol.errors import Error
-
-CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 def on_expire(group: Group, turn: Turn) -> None:
@@ -47,7 +44,8 @@ def on_topics_deleted(group: Group, topics: Mapping[str, UUID], turn: Turn) -> N
 
 
 def _ended(group: Group, turn: Turn) -> list[TopicPartition]:
-    subscribed = _subscribed_topics(group)
+    is_settled = group.state in (GroupState.EMPTY, GroupState.STABLE)
+    subscribed = subscribed_topics(group) if is_settled else None
     if subscribed is None:
         return []
     return sorted(
@@ -57,21 +55,6 @@ def _ended(group: Group, turn: Turn) -> list[TopicPartition]:
         and key[0] not in subscribed
         and _is_over(group, committed, turn)
     )
-
-
-def _subscribed_topics(group: Group) -> set[str] | None:
-    """Topics whose offsets are in use; None when that is not known, and nothing may end."""
-    if group.state is GroupState.EMPTY:
-        return set()
-    if group.protocol_type != CONSUMER_PROTOCOL_TYPE or group.state is not GroupState.STABLE:
-        return None
-    topics: set[str] = set()
-    for member in group.roster:
-        try:
-            topics.update(decode_subscription(member.protocols[group.protocol_name or ""]).topics)
-        except (ProtocolError, KeyError):
-            return None
-    return topics
 
 
 def _is_over(group: Group, committed: CommittedOffset, turn: Turn) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from strandline.coordinator.answers import (
     DeleteAnswer,
+    DeleteOffsetsAnswer,
     HeartbeatAnswer,
     JoinAnswer,
     LeaveAnswer,
@@ -20,11 +21,13 @@ from strandline.coordinator.joining import on_join
 from strandline.coordinator.leaving import on_leave, on_session_timer
 from strandline.coordinator.log_records import GroupSnapshot
 from strandline.coordinator.members import Member
+from strandline.coordinator.offset_deletion import on_delete_offsets
 from strandline.coordinator.rebalance import on_join_timer
 from strandline.coordinator.replay import LoadedGroup
 from strandline.coordinator.requests import (
     CommitOffsets,
     DeleteGroup,
+    DeleteOffsets,
     Event,
     ExpireOffsets,
     Heartbeat,
@@ -118,6 +121,7 @@ _HANDLERS: dict[type, Callable[[Group, Any, Turn], None]] = {
     LeaveGroup: on_leave,
     CommitOffsets: on_commit,
     DeleteGroup: on_delete,
+    DeleteOffsets: on_delete_offsets,
     TimerFired: _on_timer,
     Persisted: _on_persisted,
     ExpireOffsets: _on_expire,
@@ -140,3 +144,5 @@ def refuse(request: Request, error: Error, turn: Turn) -> None:
             answer_commit(turn, request, dict.fromkeys(range(len(request.offsets)), error))
         case DeleteGroup():
             turn.reply(request.token, DeleteAnswer(error))
+        case DeleteOffsets():
+            turn.reply(request.token, DeleteOffsetsAnswer(error))

@@ -1,7 +1,8 @@
 """The events of a group: clients' requests, timers, and the result of a write to the log.
 
 How:    plain values; each request has the `token` under which its one answer is given.
-Source: Kafka's JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, DeleteGroups requests."""
+Source: Kafka's JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, DeleteGroups,
+        OffsetDelete requests."""
 
 from uuid import UUID
 
@@ -109,7 +110,17 @@ class DeleteGroup(msgspec.Struct, frozen=True, kw_only=True):
     group: str
 
 
-Request = JoinGroup | SyncGroup | Heartbeat | LeaveGroup | CommitOffsets | DeleteGroup
+class DeleteOffsets(msgspec.Struct, frozen=True, kw_only=True):
+    """Remove the offsets of these partitions, (topic, index)."""
+
+    token: int
+    group: str
+    partitions: tuple[tuple[str, int], ...]
+
+
+Request = (
+    JoinGroup | SyncGroup | Heartbeat | LeaveGroup | CommitOffsets | DeleteGroup | DeleteOffsets
+)
 
 
 class TimerFired(msgspec.Struct, frozen=True):

@@ -16,6 +16,10 @@ from strandline.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
+from strandline.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+)
 from strandline.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from strandline.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -57,6 +61,14 @@ from strandline.protocol.messages.describe_losses import (
 from strandline.protocol.messages.describe_observers import (
     DescribeObserversRequest,
     DescribeObserversResponse,
+)
+from strandline.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+)
+from strandline.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
 )
 from strandline.protocol.messages.describe_replica_logs import (
     DescribeReplicaLogsRequest,
@@ -123,6 +135,10 @@ from strandline.protocol.messages.sync_group import SyncGroupRequest, SyncGroupR
 from strandline.protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
+)
+from strandline.protocol.messages.update_features import (
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
 )
 from strandline.protocol.table import Message, VersionRange
 
@@ -202,6 +218,7 @@ APIS: dict[int, Api] = {
         _api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
         _api(DescribeConfigsRequest, DescribeConfigsResponse),
         _api(AlterConfigsRequest, AlterConfigsResponse),
+        _api(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse),
         _api(DescribeLogDirsRequest, DescribeLogDirsResponse),
         _api(CreatePartitionsRequest, CreatePartitionsResponse),
         _api(DeleteGroupsRequest, DeleteGroupsResponse),
@@ -210,7 +227,10 @@ APIS: dict[int, Api] = {
         _api(AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse),
         _api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse),
         _api(OffsetDeleteRequest, OffsetDeleteResponse),
+        _api(DescribeQuorumRequest, DescribeQuorumResponse),
+        _api(UpdateFeaturesRequest, UpdateFeaturesResponse),
         _api(DescribeClusterRequest, DescribeClusterResponse),
+        _api(DescribeProducersRequest, DescribeProducersResponse),
         _api(UnregisterBrokerRequest, UnregisterBrokerResponse),
         _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
         _api(DescribeTopologyRequest, DescribeTopologyResponse),

@@ -3,11 +3,13 @@
 Why:    it is the first request of every connection, and the only one that may come in a version
         that this broker does not know. Then the answer, in version 0, names a version to retry
         with.
-Source: KIP-511, KIP-1242 (misrouted connections); kafka-protocol reference 7.1 (Produce is
+How:    The features of the cluster come with it, and an epoch that says that there are no others.
+Source: KIP-511, KIP-584, KIP-1242 (misrouted connections); kafka-protocol reference 7.1 (Produce is
         advertised from 0) and 8.6."""
 
 from functools import lru_cache
 
+from strandline.broker import features
 from strandline.broker.context import API_VERSIONS_KEY, RequestContext, Services
 from strandline.protocol.apis import APIS
 from strandline.protocol.codec import decode, encode
@@ -16,7 +18,11 @@ from strandline.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
 )
+
+LEVEL_0_SINCE_VERSION = 4
 
 Offered = tuple[tuple[int, tuple[int, int]], ...]
 """(API key, (lowest, highest version)), ascending."""
@@ -52,9 +58,25 @@ def _answer(version: int, offered: Offered) -> bytes:
         api_keys=[
             ApiVersion(api_key=key, min_version=first, max_version=last)
             for key, (first, last) in offered
-        ]
+        ],
+        supported_features=_supported(version),
+        finalized_features_epoch=features.FINALIZED_EPOCH,
+        finalized_features=[
+            FinalizedFeatureKey(one.name, one.level, one.level)
+            for one in features.FEATURES
+            if one.level
+        ],
     )
     return bytes(encode(response, version))
+
+
+def _supported(version: int) -> list[SupportedFeatureKey]:
+    """Old clients stumble over levels from 0: their version of the answer leaves those out."""
+    return [
+        SupportedFeatureKey(one.name, one.min_version, one.max_version)
+        for one in features.FEATURES
+        if one.min_version or version >= LEVEL_0_SINCE_VERSION
+    ]
 
 
 def _go_elsewhere(version: int) -> bytes:

@@ -12,7 +12,7 @@ from strandline.protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 
-BROKER_ENDPOINTS = 1
+BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS = 1, 2
 
 
 async def handle(
@@ -21,8 +21,11 @@ async def handle(
     """Answer from the committed state; silent brokers only if they are asked for."""
     services = context.services
     if request.endpoint_type != BROKER_ENDPOINTS:
+        is_known = request.endpoint_type == CONTROLLER_ENDPOINTS
         return DescribeClusterResponse(
-            error_code=Error.UNSUPPORTED_ENDPOINT_TYPE,
+            error_code=Error.MISMATCHED_ENDPOINT_TYPE
+            if is_known
+            else Error.UNSUPPORTED_ENDPOINT_TYPE,
             error_message="this port describes brokers only",
             endpoint_type=request.endpoint_type,
         )

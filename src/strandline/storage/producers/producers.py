@@ -72,6 +72,10 @@ class ProducerStates:
         """The state of a producer; None if it is unknown."""
         return self._producers.get(producer_id)
 
+    def items(self) -> list[tuple[int, ProducerEntry]]:
+        """Every producer: (id, state)."""
+        return list(self._producers.items())
+
     def check(self, header: BatchHeader) -> Duplicate | None:
         """None if an idempotent batch may be appended; otherwise where the log already has it.
 

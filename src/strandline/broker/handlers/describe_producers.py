@@ -1,0 +1,62 @@
+"""DescribeProducers: the idempotent producers that partitions led here know.
+
+How:    from the state by which repeated batches are recognised. The time is that of the last
+        append. No transaction is ever open.
+Source: KIP-664."""
+
+from strandline.broker.context import RequestContext, Services
+from strandline.broker.partitions import find_leader, find_partition
+from strandline.protocol.errors import Error, message_of
+from strandline.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+NO_COORDINATOR_EPOCH = -1
+
+
+async def handle(
+    request: DescribeProducersRequest, context: RequestContext
+) -> DescribeProducersResponse:
+    """Describe each partition for itself."""
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[
+                    _describe(context.services, topic.name, index)
+                    for index in dict.fromkeys(topic.partition_indexes)
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(services: Services, topic: str, index: int) -> PartitionResponse:
+    partition = find_partition(services.cluster.topics.get(topic), index)
+    if partition is None:
+        return _refuse(index, Error.UNKNOWN_TOPIC_OR_PARTITION)
+    replica, error = find_leader(services, partition)
+    if replica is None:
+        return _refuse(index, error)
+    return PartitionResponse(
+        partition_index=index,
+        active_producers=[
+            ProducerState(
+                producer_id=producer_id,
+                producer_epoch=entry.epoch,
+                last_sequence=entry.window[-1].last_sequence,
+                last_timestamp=entry.last_append_ms,
+                coordinator_epoch=NO_COORDINATOR_EPOCH,
+            )
+            for producer_id, entry in replica.log.producers.items()
+        ],
+    )
+
+
+def _refuse(index: int, code: int) -> PartitionResponse:
+    return PartitionResponse(partition_index=index, error_code=code, error_message=message_of(code))
