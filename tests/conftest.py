@@ -7,6 +7,7 @@ How:    a file of tests with brokers runs in one process, and these files begin 
         test goes wherever there is time. `--dist loadgroup` would do, but pytest-xdist 3.8 marks
         groups in a way that pytest 9.2 does not see. The lanes are those of tests/lanes.py."""
 
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -26,6 +27,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Before `-m` selects: which lane each test is in, and what begins first."""
     lanes.mark(items)
     items.sort(key=lambda item: not item.nodeid.startswith(WITH_BROKERS))
+
+
+def pytest_collection_finish() -> None:
+    """Ten thousand tests stay until the end: the garbage collector need not look at them."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
