@@ -505,3 +505,50 @@ def test_a_policy_that_follows_writers_of_whom_nothing_is_known_is_refused_when_
     world.networks = "east=10.1.0.0/16"
     code, out, err = run("policy", "test", str(file))
     assert (code, err) == (0, "") and "12 partitions of 3 replicas" in out
+
+
+def test_the_line_counts_a_seated_half_as_the_table_does(
+    world: World, told: Lines, run: Run, tmp_path: Path
+) -> None:
+    """Two and two: half may be lost where voters may leave; brokers 1 and 3 are two of the
+    controller's three voters."""
+    world.voters, world.policy, world.shrinks = [[1, 2, 3, 4]], ("", FROM_TOPIC), "true"
+    lines = told("topic", "explain", "t")
+    assert "as placed, writes continue after the loss of 1 region" in lines
+    rows = {row[0]: row[1] for row in cells(lines, "LOST ")}
+    assert (rows["1 region"], rows["2 brokers"]) == ("by itself", "operator")
+    assert cells(lines, "LOSS OF")[0][:3] == ["region", "3", "any 2"]
+    row = cells(told("cluster", "explain"), "TOPIC")[0]
+    assert row[-2:] == ["1 region", "the same"]
+    assert any(
+        line.startswith("no single further loss stops writes")
+        for line in told("cluster", "explain")
+    )
+    world.shrinks = "false"
+    lines = told("topic", "explain", "t")
+    assert "as placed, writes continue after the loss of 1 broker" in lines
+    assert {row[0]: row[1] for row in cells(lines, "LOST ")}["1 region"] == "operator"
+    policy = tmp_path / "policy.json"
+    policy.write_text(PROMOTED)
+    code, out, _ = run("policy", "test", str(policy), "--min-insync", "3", "-p", "1")
+    assert code == 0 and "\nwrites continue after the loss of 1 region" in out
+
+
+def test_while_something_is_down_a_second_table_begins_from_now(world: World, told: Lines) -> None:
+    title = "topic t, from now, if all of these are lost as well:"
+    assert title not in told("topic", "explain", "t")
+    world.fake.down.add(5)
+    lines = told("topic", "explain", "t")
+    assert cells(lines, "LOST ")[0][:2] == ["1 region", "by itself"]
+    now = lines[lines.index(title) :]
+    rows = {row[0]: row[1:] for row in cells(now, "LOST ")}
+    assert rows["1 region"][:2] == ["operator", "may be lost"]
+    assert rows["1 broker"] == [
+        "by itself", "kept", "3 of 5 voters are left, and elect a leader if it is lost",
+    ]  # fmt: skip
+    assert "  writes continue after the further loss of 1 broker" in lines
+    found = json.loads("\n".join(told("topic", "explain", "t", "--json")))
+    assert {one["loss"]: one["acts_alone"] for one in found["losses_now"]}["1 broker"]
+    # Of what has stopped nothing more is told.
+    world.fake.down |= {1, 2}
+    assert title not in told("topic", "explain", "t")

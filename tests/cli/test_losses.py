@@ -15,10 +15,11 @@ from tests.placement.test_survival import placed
 from strandline.cli.text.live_cluster import LiveTopic
 from strandline.cli.text.losses import LossForecast, tell, tell_losses
 from strandline.model.ids import BrokerId
-from strandline.placement.explain.outcomes import LINK, Rules, outcomes
+from strandline.placement.explain.outcomes import LINK, outcomes
 from strandline.placement.explain.topics import PartitionState
 from strandline.placement.policy.document import Policy, Promotion
 from strandline.placement.solver.request import Request
+from strandline.placement.survival.courses import Rules
 
 __all__ = ["run", "told", "world"]
 

@@ -12,10 +12,11 @@ from tests.placement.test_survival import placed
 
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
-from strandline.placement.explain.outcomes import Course, Outcome, Rules, outcomes
-from strandline.placement.explain.regions import Regions
+from strandline.placement.explain.outcomes import Outcome, outcomes
 from strandline.placement.policy.document import Promotion
 from strandline.placement.policy.goals import parse_goal
+from strandline.placement.survival.courses import Course, Rules
+from strandline.placement.survival.regions import Regions
 from strandline.placement.survival.replicas import Placement, Replica
 
 THREE = ("a", "b", "c")

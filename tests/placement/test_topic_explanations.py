@@ -27,6 +27,7 @@ from strandline.placement.policy.text import decode_policy
 from strandline.placement.solver.refusal import Refusal
 from strandline.placement.solver.request import Request
 from strandline.placement.solver.solve import solve
+from strandline.placement.survival.courses import Rules
 from strandline.placement.topology.round_trips import RoundTrips
 from strandline.placement.topology.universe import BrokerState, Candidate, Universe
 
@@ -236,17 +237,18 @@ def test_what_one_more_loss_would_stop_is_told_domain_by_domain() -> None:
     five = tuple(BrokerId(n) for n in (1, 2, 3, 4, 5))
     three = tuple(BrokerId(n) for n in (1, 3, 5))
     partitions = [
-        (placement_of(universe, Roles(voters), request_of()), (BrokerId(5),), count)
+        (placement_of(universe, Roles(voters), request_of()), Rules(), count)
         for voters, count in ((five, 7), (three, 2))
     ]
-    found = {(one.level, one.domain): one for one in exposures(universe, partitions)}
+    weak = [(one.at_present(down=[BrokerId(5)]), rules, n) for one, rules, n in partitions]
+    found = {(one.level, one.domain): one for one in exposures(universe, weak)}
     assert {place: (one.stops, one.loses) for place, one in found.items()} == {
         ("region", "e"): (9, 9),
         ("region", "w"): (9, 9),
         ("zone", "e/1"): (2, 2),
         ("zone", "w/1"): (2, 2),
     }
-    assert exposures(Universe(brokers()), [(*partitions[0][:1], (), 7)]) == ()
+    assert exposures(Universe(brokers()), partitions[:1]) == ()
 
 
 _paths = st.lists(st.sampled_from(PATHS), min_size=1, max_size=6)
@@ -262,8 +264,8 @@ def test_one_more_loss_stops_what_it_takes_below_the_quorum(
     universe = Universe(known)
     voters = tuple(one.id for one in known)
     placement = placement_of(universe, Roles(voters), request_of(min_insync_replicas=least))
-    lost = tuple(map(BrokerId, sorted(down)))
-    stopped = {one.brokers for one in exposures(universe, [(placement, lost, 1)]) if one.stops}
+    weak = placement.at_present(down=[*map(BrokerId, down)])
+    stopped = {one.brokers for one in exposures(universe, [(weak, Rules(), 1)]) if one.stops}
     needed = placement.quorum.write_quorum
 
     def writes(gone: set[int]) -> bool:

@@ -48,6 +48,7 @@ def explain(
     """Show where brokers are and how far apart, which topics satisfy their policies, which
     losses they survive as placed and now, and what one more loss would stop."""
     from strandline.cli.text.live_cluster import look
+    from strandline.cli.text.losses import rules_of
     from strandline.client.operations.log_dirs import describe_disk
     from strandline.placement.explain.exposure import exposures
     from strandline.placement.explain.topics import explain_topic, placement_of
@@ -59,15 +60,22 @@ def explain(
             one.id: describe_disk(client, one.id) if one.is_up else None
             for one in cluster.candidates
         }
+        rules = rules_of(client, cluster)
     topics = [
-        (one, explain_topic(one.request, cluster.candidates, one.partitions))
+        (
+            one,
+            explain_topic(one.request, cluster.candidates, one.partitions, rules=rules[one.name]),
+        )
         for one in cluster.topics
     ]
     universe = Universe(cluster.candidates)
+    down = [one.id for one in cluster.candidates if not one.is_up]
     placed = [
         (
-            placement_of(universe, alike.roles, topic.request, alike.acting),
-            alike.lost,
+            placement_of(universe, alike.roles, topic.request, alike.acting).at_present(
+                down=down, behind=alike.behind
+            ),
+            rules[topic.name],
             len(alike.partitions),
         )
         for topic, told in topics
@@ -172,7 +180,7 @@ def _tell_round_trips(cluster: "LiveCluster") -> None:
 
 def _tell_topics(told: _ClusterReport) -> None:
     from strandline.cli.commands.topic_explain import replica_counts
-    from strandline.cli.text.explaining import NOTHING, goals, ranges
+    from strandline.cli.text.explaining import NOTHING, losses_survived, ranges
     from strandline.cli.text.live_cluster import key_of_the_cluster
 
     rows = []
@@ -183,7 +191,9 @@ def _tell_topics(told: _ClusterReport) -> None:
         wrong = [index for alike in one.alike if alike.faults for index in alike.partitions]
         stopped = [index for alike in one.alike if alike.has_stopped for index in alike.partitions]
         right = "-" if not topic.policy_key else "yes"
-        now = f"stopped: {ranges(stopped)}" if stopped else goals(one.writes_now)
+        survives = losses_survived(one.writes, one.writes_but_not)
+        now = losses_survived(one.writes_now, one.writes_now_but_not)
+        now = f"stopped: {ranges(stopped)}" if stopped else now
         rows.append(
             (
                 topic.name,
@@ -191,8 +201,8 @@ def _tell_topics(told: _ClusterReport) -> None:
                 replica_counts(one),
                 policy,
                 f"not {ranges(wrong)}" if wrong else right,
-                goals(one.writes),
-                "the same" if now == goals(one.writes) and now != NOTHING else now,
+                survives,
+                "the same" if now == survives and now != NOTHING else now,
             )
         )
     heads = ("TOPIC", "PARTITIONS", "REPLICAS", "POLICY", "HOLDS", "SURVIVES", "NOW")

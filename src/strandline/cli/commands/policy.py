@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from strandline.placement.solver.refusal import Refusal
     from strandline.placement.solver.request import Request
     from strandline.placement.solver.solve import Solution
+    from strandline.placement.survival.courses import Rules
     from strandline.placement.topology.universe import Candidate
 
 PARTITIONS = 12
@@ -126,14 +127,14 @@ def test(
         return
     table = read_prices(prices)
     if cluster is not None:
-        request, candidates = _described(cluster, wanted, replicas, min_insync)
+        request, candidates, rules = _described(cluster, wanted, replicas, min_insync)
     else:
         with open_client(bootstrap, timeout) as client:
             _ask(client, policy, _new_topic(wanted, partitions, replicas, min_insync))
-            request, candidates = _live(client, wanted, replicas, min_insync)
+            request, candidates, rules = _live(client, wanted, replicas, min_insync)
     check_prices(table, prices, candidates)
     found, notes = _placed(policy, request, candidates, partitions or PARTITIONS, as_json=as_json)
-    told = explain(request, candidates, _roles(found), prices=table)
+    told = explain(request, candidates, _roles(found), prices=table, rules=rules)
     show(
         {"partitions": builtins(found.partitions), "first": builtins(told), "notes": notes},
         as_json=as_json,
@@ -191,9 +192,10 @@ def _roles(found: "Solution") -> "list[tuple[BrokerId, Role]]":
 
 def _described(
     file: Path, policy: "Policy", replicas: int | None, min_insync: int | None
-) -> "tuple[Request, Sequence[Candidate]]":
+) -> "tuple[Request, Sequence[Candidate], Rules]":
     from strandline.cli.server.broker_file import read_file
     from strandline.placement.solver.request import Request
+    from strandline.placement.survival.courses import Rules
     from strandline.placement.topology.described import decode_cluster
 
     described = decode_cluster(read_file(file), source=str(file))
@@ -203,7 +205,8 @@ def _described(
         default_voters=_voters(policy, replicas) or DESCRIBED_REPLICAS,
         round_trips=described.round_trips,
     )
-    return request, described.candidates
+    rules = Rules(request.min_insync_replicas, bool(policy.promotion), promotion=policy.promotion)
+    return request, described.candidates, rules
 
 
 def _voters(policy: "Policy", replicas: int | None) -> int:
@@ -240,9 +243,10 @@ def _ask(client: "Client", policy: Path, new: "NewTopic") -> None:
 
 def _live(
     client: "Client", policy: "Policy", replicas: int | None, min_insync: int | None
-) -> "tuple[Request, Sequence[Candidate]]":
+) -> "tuple[Request, Sequence[Candidate], Rules]":
     """As the controller would decide, which would not refuse it."""
     from strandline.cli.text.live_cluster import look, topic_defaults
+    from strandline.cli.text.losses import rules_of_new
     from strandline.placement.solver.request import Request
     from strandline.placement.topology.universe import BrokerState
 
@@ -259,7 +263,8 @@ def _live(
         disk_used_percent_max=defaults.disk_full_percent,
         disk_high_percent=defaults.disk_high_percent,
     )
-    return request, found.candidates_with_room()
+    rules = rules_of_new(client, found, request, shrinks=defaults.shrinks_by(policy))
+    return request, found.candidates_with_room(), rules
 
 
 def _tell(
@@ -279,7 +284,8 @@ def _tell(
         f"replicas; an acknowledged write is on {told.survival.write_quorum} of "
         f"{told.survival.voters}"
     )
-    tell_survival(told.survival.writes, told.survival.data)
+    survival = told.survival
+    tell_survival(survival.writes, survival.data, but_not=survival.writes_but_not)
     print_line("")
     _tell_load(found, candidates)
     _tell_unfit(candidates)

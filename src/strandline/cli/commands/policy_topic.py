@@ -37,7 +37,7 @@ def preview_topic(client: "Client", name: str, policy: "Policy", *, as_json: boo
     found = look_at_moves(client, name, text)
     request = replace(found.topic.request, policy=policy, default_voters=len(found.after[0].voters))
     notes = notes_on(policy, found.cluster.candidates)
-    told = explain_topic(request, found.cluster.candidates, found.after)
+    told = explain_topic(request, found.cluster.candidates, found.after, rules=found.rules)
     show(
         {
             "topic": name,
@@ -103,7 +103,7 @@ def _tell(
         print_line("incomplete: more would move than this preview shows")
     for proviso in found.provisos:
         print_line(f"assumption: {proviso}")
-    tell_survival(told.writes, told.data, before="then, ")
+    tell_survival(told.writes, told.data, but_not=told.writes_but_not, before="then, ")
     if found.steps:
         print_line("")
         _tell_steps(found)

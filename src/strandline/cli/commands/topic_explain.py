@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from strandline.placement.explain.prices import Prices
     from strandline.placement.explain.topics import PartitionState, TopicExplanation
     from strandline.placement.solver.refusal import Refusal
+    from strandline.placement.survival.courses import Rules
     from strandline.protocol.messages.describe_losses import DeclaredLoss
     from strandline.protocol.messages.describe_writers import WrittenPartition
 
@@ -53,7 +54,7 @@ def explain(
     from strandline.cli.text.declared_losses import declared_json
     from strandline.cli.text.explaining import builtins, check_prices, read_prices
     from strandline.cli.text.live_cluster import look
-    from strandline.cli.text.losses import forecast_losses, losses_json
+    from strandline.cli.text.losses import forecast_losses, losses_json, rules_of
     from strandline.cli.text.policy_notes import notes_on
     from strandline.cli.text.writers import writers_json
     from strandline.client.operations.losses import describe_losses
@@ -65,20 +66,21 @@ def explain(
         (topic,) = cluster.topics
         written = _writers(client, topic)
         waits = _led_elsewhere(client, cluster, name)
-        losses = forecast_losses(client, cluster)[name]
+        rules = rules_of(client, cluster)
+        losses = forecast_losses(client, cluster, rules)[name]
         declared = describe_losses(client, [name])
     check_prices(table, prices, cluster.candidates)
     notes = [*notes_on(topic.request.policy, cluster.candidates), *losses.notes]
-    told = explain_topic(topic.request, cluster.candidates, topic.partitions, prices=table)
+    brokers = cluster.candidates
+    told = explain_topic(topic.request, brokers, topic.partitions, prices=table, rules=rules[name])
     index = told.alike[0].partitions[0] if partition is None else partition
     one = _partition(topic, index)
-    closely = _explain_partition(topic, cluster, one, table)
+    closely = _explain_partition(topic, cluster, one, rules[name], prices=table)
     found = _mended(topic, cluster, one, closely)
 
     def people() -> None:
-        _tell_topic(
-            topic, told, waits, notes=notes, currency="" if table is None else table.currency
-        )
+        currency = "" if table is None else table.currency
+        _tell_topic(topic, told, waits, notes=notes, currency=currency)
         _tell_written(written)
         _tell_losses(losses, declared)
         _tell_partition(one, closely, cluster)
@@ -92,6 +94,7 @@ def explain(
             "min_insync_replicas": topic.request.min_insync_replicas,
             "explanation": builtins(told),
             "losses": losses_json(losses),
+            "losses_now": losses_json(losses, now=True),
             "declared_lost": declared_json(name, declared),
             "partition": index,
             "leader": one.leader,
@@ -132,7 +135,12 @@ def _tell_losses(losses: "LossForecast", declared: "Sequence[DeclaredLoss]") -> 
 
 
 def _explain_partition(
-    topic: "LiveTopic", cluster: "LiveCluster", one: "PartitionState", prices: "Prices | None"
+    topic: "LiveTopic",
+    cluster: "LiveCluster",
+    one: "PartitionState",
+    rules: "Rules",
+    *,
+    prices: "Prices | None",
 ) -> "Explanation":
     from strandline.placement.explain.explanation import explain
     from strandline.placement.solver.judge import seated
@@ -144,6 +152,7 @@ def _explain_partition(
         prices=prices,
         behind=one.behind,
         acting=one.acting,
+        rules=rules,
     )
 
 
@@ -200,7 +209,7 @@ def _tell_topic(
     )
     print_line(f"policy: {policy_of(topic, told)}")
     tell_notes(notes)
-    tell_survival(told.writes, told.data, before="as placed, ")
+    tell_survival(told.writes, told.data, but_not=told.writes_but_not, before="as placed, ")
     _tell_now(told)
     for line in told.missing:
         print_line(line)
@@ -286,7 +295,13 @@ def _tell_now(told: "TopicExplanation") -> None:
         print_line(f"  acks=all is refused by {which} until enough replicas are in sync again")
     if len(stopped) < sum(len(one.partitions) for one in told.alike):
         before = "  of the others, " if stopped else "  "
-        tell_survival(told.writes_now, told.data_now, before=before, further="further ")
+        tell_survival(
+            told.writes_now,
+            told.data_now,
+            but_not=told.writes_now_but_not,
+            before=before,
+            further="further ",
+        )
 
 
 def _brokers(some: "Sequence[BrokerId]") -> str:

@@ -4,7 +4,7 @@ How:    a partition accepts writes while a write quorum of its voters is up and 
         may leave, those that have left do not count; if too few are left, the partition continues
         with fewer, or with observers that stand in, as the controller would decide. An
         acknowledged write is at risk if as many voters are lost as a write needs.
-Source: docs/decisions/0019-drills.md; `placement.explain.outcomes` for what becomes of a partition,
+Source: docs/decisions/0019-drills.md; `placement.survival.courses` for what becomes of a partition,
         `placement.survival.replicas` for the quorum."""
 
 from collections import Counter
@@ -15,8 +15,8 @@ from strandline.cli.text.live_cluster import LiveCluster, LiveTopic
 from strandline.cli.text.restarts import controller_group
 from strandline.client.cluster import Client
 from strandline.model.ids import BrokerId
-from strandline.placement.explain.outcomes import COUNTED, Course, Rules, course_of
 from strandline.placement.explain.topics import PartitionState
+from strandline.placement.survival.courses import COUNTED, Course, Rules, course_of
 from strandline.placement.survival.replicas import Quorum
 
 

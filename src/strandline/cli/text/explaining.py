@@ -64,6 +64,11 @@ def goals(found: "Iterable[Goal]") -> str:
     return ", or ".join(map(format_goal, found)) or NOTHING
 
 
+def losses_survived(found: "Sequence[Goal]", but_not: "Sequence[Goal]") -> str:
+    """`1 region, but not 1 broker`: losses that are survived, and smaller ones that are not."""
+    return f"{goals(found)}, but not {goals(smallest(but_not))}" if but_not else goals(found)
+
+
 def where(broker: "Candidate") -> str:
     """The path of a broker: `east/a`, or `-`."""
     labels = broker.labels
@@ -200,16 +205,45 @@ def _sets(found: "FailureSets", levels: Mapping[str, int]) -> str:
 
 
 def tell_survival(
-    writes: "Sequence[Goal]", data: "Sequence[Goal]", *, before: str = "", further: str = ""
+    writes: "Sequence[Goal]",
+    data: "Sequence[Goal]",
+    *,
+    but_not: "Sequence[Goal]" = (),
+    before: str = "",
+    further: str = "",
 ) -> None:
-    """Print which losses writes and data survive; `before` starts each line."""
+    """Print which losses writes and data survive; `before` starts each line. `but_not`: smaller
+    losses than those of `writes`, which stop writes."""
+    for line in survival_lines(writes, data, but_not=but_not, before=before, further=further):
+        print_line(line)
+
+
+def survival_lines(
+    writes: "Sequence[Goal]",
+    data: "Sequence[Goal]",
+    *,
+    but_not: "Sequence[Goal]" = (),
+    before: str = "",
+    further: str = "",
+) -> list[str]:
+    """The same as lines."""
+    lines = [f"{before}some writes stop with the {further}loss of one replica"]
     if writes:
-        print_line(f"{before}writes continue after the {further}loss of {goals(writes)}")
-    else:
-        print_line(f"{before}some writes stop with the {further}loss of one replica")
+        found = losses_survived(writes, but_not)
+        lines = [f"{before}writes continue after the {further}loss of {found}"]
     if data:
-        print_line(f"{before}no acknowledged write is lost with the {further}loss of {goals(data)}")
-    else:
-        print_line(
-            f"{before}some acknowledged writes may be lost with the {further}loss of one replica"
-        )
+        return [
+            *lines,
+            f"{before}no acknowledged write is lost with the {further}loss of {goals(data)}",
+        ]
+    some = "some acknowledged writes may be lost"
+    return [*lines, f"{before}{some} with the {further}loss of one replica"]
+
+
+def smallest(found: "Sequence[Goal]") -> "list[Goal]":
+    """The losses that imply no other of these."""
+    from strandline.placement.survival.report import implies
+
+    return [
+        goal for goal in found if not any(other != goal and implies(goal, other) for other in found)
+    ]

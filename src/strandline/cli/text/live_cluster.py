@@ -42,6 +42,7 @@ DEFAULT_REPLICAS = "default.replication.factor"
 DISK_FULL = "placement.disk.full.percent"
 DISK_HIGH = "balancer.disk.high.percent"
 THE_CLUSTER = ""
+SHRINK_DEFAULT = TOPIC_KEYS_BY_NAME[VOTERS_SHRINK].cluster_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,12 @@ class LiveTopic:
     """Whether voters that are lost leave."""
     caches: bool = False
     """Whether acks=all does not wait for flushes (`write.caching`)."""
+    shrinks_derived: bool = False
+    """Whether `shrinks` follows from the policy."""
+
+    def shrinks_by(self, policy: Policy) -> bool:
+        """Whether voters that are lost would leave if the topic had this policy."""
+        return bool(policy.promotion) if self.shrinks_derived else self.shrinks
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,12 @@ class TopicDefaults:
     replicas: int
     disk_full_percent: int
     disk_high_percent: int
+    shrinks: bool | None = None
+    """Whether voters that are lost leave; None if it follows from the policy."""
+
+    def shrinks_by(self, policy: Policy) -> bool:
+        """Whether they leave in a topic with this policy."""
+        return bool(policy.promotion) if self.shrinks is None else self.shrinks
 
 
 def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = False) -> LiveCluster:
@@ -148,9 +161,19 @@ def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = Fa
 def topic_defaults(client: Client) -> TopicDefaults:
     """What the cluster's configuration gives to a topic that says nothing."""
     keys = (MIN_INSYNC, DEFAULT_REPLICAS, DISK_FULL, DISK_HIGH)
-    configs = describe_configs(client, [THE_CLUSTER], keys)
-    values = {one.name: int(one.value) for one in configs[THE_CLUSTER] if one.name in keys}
-    return TopicDefaults(*(values[key] for key in keys))
+    configs = describe_configs(client, [THE_CLUSTER], (*keys, SHRINK_DEFAULT))[THE_CLUSTER]
+    values = {one.name: int(one.value) for one in configs if one.name in keys}
+    is_set = any(
+        one.name == SHRINK_DEFAULT and one.source == ConfigSource.CLUSTER for one in configs
+    )
+    least, replicas, full, high = (values[key] for key in keys)
+    return TopicDefaults(
+        least,
+        replicas,
+        full,
+        high,
+        shrinks=is_on(SHRINK_DEFAULT, configs) if is_set else None,
+    )
 
 
 def _told(client: Client, controller: BrokerId) -> Mapping[BrokerId, BalanceBroker]:
@@ -235,6 +258,9 @@ def _topic(
         own=own,
         shrinks=is_on(VOTERS_SHRINK, configs),
         caches=is_on(CACHING, configs),
+        shrinks_derived=any(
+            one.name == VOTERS_SHRINK and one.source == ConfigSource.DEFAULT for one in configs
+        ),
     )
 
 

@@ -2,10 +2,11 @@
 
 Why:    the same words when a topic is created and later.
 How:    computed from the placed replicas, `min.insync.replicas`, `voters.shrink.enable`, the
-        controller's voters and the cluster's outage marks, as far as these are known.
+        controller's voters and the cluster's outage marks, as far as these are known. While
+        something is down or behind, a second table begins from that.
 Source: decision 0026; `placement.explain.outcomes`."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,13 @@ if TYPE_CHECKING:
     from strandline.cli.text.live_cluster import LiveCluster, LiveTopic
     from strandline.client.cluster import Client
     from strandline.placement.explain.outcomes import Outcome
-    from strandline.placement.explain.regions import Regions
+    from strandline.placement.explain.topics import PartitionState
+    from strandline.placement.policy.document import Promotion
+    from strandline.placement.solver.request import Request
+    from strandline.placement.survival.courses import Rules
+    from strandline.placement.survival.regions import Regions
     from strandline.placement.survival.replicas import Placement, Replica
+    from strandline.placement.topology.universe import Universe
 
 OUTAGE_KEYS = (
     "outage.brokers.min",
@@ -31,11 +37,14 @@ NO_MAJORITY = "the controller has no majority either"
 
 @dataclass(frozen=True, slots=True)
 class LossForecast:
-    """What each class of loss does to a topic, and what its promotion does not do, as notes."""
+    """What each class of loss does to a topic, and what its promotion does not do, as notes.
+    `now`: what further losses do to the partitions that accept writes, while something is down or
+    behind, or others vote; else empty."""
 
     topic: "LiveTopic"
     outcomes: "tuple[Outcome, ...]"
     notes: tuple[str, ...]
+    now: "tuple[Outcome, ...]" = ()
 
 
 def look_at_losses(client: "Client", names: Sequence[str]) -> dict[str, LossForecast]:
@@ -50,10 +59,54 @@ def look_at_losses(client: "Client", names: Sequence[str]) -> dict[str, LossFore
     return forecast_losses(client, cluster)
 
 
-def forecast_losses(client: "Client", cluster: "LiveCluster") -> dict[str, LossForecast]:
-    """By topic, of a cluster that was looked at."""
-    controllers, regions = controller_voters(client, cluster), regions_of(client, cluster)
-    return {one.name: _forecast_topic(one, cluster, controllers, regions) for one in cluster.topics}
+def forecast_losses(
+    client: "Client", cluster: "LiveCluster", rules: "Mapping[str, Rules] | None" = None
+) -> dict[str, LossForecast]:
+    """By topic, of a cluster that was looked at. `rules`: as `rules_of` says, if it was asked."""
+    by_topic = rules_of(client, cluster) if rules is None else rules
+    return {one.name: _forecast_topic(one, cluster, by_topic[one.name]) for one in cluster.topics}
+
+
+def rules_of(client: "Client", cluster: "LiveCluster") -> "dict[str, Rules]":
+    """By topic, by which rules partitions go on after losses."""
+    controllers = controller_voters(client, cluster)
+    promotions = {one.request.policy.promotion for one in cluster.topics}
+    regions = regions_of(client, cluster, promotions)
+    return {
+        one.name: _rules(
+            one.request, controllers, regions, shrinks=one.shrinks, promises=not one.caches
+        )
+        for one in cluster.topics
+    }
+
+
+def rules_of_new(
+    client: "Client", cluster: "LiveCluster", request: "Request", *, shrinks: bool
+) -> "Rules":
+    """By which rules the partitions of a topic that is not there go on. `shrinks`: whether its
+    voters may leave."""
+    regions = regions_of(client, cluster, {request.policy.promotion})
+    return _rules(request, controller_voters(client, cluster), regions, shrinks=shrinks)
+
+
+def _rules(
+    request: "Request",
+    controllers: "Sequence[Replica]",
+    regions: "Regions",
+    *,
+    shrinks: bool,
+    promises: bool = True,
+) -> "Rules":
+    from strandline.placement.survival.courses import Rules
+
+    return Rules(
+        min_insync_replicas=request.min_insync_replicas,
+        shrinks=shrinks,
+        controllers=controllers,
+        promotion=request.policy.promotion,
+        regions=regions,
+        promises=promises,
+    )
 
 
 def controller_voters(client: "Client", cluster: "LiveCluster") -> "tuple[Replica, ...]":
@@ -67,8 +120,10 @@ def controller_voters(client: "Client", cluster: "LiveCluster") -> "tuple[Replic
     return tuple(Replica(one.id, one.labels) for one in cluster.candidates if one.id in seeds)
 
 
-def regions_of(client: "Client", cluster: "LiveCluster") -> "Regions":
-    """How many silent brokers make a region count as down, if the promotion depends on it;
+def regions_of(
+    client: "Client", cluster: "LiveCluster", promotions: "Collection[Promotion]"
+) -> "Regions":
+    """How many silent brokers make a region count as down, if a promotion depends on it;
     otherwise without brokers, as also if the cluster does not answer."""
     from strandline.base.errors import StrandlineError
     from strandline.cli.text.live_cluster import THE_CLUSTER
@@ -76,11 +131,11 @@ def regions_of(client: "Client", cluster: "LiveCluster") -> "Regions":
     from strandline.config.cluster import ClusterConfig
     from strandline.controller.outages.domains import is_region, members
     from strandline.controller.outages.marks import configured, silent_needed
-    from strandline.placement.explain.outcomes import REGION_LOST
-    from strandline.placement.explain.regions import Regions
+    from strandline.placement.survival.courses import REGION_LOST
+    from strandline.placement.survival.regions import Regions
     from strandline.placement.survival.replicas import Replica
 
-    if all(one.request.policy.promotion != REGION_LOST for one in cluster.topics):
+    if REGION_LOST not in promotions:
         return Regions()
     try:
         rows = describe_configs(client, [THE_CLUSTER], OUTAGE_KEYS)[THE_CLUSTER]
@@ -99,15 +154,10 @@ def regions_of(client: "Client", cluster: "LiveCluster") -> "Regions":
     )
 
 
-def _forecast_topic(
-    topic: "LiveTopic",
-    cluster: "LiveCluster",
-    controllers: "Sequence[Replica]",
-    regions: "Regions",
-) -> LossForecast:
-    """The effect of each class of loss on a topic, as placed."""
+def _forecast_topic(topic: "LiveTopic", cluster: "LiveCluster", rules: "Rules") -> LossForecast:
+    """The effect of each class of loss on a topic, as placed and from now."""
     from strandline.model.cluster import Roles
-    from strandline.placement.explain.outcomes import Rules, outcomes
+    from strandline.placement.explain.outcomes import outcomes
     from strandline.placement.explain.topics import placement_of
     from strandline.placement.topology.universe import Universe, as_staying
 
@@ -119,24 +169,47 @@ def _forecast_topic(
         (placement_of(universe, roles, topic.request), tuple(indexes))
         for roles, indexes in alike.items()
     ]
-    policy = topic.request.policy
-    rules = Rules(
-        min_insync_replicas=topic.request.min_insync_replicas,
-        shrinks=topic.shrinks,
-        controllers=controllers,
-        promotion=policy.promotion,
-        regions=regions,
-        promises=not topic.caches,
+    goals = topic.request.policy.survive
+    present = at_present(topic, cluster, universe)
+    is_same = not any(one.lost for one, _ in present) and not any(
+        one.acting for one in topic.partitions
     )
-    found = outcomes(placements, rules, goals=policy.survive)
-    return LossForecast(topic, found, _notes(topic, [one for one, _ in placements], regions))
+    going = [(one, indexes) for one, indexes in present if not one.has_stopped]
+    return LossForecast(
+        topic,
+        outcomes(placements, rules, goals=goals),
+        _notes(topic, [one for one, _ in placements], rules.regions),
+        now=() if is_same or not going else outcomes(going, rules, goals=goals),
+    )
+
+
+def at_present(
+    topic: "LiveTopic", cluster: "LiveCluster", universe: "Universe"
+) -> "list[tuple[Placement, tuple[int, ...]]]":
+    """[(how partitions vote now, beside what is down and behind; these partitions)]"""
+    from strandline.placement.explain.topics import placement_of
+
+    down = frozenset(one.id for one in cluster.candidates if not one.is_up)
+    alike: dict[object, tuple[PartitionState, list[int]]] = {}
+    for one in topic.partitions:
+        kind = one.roles, one.acting, tuple(sorted(one.behind))
+        alike.setdefault(kind, (one, []))[1].append(one.index)
+    return [
+        (
+            placement_of(universe, one.roles, topic.request, one.acting).at_present(
+                down=down, behind=one.behind
+            ),
+            tuple(indexes),
+        )
+        for one, indexes in alike.values()
+    ]
 
 
 def _notes(
     topic: "LiveTopic", placements: "Sequence[Placement]", regions: "Regions"
 ) -> tuple[str, ...]:
     """Regions without a stand-in."""
-    from strandline.placement.explain.outcomes import REGION_LOST
+    from strandline.placement.survival.courses import REGION_LOST
 
     if topic.request.policy.promotion != REGION_LOST or not regions.brokers:
         return ()
@@ -152,12 +225,12 @@ def _notes(
     )
 
 
-def losses_json(forecast: LossForecast) -> list[Json]:
-    """As JSON, each with its text."""
+def losses_json(forecast: LossForecast, *, now: bool = False) -> list[Json]:
+    """As JSON, each with its text; `now`: of further losses."""
     from strandline.cli.text.explaining import builtins
 
     told: list[Json] = []
-    for one in forecast.outcomes:
+    for one in forecast.now if now else forecast.outcomes:
         fields = builtins(one)
         assert isinstance(fields, dict)
         told.append({**fields, "text": tell(forecast.topic, one)})
@@ -165,19 +238,29 @@ def losses_json(forecast: LossForecast) -> list[Json]:
 
 
 def tell_losses(forecast: LossForecast) -> None:
-    """Print a table: whether an operator must act after each class of loss, and how."""
+    """Print a table: whether an operator must act after each class of loss, and how; and another of
+    further losses, while something is down or behind."""
+    name = forecast.topic.name
+    if forecast.outcomes:
+        title = f"topic {name}, as placed, if all of these are lost at the same time:"
+        _tell_table(forecast.topic, forecast.outcomes, title, len(forecast.topic.partitions))
+    if forecast.now:
+        count = len({index for one in forecast.now for index in one.partitions})
+        title = f"topic {name}, from now, if all of these are lost as well:"
+        print_line("")
+        _tell_table(forecast.topic, forecast.now, title, count)
+
+
+def _tell_table(topic: "LiveTopic", found: "Sequence[Outcome]", title: str, count: int) -> None:
+    """`count`: of how many partitions the table tells."""
     from strandline.cli.text.explaining import ranges
 
-    topic, found = forecast.topic, forecast.outcomes
-    if not found:
-        return
-    count = len(topic.partitions)
     rows = []
     for one in found:
         is_some = len(one.partitions) < count
         which = f" (partitions {ranges(one.partitions)})" if is_some else ""
         rows.append((_loss(one), _who(one), _data(one), tell(topic, one) + which))
-    print_line(f"topic {topic.name}, as placed, if all of these are lost at the same time:")
+    print_line(title)
     print_table(Table(heads=("LOST", "ACTS", "ACKNOWLEDGED WRITES", "HOW"), rows=rows))
 
 
@@ -190,7 +273,7 @@ def _who(one: "Outcome") -> str:
 
 
 def _data(one: "Outcome") -> str:
-    from strandline.placement.explain.outcomes import Course
+    from strandline.placement.survival.courses import Course
 
     if one.keeps_data:
         return "kept"
@@ -199,7 +282,7 @@ def _data(one: "Outcome") -> str:
 
 def tell(topic: "LiveTopic", one: "Outcome") -> str:
     """One line: what happens, and what an operator must do."""
-    from strandline.placement.explain.outcomes import Course
+    from strandline.placement.survival.courses import Course
 
     if one.is_link:
         return _tell_link(topic, one)
@@ -241,7 +324,7 @@ def tell(topic: "LiveTopic", one: "Outcome") -> str:
 
 def _tell_link(topic: "LiveTopic", one: "Outcome") -> str:
     """The same if only the link between two regions is cut, and no broker is lost."""
-    from strandline.placement.explain.outcomes import Course
+    from strandline.placement.survival.courses import Course
 
     there = f"{one.left} of {one.voters} voters"
     nobody = "neither side elects a leader: "

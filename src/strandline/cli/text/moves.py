@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from strandline.cli.text.live_cluster import THE_CLUSTER, LiveCluster, LiveTopic, look
+from strandline.cli.text.losses import rules_of_new
 from strandline.client.cluster import Client
 from strandline.client.operations.balance import describe_balance
 from strandline.client.operations.broker_configs import describe_broker_configs
@@ -36,6 +37,8 @@ from strandline.model.cluster import Address
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 from strandline.placement.explain.copies import Copy, CopyCost, Limit, cost_of
 from strandline.placement.explain.topics import PartitionState
+from strandline.placement.policy.text import decode_policy
+from strandline.placement.survival.courses import Rules
 from strandline.protocol.messages.describe_balance import DescribeBalanceResponse
 
 RECOVERY = "replication.recovery_bytes_per_s"
@@ -59,7 +62,8 @@ class TopicMoves:
     """The preview. `steps`: the moves of this topic, each with its copies. `others`: how many
     partitions of other topics would move too. `after`: this topic's partitions afterwards.
     `is_paused`: whether no move begins before the balancer is resumed. `provisos`: assumptions of
-    the preview that may turn out wrong, as text."""
+    the preview that may turn out wrong, as text. `rules`: by which its partitions go on after
+    losses, with that policy."""
 
     cluster: LiveCluster
     topic: LiveTopic
@@ -71,11 +75,13 @@ class TopicMoves:
     after: tuple[PartitionState, ...]
     is_paused: bool
     provisos: tuple[str, ...]
+    rules: Rules
 
 
 def look_at_moves(client: Client, name: str, policy: str) -> TopicMoves:
     """Preview the moves if the topic had `policy`, the text of a policy. Raises ApiError if the
     controller would refuse it."""
+    wanted = decode_policy(policy)
     alter_topic_configs(client, name, {POLICY: policy}, validate_only=True)
     cluster = look(client, None)
     topic = next(one for one in cluster.topics if one.name == name)
@@ -108,6 +114,12 @@ def look_at_moves(client: Client, name: str, policy: str) -> TopicMoves:
         after=after,
         is_paused=not balance.is_enabled,
         provisos=tuple(_provisos(found, condition)),
+        rules=rules_of_new(
+            client,
+            cluster,
+            replace(topic.request, policy=wanted),
+            shrinks=topic.shrinks_by(wanted),
+        ),
     )
 
 

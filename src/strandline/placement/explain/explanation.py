@@ -22,6 +22,7 @@ from strandline.placement.policy.text import encode_policy
 from strandline.placement.solver.judge import Judgement, judge, seat
 from strandline.placement.solver.plan import make_plan
 from strandline.placement.solver.request import Request
+from strandline.placement.survival.courses import Rules
 from strandline.placement.survival.goals import BrokenGoal, broken_goals
 from strandline.placement.survival.replicas import Placement, Replica
 from strandline.placement.survival.report import Survival, survival_of
@@ -67,9 +68,11 @@ def explain(
     prices: Prices | None = None,
     behind: Collection[BrokerId] = (),
     acting: Collection[BrokerId] = (),
+    rules: Rules | None = None,
 ) -> Explanation:
     """Explain `replicas`: at least one voter, the preferred leader first. `behind`: voters that are
     up and not in sync. `acting`: the brokers that vote now, if they differ from the own voters.
+    `rules`: what becomes of a partition, where voters may leave.
 
     Only the judgement covers replicas on brokers that are no candidates. Replicas on brokers that
     are being emptied are judged as if these brokers stayed, but no replica is advised to move
@@ -91,17 +94,15 @@ def explain(
     )
     traffic = traffic_of(placement)
     trips = request.round_trips
-    voting = as_voting(placement, acting, universe, request)
-    lost = [
-        one.broker
-        for one in voting.voters
-        if one.broker in behind or not universe.candidates[universe.index[one.broker]].is_up
-    ]
+    voting = as_voting(placement, acting, universe, request).at_present(
+        down=[one.id for one in candidates if not one.is_up], behind=behind
+    )
+    lost = voting.lost
     return Explanation(
         policy=encode_policy(request.policy),
         replicas=explain_replicas(plan, seats),
         judgement=judge(present, replicas),
-        survival=survival_of(placement),
+        survival=survival_of(placement, rules),
         broken=tuple(broken_goals(request.policy.survive, placement)),
         latencies=commit_latencies(placement, trips) if trips is not None else (),
         traffic=traffic,
@@ -110,7 +111,7 @@ def explain(
             for one in (traffic if prices is not None else ())
             if prices is not None
         ),
-        now=survival_of(voting, lost=lost) if lost or acting else None,
+        now=survival_of(voting, rules) if lost or acting else None,
         latencies_now=(
             commit_latencies(voting.without(lost), trips)
             if (lost or acting) and trips is not None

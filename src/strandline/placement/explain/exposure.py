@@ -1,16 +1,18 @@
 """What one more loss would do to a whole cluster, domain by domain.
 
 Why:    operators ask "which zone may not go today" before a maintenance and in an outage.
-How:    each domain of each level is lost in turn, beside the brokers that are down. A domain that
-        holds the same brokers as a wider one is not listed twice.
+How:    each domain of each level is lost in turn, beside what is down or behind, by the model of
+        `survival.fates`. A domain that holds the same brokers as a wider one is not listed twice.
 Source: decision 0008."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import msgspec
 
 from strandline.model.ids import BrokerId
+from strandline.placement.survival.courses import Rules
+from strandline.placement.survival.fates import Fates
 from strandline.placement.survival.replicas import LOSS_LEVELS, Placement
 from strandline.placement.topology.universe import Universe
 
@@ -28,25 +30,25 @@ class Exposure(msgspec.Struct, frozen=True):
 
 
 def exposures(
-    universe: Universe,
-    partitions: Sequence[tuple[Placement, tuple[BrokerId, ...], int]],
+    universe: Universe, partitions: Iterable[tuple[Placement, Rules, int]]
 ) -> tuple[Exposure, ...]:
     """Every domain whose loss does something, widest first.
 
-    `partitions`: placements, their voters that are down, and how many partitions are like that."""
+    `partitions`: placements at present, the rules of their topics, and how many partitions are like
+    that."""
+    known = [(Fates(one, rules), count) for one, rules, count in partitions]
     found = []
     told: set[int] = set()
     for level in LOSS_LEVELS:
         domains = universe.domains(level)
         stops, loses = Counter[int](), Counter[int]()
-        for placement, down, count in partitions:
-            quorum, gone = placement.quorum, len(down)
-            living = (one.broker for one in placement.voters if one.broker not in down)
-            here = Counter(domains.of[universe.index[broker]] for broker in living)
-            for domain, lost in here.items():
-                if gone < quorum.stops_at <= gone + lost:
+        for fates, count in known:
+            living = {one.broker for one in fates.placement.voters} - {*fates.placement.lost}
+            for domain in {domains.of[universe.index[broker]] for broker in living}:
+                course = fates.of(fates.mask(universe.brokers(domains.masks[domain]))).course
+                if not fates.placement.has_stopped and not course.acts_alone:
                     stops[domain] += count
-                if gone < quorum.loses_at <= gone + lost:
+                if fates.of(0).course.keeps_data and not course.keeps_data:
                     loses[domain] += count
         for domain, mask in enumerate(domains.masks):
             if not domains.values[domain] or mask in told:

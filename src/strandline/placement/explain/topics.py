@@ -27,9 +27,10 @@ from strandline.placement.solver.leaders import LeaderChoice
 from strandline.placement.solver.plan import Plan, make_plan
 from strandline.placement.solver.request import Request
 from strandline.placement.solver.solve import missing_for
+from strandline.placement.survival.courses import Rules
 from strandline.placement.survival.goals import BrokenGoal, broken_goals
 from strandline.placement.survival.replicas import Placement, Replica
-from strandline.placement.survival.report import common_goals, loss_levels
+from strandline.placement.survival.report import survived
 from strandline.placement.topology.labels import tell_missing
 from strandline.placement.topology.naming import brokers_named
 from strandline.placement.topology.universe import Candidate, Universe, as_staying
@@ -144,6 +145,9 @@ class TopicExplanation(msgspec.Struct, frozen=True):
     waits: tuple[Wait, ...]
     """As partitions are led now, without what is down or behind; those that take no writes are
     left out. Empty where no round trips are known."""
+    writes_but_not: tuple[Goal, ...] = ()
+    """As placed: losses that lie within one of `writes`, and stop writes all the same."""
+    writes_now_but_not: tuple[Goal, ...] = ()
     per_gb: Decimal | None = None
     """What replicating a GB costs, as partitions are led now; None without prices."""
 
@@ -154,8 +158,11 @@ def explain_topic(
     partitions: Sequence[PartitionState],
     *,
     prices: Prices | None = None,
+    rules: Rules | None = None,
 ) -> TopicExplanation:
-    """Explain a topic with at least one partition, each with at least one voter."""
+    """Explain a topic with at least one partition, each with at least one voter. `rules`: what
+    becomes of its partitions, where voters may leave."""
+    rules = rules or Rules(request.min_insync_replicas)
     candidates = tuple(candidates)
     universe = Universe(as_staying(candidates))
     down = frozenset(one.id for one in candidates if not one.is_up)
@@ -176,39 +183,28 @@ def explain_topic(
         roles: _faults(plans[len(roles.voters)], placement)
         for roles, placement in placements.items()
     }
-    alike = []
-    for (roles, acting, behind), members in groups.items():
-        gone = tuple(sorted(down & {*roles.voters, *acting}))
-        lost = {*gone, *behind}.intersection(acting or roles.voters)
-        alike.append(
-            Alike(
-                partitions=tuple(one.index for one in members),
-                voters=roles.voters,
-                observers=roles.observers,
-                write_quorum=placements[roles].quorum.write_quorum,
-                down=gone,
-                behind=behind,
-                faults=faults[roles],
-                has_stopped=len(lost) >= voting[roles, acting].quorum.stops_at,
-                acting=acting,
-            )
-        )
-    alike.sort(key=lambda one: (not one.has_stopped, not one.faults, -len(one.lost)))
-    writes, data = _goals([(placement, ()) for placement in placements.values()])
-    writes_now, data_now = writes, data
+    alike = _alike(groups, placements, voting, faults=faults, down=down)
+    placed = survived(placements.values(), rules, goals=request.policy.survive)
+    now = placed
     if any(one.lost or one.acting for one in alike):
-        writes_now, data_now = _goals(
-            [(voting[one.roles, one.acting], one.lost) for one in alike if not one.has_stopped]
+        now = survived(
+            [
+                voting[one.roles, one.acting].at_present(down=down, behind=one.behind)
+                for one in alike
+                if not one.has_stopped
+            ],
+            rules,
+            goals=request.policy.survive,
         )
     ways = _ways(placements, partitions)
     return TopicExplanation(
         policy=encode_policy(request.policy),
         missing=tuple(tell_missing(missing_for(request.policy, candidates))),
         alike=tuple(alike),
-        writes=writes,
-        data=data,
-        writes_now=writes_now,
-        data_now=data_now,
+        writes=placed.writes,
+        data=placed.data,
+        writes_now=now.writes,
+        data_now=now.data,
         elsewhere=_elsewhere(plans, partitions),
         leaderless=tuple(one.index for one in partitions if one.leader == NO_BROKER),
         unplaced=tuple(
@@ -216,8 +212,39 @@ def explain_topic(
         ),
         cross_region=sum(one.cross_region for one in ways) / max(len(ways), 1),
         waits=_waits(request, alike, voting, partitions),
+        writes_but_not=placed.writes_but_not,
+        writes_now_but_not=now.writes_but_not,
         per_gb=None if prices is None else _mean([prices.of(one) for one in ways]),
     )
+
+
+def _alike(
+    groups: Mapping[_Kind, Sequence[PartitionState]],
+    placements: Mapping[Roles, Placement],
+    voting: Mapping[tuple[Roles, tuple[BrokerId, ...]], Placement],
+    *,
+    faults: Mapping[Roles, tuple[str, ...]],
+    down: frozenset[BrokerId],
+) -> list[Alike]:
+    """The weakest first."""
+    alike = []
+    for (roles, acting, behind), members in groups.items():
+        present = voting[roles, acting].at_present(down=down, behind=behind)
+        alike.append(
+            Alike(
+                partitions=tuple(one.index for one in members),
+                voters=roles.voters,
+                observers=roles.observers,
+                write_quorum=placements[roles].quorum.write_quorum,
+                down=tuple(sorted(down & {*roles.voters, *acting})),
+                behind=behind,
+                faults=faults[roles],
+                has_stopped=present.has_stopped,
+                acting=acting,
+            )
+        )
+    alike.sort(key=lambda one: (not one.has_stopped, not one.faults, -len(one.lost)))
+    return alike
 
 
 def placement_of(
@@ -254,18 +281,6 @@ def faults_of(judgement: Judgement, broken: Iterable[BrokenGoal]) -> list[str]:
         verb = "is" if len(judgement.unknown) == 1 else "are"
         found.append(f"{brokers_named(judgement.unknown)} {verb} not registered")
     return found
-
-
-def _goals(
-    placements: Sequence[tuple[Placement, tuple[BrokerId, ...]]],
-) -> tuple[tuple[Goal, ...], tuple[Goal, ...]]:
-    """What goes on writing and what loses nothing, when of each placement these are down."""
-    left = [(one.without(down), one.quorum, len(down)) for one, down in placements]
-    levels = loss_levels(one for one, _, _ in left)
-    writes = [(one, quorum.stops_at - 1 - gone) for one, quorum, gone in left]
-    data = [(one, quorum.loses_at - 1 - gone) for one, quorum, gone in left]
-    found = common_goals(writes, levels)
-    return found, found if data == writes else common_goals(data, levels)
 
 
 def _elsewhere(plans: Mapping[int, Plan], partitions: Sequence[PartitionState]) -> tuple[int, ...]:

@@ -2,11 +2,14 @@
 
 Source: decision 0008."""
 
+from collections.abc import Callable
 from itertools import combinations
 
 import msgspec
 
-from strandline.placement.survival.replicas import Placement, format_domain
+from strandline.placement.survival.courses import Course
+from strandline.placement.survival.fates import Fates, union
+from strandline.placement.survival.replicas import format_domain
 
 LISTED_MAX = 16
 
@@ -24,19 +27,17 @@ class FailureSets(msgspec.Struct, frozen=True):
     """How many such sets there are."""
 
 
-def smallest_failures(placement: Placement, level: str, voters_lost: int) -> FailureSets:
-    """The fewest domains of a level whose loss takes so many voters."""
-    if voters_lost <= 0:
-        return FailureSets(level=level, size=0, sets=(), count=0)
-    domains = placement.domains(level)
-    counts = {format_domain(domain): mask.bit_count() for domain, mask in domains.items()}
-    fullest = sorted(counts.values(), reverse=True)
-    size = next(
-        (size for size in range(1, len(fullest) + 1) if sum(fullest[:size]) >= voters_lost), 0
-    )
-    sets = [
-        names
-        for names in combinations(sorted(counts), size)
-        if size and sum(counts[name] for name in names) >= voters_lost
-    ]
-    return FailureSets(level=level, size=size, sets=tuple(sets[:LISTED_MAX]), count=len(sets))
+def smallest_failures(fates: Fates, level: str, holds: Callable[[Course], bool]) -> FailureSets:
+    """The fewest domains of a level after whose loss this is so no longer."""
+    domains = fates.counted(level)
+    names = sorted((format_domain(domain), mask) for domain, mask in domains.items())
+    if holds(fates.of(0).course):
+        for size in range(1, len(names) + 1):
+            sets = [
+                tuple(name for name, _ in some)
+                for some in combinations(names, size)
+                if not holds(fates.of(union(mask for _, mask in some)).course)
+            ]
+            if sets:
+                return FailureSets(level, size, tuple(sets[:LISTED_MAX]), len(sets))
+    return FailureSets(level=level, size=0, sets=(), count=0)

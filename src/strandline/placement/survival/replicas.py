@@ -68,12 +68,34 @@ class Placement:
         *,
         min_insync_replicas: int = 1,
         quorum: Quorum | None = None,
+        down: Collection[BrokerId] = (),
+        behind: Collection[BrokerId] = (),
     ) -> None:
-        """`quorum`: where that is not the quorum of these replicas alone."""
+        """`quorum`: where that is not the quorum of these replicas alone. `down`: brokers of the
+        cluster that are down; `behind`: those that are up and whose replicas are not in sync."""
         self.replicas = tuple(replicas)
         self.voters = tuple(one for one in replicas if one.role == "voter")
         self.quorum = quorum or Quorum.of(len(self.voters), min_insync_replicas)
+        self.down = frozenset(down)
+        self.behind = frozenset(behind)
         self._domains: dict[str, dict[tuple[str, ...], int]] = {}
+
+    @property
+    def lost(self) -> tuple[BrokerId, ...]:
+        """The voters on which no write can count now."""
+        absent = self.down | self.behind
+        return tuple(one.broker for one in self.voters if one.broker in absent)
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether so many are lost that writes have stopped, those with acks=all at least."""
+        return len(self.lost) >= self.quorum.stops_at
+
+    def at_present(
+        self, *, down: Collection[BrokerId] = (), behind: Collection[BrokerId] = ()
+    ) -> "Placement":
+        """The same replicas and quorum, while these brokers are down or behind."""
+        return Placement(self.replicas, quorum=self.quorum, down=down, behind=behind)
 
     def without(self, lost: Collection[BrokerId]) -> "Placement":
         """The replicas that are left when these brokers are lost; the quorum stays what it is."""

@@ -1,22 +1,23 @@
-"""Lists what a placement survives: each level by itself, and combinations of two.
+"""Lists what placements survive: each level by itself, and combinations of two.
 
 Why:    a user reads "a region, or a zone and one more broker", and not a table of all cases.
 How:    Goals are tried from the small to the large; what another goal implies is left out: a
         placement that survives a region survives any zone in it. Twice: for writes that continue by
-        themselves, and for acknowledged writes that are not lost.
+        themselves, and for acknowledged writes that are not lost. `fates` says what each loss does.
+        A promotion by region acts once a whole region is down: there a smaller loss may stop what a
+        larger one does not, and is named.
 Source: decision 0008."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import combinations
 
 import msgspec
 
 from strandline.model.ids import BrokerId
 from strandline.placement.policy.document import Goal, goal_levels
-from strandline.placement.survival.failures import (
-    FailureSets,
-    smallest_failures,
-)
+from strandline.placement.survival.courses import REGION_LOST, Course, Rules
+from strandline.placement.survival.failures import FailureSets, smallest_failures
+from strandline.placement.survival.fates import Fates
 from strandline.placement.survival.replicas import LOSS_LEVELS, Placement
 from strandline.placement.topology.labels import BROKER_LABEL
 from strandline.placement.topology.universe import LEVELS
@@ -27,13 +28,24 @@ class LevelSurvival(msgspec.Struct, frozen=True):
 
     level: str
     domains: int
-    """That hold voters."""
+    """That hold voters, and what else decides whether writes go on."""
     writes: int
     """Lost, and writes go on by themselves."""
     data: int
     """Lost, and no acknowledged write is."""
     unlabelled: tuple[BrokerId, ...] = ()
     """Voters' brokers that do not say where they are: counted as one domain."""
+
+
+class Survived(msgspec.Struct, frozen=True):
+    """The losses that are survived."""
+
+    writes: tuple[Goal, ...] = ()
+    """The largest with which writes go on by themselves; none implies another."""
+    data: tuple[Goal, ...] = ()
+    """The largest with which no acknowledged write is lost."""
+    writes_but_not: tuple[Goal, ...] = ()
+    """Losses that lie within one of `writes`, and stop writes all the same."""
 
 
 class Survival(msgspec.Struct, frozen=True):
@@ -44,9 +56,8 @@ class Survival(msgspec.Struct, frozen=True):
     levels: tuple[LevelSurvival, ...]
     """Widest first; levels on which no voter has a label are left out."""
     writes: tuple[Goal, ...]
-    """The largest losses with which writes go on by themselves; none implies another."""
+    """See `Survived`, and the next two."""
     data: tuple[Goal, ...]
-    """The largest losses with which no acknowledged write is lost."""
     stopping: tuple[FailureSets, ...]
     """By level: the fewest domains whose loss stops writes."""
     losing: tuple[FailureSets, ...]
@@ -55,35 +66,48 @@ class Survival(msgspec.Struct, frozen=True):
     """Voters that are counted as lost already: all of the above is about the others."""
     has_stopped: bool = False
     """Whether so many are lost already that writes have stopped."""
+    writes_but_not: tuple[Goal, ...] = ()
 
 
-def survival_of(placement: Placement, *, lost: Collection[BrokerId] = ()) -> Survival:
-    """All of it, for one placement with at least one voter, when these brokers are lost already."""
-    quorum = placement.quorum
-    gone = tuple(one.broker for one in placement.voters if one.broker in lost)
-    if gone:
-        placement = placement.without(gone)
-    levels = loss_levels([placement])
-    writes_max, data_max = quorum.stops_at - 1 - len(gone), quorum.loses_at - 1 - len(gone)
+def acts_alone(course: Course) -> bool:
+    """Whether writes continue without help."""
+    return course.acts_alone
+
+
+def keeps_data(course: Course) -> bool:
+    """Whether no acknowledged write is lost."""
+    return course.keeps_data
+
+
+def survival_of(placement: Placement, rules: Rules | None = None) -> Survival:
+    """All of it, for one placement with at least one voter; further losses, where some are down or
+    behind. `rules`: where not those by which voters never leave."""
+    rules = rules or Rules()
+    fates = Fates(placement, rules)
+    left = placement.without(placement.lost)
+    levels = loss_levels([left])
+    found = survived([placement], rules)
+    has_stopped = placement.has_stopped
     return Survival(
-        voters=quorum.voters,
-        write_quorum=quorum.write_quorum,
+        voters=placement.quorum.voters,
+        write_quorum=placement.quorum.write_quorum,
         levels=tuple(
             LevelSurvival(
                 level=level,
-                domains=len(placement.domains(level)),
-                writes=_most(placement, level, writes_max),
-                data=_most(placement, level, data_max),
-                unlabelled=placement.unlabelled(level),
+                domains=len(fates.counted(level)),
+                writes=_most(fates, level, acts_alone),
+                data=_most(fates, level, keeps_data),
+                unlabelled=left.unlabelled(level),
             )
             for level in levels
         ),
-        writes=largest_goals(placement, levels, lost_max=writes_max),
-        data=largest_goals(placement, levels, lost_max=data_max),
-        stopping=tuple(smallest_failures(placement, level, writes_max + 1) for level in levels),
-        losing=tuple(smallest_failures(placement, level, data_max + 1) for level in levels),
-        lost=gone,
-        has_stopped=writes_max < 0,
+        writes=found.writes,
+        data=found.data,
+        stopping=tuple(smallest_failures(fates, level, acts_alone) for level in levels),
+        losing=tuple(smallest_failures(fates, level, keeps_data) for level in levels),
+        lost=placement.lost,
+        has_stopped=has_stopped,
+        writes_but_not=found.writes_but_not,
     )
 
 
@@ -98,34 +122,62 @@ def loss_levels(placements: Iterable[Placement]) -> list[str]:
     ]
 
 
-def largest_goals(placement: Placement, levels: list[str], *, lost_max: int) -> tuple[Goal, ...]:
-    """The goals over at most two levels that take at most `lost_max` voters; none implied."""
-    return common_goals([(placement, lost_max)], levels)
+def survived(
+    placements: Collection[Placement], rules: Rules, *, goals: Iterable[Goal] = ()
+) -> Survived:
+    """What all of these placements survive: losses over at most two levels, and those of `goals`.
 
+    Of placements that are alike, one is looked at."""
+    levels = loss_levels(one.without(one.lost) for one in placements)
+    alike = list({one.key: one for one in (Fates(one, rules) for one in placements)}.values())
+    if not alike:
+        return Survived()
+    most = max(len(one.placement.voters) - len(one.placement.lost) for one in alike)
 
-def common_goals(
-    placements: Collection[tuple[Placement, int]], levels: list[str]
-) -> tuple[Goal, ...]:
-    """The goals over at most two levels that hold for all of these placements, each with the most
-    voters that it may lose; none implied.
+    def holds(goal: Goal, what: Callable[[Course], bool]) -> bool:
+        return all(one.all_hold(goal, what) for one in alike)
 
-    Of those whose voters are together in the same way, one is looked at."""
-    placements = list(
-        {
-            (lost_max, *(tuple(one.domains(level).values()) for level in levels)): (one, lost_max)
-            for one, lost_max in placements
-        }.values()
+    data = _holding(levels, most, lambda goal: holds(goal, keeps_data))
+    data += [one for one in dict.fromkeys(goals) if one not in data and holds(one, keeps_data)]
+    # Writes that go on have lost nothing.
+    writes = [one for one in data if holds(one, acts_alone)]
+    largest = _largest(writes)
+    return Survived(
+        writes=largest,
+        data=_largest(data),
+        writes_but_not=tuple(
+            one
+            for one in (data if rules.promotion == REGION_LOST else ())
+            if one not in writes and any(implies(other, one) for other in largest)
+        ),
     )
-    most = min((lost_max for _, lost_max in placements), default=0)
-    held: list[Goal] = []
-    pairs = [(level,) for level in levels] + list(combinations(levels, 2))
-    for pair in pairs:
-        for counts in _counts(len(pair), most):
-            goal = Goal(**dict(zip(pair, counts, strict=True)))
-            if all(one.survives(goal, lost_max=lost_max) for one, lost_max in placements):
-                held.append(goal)
+
+
+def _holding(levels: Sequence[str], most: int, holds: Callable[[Goal], bool]) -> list[Goal]:
+    """The goals over at most two levels that hold, where a larger one never does if a smaller one
+    does not. Each domain takes a voter at least: no more than `most` are lost."""
+    found: list[Goal] = []
+    reach: dict[str, int] = {}
+    for level in levels:
+        reach[level] = next(
+            (count for count in range(most) if not holds(Goal(**{level: count + 1}))), most
+        )
+        found += [Goal(**{level: count}) for count in range(1, reach[level] + 1)]
+    for a, b in combinations(levels, 2):
+        limit = reach[b]
+        for count in range(1, reach[a] + 1):
+            limit = next(
+                (more for more in range(limit) if not holds(Goal(**{a: count, b: more + 1}))),
+                limit,
+            )
+            found += [Goal(**{a: count, b: more}) for more in range(1, limit + 1)]
+    return found
+
+
+def _largest(goals: Sequence[Goal]) -> tuple[Goal, ...]:
+    """Those that no other implies."""
     return tuple(
-        goal for goal in held if not any(other != goal and implies(other, goal) for other in held)
+        goal for goal in goals if not any(other != goal and implies(other, goal) for other in goals)
     )
 
 
@@ -153,19 +205,10 @@ def _covering(level: str) -> tuple[str, ...]:
     return tuple(reversed(LEVELS[: LEVELS.index(level) + 1]))
 
 
-def _most(placement: Placement, level: str, lost_max: int) -> int:
-    counts = sorted((mask.bit_count() for mask in placement.domains(level).values()), reverse=True)
-    most = lost = 0
-    for count in counts:
-        lost += count
-        if lost > lost_max:
-            break
-        most += 1
-    return most
-
-
-def _counts(levels: int, lost_max: int) -> list[tuple[int, ...]]:
-    """So many losses of each level; each takes a voter at least, so no more than `lost_max`."""
-    if levels == 1:
-        return [(count,) for count in range(1, lost_max + 1)]
-    return [(a, b) for a in range(1, lost_max) for b in range(1, lost_max - a + 1)]
+def _most(fates: Fates, level: str, holds: Callable[[Course], bool]) -> int:
+    """How many domains of a level may be lost, whichever."""
+    every = len(fates.counted(level))
+    return next(
+        (count for count in range(every) if not fates.all_hold(Goal(**{level: count + 1}), holds)),
+        every,
+    )
