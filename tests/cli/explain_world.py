@@ -10,8 +10,8 @@ from tests.client.fake_cluster import FakeCluster, FakeTransport, metadata
 from tests.controller.controller_world import World as Controller
 from tests.controller.controller_world import registration
 
+from strandline.cli.commands import broker_ok_to_stop, partition, policy, topic_explain
 from strandline.cli.commands import cluster as cluster_command
-from strandline.cli.commands import policy, topic_explain
 from strandline.cli.commands import topic as topic_command
 from strandline.client.cluster import Client
 from strandline.config.broker_life import DECOMMISSION, MAINTENANCE
@@ -280,7 +280,9 @@ class World:
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """A cluster in memory that these commands find."""
     made = World()
-    for module in (topic_command, topic_explain, cluster_command, policy):
+    for module in (
+        topic_command, topic_explain, cluster_command, policy, partition, broker_ok_to_stop,
+    ):  # fmt: skip
         monkeypatch.setattr(module, "open_client", made.open_client)
     return made
 

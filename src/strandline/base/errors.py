@@ -19,13 +19,22 @@
 A test compares the drawing with the classes. Programmer errors are assertions: no code catches
 them. Source: STYLE, "Errors"."""
 
+from collections.abc import Iterable
+
 
 class StrandlineError(Exception):
-    """Strandline raised it on purpose."""
+    """Strandline raised it on purpose. `details`: what a reader sees below the message, each a line
+    of its own; the message says enough without them."""
+
+    details: tuple[str, ...] = ()
 
 
 class OperatorError(StrandlineError):
     """A command or a configuration is wrong; the message is one line that says what to do."""
+
+    def __init__(self, message: str, details: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.details = tuple(details)
 
 
 class ProtocolError(StrandlineError):
@@ -35,10 +44,11 @@ class ProtocolError(StrandlineError):
 class ApiError(StrandlineError):
     """A request, or a part of one, is refused. `code` is a Kafka error code (`protocol.errors`)."""
 
-    def __init__(self, code: int, message: str = "") -> None:
+    def __init__(self, code: int, message: str = "", details: Iterable[str] = ()) -> None:
         super().__init__(message or f"Kafka error {code}")
         self.code = code
         self.message = message
+        self.details = tuple(details)
 
 
 class RejectedError(ApiError):

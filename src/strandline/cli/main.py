@@ -1,7 +1,7 @@
 """`strandline`: the app, and how it reports errors.
 
-Why:    an error is one line on standard error and an exit code with a meaning; a broker that is
-        down causes no traceback.
+Why:    an error is a line on standard error, with its details in lines below, and an exit code with
+        a meaning; a broker that is down causes no traceback.
 How:    each command group is a file in commands/. Help is plain text, because rich would double the
         time of `--help`.
 Source: STYLE, "Errors"; reference ecosystem 5 (exit codes)."""
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(args=None if arguments is None else list(arguments), prog_name="strandline")
     except StrandlineError as error:
-        print_error(str(error))
+        print_error(str(error), error.details)
         sys.exit(exit_code_of(error))
     except BrokenPipeError:
         # The reader of a pipe has gone: nothing is wrong, but the interpreter must not complain.

@@ -60,6 +60,8 @@ Unset = Annotated[
     typer.Option("--unset", metavar="KEY", help="A key to reset to its default; may be repeated."),
 ]
 
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the effect; change nothing.")]
+
 DEFAULT_TIMEOUT_S = 30.0
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.base.json_value import Json
-from strandline.cli.commands import broker_label
+from strandline.cli.commands import broker_label, broker_ok_to_stop
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import counted, ids, print_line, show
 
@@ -22,6 +22,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 app.command("label")(broker_label.label)
+app.command("ok-to-stop")(broker_ok_to_stop.ok_to_stop)
 
 Domain = Annotated[
     str, typer.Option("--domain", metavar="NAME", help="All brokers of an upgrade domain.")

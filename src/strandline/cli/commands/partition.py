@@ -10,11 +10,21 @@ import typer
 
 from strandline.base.json_value import Json
 from strandline.cli.commands import partition_declare_lost, partition_survivors
-from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
+from strandline.cli.options import (
+    DEFAULT_TIMEOUT_S,
+    AsJson,
+    Bootstrap,
+    DryRun,
+    Timeout,
+    open_client,
+)
 from strandline.cli.output import Table, ids, print_line, print_table, show
 from strandline.cli.text.copy_rates import describe_rates, rate_lines
 
 if TYPE_CHECKING:
+    from strandline.base.errors import OperatorError
+    from strandline.cli.text.one_move import OneMove
+    from strandline.client.cluster import Client
     from strandline.client.operations.reassignments import MoveView
 
 app = typer.Typer(
@@ -37,27 +47,123 @@ def move(
             "--to", metavar="ID,ID...", help="Brokers to hold it, the preferred leader first."
         ),
     ],
+    dry_run: DryRun = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Move even to brokers that break the topic's policy.")
+    ] = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Move a partition's replicas to other brokers; returns when the move has started."""
-    from strandline.base.errors import OperatorError
+    """Move a partition's replicas to other brokers; returns when the move has started. Says what
+    survives afterwards. Refused if the new replicas would break the topic's policy."""
+    from strandline.base.errors import StrandlineError
+    from strandline.cli.text.one_move import look_at_move
     from strandline.client.operations.reassignments import move_replicas
 
+    brokers = _brokers(to)
+    with open_client(bootstrap, timeout) as client:
+        try:
+            found = look_at_move(client, topic, partition, brokers)
+        except StrandlineError:
+            if dry_run or not force:
+                raise
+            found = None
+        if found is None and dry_run:
+            raise _unknown(client, topic, partition, to)
+        if found is not None and found.faults and not force and not dry_run:
+            raise _breaks(found, f"{topic}-{partition}")
+        if not dry_run:
+            move_replicas(client, topic, partition, brokers)
+    told: dict[str, Json] = {"topic": topic, "partition": partition, "replicas": list(brokers)}
+    show(
+        {**told, "moves": not dry_run, **_move_json(found)},
+        as_json=as_json,
+        people=lambda: _tell_move(found, f"{topic}-{partition}", brokers, is_done=not dry_run),
+    )
+
+
+def _brokers(to: str) -> list[int]:
+    from strandline.base.errors import OperatorError
+
     try:
-        brokers = [int(one) for one in to.split(",")]
+        return [int(one) for one in to.split(",")]
     except ValueError:
         raise OperatorError(f"--to {to}: expected broker IDs, as in --to 1,2,3") from None
-    with open_client(bootstrap, timeout) as client:
-        move_replicas(client, topic, partition, brokers)
-    show(
-        {"topic": topic, "partition": partition, "replicas": list(brokers)},
-        as_json=as_json,
-        people=lambda: print_line(
-            f"{topic}-{partition} moves to brokers {ids(brokers)}; see `strandline partition moves`"
-        ),
+
+
+def _unknown(client: "Client", topic: str, partition: int, to: str) -> "OperatorError":
+    """Why a list says nothing that could be shown."""
+    from strandline.base.errors import OperatorError
+
+    count = len(client.topic(topic).partitions)
+    if partition >= count:
+        return OperatorError(
+            f"topic {topic} has no partition {partition}: its partitions are 0 to {count - 1}"
+        )
+    return OperatorError(
+        f"--to {to}: name as many brokers of this cluster as the partition has replicas, each once"
     )
+
+
+def _breaks(found: "OneMove", name: str) -> "OperatorError":
+    from strandline.base.errors import OperatorError
+
+    return OperatorError(
+        f"{name}: replicas there would break {found.topic.policy_key}: the balancer would move "
+        "them again; to move them all the same, add --force",
+        [*found.faults, *_survives(found)],
+    )
+
+
+def _survives(found: "OneMove") -> list[str]:
+    from strandline.cli.text.explaining import survival_lines
+
+    after, before = found.after, found.before
+    lines = survival_lines(
+        after.writes, after.data, but_not=after.writes_but_not, before="afterwards, "
+    )
+    then = survival_lines(
+        before.writes, before.data, but_not=before.writes_but_not, before="afterwards, "
+    )
+    return [*lines, "as before the move"] if lines == then else lines
+
+
+def _move_json(found: "OneMove | None") -> dict[str, Json]:
+    from strandline.cli.text.explaining import builtins
+
+    if found is None:
+        return {}
+    return {
+        "coming": list(found.coming),
+        "faults": list(found.faults),
+        "writes": builtins(found.after.writes),
+        "data": builtins(found.after.data),
+    }
+
+
+def _tell_move(found: "OneMove | None", name: str, brokers: "list[int]", *, is_done: bool) -> None:
+    see = "; see `strandline partition moves`" if is_done else ""
+    print_line(f"{name} {'moves' if is_done else 'would move'} to brokers {ids(brokers)}{see}")
+    if found is None:
+        return
+    if found.coming:
+        print_line(f"  brokers that get a copy: {ids(found.coming)}")
+    if found.down:
+        print_line(f"  down now, so the move ends only once they are back: {ids(found.down)}")
+    for fault in found.faults:
+        print_line(f"  breaks {found.topic.policy_key}: {fault}")
+    if found.faults:
+        print_line(
+            "  the balancer moves it to satisfy the policy again, unless it is paused "
+            "(`strandline cluster alter -c balancer.enable=false`)"
+            if is_done
+            else "  refused without --force"
+        )
+    for line in _survives(found):
+        print_line(f"  {line}")
+    if not is_done:
+        print_line("nothing changed")
 
 
 @app.command()

@@ -2,7 +2,9 @@
 
 Map:    live_cluster.py     a running cluster as the solver sees it
         restarts.py         which brokers may be restarted
+        stops.py            what a stop of brokers would do
         moves.py            what another policy would move
+        one_move.py         what the move of one partition would break
         explaining.py       explanations of placements
         losses.py           what can act after a loss
         declared_losses.py  what was declared lost

@@ -1,0 +1,95 @@
+"""`strandline broker ok-to-stop`: whether brokers may stop together now.
+
+Source: docs/reference/cli.md; docs/operating/brokers.md."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strandline.base.json_value import Json
+from strandline.cli.exit_codes import UNHEALTHY
+from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
+from strandline.cli.output import counted, ids, print_line, show
+
+if TYPE_CHECKING:
+    from strandline.model.ids import BrokerId
+    from strandline.placement.explain.stopping import Stop
+
+NAMES_SHOWN_MAX = 10
+
+
+def ok_to_stop(
+    brokers: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="The brokers that would stop together.")
+    ],
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether these brokers may stop together now, given which brokers are down or behind, and
+    which partitions would lose acks=all, their leader, or every voter meanwhile. Changes nothing;
+    the exit code is 0 for yes and 10 for no."""
+    from strandline.base.errors import OperatorError
+    from strandline.cli.text.stops import look_at_stops
+
+    wanted = _ids(brokers)
+    with open_client(bootstrap, timeout) as client:
+        found = look_at_stops(client)
+    unknown = sorted(set(wanted) - found.known)
+    if unknown:
+        raise OperatorError(f"no broker {unknown[0]} in this cluster")
+    whole = found.stop(wanted)
+    alone = [one for one in wanted if len(wanted) > 1 and found.stop([one]).is_ok]
+    show(_describe(whole, alone), as_json=as_json, people=lambda: _tell(whole, alone))
+    if not whole.is_ok:
+        raise typer.Exit(UNHEALTHY)
+
+
+def _ids(texts: "Sequence[str]") -> "list[BrokerId]":
+    from strandline.base.errors import OperatorError
+    from strandline.model.ids import BrokerId
+
+    parts = [part for text in texts for part in text.split(",")]
+    try:
+        return sorted({BrokerId(int(part)) for part in parts})
+    except ValueError:
+        wrong = next(part for part in parts if not part.isdecimal())
+        raise OperatorError(f"{wrong[:80]!r} is no broker ID: write 4, or 4 5") from None
+
+
+def _describe(stop: "Stop", alone: "Sequence[BrokerId]") -> dict[str, Json]:
+    return {
+        "brokers": list(stop.brokers),
+        "ok": stop.is_ok,
+        "stops_controller": stop.stops_controller,
+        "lacking": {what.value: list(names) for what, names in stop.lacking.items()},
+        "seated": list(stop.seated),
+        "ok_alone": list(alone),
+    }
+
+
+def _tell(stop: "Stop", alone: "Sequence[BrokerId]") -> None:
+    noun = "broker" if len(stop.brokers) == 1 else "brokers"
+    together = "" if len(stop.brokers) == 1 else " together"
+    print_line(
+        f"{'yes' if stop.is_ok else 'no'}: {noun} {ids(stop.brokers)} "
+        f"{'may' if stop.is_ok else 'must not'} stop{together} now"
+    )
+    if stop.stops_controller:
+        print_line("  the controller would have no majority: no topic or move could be decided")
+    for what, names in stop.lacking.items():
+        print_line(f"  without {what.value}: {counted(len(names), 'partition')}: {_few(names)}")
+    if stop.seated:
+        print_line(
+            "  after the controller appoints a leader or lets observers stand in: "
+            f"{counted(len(stop.seated), 'partition')}: {_few(stop.seated)}"
+        )
+    if alone and not stop.is_ok:
+        print_line(f"  one at a time they may: {ids(alone)}")
+
+
+def _few(names: "Sequence[str]") -> str:
+    more = len(names) - NAMES_SHOWN_MAX
+    shown = ", ".join(names[:NAMES_SHOWN_MAX])
+    return f"{shown}, and {more} more" if more > 0 else shown
