@@ -137,8 +137,8 @@ def test_what_is_refused_is_told_with_the_reason(run: Run, brokers: Brokers) -> 
     )
     assert run("broker", "label", "1", "region-") == (
         1, "", (
-            "error: broker 1: topic orders needs it (POLICY_VIOLATION); to change them all "
-            "the same, add --force\n"
+            "error: broker 1: topic orders needs it (POLICY_VIOLATION)\n"
+            "  to change the labels all the same, add --force\n"
         ),
     )  # fmt: skip
     brokers.answer = AlterBrokerLabelsResponse(error_code=Error.INVALID_REQUEST)
@@ -161,6 +161,20 @@ def test_what_makes_no_sense_is_not_asked(
     code, _, err = run("broker", "label", *arguments)
     assert code == 1 and says in err
     assert brokers.asked == []
+
+
+def test_a_label_that_is_almost_a_known_one_is_asked_about(run: Run, brokers: Brokers) -> None:
+    for change, meant in (("regoin=west", "region"), ("dsik=hdd", "disk")):
+        code, out, err = run("broker", "label", "3", change)
+        name = change.partition("=")[0]
+        assert (code, out, brokers.asked) == (1, "", [])
+        assert err == (
+            f"error: no broker has a label '{name}': did you mean {meant}? To set it all the same, "
+            "add --force\n"
+        )
+    assert run("broker", "label", "3", "team=blue")[0] == 0
+    assert run("broker", "label", "3", "regoin=west", "--force")[0] == 0
+    assert [one.changes[0].name for one in brokers.asked] == ["team", "regoin"]
 
 
 def test_a_controller_of_an_older_version_is_named(

@@ -136,6 +136,23 @@ def test_a_place_to_begin_that_makes_no_sense_is_refused(run: Run, cluster: Fake
     assert code == 1 and "expected earliest, latest, an offset" in err
 
 
+def test_a_place_to_begin_beyond_the_end_is_said(
+    run: Run, cluster: FakeCluster, stdin: Callable[[bytes], None]
+) -> None:
+    cluster.add_topic("orders", 2)
+    stdin(b"one\ntwo\n")
+    assert run("produce", "orders", "-p", "1")[0] == 0
+    for more in ((), ("-e",)):
+        assert run("consume", "orders", "--from", "3", *more) == (
+            1, "", "error: --from 3 is beyond the end of topic orders: partition 0 ends at 0, "
+            "partition 1 ends at 2\n",
+        )  # fmt: skip
+    assert run("consume", "orders", "--from", "1", "-e") == (
+        0, "two\n", "note: --from 1: partition 0 ends at 0, and is read from there\n",
+    )  # fmt: skip
+    assert run("consume", "orders", "--from", "2", "-p", "1", "-e") == (0, "", "")
+
+
 # ---- configuration, version, help ----------------------------------------------------------------
 
 

@@ -107,3 +107,15 @@ def test_a_half_that_the_controller_seats_may_stop_and_is_named(world: World, ru
     ])  # fmt: skip
     world.shrinks = "false"
     assert run("broker", "ok-to-stop", "1", "2")[0] == 10
+
+
+def test_a_refusal_of_a_live_cluster_is_told_in_lines(world: World, run: Run) -> None:
+    policy = 'placement.policy={"survive":[{"region":2}]}'
+    code, out, err = run("topic", "create", "other", "-c", policy)
+    first, *others = err.splitlines()
+    assert (code, out) == (1, "")
+    assert first == (
+        "error: topic other: placement.policy: cannot place 5 voters (POLICY_VIOLATION)"
+    )
+    assert len(others) >= 3 and all(one.startswith("  ") and len(one) < 160 for one in others)
+    assert others[-1] == '  as a policy: {"survive":[{"region":1}]}'

@@ -112,6 +112,24 @@ def test_a_peer_that_is_no_broker_is_one_line() -> None:
         client_of(cluster).metadata()
 
 
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP answers there: it may be the port of a con"),
+        (b"\x15\x03\x03\x00\x02\x02\x50", "TLS answers there: it expects an encrypted"),
+        (b"SSH-2.0-OpenSSH_9.9\r\n", "SSH answers there"),
+        (b"login: ", "text answers there, beginning with 'logi'"),
+        (b"\xff\xff\xff\xff????", "an answer of -1 bytes"),
+    ],
+)
+def test_who_answers_in_place_of_a_broker_is_named(answer: bytes, says: str) -> None:
+    cluster = FakeCluster(1)
+    cluster.handle = lambda broker, frame: answer  # type: ignore[method-assign]
+    with pytest.raises(ClientError) as caught:
+        client_of(cluster).metadata()
+    assert str(caught.value).startswith(f"fake:9001 does not speak Kafka's protocol: {says}")
+
+
 def test_an_unknown_topic_is_one_line_after_a_short_grace() -> None:
     client = client_of(FakeCluster())
     with pytest.raises(ClientError, match=r"topic orders does not exist"):
@@ -184,7 +202,8 @@ def test_refusals_are_one_line_with_kafkas_name() -> None:
     assert caught.value.code == Error.TOPIC_ALREADY_EXISTS
     assert str(caught.value).startswith("topic orders: ")
     assert str(caught.value).endswith("(TOPIC_ALREADY_EXISTS)")
-    assert str(refusal(9999, "x", "two\nlines")) == "x: two lines (9999)"
+    found = refusal(9999, "x", " two  words\n\n more,  and\nmore")
+    assert (str(found), found.details) == ("x: two words (9999)", ("more, and", "more"))
 
 
 def test_deleting_what_is_not_there_is_one_line() -> None:

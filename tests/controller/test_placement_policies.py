@@ -128,7 +128,7 @@ def test_a_policy_that_cannot_be_met_is_refused_with_reasons_and_with_what_could
 
 
 def test_a_refusal_ends_with_what_no_broker_has() -> None:
-    note = "; no broker has region=sout; brokers have east, south, west (did you mean south?)"
+    note = "\nno broker has region=sout; brokers have east, south, west (did you mean south?)"
     policy = '{"rules":[{"count":2,"where":[{"label":"region","op":"in","values":["sout"]}]}]}'
     world = World()
     refused = create(world, policy)

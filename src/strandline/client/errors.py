@@ -27,6 +27,8 @@ class CannotConnectError(ClientError):
 
 
 def refusal(code: int, subject: str, message: str | None = None) -> ApiError:
-    """The error for a refusal: `topic orders: already exists (TOPIC_ALREADY_EXISTS)`."""
-    said = " ".join((message or "").split()) or message_of(code)
-    return ApiError(code, f"{subject}: {said} ({_NAMES.get(code, code)})")
+    """The error for a refusal: `topic orders: already exists (TOPIC_ALREADY_EXISTS)`. Further lines
+    of the message are its details."""
+    lines = [" ".join(line.split()) for line in (message or "").splitlines()]
+    first, *details = [line for line in lines if line] or [message_of(code)]
+    return ApiError(code, f"{subject}: {first} ({_NAMES.get(code, code)})", details)

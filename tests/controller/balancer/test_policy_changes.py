@@ -76,7 +76,8 @@ def test_what_cannot_be_met_is_refused_and_changes_nothing(
     world = BalancerWorld(FIVE)
     world.topic(policy=SURVIVE, partitions=4)
     refused, message = world.alter("flights", POLICY, policy)
-    assert refused == code and says in message and "\n" not in message
+    assert refused == code and says in message
+    assert max(map(len, message.splitlines())) < 250
     assert world.look().moves == [] and world.waits() == {}
 
 
@@ -235,7 +236,7 @@ def test_a_default_of_more_in_sync_replicas_is_held_against_every_policy_that_it
     assert world.regions("own") == {("east", "south", "west")}
     code, message = world.alter("", "min.insync.replicas", "5", scope=CLUSTER)
     assert code == 44 and message.startswith("placement.policy of topic one: cannot place")
-    assert message.endswith("; nor could that of two, three, four and 1 more")
+    assert message.endswith("\nnor could that of two, three, four and 1 more")
     assert "own" not in message and "plain" not in message
     assert world.state.cluster.cluster_configs["min.insync.replicas"] == "3"
     world.relabel(5, "west")  # Now three regions are no more to be had; less may still be asked.

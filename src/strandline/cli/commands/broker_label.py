@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from strandline.client.operations.topology import PlacedBroker
     from strandline.model.ids import BrokerId
 
-BY_FORCE = "to change them all the same, add --force"
+BY_FORCE = "to change the labels all the same, add --force"
 
 Brokers = Annotated[
     str, typer.Argument(metavar="ID,...", help="The brokers; without CHANGE, default: all.")
@@ -57,13 +57,15 @@ def label(
         raise OperatorError("no labels to change: give LABEL=VALUE, or LABEL- to remove one")
     with open_client(bootstrap, timeout) as client:
         if wanted:
+            if not force:
+                _check_names(wanted, describe_topology(client).brokers)
             try:
                 altered = alter_labels(
                     client, named, wanted, is_forced=force, validate_only=dry_run
                 )
             except ApiError as error:
                 if error.code == Error.POLICY_VIOLATION:
-                    raise OperatorError(f"{error}; {BY_FORCE}") from None
+                    raise OperatorError(str(error), [*error.details, BY_FORCE]) from None
                 raise
             told = _describe(altered, is_done=not dry_run)
             show(told, as_json=as_json, people=lambda: _tell(altered, is_done=not dry_run))
@@ -104,6 +106,23 @@ def _changes(texts: Sequence[str]) -> dict[str, str | None]:
     return found
 
 
+def _check_names(wanted: Mapping[str, str | None], known: "Sequence[PlacedBroker]") -> None:
+    """Refuse to set a label that no broker has and that is spelt almost as one that is known."""
+    from difflib import get_close_matches
+
+    from strandline.base.errors import OperatorError
+    from strandline.model.cluster import NAMED_LABELS
+
+    names = {*NAMED_LABELS, *(name for one in known for name in one.labels.as_dict())}
+    for name, value in wanted.items():
+        close = get_close_matches(name, sorted(names), n=1, cutoff=0.7)
+        if value is not None and name not in names and close:
+            raise OperatorError(
+                f"no broker has a label {name[:80]!r}: did you mean {close[0]}? "
+                f"To set it all the same, add --force"
+            )
+
+
 # ---- changed -------------------------------------------------------------------------------------
 
 
@@ -126,7 +145,10 @@ def _tell(altered: "Altered", *, is_done: bool) -> None:
         text = _text(labels) or "no labels"
         print_line(f"broker {broker} {'has' if is_done else 'would have'} {text}")
     for objection in altered.objections:
-        print_line(f"objection: {objection}")
+        first, *others = objection.splitlines()
+        print_line(f"objection: {first}")
+        for line in others:
+            print_line(f"  {line}")
     for one in altered.moves:
         some = ids(one.partitions) + (",..." if one.count > len(one.partitions) else "")
         noun, verb = ("partition", "is") if one.count == 1 else ("partitions", "are")

@@ -15,6 +15,8 @@ from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout
 from strandline.cli.text.leaderless import point_to_status
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from strandline.client.cluster import Client
     from strandline.client.consumer import ConsumedRecord
 
@@ -92,7 +94,21 @@ def find_positions(
     if start.startswith("@"):
         found = list_offsets(client, topic, int(number), partitions=partitions)
         return {index: offset if offset >= 0 else ends[index] for index, offset in found.items()}
-    return {index: int(number) for index in ends}
+    return _from_offset(topic, int(number), ends)
+
+
+def _from_offset(topic: str, offset: int, ends: "Mapping[int, int]") -> dict[int, int]:
+    """Where each partition is read from; raises OperatorError where it is beyond the end of all. A
+    partition that ends before is read from its end, with a note."""
+    from strandline.base.errors import OperatorError
+
+    short = {index: end for index, end in ends.items() if end < offset}
+    found = ", ".join(f"partition {index} ends at {end}" for index, end in sorted(short.items()))
+    if len(short) == len(ends):
+        raise OperatorError(f"--from {offset} is beyond the end of topic {topic}: {found}")
+    if short:
+        sys.stderr.write(f"note: --from {offset}: {found}, and is read from there\n")
+    return {index: min(offset, end) for index, end in ends.items()}
 
 
 def _as_value(record: "ConsumedRecord") -> bytes:

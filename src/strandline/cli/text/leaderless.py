@@ -21,5 +21,5 @@ def point_to_status(topic: str) -> Iterator[None]:
     except ApiError as error:
         if error.code != Error.LEADER_NOT_AVAILABLE:
             raise
-        help_ = f"to see why, and what helps: {program()} replica status {topic}"
+        help_ = f"to see why, and what helps: {program()} replica status --topics {topic}"
         raise ApiError(error.code, f"{error}; {help_}") from error

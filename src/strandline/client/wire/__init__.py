@@ -2,5 +2,6 @@
 
 Map:    transport.py     the seam: sockets and time
         connection.py    one broker: versions, requests and answers in order
+        foreign.py       who else answered: HTTP, TLS
         side_by_side.py  asks many brokers at the same time
 """

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from strandline.base.errors import ProtocolError
 from strandline.client.errors import CannotConnectError, ClientError, NotOfferedError
+from strandline.client.wire.foreign import what_answered
 from strandline.client.wire.transport import Stream, Transport
 from strandline.config.addresses import format_address
 from strandline.model.cluster import Address
@@ -116,9 +117,10 @@ class Connection:
         correlation, api, version = self._due.popleft()
         assert api.response is response, f"the next answer is to {api.name}"
         try:
-            (size,) = _SIZE.unpack(self.stream.receive(_SIZE.size, timeout_ms))
+            beginning = bytes(self.stream.receive(_SIZE.size, timeout_ms))
+            (size,) = _SIZE.unpack(beginning)
             if not _SIZE.size <= size <= RESPONSE_BYTES_MAX:
-                raise ProtocolError(f"an answer of {size} bytes")
+                raise ProtocolError(what_answered(beginning) or f"an answer of {size} bytes")
             frame = self.stream.receive(size, timeout_ms)
             answered, position = decode_response_header(frame, api.key, version)
             if answered != correlation:

@@ -26,7 +26,7 @@ def decide_alter_labels(facts: Facts, command: AlterLabels) -> Decision:
     checks = LabelChecks(facts, wanted)
     objections = checks.objections()
     if objections and not command.is_forced:
-        raise refuse(Error.POLICY_VIOLATION, "; ".join(objections))
+        raise refuse(Error.POLICY_VIOLATION, "\n".join(objections))
     answer = LabelsAltered(
         brokers=tuple(wanted.items()),
         moves=tuple(checks.moves()),

@@ -126,7 +126,7 @@ class LabelChecks:
         refusal = answer(self._candidates_after, explains=explains)
         if refusal is None or answer(self._candidates_before) is not None:
             return ""
-        return str(refusal)
+        return refusal.text()
 
     def _replicas_of(self, topics: list[Topic]) -> str:
         """The replicas that are placed on the brokers whose labels change."""

@@ -199,8 +199,8 @@ def choose_by_policy(
     found = solve(request, candidates, partitions=partitions, rng=facts.rng)
     if isinstance(found, Refusal):
         is_for_room = any(one.reason.code == "disk-full" for one in found.refused)
-        room = f"; {full_disks(facts)}" if is_for_room else ""
-        text = f"{key}: {found}{room}{unknown_to(candidates, wanted)}"
+        room = f"\n{full_disks(facts)}" if is_for_room else ""
+        text = f"{key}: {found.text()}{room}{unknown_to(candidates, wanted)}"
         raise refuse(Error.POLICY_VIOLATION, text)
     placed = [Roles(one.voters, one.observers) for one in found.partitions]
     count = len(placed[0].all)
@@ -215,9 +215,9 @@ def choose_by_policy(
 
 
 def unknown_to(candidates: Collection[Candidate], policy: Policy) -> str:
-    """What ends a refusal: the values that the policy names and no broker has."""
+    """What ends a refusal: the values that the policy names and no broker has, a line for each."""
     found = unknown_values(policy, [(one.id, one.labels) for one in candidates])
-    return "".join(f"; {one}" for one in found)
+    return "".join(f"\n{one}" for one in found)
 
 
 def _said(names: Sequence[str], values: Mapping[str, str]) -> Said | None:

@@ -144,7 +144,7 @@ class PolicyChecks:
         answer = solve(request, self._candidates, rng=self._facts.rng)
         refusal = ""
         if isinstance(answer, Refusal):
-            refusal = f"{answer}{unknown_to(self._candidates, policy)}"
+            refusal = f"{answer.text()}{unknown_to(self._candidates, policy)}"
         self._solved[policy, least, voters] = refusal
         return refusal
 
@@ -154,7 +154,7 @@ def refusal_of(refused: Mapping[str, tuple[str, str]]) -> ApiError:
     (name, (key, refusal)), *others = refused.items()
     text = f"{key} of topic {name}: {refusal}"
     if others:
-        text += f"; nor could that of {listed([other for other, _ in others])}"
+        text += f"\nnor could that of {listed([other for other, _ in others])}"
     return refuse(Error.POLICY_VIOLATION, text)
 
 

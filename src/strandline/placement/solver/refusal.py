@@ -70,6 +70,10 @@ class Refusal(msgspec.Struct, frozen=True):
         """One line."""
         return "; ".join(self.lines())
 
+    def text(self) -> str:
+        """A line for each, for an error message that is shown in lines."""
+        return "\n".join(self.lines())
+
     def lines(self) -> list[str]:
         """Lines for people: the refusal, the reasons, then the remedies."""
         lines = [f"cannot place {self.wanted}"]
