@@ -7,7 +7,9 @@ from uuid import UUID
 import pytest
 from tests.broker.broker_world import OTHER, SELF, BrokerWorld, LeaderEntry
 
+from strandline.broker.leadership.new_topics import LEADERS_WAIT_MS, NEW_TOPIC_MS
 from strandline.controller.commands import CreateTopics, TopicResult, TopicResults
+from strandline.controller.records import TopicCreated, TopicDeleted
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_cluster import (
@@ -34,6 +36,12 @@ def names(*topics: str) -> MetadataRequest:
         topics=[MetadataRequestTopic(name=one) for one in topics],
         allow_auto_topic_creation=False,
     )
+
+
+def created(world: BrokerWorld, name: str) -> None:
+    """The controller's log says that a topic was created."""
+    record = TopicCreated(name=name, id=UUID(int=1), partitions=(), configs={})
+    world.services.new_topics.on_applied(record)
 
 
 @pytest.mark.parametrize("version", range(14))
@@ -154,7 +162,10 @@ def test_a_missing_topic_is_created_where_client_and_cluster_want_it(world: Brok
     world.controller.answers.append(TopicResults(topics=(TopicResult(name="new"),)))
     request = names("new", "__consumer_offsets", "a/b")
     request.allow_auto_topic_creation = True
-    world.ask(request, MetadataResponse, 9)
+    creating = world.send(request, 9)
+    world.advance(LEADERS_WAIT_MS)
+    late = creating.answer(MetadataResponse).topics[0]  # Its record is still on its way here.
+    assert late.error_code == Error.LEADER_NOT_AVAILABLE
     (command,) = world.controller.commands
     assert isinstance(command, CreateTopics)
     assert [one.name for one in command.topics] == ["new"]
@@ -164,6 +175,72 @@ def test_a_missing_topic_is_created_where_client_and_cluster_want_it(world: Brok
     world.cluster.cluster_configs["auto.create.topics.enable"] = "false"
     assert world.ask(request, MetadataResponse, 9).topics[0].error_code == 3
     assert len(world.controller.commands) == 2
+
+
+def test_a_refused_name_of_a_new_topic_is_final(world: BrokerWorld) -> None:
+    world.cluster.cluster_configs["auto.create.topics.enable"] = "true"
+    for code, answered in (
+        (Error.INVALID_TOPIC_EXCEPTION, Error.INVALID_TOPIC_EXCEPTION),
+        (Error.INVALID_REPLICATION_FACTOR, Error.UNKNOWN_TOPIC_OR_PARTITION),
+    ):
+        refused = TopicResult(name="new", error_code=code)
+        world.controller.answers.append(TopicResults(topics=(refused,)))
+        request = names("new")
+        request.allow_auto_topic_creation = True
+        assert world.ask(request, MetadataResponse, 9).topics[0].error_code == answered
+
+
+def test_metadata_waits_for_the_leaders_of_a_new_topic(world: BrokerWorld) -> None:
+    replicas = world.add_topic("t", 2)
+    created(world, "t")
+    replicas[1].follow(NO_BROKER, epoch=2)
+    waiting = world.send(names("t"), 9)
+    world.advance(LEADERS_WAIT_MS // 2)
+    assert not waiting.is_answered
+    replicas[1].lead(epoch=3)
+    for group in [one.group for one in replicas]:
+        world.replication.leaders[group] = LeaderEntry(group, 3, SELF)
+        for callback in list(world.replication.on_leader_known):
+            world.run(lambda callback=callback, group=group: callback(group))
+    (topic,) = waiting.answer(MetadataResponse).topics
+    assert (topic.error_code, [one.leader_id for one in topic.partitions]) == (0, [SELF, SELF])
+
+
+def test_a_new_topic_without_a_leader_says_so_as_a_topic_for_a_while(world: BrokerWorld) -> None:
+    replicas = world.add_topic("t", 2)
+    created(world, "t")
+    replicas[1].follow(NO_BROKER, epoch=2)
+    waiting = world.send(names("t"), 9)
+    world.advance(LEADERS_WAIT_MS)
+    (topic,) = waiting.answer(MetadataResponse).topics
+    assert topic.error_code == Error.LEADER_NOT_AVAILABLE
+    assert [one.leader_id for one in topic.partitions] == [SELF, NO_BROKER]
+    # The next requests on the connection do not wait again.
+    assert world.ask(names("t"), MetadataResponse, 9).topics[0].error_code == topic.error_code
+    assert world.ask(MetadataRequest(topics=None), MetadataResponse, 9).topics[0].error_code == (
+        topic.error_code
+    )
+    world.advance(NEW_TOPIC_MS)
+    (topic,) = world.ask(names("t"), MetadataResponse, 9).topics
+    assert topic.error_code == Error.NONE
+    assert [one.error_code for one in topic.partitions] == [0, Error.LEADER_NOT_AVAILABLE]
+
+
+def test_topics_are_new_once_each_time_they_are_created(world: BrokerWorld) -> None:
+    new_topics = world.services.new_topics
+    created(world, "t")
+    assert new_topics.is_new("t")
+    assert not new_topics.is_new("u")
+    new_topics.on_applied(TopicDeleted(name="t", id=UUID(int=1)))
+    assert not new_topics.is_new("t")
+    world.advance(NEW_TOPIC_MS)
+    created(world, "t")
+    world.advance(NEW_TOPIC_MS - 1)
+    assert new_topics.is_new("t")
+    created(world, "u")
+    world.advance(1)
+    created(world, "v")
+    assert [new_topics.is_new(one) for one in "tuv"] == [False, True, True]
 
 
 def test_describe_cluster_lists_silent_brokers_only_when_asked(world: BrokerWorld) -> None:

@@ -166,6 +166,7 @@ class Broker:
             await self._wait_replayed()
         finally:
             introducing.cancel()
+        self.controller.on_applied.append(self.services.new_topics.on_applied)
         self._reconciled.clear()
         self._reconcile_soon()
         await self._reconciled.wait()

@@ -27,6 +27,7 @@ from strandline.broker.coordinators.topic_configs import TopicConfigs
 from strandline.broker.fetch.nearest_replica import SentOn
 from strandline.broker.leadership.failback import Failback
 from strandline.broker.leadership.leader_ranks import LeaderRanks
+from strandline.broker.leadership.new_topics import NewTopics
 from strandline.broker.leadership.writers import Writers
 from strandline.broker.operations.balancing import Balancing
 from strandline.broker.operations.copy_budget import CopyBudget
@@ -76,6 +77,7 @@ class Services:
     # the same object.
     cluster: Cluster = field(init=False)
     deadlines: Deadlines = field(init=False)
+    new_topics: NewTopics = field(init=False)
     producer_ids: ProducerIds = field(init=False)
     # Set by the broker.
     balancing: Balancing = field(init=False)
@@ -86,6 +88,7 @@ class Services:
     def __post_init__(self) -> None:
         self.cluster = self.controller.cluster
         self.deadlines = Deadlines(self.clock)
+        self.new_topics = NewTopics(self.clock)
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self.isolation = Isolation(self.clock, is_enabled=self.config.drills.enable)
 

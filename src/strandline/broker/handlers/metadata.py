@@ -4,7 +4,8 @@ Why:    every client finds its way by this answer. It comes from the committed s
         announcements of leaders, without a question to another broker.
 How:    A partition whose leader is unknown or silent gets LEADER_NOT_AVAILABLE, and clients retry.
         A missing topic is created if the client and the cluster's `auto.create.topics.enable` allow
-        it.
+        it. The answer waits a moment for the first leaders of a new topic; without them the topic
+        itself gets LEADER_NOT_AVAILABLE (`leadership.new_topics`).
 Source: KIP-516 (topic ids); reliability reference 4 (illegal names)."""
 
 import logging
@@ -12,10 +13,12 @@ from uuid import UUID
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
+from strandline.broker.coordinators.applied_waiters import wait_for_leaders
+from strandline.broker.leadership.new_topics import LEADERS_WAIT_MS
 from strandline.broker.partitions import is_alive, known_leader, living_brokers, may_be_named
 from strandline.broker.server.request_limits import distinct
 from strandline.config.cluster import ClusterConfig
-from strandline.controller.commands import CreateTopics, NewTopic
+from strandline.controller.commands import CreateTopics, NewTopic, TopicResults
 from strandline.controller.names import check_topic_name, is_internal
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId
@@ -46,10 +49,15 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
         living = Living(services)
         topics = [_describe(services, one, living) for one in services.cluster.topics.values()]
     else:
+        created: dict[str, int] = {}
         if request.allow_auto_topic_creation:
-            await _create_missing(services, requested)
+            created = await _create_missing(services, requested)
+        await _wait_for_first_leaders(services, requested, created)
         living = Living(services)
-        topics = [_answer(services, one, version, living) for one in distinct(requested, _name_of)]
+        topics = [
+            _answer(services, one, version, living, created)
+            for one in distinct(requested, _name_of)
+        ]
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(
@@ -99,11 +107,15 @@ def offline_replicas(services: Services, partition: Partition) -> list[int]:
     return [one for one in partition.hosts if not is_alive(services, one)]
 
 
-async def _create_missing(services: Services, requested: list[MetadataRequestTopic]) -> None:
-    """Create missing topics that may be created; a topic that fails stays missing."""
+async def _create_missing(
+    services: Services, requested: list[MetadataRequestTopic]
+) -> dict[str, int]:
+    """Create missing topics that may be created; a topic that fails stays missing.
+
+    Returns {topic: error code} of those that the controller decided about."""
     config = ClusterConfig.from_values(services.cluster.cluster_configs)
     if not config.auto_create_topics_enable:
-        return
+        return {}
     missing = {
         one.name: None
         for one in requested
@@ -113,12 +125,34 @@ async def _create_missing(services: Services, requested: list[MetadataRequestTop
         and _name_error(one.name) == Error.NONE
     }
     if not missing:
-        return
+        return {}
     topics = tuple(NewTopic(name=name) for name in missing)
     try:
-        await services.controller.submit(CreateTopics(topics), timeout_ms=CREATE_TIMEOUT_MS)
+        answer = await services.controller.submit(
+            CreateTopics(topics), timeout_ms=CREATE_TIMEOUT_MS
+        )
     except ApiError as error:
         _log.warning("could not create %s: %s", ", ".join(missing), error)
+        return {}
+    if not isinstance(answer, TopicResults):
+        return {}
+    return {one.name: one.error_code for one in answer.topics if one.name is not None}
+
+
+async def _wait_for_first_leaders(
+    services: Services, requested: list[MetadataRequestTopic], created: dict[str, int]
+) -> None:
+    """Wait a moment for the leaders of requested topics that are new."""
+    names = services.cluster.topic_names
+    wanted = [names.get(one.topic_id) if one.name is None else one.name for one in requested]
+    waits_ms = {name: services.new_topics.wait_ms(name) for name in wanted if name is not None}
+    for name, code in created.items():
+        if code in (Error.NONE, Error.TOPIC_ALREADY_EXISTS) and name not in services.cluster.topics:
+            waits_ms[name] = LEADERS_WAIT_MS  # Its record has yet to come to this broker.
+    new = [name for name, wait_ms in waits_ms.items() if wait_ms > 0]
+    if new:
+        timeout_ms = max(waits_ms[name] for name in new)
+        await wait_for_leaders(services, new, timeout_ms=timeout_ms)
 
 
 def _name_of(requested: MetadataRequestTopic) -> str | UUID:
@@ -126,13 +160,17 @@ def _name_of(requested: MetadataRequestTopic) -> str | UUID:
 
 
 def _answer(
-    services: Services, requested: MetadataRequestTopic, version: int, living: Living
+    services: Services,
+    requested: MetadataRequestTopic,
+    version: int,
+    living: Living,
+    created: dict[str, int],
 ) -> MetadataResponseTopic:
     if requested.name is not None:
         topic = services.cluster.topics.get(requested.name)
         if topic is not None:
             return _describe(services, topic, living)
-        error = _name_error(requested.name) or Error.UNKNOWN_TOPIC_OR_PARTITION
+        error = _name_error(requested.name) or _missing_error(created.get(requested.name))
         return MetadataResponseTopic(error_code=error, name=requested.name)
     name = services.cluster.topic_names.get(requested.topic_id)
     if name is not None:
@@ -152,12 +190,27 @@ def _name_error(name: str) -> int:
     return Error.NONE
 
 
+def _missing_error(created: int | None) -> int:
+    """The error for a topic that is missing here. `created`: the controller's answer to its
+    creation, None if it was not asked."""
+    if created in (Error.NONE, Error.TOPIC_ALREADY_EXISTS):
+        return Error.LEADER_NOT_AVAILABLE
+    if created == Error.INVALID_TOPIC_EXCEPTION:
+        return Error.INVALID_TOPIC_EXCEPTION
+    return Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
 def _describe(services: Services, topic: Topic, living: Living) -> MetadataResponseTopic:
+    partitions = [_describe_partition(services, one, living) for one in topic.partitions]
+    is_unready = services.new_topics.is_new(topic.name) and any(
+        one.leader_id == NO_BROKER for one in partitions
+    )
     return MetadataResponseTopic(
+        error_code=Error.LEADER_NOT_AVAILABLE if is_unready else Error.NONE,
         name=topic.name,
         topic_id=topic.id,
         is_internal=is_internal(topic.name),
-        partitions=[_describe_partition(services, one, living) for one in topic.partitions],
+        partitions=partitions,
     )
 
 

@@ -6,4 +6,5 @@ Map:    failback.py      moves leadership back to the preferred replica
         draining.py      moves leadership away for maintenance
         leader_ranks.py  how much policies prefer each broker as leader
         electing.py      ElectLeaders
+        new_topics.py    topics that may not have their first leaders yet
 """

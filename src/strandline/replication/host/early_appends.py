@@ -1,10 +1,13 @@
-"""Tells a leader when a replica that missed its messages is open.
+"""Tells a leader or candidate when a replica that missed its messages is open.
 
-Why:    messages for a group that is not open are dropped, and a leader without answers probes ever
-        less often: a log that was opened late would wait for seconds.
-How:    this broker notes who sent an append or vote request. When the group opens, it tells that
-        broker, which then probes the replica. If that message is lost, the leader's own probes
-        remain.
+Why:    messages for a group that is not open are dropped. A leader without answers probes ever less
+        often: a log that was opened late would wait for seconds. A new group's first candidate
+        would wait for an election time-out: the controller's own broker applies the record of a new
+        topic first, and asks for pre-votes before any other broker has the group.
+How:    this broker notes the sender of an append or vote request. When the group opens, it tells
+        that broker. A leader then probes the replica; the first candidate of a new group asks for
+        pre-votes again. If that message is lost, the leader's own probes remain, and the
+        candidate's timer.
 Owns:   {group that is not open: the last sender}; one per broker.
 Source: design section 5."""
 
@@ -51,6 +54,8 @@ class EarlyAppends:
             replica = self._replicas.get(group)
             if replica is not None and replica.leading is not None:
                 replica.leading.ask(peer)
+            elif replica is not None:
+                replica.on_voter_opened()
 
     def _notify(self) -> None:
         to_notify, self._to_notify = self._to_notify, {}

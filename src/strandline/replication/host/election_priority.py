@@ -9,7 +9,7 @@ Source: design section 7; decision 0012."""
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from strandline.model.ids import BrokerId
+from strandline.model.ids import NO_BROKER, BrokerId
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,11 @@ class ElectionPriority:
     def order(self, broker: BrokerId) -> tuple[bool, int]:
         """The sort key of a broker, the best first."""
         return broker != self.preferred, self.ranks.get(broker, 0)
+
+    def first(self, brokers: Iterable[BrokerId]) -> BrokerId:
+        """The broker that should lead before all others of `brokers`; of equal ones the lowest
+        id. NO_BROKER for none."""
+        return min(brokers, key=lambda one: (self.order(one), one), default=NO_BROKER)
 
     def best(self, brokers: Iterable[BrokerId]) -> list[BrokerId]:
         """The brokers of the lowest rank, ascending; preference does not count."""

@@ -162,6 +162,17 @@ class Opening:
         is_earlier = state is not None and state.rejoined < spec.rejoined
         return is_earlier and spec.log.has_been_compacted and log.last_index >= log.start_index
 
+    def _leads_first(self, replica: Replica) -> bool:
+        """Whether this replica should be the first leader of its group: no voter that comes before
+        it by election priority is alive. So the first leader never waits for a time-out."""
+        liveness = self._shared.liveness
+        living = [
+            one
+            for one in replica.configuration.voters
+            if liveness.is_peer_alive(one) and not liveness.has_hung_up(one)
+        ]
+        return replica.election_priority.first(living) == self._self_id
+
     def _take_part(self, spec: GroupSpec, log: Log, *, is_new: bool) -> Replica:
         state = self._remembered(spec)
         voters = spec.configuration.voters
@@ -195,7 +206,7 @@ class Opening:
         replica.lag_ms_max = spec.lag_ms_max
         self._replicas[spec.group] = replica
         self._shared.liveness.add(replica)
-        if (is_new and replica.is_preferred) or replica.was_always_alone:
+        if (is_new and self._leads_first(replica)) or replica.was_always_alone:
             self._shared.clock.call_soon(replica.stand_first)
         if is_asking:
             self._group_bootstrap.ask(replica)

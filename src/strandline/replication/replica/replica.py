@@ -31,6 +31,7 @@ from strandline.raft.group.configuration import PromisedQuorum
 from strandline.raft.messages import (
     LeaderContact,
 )
+from strandline.raft.transitions import Role
 from strandline.records.batch import BatchHeader
 from strandline.replication.leader.requests import AppendResult, Request
 from strandline.replication.replica.driver import ReplicaDriver
@@ -178,6 +179,13 @@ class Replica(ReplicaDriver):
         restart."""
         may_be_first = self.is_fresh or self.was_always_alone
         if may_be_first and not self.is_leader and self.failed is None:
+            self.on_election_timeout()
+
+    def on_voter_opened(self) -> None:
+        """A voter that missed a message of this replica is open now. In a new group it may have
+        missed the request for its pre-vote: ask again at once. A pre-vote changes no state, so a
+        second request is harmless."""
+        if self.is_fresh and self.raft.role is Role.PRECANDIDATE and self.failed is None:
             self.on_election_timeout()
 
     def on_election_timeout(self) -> None:
