@@ -73,14 +73,15 @@ def test_what_comes_behind_a_refused_batch_is_refused_like_it_and_not_out_of_ord
     full = cluster.leader_of("t")
     fill(cluster, full)
     assert send(1) == send(2) == send(3) == Error.KAFKA_STORAGE_ERROR
-    assert send(1, producer=8) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert send(1, producer=8) == send(2, producer=8) == Error.KAFKA_STORAGE_ERROR
     make_room(cluster, full)
     cluster.advance(1_000)
-    assert send(2) == Error.KAFKA_STORAGE_ERROR
+    assert send(2) == send(2, producer=8) == Error.KAFKA_STORAGE_ERROR
     assert send(2, epoch=1) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert [send(1), send(2), send(3)] == [0, 0, 0]
     assert send(5) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert fetch(cluster, "t") == [b"0", b"1", b"2", b"3"]
+    assert [send(1, producer=8), send(2, producer=8)] == [0, 0]
+    assert fetch(cluster, "t") == [b"0", b"1", b"2", b"3", b"1", b"2"]
 
 
 def test_a_follower_without_space_holds_up_nobody_and_catches_up(cluster: ClusterWorld) -> None:

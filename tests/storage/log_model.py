@@ -13,7 +13,10 @@ from strandline.records.marker import (
 )
 from strandline.records.record import Record, build_batch
 from strandline.storage.log.log import Log
-from strandline.storage.producers.producers import ProducerStates
+from strandline.storage.producers.producers import SEQUENCE_COUNT, ProducerStates
+
+FIRST_SEQUENCE = SEQUENCE_COUNT - 10
+"""Of every producer: sequences soon wrap to 0."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,8 @@ def random_batch(model: ModelLog, rng: random.Random, *, epoch: int, size_max: i
     producer_epoch = -1
     if producer_id >= 0:
         producer_epoch = 0
-        sequence = 0 if entry is None else entry.window[-1].last_sequence + 1
+        before = FIRST_SEQUENCE - 1 if entry is None else entry.window[-1].last_sequence
+        sequence = (before + 1) % SEQUENCE_COUNT
     records = [
         Record(n, timestamp + rng.randint(0, 50), b"k%d" % rng.randint(0, 9), rng.randbytes(size))
         for n, size in enumerate(rng.randint(0, size_max // count) for _ in range(count))

@@ -29,6 +29,7 @@ from strandline.records.record import (
 from strandline.storage.compaction import compaction
 from strandline.storage.config import LogConfig
 from strandline.storage.log.log import Log
+from strandline.storage.producers.producers import SEQUENCE_COUNT
 from strandline.storage.recovery.verification import verify_log
 
 DIRECTORY = "/data/topic-0.1"
@@ -275,11 +276,13 @@ def test_small_segments_become_one_and_empty_batches_are_joined() -> None:
     assert [record.value for _, record in world.records()] == [b"last"]
 
 
-def test_the_last_batches_of_a_producer_stay_though_empty() -> None:
+@pytest.mark.parametrize("first", [0, SEQUENCE_COUNT - 5])
+def test_the_last_batches_of_a_producer_stay_though_empty(first: int) -> None:
     """As many as it may still ask for again: who gets the log like this knows them by their
-    headers alone."""
+    headers alone. So it is where their sequences wrap."""
     world = World()
-    for sequence in range(8):
+    sequences = [(first + number) % SEQUENCE_COUNT for number in range(8)]
+    for sequence in sequences:
         world.append([(b"k", b"%d" % sequence)], producer=(7, sequence))
     world.append([(b"k", b"last")])
     before = world.log.producers.get(7)
@@ -288,7 +291,7 @@ def test_the_last_batches_of_a_producer_stay_though_empty() -> None:
     headers = all_headers(world.log)
     assert [(h.records_count, h.producer_id, h.base_sequence) for h in headers] == [
         (0, -1, -1),
-        *((0, 7, sequence) for sequence in range(3, 8)),
+        *((0, 7, sequence) for sequence in sequences[3:]),
         (1, -1, -1),
     ]
     follower = World()

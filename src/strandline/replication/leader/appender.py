@@ -17,7 +17,8 @@ How:    accepted requests wait until the end of the pass. Then, in order: produc
         was committed then, and comes again, waits for the present configuration to be committed.
             An idempotent producer's batches behind a refused one are refused in the same way, until
         that one has come again: were they told that their sequence is wrong, librdkafka would begin
-        a new epoch, and write what it has no answers for again, on all partitions.
+        a new epoch, and write what it has no answers for again, on all partitions. The first batch
+        of an unknown producer may have any sequence (decision 0043).
 Owns:   requests accepted and not yet appended; one per replica.
 Source: Redpanda RFC 20220119; design section 5."""
 
@@ -40,7 +41,7 @@ from strandline.replication.memory_budget import MemoryBudget
 from strandline.replication.replica.delete_records import Deletions
 from strandline.replication.replica.state import ReplicaState
 from strandline.replication.waiters import MarkWaiters
-from strandline.storage.producers.producers import Duplicate
+from strandline.storage.producers.producers import SEQUENCE_COUNT, Duplicate
 
 UNCOMMITTED_BYTES_MAX = 64 * 1024 * 1024
 HELD_BYTES_MAX = 16 * 1024 * 1024
@@ -51,8 +52,9 @@ CHUNK_BYTES_MAX = 1024 * 1024
 NO_ACKS = 0
 QUORUM_ACK = -1
 
+FIRST_EPOCH = 1
+"""The first leader of a group leads in this epoch, unless an election failed before."""
 _NOBODY: Set[int] = frozenset()
-_SEQUENCE_COUNT = 1 << 31
 
 _log = logging.getLogger("strandline.replication")
 
@@ -240,24 +242,47 @@ class Appender:
 
     def _check_producer(self, header: BatchHeader) -> Duplicate | None:
         """The place of a batch that is in the log already. Raises ApiError when the sequence is
-        wrong.
-
-        A producer that was never heard of begins at sequence 0: a batch that comes first with
-        another one overtook its predecessors (an election came between), and would lie before them
-        for ever."""
-        log = self._replica.log
-        producers = log.producers
-        if (
-            header.base_sequence > 0
-            and log.start_offset == 0
-            and not producers.is_incomplete
-            and producers.get(header.producer_id) is None
-        ):
-            raise ApiError(
-                Error.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {header.producer_id} is new here, and sent {header.base_sequence} first",
-            )
+        wrong."""
+        producers = self._replica.log.producers
+        if header.base_sequence > 0 and producers.get(header.producer_id) is None:
+            self._check_unknown(header)
         return producers.check(header)
+
+    def _check_unknown(self, header: BatchHeader) -> None:
+        """Refuse the first batch of an unknown producer if it may have overtaken an earlier one,
+        which would then lie behind it for ever. Raises ApiError with a retriable code.
+
+        Any first sequence is right, because the earlier ones may be forgotten, or in a deleted
+        topic of the same name. But an earlier batch was refused here, or an earlier leader may have
+        lost it: then a client sends the earlier one again before it repeats this one. So this one
+        is accepted when it comes again (decision 0043)."""
+        code = self._reason_of_gap(header)
+        if code is None and self._may_lack_batches and not self._is_refused(header):
+            code = Error.NOT_LEADER_OR_FOLLOWER
+            self._refused[header.producer_id] = header, code
+        if code is not None:
+            raise ApiError(
+                code,
+                f"producer {header.producer_id} is new here, and sent sequence "
+                f"{header.base_sequence} first: send the batch again",
+            )
+
+    @property
+    def _may_lack_batches(self) -> bool:
+        """Whether an earlier leader may have lost batches of producers that are unknown here.
+
+        The log has every batch that was committed, and there was a leader before this one."""
+        log = self._replica.log
+        is_whole = log.start_offset == 0 and not log.producers.is_incomplete
+        return is_whole and self._replica.epoch > FIRST_EPOCH
+
+    def _is_refused(self, header: BatchHeader) -> bool:
+        """Whether this very batch is the first one of its producer that was refused here."""
+        first, _ = self._refused.get(header.producer_id, (None, 0))
+        return first is not None and (first.producer_epoch, first.base_sequence) == (
+            header.producer_epoch,
+            header.base_sequence,
+        )
 
     def _log_start(self) -> Offset:
         """Where the partition begins for clients; -1 while that is not known."""
@@ -361,8 +386,8 @@ class Appender:
         first, code = self._refused.get(header.producer_id, (None, 0))
         if first is None or first.producer_epoch != header.producer_epoch:
             return None
-        ahead = (header.base_sequence - first.base_sequence) % _SEQUENCE_COUNT
-        return code if 0 < ahead < _SEQUENCE_COUNT // 2 else None
+        ahead = (header.base_sequence - first.base_sequence) % SEQUENCE_COUNT
+        return code if 0 < ahead < SEQUENCE_COUNT // 2 else None
 
     def _failed(self, error: int, message: str = "") -> AppendResult:
         return AppendResult(error, -1, -1, message)

@@ -14,6 +14,7 @@ import random
 from collections import deque
 from functools import partial
 from itertools import islice
+from zlib import crc32
 
 from strandline.model.ids import NO_BROKER, BrokerId, Offset
 from strandline.protocol.errors import Error
@@ -30,12 +31,15 @@ from strandline.simulation.world.clock import WALL_START_MS
 from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.member import Member
 from strandline.simulation.world.scheduler import US_PER_MS, ScheduledEvent
+from strandline.storage.producers.producers import SEQUENCE_COUNT
 
 INFLIGHT_MAX = 5
 WAITING_MAX = 20
 REQUEST_TIMEOUT_MS = 1_500
 RETRY_MS = 50
 RECORDS_MAX = 4
+WRAPS_AFTER = 30
+"""Records before the wrap."""
 
 RETRIABLE = {
     Error.NOT_LEADER_OR_FOLLOWER,
@@ -48,14 +52,21 @@ RETRIABLE = {
 }
 
 
+def _first_sequence(name: str) -> int:
+    """Every other producer, by its name, begins right before the sequences wrap to 0."""
+    return SEQUENCE_COUNT - WRAPS_AFTER if crc32(name.encode()) % 2 else 0
+
+
 class _Batch:
-    """`attempt` tells late answers to earlier attempts from those to the present one."""
+    """`attempt` tells late answers to earlier attempts from those to the present one.
+    `is_pausing`: it failed, and the pause before its next attempt is not over."""
 
     __slots__ = (
         "attempt",
         "epoch",
         "in_flight",
         "is_done",
+        "is_pausing",
         "made_ms",
         "sequence",
         "timeout",
@@ -70,6 +81,7 @@ class _Batch:
         self.attempt = 0
         self.in_flight = False
         self.is_done = False
+        self.is_pausing = False
         self.timeout: ScheduledEvent | None = None
 
 
@@ -88,7 +100,7 @@ class Producer(Client):
         self._tombstone_ratio = cluster.scenario.tombstone_ratio if plan.acks == -1 else 0.0
         self._next_number = 0
         self._epoch = 0
-        self._next_sequence = 0
+        self._next_sequence = _first_sequence(plan.name)
         self._batches: deque[_Batch] = deque()
         self._leader: BrokerId = NO_BROKER
         self._is_looking_up = False
@@ -121,7 +133,7 @@ class Producer(Client):
             values.append(b"%s/%d/%s" % (self.name.encode(), self._next_number, filling))
             self._next_number += 1
         sequence = self._next_sequence
-        self._next_sequence += len(values)
+        self._next_sequence = (sequence + len(values)) % SEQUENCE_COUNT
         made_ms = WALL_START_MS + self.scheduler.now_us // US_PER_MS
         return _Batch(values, epoch=self._epoch, sequence=sequence, made_ms=made_ms)
 
@@ -129,6 +141,8 @@ class Producer(Client):
         if self.cluster.scenario.has_brokers and not self._is_prepared():
             return
         for number, batch in enumerate(list(islice(self._batches, INFLIGHT_MAX))):
+            if batch.is_pausing and self.plan.is_idempotent:
+                break
             if batch.in_flight or batch.is_done:
                 continue
             if batch.attempt and number:
@@ -270,11 +284,12 @@ class Producer(Client):
 
     def _retry_later(self, batch: _Batch, attempt: int) -> None:
         self._cancel_timeout(batch)
+        batch.is_pausing = True
         delay_ms = self.rng.randint(1, 2 * RETRY_MS)
 
         def retry() -> None:
             if not batch.is_done and batch.attempt == attempt:
-                batch.in_flight = False
+                batch.in_flight = batch.is_pausing = False
                 self._pump()
 
         self.scheduler.after(delay_ms * US_PER_MS, retry)
@@ -287,7 +302,7 @@ class Producer(Client):
         for batch in self._batches:
             batch.epoch = self._epoch
             batch.sequence = self._next_sequence
-            self._next_sequence += len(batch.values)
+            self._next_sequence = (batch.sequence + len(batch.values)) % SEQUENCE_COUNT
 
     def _finish(self, batch: _Batch) -> None:
         batch.is_done = True

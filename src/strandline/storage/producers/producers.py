@@ -3,7 +3,8 @@
 Why:    a producer that missed a response sends the batch again; only the log knows whether it has
         that batch.
 How:    per producer its epoch and a window of its last five batches. `check` judges a header;
-        `update` follows the log. Entries are immutable, so a checkpoint is a shallow copy.
+        `update` follows the log. A producer without an entry may begin at any sequence; a later
+        epoch of a known one begins at 0. Entries are immutable, so a checkpoint is a shallow copy.
 Owns:   the state of all producers, derived from the log: a snapshot and the headers behind it.
 Source: Kafka's ProducerAppendInfo and ProducerStateManager; KIP-98, KIP-360."""
 
@@ -18,7 +19,8 @@ from strandline.records.batch import BatchHeader
 
 WINDOW_BATCHES = 5
 """Kafka's clients have at most five requests in flight."""
-_SEQUENCE_COUNT = 1 << 31
+SEQUENCE_COUNT = 1 << 31
+"""Sequences wrap to 0 after 2^31 - 1."""
 
 
 class WrittenBatch(NamedTuple):
@@ -121,7 +123,7 @@ class ProducerStates:
 
 def last_sequence(header: BatchHeader) -> int:
     """The sequence of the batch's last record; sequences wrap to 0 after 2^31 - 1."""
-    return (header.base_sequence + header.last_offset_delta) % _SEQUENCE_COUNT
+    return (header.base_sequence + header.last_offset_delta) % SEQUENCE_COUNT
 
 
 def _judge(entry: ProducerEntry | None, header: BatchHeader) -> Duplicate | None:
@@ -144,7 +146,7 @@ def _judge(entry: ProducerEntry | None, header: BatchHeader) -> Duplicate | None
     for batch in entry.window:
         if batch.first_sequence == first and batch.last_sequence == last:
             return Duplicate(batch.base_offset, batch.last_offset)
-    expected = (entry.window[-1].last_sequence + 1) % _SEQUENCE_COUNT
+    expected = (entry.window[-1].last_sequence + 1) % SEQUENCE_COUNT
     if first != expected:
         raise ApiError(
             Error.OUT_OF_ORDER_SEQUENCE_NUMBER,

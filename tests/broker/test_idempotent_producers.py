@@ -1,0 +1,149 @@
+"""Idempotent producers, as the cluster sees them: unknown ones, wrapping sequences, elections.
+
+Source: KIP-98, KIP-360; decision 0043."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.broker.cluster_world import ClusterWorld, three_brokers
+from tests.broker.test_broker_in_a_cluster import delete, fetch, produce, set_config
+from tests.broker.test_delete_records import delete as delete_records
+
+from strandline.model.ids import BrokerId
+from strandline.protocol.errors import Error
+from strandline.storage.producers.producers import SEQUENCE_COUNT
+
+LAST = SEQUENCE_COUNT - 1
+OUT_OF_ORDER = Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+PRODUCER = 7
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[ClusterWorld]:
+    """Three brokers, for tests that use topics of their own and leave all brokers up."""
+    with three_brokers() as world:
+        yield world
+
+
+def send(
+    world: ClusterWorld, topic: str, sequence: int, count: int = 1, *, epoch: int = 0
+) -> tuple[int, int]:
+    """One batch of the producer; (error code, base offset)."""
+    values = [b"%d" % ((sequence + at) % SEQUENCE_COUNT) for at in range(count)]
+    answer = produce(
+        world,
+        topic,
+        *values,
+        producer_id=PRODUCER,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+    )
+    return answer.error_code, answer.base_offset
+
+
+def move_leader(world: ClusterWorld, topic: str) -> int:
+    """Let another replica lead; returns it."""
+    before = world.leader_of(topic)
+    to = next(one for one in world.replicas_of(topic) if one != before)
+    replica = world.replicas_of(topic)[before]
+    process = world.hosts[before].process
+    assert process is not None
+    process.run_now(lambda: replica.transfer_leadership(BrokerId(to)))
+    world.until(lambda: world.leader_of(topic) == to)
+    return to
+
+
+def test_a_topic_made_again_takes_a_producer_where_it_is(shared: ClusterWorld) -> None:
+    shared.create_topic("again")
+    assert [send(shared, "again", sequence)[0] for sequence in range(3)] == [0, 0, 0]
+    delete(shared, "again")
+    shared.until(lambda: not shared.replicas_of("again"))
+    shared.create_topic("again")
+    assert send(shared, "again", 3, 2) == (0, 0)
+    assert send(shared, "again", 3, 2) == (0, 0)
+    assert send(shared, "again", 5) == (0, 2)
+    assert send(shared, "again", 7) == (OUT_OF_ORDER, -1)
+    assert fetch(shared, "again") == [b"3", b"4", b"5"]
+
+
+def test_sequences_wrap_inside_a_batch_and_repetitions_are_known_wherever_it_leads(
+    shared: ClusterWorld,
+) -> None:
+    shared.create_topic("wrap")
+    assert send(shared, "wrap", LAST - 2, 2) == (0, 0)
+    assert send(shared, "wrap", LAST, 4) == (0, 2)
+    for _ in range(3):
+        assert send(shared, "wrap", LAST - 2, 2) == (0, 0)
+        assert send(shared, "wrap", LAST, 4) == (0, 2)
+        assert send(shared, "wrap", 4) == (OUT_OF_ORDER, -1)
+        move_leader(shared, "wrap")
+    assert send(shared, "wrap", 3) == (0, 6)
+
+
+def test_sequences_wrap_between_batches(shared: ClusterWorld) -> None:
+    shared.create_topic("between")
+    assert send(shared, "between", LAST) == (0, 0)
+    assert send(shared, "between", 1) == (OUT_OF_ORDER, -1)
+    assert send(shared, "between", 0) == (0, 1)
+
+
+def test_a_wrapped_batch_is_known_after_the_loss_of_power(cluster: ClusterWorld) -> None:
+    cluster.create_topic("wrap")
+    assert send(cluster, "wrap", LAST, 3) == (0, 0)
+    cluster.lose_power()
+    cluster.until(lambda: bool(cluster.leader_of("wrap")))
+    assert send(cluster, "wrap", LAST, 3) == (0, 0)
+    assert send(cluster, "wrap", 2) == (0, 3)
+
+
+def test_a_later_epoch_begins_at_zero(shared: ClusterWorld) -> None:
+    shared.create_topic("epochs")
+    assert send(shared, "epochs", 5) == (0, 0)
+    assert send(shared, "epochs", 6, epoch=1) == (OUT_OF_ORDER, -1)
+    assert send(shared, "epochs", 0, epoch=1) == (0, 1)
+    assert send(shared, "epochs", 6) == (Error.INVALID_PRODUCER_EPOCH, -1)
+
+
+def test_a_producer_that_was_forgotten_goes_on(shared: ClusterWorld) -> None:
+    """Its records are gone, and the segments with them."""
+    shared.create_topic("gone")
+    set_config(shared, "gone", "segment.ms", "1000")
+    assert [send(shared, "gone", sequence)[0] for sequence in range(3)] == [0, 0, 0]
+    shared.advance(3_000)
+    assert produce(shared, "gone", b"another's").error_code == 0
+    assert delete_records(shared, 3, topic="gone").error_code == 0
+    shared.until(lambda: shared.replicas_of("gone")[shared.leader_of("gone")].log.start_offset == 3)
+    leader = move_leader(shared, "gone")
+    for replica in shared.replicas_of("gone").values():
+        replica.log.producers.expire(1 << 60)
+    assert shared.replicas_of("gone")[leader].log.producers.get(PRODUCER) is None
+    assert send(shared, "gone", 3) == (0, 4)
+
+
+def test_after_an_election_the_first_batch_of_an_unknown_producer_may_have_overtaken_others(
+    shared: ClusterWorld,
+) -> None:
+    """The log is whole, so no earlier batch was committed: the earlier leader may have lost it."""
+    shared.create_topic("election")
+    move_leader(shared, "election")
+    refused = (Error.NOT_LEADER_OR_FOLLOWER, -1)
+    # 0 was sent to the earlier leader; 2 and 3 overtake it.
+    assert send(shared, "election", 2) == refused
+    assert send(shared, "election", 3) == refused
+    assert send(shared, "election", 0, 2) == (0, 0)
+    assert [send(shared, "election", sequence) for sequence in (2, 3)] == [(0, 2), (0, 3)]
+    assert fetch(shared, "election") == [b"0", b"1", b"2", b"3"]
+
+
+def test_after_an_election_an_unknown_producer_goes_on_at_its_second_attempt(
+    shared: ClusterWorld,
+) -> None:
+    shared.create_topic("second")
+    move_leader(shared, "second")
+    refused = (Error.NOT_LEADER_OR_FOLLOWER, -1)
+    assert send(shared, "second", 5) == refused
+    assert send(shared, "second", 6) == refused
+    assert send(shared, "second", 3) == refused  # An earlier one than the first refused one.
+    assert send(shared, "second", 5) == refused
+    assert send(shared, "second", 3, 2) == (0, 0)
+    assert [send(shared, "second", sequence) for sequence in (5, 6)] == [(0, 2), (0, 3)]
