@@ -4,19 +4,28 @@ import asyncio
 import random
 from typing import cast
 
+import pytest
 from tests.broker.broker_world import OTHER, BrokerWorld, ObedientReplica
 
 from strandline.broker.coordinators.coordinator_shard import CoordinatorShard
 from strandline.broker.coordinators.timer_table import Name, TimerTable
-from strandline.coordinator.answers import CommitAnswer
+from strandline.coordinator.answers import Answer, CommitAnswer, DeleteAnswer
 from strandline.coordinator.log_records import CommittedOffset, encode_offset
-from strandline.coordinator.requests import CommitOffsets, OffsetToCommit
+from strandline.coordinator.requests import (
+    CommitOffsets,
+    DeleteGroup,
+    OffsetToCommit,
+    Request,
+)
 from strandline.coordinator.settings import DEFAULT_GROUP_SETTINGS
 from strandline.protocol.errors import Error
-from strandline.records.batch import read_header
+from strandline.records.batch import iterate_headers, read_header
 from strandline.records.record import Record, build_batch
 
 GROUPS = 40
+
+
+BATCH_BYTES_MAX = 20_000
 
 
 def make_shard(world: BrokerWorld, replica: ObedientReplica) -> CoordinatorShard:
@@ -25,6 +34,7 @@ def make_shard(world: BrokerWorld, replica: ObedientReplica) -> CoordinatorShard
         clock=world.clock,
         rng=random.Random(1),
         settings=DEFAULT_GROUP_SETTINGS,
+        batch_bytes_max=lambda: BATCH_BYTES_MAX,
     )
 
 
@@ -93,6 +103,61 @@ def test_what_is_not_visible_yet_is_waited_for(world: BrokerWorld) -> None:
     replica.high_watermark = end
     world.run(replica.watchers.notify)
     assert shard.is_loaded
+    world.run(shard.close)
+
+
+def ask(world: BrokerWorld, shard: CoordinatorShard, request: Request) -> Answer:
+    """The answer to a request."""
+    tasks: list[asyncio.Task[Answer]] = []
+    world.run(lambda: tasks.append(asyncio.get_running_loop().create_task(shard.ask(request))))
+    return tasks[0].result()
+
+
+def many(token: int, count: int, metadata: str = "") -> CommitOffsets:
+    offsets = tuple(OffsetToCommit("flights", at, at, metadata=metadata) for at in range(count))
+    return CommitOffsets(token=token, group="g1", offsets=offsets)
+
+
+def test_what_is_larger_than_a_batch_may_be_is_refused_and_the_log_has_none_of_it(
+    world: BrokerWorld,
+) -> None:
+    (replica,) = world.add_topic("__consumer_offsets")
+    shard = make_shard(world, replica)
+    world.run(shard.start)
+    answer = ask(world, shard, many(1, 10, metadata="m" * 4_000))
+    assert isinstance(answer, CommitAnswer)
+    assert {one.error_code for one in answer.partitions} == {Error.INVALID_COMMIT_OFFSET_SIZE}
+    assert replica.high_watermark == 0
+    assert shard.coordinator.committed("g1") == {}
+    answer = ask(world, shard, many(2, 4, metadata="m" * 4_000))
+    assert isinstance(answer, CommitAnswer)
+    assert {one.error_code for one in answer.partitions} == {Error.NONE}
+    world.run(shard.close)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_large_group_is_removed_in_several_batches(world: BrokerWorld, fails: bool) -> None:
+    (replica,) = world.add_topic("__consumer_offsets")
+    shard = make_shard(world, replica)
+    world.run(shard.start)
+    for token in range(10):
+        offsets = tuple(OffsetToCommit("flights", 200 * token + at, 1) for at in range(200))
+        commit_some = CommitOffsets(token=token + 1, group="g1", offsets=offsets)
+        assert isinstance(ask(world, shard, commit_some), CommitAnswer)
+    before = replica.high_watermark
+    if fails:
+        replica.follow(OTHER, epoch=2)
+    answer = ask(world, shard, DeleteGroup(token=20, group="g1"))
+    if fails:
+        assert answer == DeleteAnswer(Error.NOT_COORDINATOR)
+        assert len(shard.coordinator.committed("g1")) == 2_000
+    else:
+        assert answer == DeleteAnswer(Error.NONE)
+        data = replica.read_verified(before, 1 << 20)
+        sizes = [header.size for header in iterate_headers(data)]
+        assert len(sizes) > 2
+        assert max(sizes) <= BATCH_BYTES_MAX
+        assert sum(header.records_count for header in iterate_headers(data)) == 2_001
     world.run(shard.close)
 
 

@@ -62,6 +62,40 @@ def test_illegal_names_are_refused(name: str) -> None:
     assert not world.state.cluster.topics
 
 
+def test_names_that_differ_only_in_dots_and_underscores_collide() -> None:
+    world = World()
+    assert world.create_one("x.a_b").error_code == 0
+    for name in ("x_a.b", "x.a.b", "x_a_b"):
+        result = world.create_one(name)
+        assert result.error_code == 17
+        assert result.message == f"Topic '{name}' collides with existing topic: x.a_b"
+    assert world.create_one("x.a_b").error_code == 36
+    assert world.create_one("x-a-b").error_code == 0
+    assert world.create_one("x.a_c").error_code == 0
+    world.run(DeleteTopics((TopicToDelete("x.a_b"),)))
+    assert world.create_one("x_a.b").error_code == 0
+
+
+def test_names_of_one_request_collide_unless_the_first_is_refused() -> None:
+    world = World()
+    codes = [
+        one.error_code
+        for one in world.create(
+            NewTopic(name="p.q", configs=(("no.such.key", "1"),)),
+            NewTopic(name="p_q"),
+            NewTopic(name="p.q_", replication_factor=99),
+            NewTopic(name="p.q."),
+        )
+    ]
+    assert codes[1] == 0
+    assert 0 not in (codes[0], codes[2])
+    assert codes[3] == 0
+    assert [one.error_code for one in world.create(NewTopic(name="r.s"), NewTopic(name="r_s"))] == [
+        0,
+        17,
+    ]
+
+
 def test_the_longest_legal_name_is_taken() -> None:
     assert World().create_one("x" * 249).error_code == 0
 

@@ -5,8 +5,23 @@ from uuid import UUID
 import pytest
 from tests.coordinator.group_world import GROUP, World
 
+from strandline.coordinator.answers import (
+    CommitAnswer,
+    DeleteAnswer,
+    HeartbeatAnswer,
+    LeaveAnswer,
+    SyncAnswer,
+)
 from strandline.coordinator.log_records import decode_log_record
-from strandline.coordinator.requests import LeavingMember, OffsetToCommit
+from strandline.coordinator.requests import (
+    CommitOffsets,
+    DeleteGroup,
+    Heartbeat,
+    LeaveGroup,
+    LeavingMember,
+    OffsetToCommit,
+    SyncGroup,
+)
 from strandline.protocol.consumer import ConsumerProtocolSubscription, encode_subscription
 from strandline.protocol.errors import Error
 
@@ -30,6 +45,33 @@ def test_an_offset_is_in_force_once_it_is_committed() -> None:
     world.settle()
     assert committed(world) == 5
     assert world.commit_errors(token) == [0]
+
+
+def test_the_empty_group_id_has_offsets_and_no_members() -> None:
+    """Old consumers commit under it; nobody joins it, before and after such a commit."""
+    world = World()
+    for _ in range(2):
+        joining = world.join(group="")
+        assert world.joined(joining).error_code == Error.INVALID_GROUP_ID
+        for request in (
+            SyncGroup(token=world.next_token(), group="", generation=1, member_id="m"),
+            Heartbeat(token=world.next_token(), group="", generation=1, member_id="m"),
+            LeaveGroup(token=world.next_token(), group="", members=(LeavingMember("m", None),)),
+        ):
+            world.feed(request)
+            answer = world.answers[request.token]
+            assert isinstance(answer, SyncAnswer | HeartbeatAnswer | LeaveAnswer)
+            assert answer.error_code == Error.INVALID_GROUP_ID
+        commit = CommitOffsets(
+            token=world.next_token(), group="", offsets=(OffsetToCommit("flights", 0, 5),)
+        )
+        world.feed(commit)
+        answer = world.answers[commit.token]
+        assert isinstance(answer, CommitAnswer)
+        assert [one.error_code for one in answer.partitions] == [Error.NONE]
+    assert world.coordinator.committed("")["flights", 0].offset == 5
+    world.feed(DeleteGroup(token=99, group=""))
+    assert world.answers[99] == DeleteAnswer(Error.NONE)
 
 
 def test_an_offset_that_cannot_be_written_is_not_in_force() -> None:

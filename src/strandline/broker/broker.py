@@ -22,6 +22,7 @@ from strandline.broker.context import Services
 from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.coordinators.coordinator_host import CoordinatorHost
 from strandline.broker.coordinators.quorum_status import answer_quorum_questions
+from strandline.broker.coordinators.topic_configs import TopicConfigs
 from strandline.broker.groups.arbitration import Arbitrating
 from strandline.broker.groups.hosting import Hosting
 from strandline.broker.handler_table import HANDLERS
@@ -375,8 +376,13 @@ def _services(
     controller = ControllerHost(
         replication=replication, clock=clock, rng=rng, directory_id=directory_id
     )
+    topic_configs = TopicConfigs()
     coordinator = CoordinatorHost(
-        replication=replication, controller=controller, clock=clock, rng=rng
+        replication=replication,
+        controller=controller,
+        clock=clock,
+        rng=rng,
+        topic_configs=topic_configs,
     )
     services = Services(
         broker_id=config.broker_id,
@@ -386,6 +392,7 @@ def _services(
         replication=replication,
         controller=controller,
         coordinator=coordinator,
+        topic_configs=topic_configs,
     )
     services.balancing = Balancing(
         clock=clock, controller=controller, topic_configs=services.topic_configs

@@ -158,11 +158,13 @@ class ClusterSection:
 
     id: str = key(
         "",
-        "The cluster's id, a name of your choice. A broker refuses brokers and data directories "
-        "of another cluster. Give it on every broker or on none. Without it the seeds identify "
-        "the cluster, and the first controller generates the id that clients see.",
+        "The cluster's id. Kafka's tools expect 22 characters of URL-safe base64, as "
+        "`kafka-storage random-uuid` prints; any other name works with all else. A broker refuses "
+        "brokers and data directories of another cluster. Give it on every broker or on none. "
+        "Without it the seeds identify the cluster, and the first controller generates the id "
+        "that clients see.",
         check=_check_cluster_id,
-        example="orders-eu",
+        example="mPq3Xb0uT8ybW1cZ5rLk7A",
     )
     seeds: tuple[str, ...] = required(
         ("1@127.0.0.1:33145",),

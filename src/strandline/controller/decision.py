@@ -14,7 +14,8 @@ from strandline.base.rng import Rng
 from strandline.config.broker_life import BrokerLife
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.commands import NO_UUID, Answer
-from strandline.controller.records import Assignment, Record
+from strandline.controller.names import collision_key
+from strandline.controller.records import Assignment, Record, TopicCreated
 from strandline.controller.reports import Reports
 from strandline.controller.state import ControllerState
 from strandline.model.cluster import Broker, Cluster, Roles
@@ -108,8 +109,28 @@ class Draft:
     def __init__(self, state: ControllerState) -> None:
         self.records: list[Record] = []
         self.load = Load.of(partition.hosts for partition in state.cluster.groups.values())
+        self._topics = state.cluster.topics
         self._next_group = state.cluster.next_group
         self._count = 0
+        # {collision key: topic}, of all topics; made when the first new name can collide.
+        self._keys: dict[str, str] | None = None
+
+    def colliding(self, name: str) -> str | None:
+        """The topic that a new name collides with, in the cluster or in this draft."""
+        key = collision_key(name)
+        if key is None:
+            return None
+        if self._keys is None:
+            keys = ((collision_key(topic), topic) for topic in self._topics)
+            self._keys = {known: topic for known, topic in keys if known is not None}
+        return self._keys.get(key)
+
+    def add_topic(self, created: TopicCreated) -> None:
+        """A topic is created; its name is taken for the topics after it."""
+        self.records.append(created)
+        key = collision_key(created.name)
+        if key is not None and self._keys is not None:
+            self._keys[key] = created.name
 
     def require_room(self, partitions: int) -> None:
         """Refuse more partitions than one command may make; raises ApiError POLICY_VIOLATION."""

@@ -30,6 +30,12 @@ def check_topic_name(name: str) -> None:
     raise ApiError(Error.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
 
 
+def collision_key(name: str) -> str | None:
+    """What topics must not share: names that differ only in '.' and '_' are one name in metrics.
+    None for a name without these characters, which cannot collide."""
+    return name.replace(".", "_") if "." in name or "_" in name else None
+
+
 def is_internal(name: str) -> bool:
     """Whether only brokers write to this topic."""
     return name in INTERNAL_TOPICS

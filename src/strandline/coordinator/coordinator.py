@@ -30,6 +30,7 @@ from strandline.coordinator.requests import (
     LeaveGroup,
     Request,
     TopicsDeleted,
+    lacks_group_id,
 )
 from strandline.coordinator.settings import GroupSettings
 from strandline.protocol.errors import Error
@@ -106,6 +107,8 @@ class Coordinator:
     # ---- inside ---------------------------------------------------------------------------------
 
     def _step(self, event: Event, now_ms: int) -> list[Effect]:
+        if isinstance(event, Request) and lacks_group_id(event):
+            return self._refuse(event, Error.INVALID_GROUP_ID)
         if event.group not in self._machines and isinstance(event, Request):
             error = _refusal_without_group(event)
             if error is not Error.NONE:
@@ -146,8 +149,6 @@ def _refusal_without_group(request: Request) -> Error:
     """The error for a request whose group is not known; NONE if it may create the group."""
     match request:
         case JoinGroup():
-            if not request.group:
-                return Error.INVALID_GROUP_ID
             known = request.member_id != NO_MEMBER
             return Error.UNKNOWN_MEMBER_ID if known else Error.NONE
         case CommitOffsets():
@@ -156,4 +157,4 @@ def _refusal_without_group(request: Request) -> Error:
         case DeleteGroup() | DeleteOffsets():
             return Error.GROUP_ID_NOT_FOUND
         case _:
-            return Error.UNKNOWN_MEMBER_ID if request.group else Error.INVALID_GROUP_ID
+            return Error.UNKNOWN_MEMBER_ID

@@ -123,6 +123,12 @@ Request = (
 )
 
 
+def lacks_group_id(request: Request) -> bool:
+    """Whether the group id is empty, and the request needs one. Old consumers commit offsets under
+    the empty id, so it can be deleted, too; it has no members."""
+    return not request.group and isinstance(request, JoinGroup | SyncGroup | Heartbeat | LeaveGroup)
+
+
 class TimerFired(msgspec.Struct, frozen=True):
     """The delay of a `SetTimer` has gone by."""
 

@@ -1,4 +1,5 @@
 """The nouns that every room shares: ids, labels, topics, and the cluster in the controller's log.
 
-Map:    ids.py      ids, offsets, indexes, epochs, as different types
-        cluster.py  brokers, topics, partitions"""
+Map:    ids.py          ids, offsets, indexes, epochs, as different types
+        cluster.py      brokers, topics, partitions
+        cluster_ids.py  new cluster ids"""

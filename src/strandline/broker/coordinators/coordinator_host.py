@@ -18,15 +18,17 @@ from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
 from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.coordinators.coordinator_shard import CoordinatorShard
+from strandline.broker.coordinators.topic_configs import TopicConfigs
 from strandline.broker.operations.ticker import Ticker
 from strandline.config.cluster import ClusterConfig
+from strandline.config.topic import DEFAULT_TOPIC_CONFIG
 from strandline.controller.commands import Answer as ControllerAnswer
 from strandline.controller.commands import EnsureInternalTopic, Refused
 from strandline.controller.names import OFFSETS_TOPIC
 from strandline.controller.records import ConfigsChanged, Record, TopicDeleted
 from strandline.coordinator.answers import Answer
 from strandline.coordinator.partitioning import partition_for
-from strandline.coordinator.requests import Request
+from strandline.coordinator.requests import Request, lacks_group_id
 from strandline.coordinator.settings import OFFSETS_EXPIRY_INTERVAL_MS, GroupSettings
 from strandline.model.cluster import Partition
 from strandline.model.ids import GroupId
@@ -47,11 +49,13 @@ class CoordinatorHost:
         controller: ControllerHost,
         clock: Clock,
         rng: random.Random,
+        topic_configs: TopicConfigs,
     ) -> None:
         self.new_token = count(1).__next__
         self._controller = controller
         self._clock = clock
         self._rng = rng
+        self._topic_configs = topic_configs
         self._shards: dict[GroupId, CoordinatorShard] = {}
         """{Raft group: the shard of a partition that is led here}"""
         self._creating: asyncio.Task[ControllerAnswer] | None = None
@@ -95,7 +99,10 @@ class CoordinatorHost:
         return shard
 
     async def ask(self, request: Request) -> Answer:
-        """The answer to a request made with a `new_token`. Raises ApiError as `shard_of`."""
+        """The answer to a request made with a `new_token`. Raises ApiError as `shard_of`, and
+        INVALID_GROUP_ID."""
+        if lacks_group_id(request):
+            raise ApiError(Error.INVALID_GROUP_ID)
         return await self.shard_of(request.group).ask(request)
 
     async def ask_unless_loading(self, request: Request) -> Answer | None:
@@ -141,7 +148,11 @@ class CoordinatorHost:
         if partition is None or partition.topic != OFFSETS_TOPIC:
             return
         shard = CoordinatorShard(
-            replica, clock=self._clock, rng=self._rng, settings=self._settings()
+            replica,
+            clock=self._clock,
+            rng=self._rng,
+            settings=self._settings(),
+            batch_bytes_max=self._batch_bytes_max,
         )
         self._shards[replica.group] = shard
         # Not from within the step that made it leader.
@@ -160,6 +171,13 @@ class CoordinatorHost:
 
     def _settings(self) -> GroupSettings:
         return GroupSettings.of(ClusterConfig.from_values(self._controller.cluster.cluster_configs))
+
+    def _batch_bytes_max(self) -> int:
+        cluster = self._controller.cluster
+        topic = cluster.topics.get(OFFSETS_TOPIC)
+        if topic is None:  # It was deleted, and this broker is about to close its shards.
+            return DEFAULT_TOPIC_CONFIG.max_message_bytes
+        return self._topic_configs.of(topic, cluster).max_message_bytes
 
     def _expire(self) -> None:
         for shard in self.shards:

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -21,13 +21,20 @@ from strandline.base.errors import ApiError, StorageError
 from strandline.broker.coordinators.timer_table import Name, TimerTable
 from strandline.coordinator.answers import Answer
 from strandline.coordinator.coordinator import Coordinator
-from strandline.coordinator.effects import CancelTimer, Effect, Persist, Reply, SetTimer
+from strandline.coordinator.effects import (
+    CancelTimer,
+    Effect,
+    LogRecord,
+    Persist,
+    Reply,
+    SetTimer,
+)
 from strandline.coordinator.replay import OffsetsState
 from strandline.coordinator.requests import Event, Persisted, Request, TimerFired
 from strandline.coordinator.settings import GroupSettings
 from strandline.model.ids import Offset
 from strandline.protocol.errors import Error
-from strandline.records.batch import iterate_headers
+from strandline.records.batch import HEADER_BYTES, iterate_headers
 from strandline.records.record import Record, build_batch, decode_records
 from strandline.replication.leader.appender import QUORUM_ACK
 from strandline.replication.leader.requests import AppendResult
@@ -35,6 +42,8 @@ from strandline.replication.replica.replica import Replica
 
 LOAD_BYTES = 256 * 1024
 """How much of the log one pass of the loop reads."""
+RECORD_OVERHEAD_BYTES = 32
+"""A bound on what a record takes in a batch beside key and value."""
 
 _log = logging.getLogger("strandline.coordinator")
 
@@ -43,13 +52,21 @@ class CoordinatorShard:
     """See the module."""
 
     def __init__(
-        self, replica: Replica, *, clock: Clock, rng: random.Random, settings: GroupSettings
+        self,
+        replica: Replica,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        settings: GroupSettings,
+        batch_bytes_max: Callable[[], int],
     ) -> None:
+        """`batch_bytes_max`: the topic's present `max.message.bytes`."""
         self.replica = replica
         self.coordinator = Coordinator(rng=rng, settings=settings)
         self.is_loaded = False
         self.is_closed = False
         self._clock = clock
+        self._batch_bytes_max = batch_bytes_max
         self._timers = TimerTable(clock, self._on_timer)
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
         self._events: deque[Event] = deque()
@@ -150,18 +167,45 @@ class CoordinatorShard:
         self.feed(TimerFired(*name))
 
     def _persist(self, effect: Persist) -> None:
+        """Append the records as one batch, which may be no larger than the topic allows: its
+        followers and its readers count on that. A removal may take several batches."""
+        batches = [self._batch_of(effect.records)]
+        bytes_max = self._batch_bytes_max()
+        if len(batches[0]) > bytes_max:
+            if any(value is not None for _, value in effect.records):
+                _log.warning(
+                    "%s: refused %d bytes of group %.200r: max.message.bytes is %d",
+                    self.replica.name,
+                    len(batches[0]),
+                    effect.group,
+                    bytes_max,
+                )
+                self.feed(Persisted(effect.group, effect.ticket, Error.MESSAGE_TOO_LARGE))
+                return
+            batches = [self._batch_of(some) for some in _split(effect.records, bytes_max)]
+        results: list[AppendResult] = []
+        done = partial(self._on_persisted, effect, results, len(batches))
+        for batch in batches:
+            headers = list(iterate_headers(batch))
+            self.replica.replicate([batch], headers, acks=QUORUM_ACK, done=done)
+
+    def _batch_of(self, records: Sequence[LogRecord]) -> bytearray:
         now_ms = self._clock.wall_ms()
-        batch = build_batch(
+        return build_batch(
             [
                 Record(offset_delta=delta, timestamp=now_ms, key=key, value=value)
-                for delta, (key, value) in enumerate(effect.records)
+                for delta, (key, value) in enumerate(records)
             ]
         )
-        done: Callable[[AppendResult], None] = partial(self._on_persisted, effect)
-        self.replica.replicate([batch], list(iterate_headers(batch)), acks=QUORUM_ACK, done=done)
 
-    def _on_persisted(self, effect: Persist, result: AppendResult) -> None:
-        self.feed(Persisted(effect.group, effect.ticket, _error_of(result)))
+    def _on_persisted(
+        self, effect: Persist, results: list[AppendResult], count: int, result: AppendResult
+    ) -> None:
+        """One of `count` batches has its result; the first error counts for all."""
+        results.append(result)
+        if len(results) == count:
+            failed = next((one for one in results if one.error_code != Error.NONE), result)
+            self.feed(Persisted(effect.group, effect.ticket, _error_of(failed)))
 
     # ---- loading ---------------------------------------------------------------------------------
 
@@ -215,6 +259,20 @@ class CoordinatorShard:
             await changed.wait()
         finally:
             watch.cancel()
+
+
+def _split(records: Sequence[LogRecord], bytes_max: int) -> Iterator[list[LogRecord]]:
+    """The same records, in groups whose batches take at most `bytes_max`, but for one record."""
+    some: list[LogRecord] = []
+    size = HEADER_BYTES
+    for key, value in records:
+        bytes_more = len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES
+        if some and size + bytes_more > bytes_max:
+            yield some
+            some, size = [], HEADER_BYTES
+        some.append((key, value))
+        size += bytes_more
+    yield some
 
 
 def _replay_batch(state: OffsetsState, data: bytes, position: int) -> None:

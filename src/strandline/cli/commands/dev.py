@@ -76,16 +76,13 @@ def start(
 
     # It imports the broker while this process imports what it needs itself.
     with Spawner() as spawner:
-        import secrets
-
         from strandline.cli.dev.lifecycle import LocalCluster, StartOptions
 
         cluster = LocalCluster(directory, spawn=spawner.spawn)
         options = StartOptions(
             regions=regions, rtt=rtt, port_base=port_base, settings=tuple(settings or ())
         )
-        new_id = f"dev-{secrets.token_urlsafe(12)}"
-        cluster.start(options, default_regions=DEFAULT_REGIONS, new_id=new_id)
+        cluster.start(options, default_regions=DEFAULT_REGIONS, new_id=_new_cluster_id())
     plan, statuses = cluster.status()
     at = "" if directory == DEFAULT_DEV_DIRECTORY else f" --dir {directory}"
 
@@ -229,6 +226,14 @@ def region_start(
     _show_change(
         ids, as_json=as_json, done="started", nothing=f"every broker in {name} was up already"
     )
+
+
+def _new_cluster_id() -> str:
+    import secrets
+
+    from strandline.model.cluster_ids import new_cluster_id
+
+    return new_cluster_id(secrets.token_bytes)
 
 
 def _chosen(numbers: Sequence[int]) -> "Callable[[Plan], Sequence[PlannedBroker]]":

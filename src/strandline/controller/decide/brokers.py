@@ -9,8 +9,6 @@ How:    Every start of a broker's process is one registration. A broker that los
 Source: Kafka's BrokerRegistration and UnregisterBroker (KIP-631, KIP-858);
         `ControllerState.has_lost`; decisions 0011 and 0015."""
 
-import base64
-
 from strandline.controller.commands import (
     BrokerAdmitted,
     BrokerTakenOff,
@@ -20,10 +18,9 @@ from strandline.controller.commands import (
 from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.records import BrokerRegistered, BrokerUnregistered, ClusterNamed, Record
 from strandline.model.cluster import Broker, Labels
+from strandline.model.cluster_ids import new_cluster_id
 from strandline.placement.topology.labels import carried_over
 from strandline.protocol.errors import Error
-
-CLUSTER_ID_BYTES = 16
 
 
 def decide_register_broker(facts: Facts, command: RegisterBroker) -> Decision:
@@ -117,9 +114,4 @@ def _is_known(facts: Facts, registered: BrokerRegistered) -> bool:
 
 
 def _new_cluster_id(facts: Facts) -> str:
-    """A random id in the form of Kafka's: 22 characters of URL-safe base 64, no leading dash."""
-    while True:
-        raw = facts.rng.getrandbits(8 * CLUSTER_ID_BYTES).to_bytes(CLUSTER_ID_BYTES, "big")
-        text = base64.urlsafe_b64encode(raw).decode("ascii").rstrip("=")
-        if not text.startswith("-"):
-            return text
+    return new_cluster_id(lambda count: facts.rng.getrandbits(8 * count).to_bytes(count, "big"))

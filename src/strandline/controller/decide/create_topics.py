@@ -61,6 +61,12 @@ def add_topic(facts: Facts, draft: Draft, topic: NewTopic) -> TopicResult:
     check_topic_name(topic.name)
     if topic.name in facts.state.cluster.topics:
         raise refuse(Error.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+    colliding = draft.colliding(topic.name)
+    if colliding is not None:
+        raise refuse(
+            Error.INVALID_TOPIC_EXCEPTION,
+            f"Topic '{topic.name}' collides with existing topic: {colliding}",
+        )
     configs = _checked_configs(topic.configs)
     cluster = facts.state.cluster.cluster_configs
     policy = policy_of(configs, cluster)
@@ -82,7 +88,7 @@ def add_topic(facts: Facts, draft: Draft, topic: NewTopic) -> TopicResult:
     created = TopicCreated(
         name=topic.name, id=facts.new_uuid(), partitions=draft.assign(placed), configs=configs
     )
-    draft.records.append(created)
+    draft.add_topic(created)
     return TopicResult(
         name=topic.name,
         id=created.id,
