@@ -64,6 +64,9 @@ chaos: setup     ## real processes, clients and faults, as root: make chaos SEED
 demo: setup      ## three regions, real flights, one region lost; KEEP=1 leaves the cluster up
 	@KEEP=$(KEEP) STRANDLINE_JARS=$${STRANDLINE_JARS:-.build/jars} $(BIN)/python -m demo.run
 
+differential: setup ## the same requests to Apache Kafka and to Strandline, answers compared: docs/reference/differences.md
+	@$(BIN)/python -m differential.run $(if $(CASES),--cases '$(CASES)')
+
 bench: setup     ## the figures of bench/README.md
 	@$(BIN)/python -m bench.run
 

@@ -1,0 +1,36 @@
+"""The cases: what is asked, by subject. Importing this package fills `CASES`.
+
+Map:    registry.py   the decorator, and requests that many cases need
+        topics.py     creating, deleting, growing, metadata
+        produce.py    batches good and bad, sequences
+        compressed.py batches whose contents are compressed, good and bad
+        reading.py    Fetch, ListOffsets, OffsetForLeaderEpoch, DeleteRecords
+        groups.py     the classic groups and their offsets
+        configs.py    DescribeConfigs and its two ways to alter
+        cluster.py    what admin tools ask of a cluster
+        frames.py     requests that no table can write"""
+
+from differential.cases import (
+    cluster,
+    compressed,
+    configs,
+    frames,
+    groups,
+    produce,
+    reading,
+    topics,
+)
+from differential.cases.registry import CASES, Case
+
+__all__ = [
+    "CASES",
+    "Case",
+    "cluster",
+    "compressed",
+    "configs",
+    "frames",
+    "groups",
+    "produce",
+    "reading",
+    "topics",
+]

@@ -1,0 +1,84 @@
+"""DescribeConfigs and the two ways to alter configuration."""
+
+from differential.cases.registry import case, create
+from differential.peer import Peer
+from strandline.protocol.messages import alter_configs, incremental_alter_configs
+from strandline.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+
+TOPIC, BROKER = 2, 4
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+def _describe(kind: int, name: str, keys: list[str] | None = None) -> DescribeConfigsRequest:
+    resource = DescribeConfigsResource(kind, name, keys)
+    return DescribeConfigsRequest([resource], include_synonyms=True, include_documentation=True)
+
+
+@case
+def of_a_topic(peer: Peer) -> None:
+    """All keys with values, types, sources, synonyms."""
+    create(peer, "configs", configs={"retention.ms": "1000", "cleanup.policy": "compact"})
+    for version in range(1, 5):
+        peer.ask(f"v{version}", _describe(TOPIC, "configs"), version)
+    peer.ask("two keys", _describe(TOPIC, "configs", ["retention.ms", "no.such.key"]), 4)
+    peer.ask("missing", _describe(TOPIC, "configs-missing"), 4)
+    peer.ask("illegal name", _describe(TOPIC, "a/b"), 4)
+    peer.ask("no such type", _describe(77, "configs"), 4)
+
+
+@case
+def of_a_broker(peer: Peer) -> None:
+    """The names of the keys; their values are each broker's own."""
+    answer = peer.ask_silently(_describe(BROKER, "1"), 4)
+    assert isinstance(answer, DescribeConfigsResponse)
+    (result,) = answer.results
+    for config in result.configs:
+        kind = (config.config_type, config.read_only, config.is_sensitive)
+        peer.note(f"key {config.name}", kind)
+    peer.ask("another one", _describe(BROKER, "99"), 4)
+    peer.ask("not a number", _describe(BROKER, "one"), 4)
+
+
+@case
+def altered_by_key(peer: Peer) -> None:
+    """IncrementalAlterConfigs: set, delete, append, subtract; what is not legal."""
+    create(peer, "incremental")
+    for label, name, key, operation, value in (
+        ("set", "incremental", "retention.ms", SET, "5000"),
+        ("delete", "incremental", "retention.ms", DELETE, None),
+        ("append to a list", "incremental", "cleanup.policy", APPEND, "compact"),
+        ("subtract from a list", "incremental", "cleanup.policy", SUBTRACT, "delete"),
+        ("append to a number", "incremental", "retention.ms", APPEND, "5"),
+        ("null", "incremental", "retention.ms", SET, None),
+        ("unknown key", "incremental", "no.such.key", SET, "5"),
+        ("illegal value", "incremental", "retention.ms", SET, "soon"),
+        ("no such operation", "incremental", "retention.ms", 9, "5"),
+        ("missing topic", "incremental-missing", "retention.ms", SET, "5"),
+    ):
+        config = incremental_alter_configs.AlterableConfig(key, operation, value)
+        resource = incremental_alter_configs.AlterConfigsResource(TOPIC, name, [config])
+        request = incremental_alter_configs.IncrementalAlterConfigsRequest([resource])
+        peer.ask(label, request, 1)
+    peer.ask("afterwards", _describe(TOPIC, "incremental", ["retention.ms", "cleanup.policy"]), 4)
+
+
+@case
+def altered_as_a_whole(peer: Peer) -> None:
+    """AlterConfigs replaces what was set."""
+    create(peer, "whole", configs={"retention.ms": "1000"})
+    for version in range(3):
+        for label, name, key, value in (
+            ("set", "whole", "segment.bytes", "2000000"),
+            ("unknown key", "whole", "no.such.key", "5"),
+            ("illegal value", "whole", "retention.ms", "soon"),
+            ("missing topic", "whole-missing", "retention.ms", "5"),
+        ):
+            config = alter_configs.AlterableConfig(key, value)
+            resource = alter_configs.AlterConfigsResource(TOPIC, name, [config])
+            request = alter_configs.AlterConfigsRequest([resource])
+            peer.ask(f"v{version} {label}", request, version)
+    peer.ask("afterwards", _describe(TOPIC, "whole", ["retention.ms", "segment.bytes"]), 4)
