@@ -122,6 +122,8 @@ def broker_figures(
         **_disk_figures(replication),
         "strandline_produced_bytes_total": replication.memory.taken_bytes,
         "strandline_fetched_bytes_total": services.fetched_bytes,
+        "strandline_fetch_sessions": len(services.fetch_sessions),
+        "strandline_fetch_session_evictions_total": services.fetch_sessions.evicted_count,
         "strandline_client_connections": 0 if server is None else server.connection_count,
         "strandline_replication_memory_bytes": replication.memory.used_bytes,
         "strandline_replication_memory_limit_bytes": replication.memory.limit_bytes,

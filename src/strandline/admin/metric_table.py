@@ -221,6 +221,17 @@ BROKER_METRICS = (
         kafka="kafka.server:type=BrokerTopicMetrics,name=BytesOutPerSec",
     ),
     Metric(
+        name="strandline_fetch_sessions",
+        help="Fetch sessions of consumers.",
+        kafka="kafka.server:type=FetchSessionCache,name=NumIncrementalFetchSessions",
+    ),
+    Metric(
+        name="strandline_fetch_session_evictions_total",
+        kind=Kind.COUNTER,
+        help="Fetch sessions that gave their place to others.",
+        kafka=("kafka.server:type=FetchSessionCache,name=IncrementalFetchSessionEvictionsPerSec"),
+    ),
+    Metric(
         name="strandline_client_connections",
         help="Open connections of Kafka clients.",
         kafka="kafka.server:type=socket-server-metrics,name=connection-count",

@@ -25,6 +25,7 @@ from strandline.broker.coordinators.coordinator_host import CoordinatorHost
 from strandline.broker.coordinators.producer_ids import ProducerIds
 from strandline.broker.coordinators.topic_configs import TopicConfigs
 from strandline.broker.fetch.nearest_replica import SentOn
+from strandline.broker.fetch.sessions import FetchSessions
 from strandline.broker.leadership.failback import Failback
 from strandline.broker.leadership.leader_ranks import LeaderRanks
 from strandline.broker.leadership.new_topics import NewTopics
@@ -78,6 +79,7 @@ class Services:
     cluster: Cluster = field(init=False)
     deadlines: Deadlines = field(init=False)
     new_topics: NewTopics = field(init=False)
+    fetch_sessions: FetchSessions = field(init=False)
     producer_ids: ProducerIds = field(init=False)
     # Set by the broker.
     balancing: Balancing = field(init=False)
@@ -89,6 +91,9 @@ class Services:
         self.cluster = self.controller.cluster
         self.deadlines = Deadlines(self.clock)
         self.new_topics = NewTopics(self.clock)
+        self.fetch_sessions = FetchSessions(
+            self.clock, self.rng, count_max=self.config.limits.fetch_session_count_max
+        )
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self.isolation = Isolation(self.clock, is_enabled=self.config.drills.enable)
 

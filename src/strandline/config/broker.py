@@ -301,6 +301,13 @@ class LimitsSection:
         minimum=1024,
         maximum=1024 * MIB,
     )
+    fetch_session_count_max: int = key(
+        1_000,
+        "The most fetch sessions (Kafka's `max.incremental.fetch.session.cache.slots`). A consumer "
+        "without one names all its partitions in each request. 0: no sessions.",
+        minimum=0,
+        maximum=100_000,
+    )
     inflight_bytes_max: int = key(
         128 * MIB,
         "The most bytes of requests in progress, over all connections. Above it the broker "

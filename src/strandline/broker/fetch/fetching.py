@@ -20,7 +20,7 @@ Source: KIP-74, KIP-227, KIP-320, KIP-392, KIP-595 (diverging epochs), KIP-951; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from strandline.base.errors import ApiError, StorageError
 from strandline.broker.context import RequestContext
@@ -93,11 +93,19 @@ class FetchCall:
         "_request",
         "_services",
         "_topics",
+        "_with_session",
     )
 
-    def __init__(self, context: RequestContext, request: FetchRequest) -> None:
+    def __init__(
+        self,
+        context: RequestContext,
+        request: FetchRequest,
+        with_session: Callable[[list[FetchableTopicResponse]], FetchResponse] | None = None,
+    ) -> None:
+        """`with_session` makes the response of what was read; None: the client has no session."""
         services = context.services
         self._context = context
+        self._with_session = with_session
         self._request = request
         self._services = services
         self._max_bytes = min(request.max_bytes, services.config.limits.fetch_bytes_max)
@@ -160,7 +168,9 @@ class FetchCall:
         services = self._services
         if self._context.api_version >= TOPIC_IDS_SINCE_VERSION:
             topic = topic_by_id(services, requested.topic_id)
-            missing = Error.UNKNOWN_TOPIC_ID
+            # Only a session knows the name too. If another topic has it now, the id is old.
+            is_old = topic is None and requested.topic in services.cluster.topics
+            missing = Error.INCONSISTENT_TOPIC_ID if is_old else Error.UNKNOWN_TOPIC_ID
         else:
             topic = services.cluster.topics.get(requested.topic)
             missing = Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -378,7 +388,10 @@ class FetchCall:
         self._services.fetched_bytes += found_bytes
         if self._is_full:
             self._services.fetch_turn += 1
-        response = FetchResponse(responses=self._topics)
+        if self._with_session is None:
+            response = FetchResponse(responses=self._topics)
+        else:
+            response = self._with_session(self._topics)
         self._add_leaders(response)
         self._context.respond(encode_response(response, self._context.api_version))
 

@@ -1,24 +1,20 @@
 """Fetch: decodes the request; a `FetchCall` answers it now, or when there is enough to read.
 
 Why:    consumers live on long polls; a fetch that finds too little is parked, not a task.
-How:    Every answer carries session 0: this broker keeps no fetch sessions. A client that names a
-        session gets FETCH_SESSION_ID_NOT_FOUND and sends a full request. A partition that is named
-        twice is answered once, as in Kafka; the check runs only if more partitions are named than
-        exist.
+How:    A client that wants no session is answered at once; `session_requests` has the others. A
+        partition that is named twice is answered once, as in Kafka; the check runs only if more
+        partitions are named than exist.
 Source: KIP-227 (sessions); `broker.fetch.fetching` for the reading."""
 
 from uuid import UUID
 
 from strandline.broker.context import RequestContext
 from strandline.broker.fetch.fetching import FetchCall
+from strandline.broker.fetch.session_requests import start_in_session
+from strandline.broker.fetch.sessions import FINAL_EPOCH, NO_SESSION
 from strandline.broker.server.request_limits import distinct, require_few
-from strandline.protocol.errors import Error
-from strandline.protocol.fast_fetch import decode_request, encode_response
-from strandline.protocol.messages.fetch import FetchRequest, FetchResponse, FetchTopic
-
-NO_SESSION = 0
-NEW_SESSION_EPOCH = 0
-FINAL_SESSION_EPOCH = -1
+from strandline.protocol.fast_fetch import decode_request
+from strandline.protocol.messages.fetch import FetchRequest, FetchTopic
 
 
 def start(context: RequestContext) -> None:
@@ -30,14 +26,10 @@ def start(context: RequestContext) -> None:
     require_few(requested_count + len(request.topics))
     if requested_count > len(context.services.cluster.groups):
         _drop_repeated(request)
-    if request.session_id != NO_SESSION and request.session_epoch not in (
-        NEW_SESSION_EPOCH,
-        FINAL_SESSION_EPOCH,
-    ):
-        response = FetchResponse(error_code=Error.FETCH_SESSION_ID_NOT_FOUND)
-        context.respond(encode_response(response, context.api_version))
-        return
-    FetchCall(context, request).start()
+    if request.session_epoch == FINAL_EPOCH and request.session_id == NO_SESSION:
+        FetchCall(context, request).start()
+    else:
+        start_in_session(context, request)
 
 
 def _drop_repeated(request: FetchRequest) -> None:
