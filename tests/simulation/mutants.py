@@ -133,10 +133,11 @@ def believe_the_flush_of_another_log(patch: pytest.MonkeyPatch) -> None:
     """A flush that was asked for before a truncation counts for what was written after it."""
     honest = Flushes._on_flushed
 
-    def on_flushed(self: Flushes, generation: int, result: Index | OSError) -> None:
+    def on_flushed(self: Flushes, result: Index | OSError) -> None:
         if not isinstance(result, OSError):
             result = self._replica.log.last_index
-        honest(self, self._replica.raft.log.generation, result)
+        self._generation = self._replica.raft.log.generation
+        honest(self, result)
 
     patch.setattr(Flushes, "_on_flushed", on_flushed)
 
@@ -296,11 +297,11 @@ def go_on_after_a_failed_flush(patch: pytest.MonkeyPatch) -> None:
     """What could not be flushed counts as flushed."""
     honest = Flushes._on_flushed
 
-    def on_flushed(self: Flushes, generation: int, result: Index | OSError) -> None:
+    def on_flushed(self: Flushes, result: Index | OSError) -> None:
         if isinstance(result, OSError):
             self._replica.log._flushing.error = None
             result = self._replica.log.last_index
-        honest(self, generation, result)
+        honest(self, result)
 
     patch.setattr(Flushes, "_on_flushed", on_flushed)
 

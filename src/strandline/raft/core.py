@@ -2,8 +2,9 @@
 
 Why:    what a replica decides must not depend on clocks, threads or sockets, so that a test can
         replay every schedule.
-How:    `step` finds the handler by the type of the event, or of the message received. Each part of
-        the room handles its share and appends effects; `ReplicationReady` goes to the end.
+How:    `step` finds the handler of the event, or of the message received, by its type in one table.
+        Each part of the room handles its share and appends effects; `ReplicationReady` goes to the
+        end.
 
             election/   election.py              pre-votes and votes
                         transfer.py              leadership transfer
@@ -136,26 +137,7 @@ class Raft:
         arbitration = Arbitration(state, self._membership, leading)
         transfers = self._transfers = Transfers(state, elections)
         replies = Replies(state, leading, transfers, self._hand_overs)
-        self._on_event: dict[type, Callable[..., None]] = {
-            ElectionTimedOut: elections.on_timed_out,
-            QuorumLost: elections.on_quorum_lost,
-            LogFlushed: self._on_log_flushed,
-            LogCompacted: self._on_log_compacted,
-            Propose: leading.on_propose,
-            AppendSent: self._on_append_sent,
-            CompactionEnabled: self._on_compaction_enabled,
-            PrefixDropped: self._membership.on_prefix_dropped,
-            PeerReset: replies.on_peer_reset,
-            PeerTimedOut: replies.on_peer_timed_out,
-            MarksMaybeLost: replies.on_marks_maybe_lost,
-            ChangeConfiguration: self._changes.on_change,
-            TransferLeadership: transfers.on_transfer,
-            AbandonTransfer: transfers.on_abandon,
-            DelegationsTimedOut: transfers.on_delegations_timed_out,
-            DeclaredNew: self._on_declared_new,
-            RejoinAllowed: self._appends.on_rejoin_allowed,
-        }
-        self._on_message = self._answers(elections, replies, arbitration)
+        self._handlers = self._table(replies, arbitration)
 
     def step(self, event: Event) -> list[Effect]:
         """Take one event in; perform the effects in order (see `events`)."""
@@ -164,9 +146,9 @@ class Raft:
         state.effects = effects
         if type(event) is Received:
             message = event.message
-            self._on_message[type(message)](event.sender, message, leader_alive=event.leader_alive)
+            self._handlers[type(message)](event.sender, message, leader_alive=event.leader_alive)
         else:
-            self._on_event[type(event)](event)
+            self._handlers[type(event)](event)
         if state.pending_request is not None:
             self._transfer_requests.try_pending()
         if state.wake:
@@ -331,15 +313,31 @@ class Raft:
 
     # ---- events ----------------------------------------------------------------------------------
 
-    def _answers(
-        self, elections: Elections, replies: Replies, arbitration: Arbitration
-    ) -> dict[type, Callable[..., None]]:
-        """{kind of message: its handler}"""
+    def _table(self, replies: Replies, arbitration: Arbitration) -> dict[type, Callable[..., None]]:
+        """{type of an event: handler(event)}, and {type of a message: handler(sender, message,
+        leader_alive=...)}."""
         return {
+            ElectionTimedOut: self._elections.on_timed_out,
+            QuorumLost: self._elections.on_quorum_lost,
+            LogFlushed: self._on_log_flushed,
+            LogCompacted: self._on_log_compacted,
+            Propose: self._leading.on_propose,
+            AppendSent: self._on_append_sent,
+            CompactionEnabled: self._on_compaction_enabled,
+            PrefixDropped: self._membership.on_prefix_dropped,
+            PeerReset: replies.on_peer_reset,
+            PeerTimedOut: replies.on_peer_timed_out,
+            MarksMaybeLost: replies.on_marks_maybe_lost,
+            ChangeConfiguration: self._changes.on_change,
+            TransferLeadership: self._transfers.on_transfer,
+            AbandonTransfer: self._transfers.on_abandon,
+            DelegationsTimedOut: self._transfers.on_delegations_timed_out,
+            DeclaredNew: self._on_declared_new,
+            RejoinAllowed: self._appends.on_rejoin_allowed,
             AppendRequest: self._appends.on_append_request,
             AppendResponse: replies.on_append_response,
             LeaderContact: self._appends.on_leader_contact,
-            VoteRequest: elections.on_vote_request,
+            VoteRequest: self._elections.on_vote_request,
             VoteResponse: self._on_vote_response,
             TimeoutNow: self._transfer_requests.on_timeout_now,
             ResetRequest: self._appends.on_reset_request,

@@ -73,7 +73,7 @@ def _configuration(
     )
 
 
-_TABLES = ("_on_event", "_on_message")
+_TABLES = ("_handlers",)
 
 
 _handlers: list[Table] = []

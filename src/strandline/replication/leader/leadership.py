@@ -11,7 +11,7 @@ Owns:   the tail and the streams; one per leading replica.
 Source: Redpanda RFC 20220119 (one dispatch for all acks levels); design section 5."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -68,25 +68,29 @@ class LeadingReplica(Protocol):
     def on_unreadable(self, error: OSError | StorageError) -> None:
         """Something in the log cannot be read."""
 
-    def on_room(self) -> None:
-        """The followers have taken enough for more to be appended."""
-
-    def on_sent(self) -> None:
-        """An append has left, and waits for its acknowledgement."""
-
     def report_marks_soon(self) -> None:
         """Send the followers the marks in a little while, unless an append brings them before."""
 
 
 class Leading:
-    """See the module."""
+    """See the module. `on_room`: the followers have taken enough for more to be appended.
+    `on_sent`: an append has left, and waits for its acknowledgement."""
 
     def __init__(
-        self, replica: ReplicaState, shared: Shared, owner: LeadingReplica, flushes: Flushes
+        self,
+        replica: ReplicaState,
+        shared: Shared,
+        owner: LeadingReplica,
+        flushes: Flushes,
+        *,
+        on_room: Callable[[], None],
+        on_sent: Callable[[], None],
     ) -> None:
         self._replica = replica
         self._owner = owner
         self._flushes = flushes
+        self._on_room = on_room
+        self._on_sent = on_sent
         self._clock = shared.clock
         self._settings = shared.settings
         self._network = shared.network
@@ -227,7 +231,7 @@ class Leading:
         had_room = tail.has_room
         tail.hand_through(self._replica.configuration.quorum_index(handed))
         if tail.has_room and not had_room:
-            self._owner.on_room()
+            self._on_room()
 
     def _on_handed(
         self, peer: BrokerId, served: Sequence[FollowerStream], index: Index, size: int
@@ -269,7 +273,7 @@ class Leading:
                 self._outbox.send(peer, replica.group, plan)
                 replica.raft.step(AppendSent(peer, Index(plan.start_index - 1)))
                 stream.on_sent(Index(plan.start_index - 1), 0, self._clock.monotonic_ms())
-                self._owner.on_sent()
+                self._on_sent()
                 break
             has_entries = plan.first_index <= plan.last_index
             # Only an append tells a replica that lost its disk when it may take part again.
@@ -418,7 +422,7 @@ class Leading:
         replica = self._replica
         replica.raft.step(AppendSent(peer, last_index))
         stream.on_sent(last_index, size, self._clock.monotonic_ms())
-        self._owner.on_sent()
+        self._on_sent()
 
     def _read(
         self, peer: BrokerId, stream: FollowerStream, first_index: Index, *, is_by_peer: bool

@@ -190,14 +190,6 @@ class ReplicaDriver(ReplicaState):
         """Make what is written durable and tell the core; see `flushes.Flushes.request`."""
         self.flushes.request(may_wait=may_wait)
 
-    def on_room(self) -> None:
-        """The followers have taken enough for more to be appended."""
-        self.appender.on_room()
-
-    def on_sent(self: Self) -> None:
-        """An append has left, and waits for its acknowledgement."""
-        self.host.led.has_sent(self)
-
     def report_marks_soon(self) -> None:
         """Send the marks to the followers soon, unless an append carries them before."""
         self.shared.mark_notices.add(self.group, self._report_marks)
@@ -399,7 +391,14 @@ class ReplicaDriver(ReplicaState):
         self.is_fresh = False
         self.is_leader = True
         assert self.leading is None, "one leader state an epoch"
-        self.leading = Leading(self, self.shared, self, self.flushes)
+        self.leading = Leading(
+            self,
+            self.shared,
+            self,
+            self.flushes,
+            on_room=self.appender.on_room,
+            on_sent=partial(self.host.led.has_sent, self),
+        )
         self.host.led.add(self)
         self.leading_since_ms = self._clock.monotonic_ms()
         self._liveness.on_leading(self, self.configuration.members)

@@ -3,12 +3,12 @@
 Why:    a flush costs the same for one entry as for all that were written meanwhile.
 How:    what is asked for while one is under way is one more flush after it. Entries that are
         acknowledged before they are flushed may wait, within the topic's `flush.ms` and
-        `flush.messages`. The core is told with the generation that its log had when the flush
-        began: what was cut since does not count.
+        `flush.messages`. When the disk is done, the log calls `_on_flushed`, which steps the core.
+        The event carries the generation that the core's log had when the flush began: the core
+        ignores what was cut meanwhile.
 Owns:   whether a flush is under way, is wanted again, or has a timer.
 Source: Redpanda RFC 20220119; design section 5."""
 
-from functools import partial
 from typing import Protocol
 
 from strandline.base.clock import Clock, Timer
@@ -37,6 +37,8 @@ class Flushes:
         self.is_under_way = False
         """Whether the log is being flushed."""
         self._is_wanted_again = False
+        # `Raft.log.generation` when the flush under way began.
+        self._generation = 0
         self._timer: Timer | None = None
 
     def request(self, *, may_wait: bool) -> None:
@@ -67,9 +69,10 @@ class Flushes:
             return
         self.is_under_way = True
         self._is_wanted_again = False
-        replica.log.flush_soon(partial(self._on_flushed, replica.raft.log.generation))
+        self._generation = replica.raft.log.generation
+        replica.log.flush_soon(self._on_flushed)
 
-    def _on_flushed(self, generation: int, result: Index | OSError) -> None:
+    def _on_flushed(self, result: Index | OSError) -> None:
         assert self.is_under_way, "one flush at a time"
         self.is_under_way = False
         replica = self._replica
@@ -78,6 +81,6 @@ class Flushes:
             return
         if replica.failed is not None:
             return
-        self._listener.step(LogFlushed(result, generation))
+        self._listener.step(LogFlushed(result, self._generation))
         if self._is_wanted_again:
             self._flush_now()

@@ -2,7 +2,8 @@
 
 Why:    every acknowledgement depends on it. A flush covers all writes before its request, in every
         dirty segment; a failed flush ends the log.
-How:    flush_soon(done) -> one request to the disk per dirty segment -> all answered -> done(index)
+How:    flush_soon(done) -> one request to the disk per dirty segment
+          -> all answered -> the log notes it (`on_flushed`) -> done(index)
         A segment counts as durable once all before it are, because its summary says that for them
         too. A truncation lowers the target of the flushes under way: later writes may use the same
         indexes, and those bytes are not the ones being flushed.
@@ -12,11 +13,13 @@ Source: design section 4; ATC'20, "Can Applications Recover from fsync Failures?
 import contextlib
 from collections.abc import Callable, Iterator
 from errno import EIO
+from functools import partial
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk, is_full
 from strandline.model.ids import Index
 from strandline.storage.log.segment import Segment
+from strandline.storage.recovery.head_summary import TakenHead
 
 _NO_LIMIT = Index(1 << 62)
 FlushDone = Callable[[Index | OSError], None]
@@ -25,23 +28,28 @@ FlushDone = Callable[[Index | OSError], None]
 class _Request:
     """One call of `request`: `target` is the index it will have made durable."""
 
-    __slots__ = ("done", "error", "remaining", "target")
+    __slots__ = ("done", "error", "head", "remaining", "target")
 
-    def __init__(self, target: Index, done: FlushDone, remaining: int) -> None:
+    def __init__(
+        self, target: Index, done: FlushDone, head: TakenHead | None, *, remaining: int
+    ) -> None:
         self.target = target
         self.done = done
+        self.head = head
         self.remaining = remaining
         self.error: OSError | None = None
 
 
 class Flushing:
-    """The durability of one log."""
+    """The durability of one log. `on_flushed`: what the log itself does once a request is durable,
+    before the caller of `request` hears of it."""
 
     __slots__ = (
         "_ahead",
         "_clock",
         "_dirty",
         "_disk",
+        "_on_flushed",
         "_on_segment_durable",
         "_requests",
         "error",
@@ -55,10 +63,12 @@ class Flushing:
         *,
         flushed_index: Index,
         on_segment_durable: Callable[[Segment], None],
+        on_flushed: Callable[[TakenHead | None, Index], None],
     ) -> None:
         self._disk = disk
         self._clock = clock
         self._on_segment_durable = on_segment_durable
+        self._on_flushed = on_flushed
         self._dirty: list[Segment] = []
         self._ahead: list[Segment] = []
         """Durable segments behind a dirty one: the flushes of a request end in any order."""
@@ -100,11 +110,12 @@ class Flushing:
         if self.error is not None:
             raise OSError(EIO, f"the log has failed: {self.error}")
 
-    def request(self, last_index: Index, done: FlushDone) -> None:
-        """Make the log durable up to `last_index`, its end; then call `done`, never at once."""
+    def request(self, last_index: Index, done: FlushDone, head: TakenHead | None) -> None:
+        """Make the log durable up to `last_index`, its end; then call `done`, never at once.
+        `head`: goes to `on_flushed`."""
         is_ahead = last_index >= self.flushed_index or self.error is not None
         assert is_ahead, f"a log that ends at {last_index} is durable up to {self.flushed_index}"
-        request = _Request(last_index, done, len(self._dirty))
+        request = _Request(last_index, done, head, remaining=len(self._dirty))
         if self.error is not None:
             request.error = self.error
         if self.error is not None or not self._dirty:
@@ -113,7 +124,8 @@ class Flushing:
             return
         self._requests.append(request)
         for segment in self._dirty:
-            self._flush_segment(request, segment, segment.write_count)
+            on_answer = partial(self._on_answer, request, segment, segment.write_count)
+            self._disk.flush_soon(segment.file, on_answer)
 
     def flush_now(self) -> None:
         """Make everything durable now; blocks. Raises OSError, after which the log has failed."""
@@ -138,15 +150,10 @@ class Flushing:
             request.target = min(request.target, last_index)
         self.flushed_index = last_index
 
-    def _flush_segment(self, request: _Request, segment: Segment, write_count: int) -> None:
-        def on_flushed(error: OSError | None) -> None:
-            self._on_flushed(request, segment, write_count, error=error)
-
-        self._disk.flush_soon(segment.file, on_flushed)
-
-    def _on_flushed(
-        self, request: _Request, segment: Segment, write_count: int, *, error: OSError | None
+    def _on_answer(
+        self, request: _Request, segment: Segment, write_count: int, error: OSError | None
     ) -> None:
+        """The disk has flushed a segment as of `write_count` writes, or failed to."""
         if error is not None:
             self.fail(error)
         if self.error is not None:
@@ -174,4 +181,5 @@ class Flushing:
             request.done(request.error)
             return
         self.flushed_index = max(self.flushed_index, request.target)  # Never back.
+        self._on_flushed(request.head, request.target)
         request.done(request.target)

@@ -10,7 +10,6 @@ Source: design section 4."""
 
 import contextlib
 from collections.abc import Sequence
-from functools import partial
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Buffer, Disk, is_full
@@ -67,9 +66,12 @@ class Log:
             self._row.active.first_append_ms = clock.monotonic_ms()
         self._checkpoints = Checkpoints(self.producers)
         self._head = HeadSummary(disk, self._row)
-        on_durable = self._on_segment_durable
         self._flushing = Flushing(
-            disk, clock, flushed_index=self.last_index, on_segment_durable=on_durable
+            disk,
+            clock,
+            flushed_index=self.last_index,
+            on_segment_durable=self._on_segment_durable,
+            on_flushed=self._on_flushed,
         )
         self._mark = FlushedMark(
             disk,
@@ -490,14 +492,13 @@ class Log:
         `done` gets the durable index (lower if the log was truncated meanwhile), or the OSError
         after which the log has failed."""
         head = self._head.take(self.producers)
-        self._flushing.request(self.last_index, partial(self._on_flushed, done, head))
+        self._flushing.request(self.last_index, done, head)
 
-    def _on_flushed(self, done: FlushDone, head: TakenHead | None, result: Index | OSError) -> None:
-        if not isinstance(result, OSError):
-            self._mark.advance(self.flushed_index)
-            if head is not None:
-                self._head.write(head, result)
-        done(result)
+    def _on_flushed(self, head: TakenHead | None, index: Index) -> None:
+        """The log is durable up to `index`: note that where the next opening looks."""
+        self._mark.advance(self.flushed_index)
+        if head is not None:
+            self._head.write(head, index)
 
     def close(self) -> None:
         """Flush, write the files that save the next opening a scan, and close. Blocks."""
