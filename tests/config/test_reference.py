@@ -4,6 +4,7 @@ from pathlib import Path
 
 from strandline.config.broker import BROKER_KEYS
 from strandline.config.cluster import CLUSTER_KEYS
+from strandline.config.kafka.table import FIXED_KEYS, STORED_KEYS
 from strandline.config.keys import keys_of
 from strandline.config.reference import render_pages
 from strandline.config.topic import TOPIC_KEYS
@@ -24,6 +25,8 @@ def test_every_key_is_on_its_page() -> None:
         assert f"| `{row.name.rpartition('.')[2]}` |" in pages["broker-config.md"], row.name
     for row in (*TOPIC_KEYS, *CLUSTER_KEYS):
         assert f"| `{row.name}` |" in pages["topic-config.md"], row.name
+    for row in (*STORED_KEYS, *FIXED_KEYS):
+        assert f"| `{row.name}` |" in pages["kafka-broker-config.md"], row.name
 
 
 def test_every_key_says_what_it_means_in_sentences() -> None:
@@ -32,6 +35,13 @@ def test_every_key_says_what_it_means_in_sentences() -> None:
         assert row.name.endswith((".ms", "_ms", ".bytes", "_bytes", "_bytes_max")) == (
             row.unit in ("ms", "bytes")
         ), f"{row.name} has the unit {row.unit!r}"
+
+
+def test_every_key_that_is_only_kafkas_has_a_sentence_of_its_own() -> None:
+    for row in (*STORED_KEYS, *FIXED_KEYS):
+        assert row.doc.endswith("."), row.name
+    for row in STORED_KEYS:
+        assert row.doc.endswith("changes nothing."), row.name
 
 
 def test_defaults_lie_within_their_bounds() -> None:

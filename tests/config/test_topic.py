@@ -15,7 +15,8 @@ from strandline.config.effective import (
     cluster_values,
     topic_values,
 )
-from strandline.config.keys import format_value
+from strandline.config.kafka.table import STORED_KEYS
+from strandline.config.keys import format_value, keys_of
 from strandline.config.load import load_broker_config
 from strandline.config.topic import TOPIC_KEYS, TopicConfig, validate_topic_config
 
@@ -27,30 +28,45 @@ def test_defaults_are_kafkas() -> None:
     }
     assert defaults == {
         "cleanup.policy": "delete",
+        "compression.gzip.level": "-1",
+        "compression.lz4.level": "9",
         "compression.type": "producer",
+        "compression.zstd.level": "3",
         "confluent.placement.constraints": "",
         "delete.retention.ms": "86400000",
         "fetch.from.nearest.enable": "true",
+        "file.delete.delay.ms": "60000",
         "flush.messages": "9223372036854775807",
         "flush.ms": "100",
         "follower.replication.throttled.replicas": "",
         "index.interval.bytes": "4096",
         "leader.replication.throttled.replicas": "",
+        "local.retention.bytes": "-2",
+        "local.retention.ms": "-2",
+        "max.compaction.lag.ms": "9223372036854775807",
         "max.message.bytes": "1048588",
         "message.timestamp.after.max.ms": "3600000",
         "message.timestamp.before.max.ms": "9223372036854775807",
         "message.timestamp.type": "CreateTime",
+        "min.cleanable.dirty.ratio": "0.5",
+        "min.compaction.lag.ms": "0",
         "min.insync.replicas": "1",
         "observer.demotion.delay.ms": "10000",
         "observer.promotion.lag.max.ms": "2000",
         "observer.promotion.lag.max.records": "10000",
         "observer.promotion.ready.ms": "500",
         "placement.policy": "",
+        "preallocate": "false",
         "redpanda.leaders.preference": "",
+        "remote.log.copy.disable": "false",
+        "remote.log.delete.on.disable": "false",
+        "remote.storage.enable": "false",
         "replica.lag.time.max.ms": "30000",
         "retention.bytes": "-1",
         "retention.ms": "604800000",
         "segment.bytes": "1073741824",
+        "segment.index.bytes": "10485760",
+        "segment.jitter.ms": "0",
         "segment.ms": "604800000",
         "strandline.retention.records": "-1",
         "unclean.leader.election.enable": "false",
@@ -90,9 +106,6 @@ def test_refusals_are_one_line_with_name_and_reason() -> None:
         "cleanup.policy must be delete or compact, not 'remove'"
     )
     assert validate_topic_config("cleanup.policy", "") == "cleanup.policy must be delete or compact"
-    assert validate_topic_config("unclean.leader.election.enable", "true") == (
-        "unclean.leader.election.enable must be false: acknowledged records are never given up"
-    )
     assert validate_topic_config("max.message.bytes", str(2**31)) is not None
     assert validate_cluster_config("num.partitions", "0") == (
         "num.partitions must be 1 to 10000, not 0"
@@ -101,7 +114,10 @@ def test_refusals_are_one_line_with_name_and_reason() -> None:
     assert validate_cluster_config("log.retention.ms", "1") is None
 
 
-@given(st.sampled_from([row.name for row in TOPIC_KEYS]), st.text(max_size=40))
+@given(
+    st.sampled_from([row.name for row in keys_of(TopicConfig, dotted=True)]),
+    st.text(max_size=40) | st.integers().map(str) | st.floats().map(str),
+)
 def test_what_validates_is_what_takes_effect(name: str, value: str) -> None:
     config = TopicConfig.from_overrides({}, {name: value})
     if validate_topic_config(name, value) is None:
@@ -113,7 +129,9 @@ def test_what_validates_is_what_takes_effect(name: str, value: str) -> None:
 
 def test_every_topic_default_can_be_set_cluster_wide() -> None:
     names = {row.name for row in CLUSTER_KEYS}
-    assert {row.cluster_name for row in TOPIC_KEYS} <= names
+    tiered = {"remote.storage.enable", "remote.log.copy.disable", "remote.log.delete.on.disable"}
+    assert {row.name for row in TOPIC_KEYS if not row.cluster_name} == tiered
+    assert {row.cluster_name for row in TOPIC_KEYS if row.cluster_name} <= names
     assert len(names) == len(CLUSTER_KEYS)
 
 
@@ -142,7 +160,7 @@ def test_a_broker_shows_its_file_read_only_and_the_clusters_keys() -> None:
     assert values["broker.id"].source is ConfigSource.FILE
     assert values["rpc.port"].source is ConfigSource.DEFAULT
     assert values["num.partitions"].value == "3" and not values["num.partitions"].read_only
-    assert len(cluster_values({})) == len(CLUSTER_KEYS)
+    assert len(cluster_values({})) == len(CLUSTER_KEYS) + len(STORED_KEYS)
 
 
 def test_a_broker_without_a_rate_of_its_own_has_the_clusters() -> None:

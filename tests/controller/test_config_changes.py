@@ -161,3 +161,88 @@ def test_a_default_of_the_cluster_compacts_whatever_has_no_policy_of_its_own(wor
     alter(world, changes(BROKER, "", ("log.cleanup.policy", SET, "compact")))
     alter(world, changes(TOPIC, "own", ("cleanup.policy", DELETE, None)))
     assert was_compacted(world, "own")
+
+
+def replace_all(world: World, type_: int, name: str, *rows: tuple[str, int, str | None]) -> int:
+    resource = ResourceChanges(type_, name, changes(type_, name, *rows).changes, replaces=True)
+    (code,) = alter(world, resource)
+    return code
+
+
+def test_a_replacement_resets_what_it_does_not_name(world: World) -> None:
+    rows = (("retention.ms", SET, "1000"), ("file.delete.delay.ms", SET, "1"))
+    assert alter(world, changes(TOPIC, "flights", *rows)) == [0]
+    assert replace_all(world, TOPIC, "flights", ("segment.ms", SET, "2000")) == 0
+    assert configs(world) == {"segment.ms": "2000"}
+    assert replace_all(world, TOPIC, "flights") == 0
+    assert configs(world) == {}
+
+
+def test_a_replacement_that_is_refused_changes_nothing(world: World) -> None:
+    assert alter(world, changes(TOPIC, "flights", ("retention.ms", SET, "1000"))) == [0]
+    assert replace_all(world, TOPIC, "flights", ("segment.ms", SET, "never")) == 40
+    assert configs(world) == {"retention.ms": "1000"}
+
+
+def test_a_replacement_leaves_keys_that_kafka_does_not_have(world: World) -> None:
+    """Its client cannot know them, and without its policy a topic would move."""
+    policy = '{"survive":["1 broker"]}'
+    assert alter(world, changes(TOPIC, "flights", ("placement.policy", SET, policy))) == [0]
+    before = configs(world)["placement.policy"]
+    assert replace_all(world, TOPIC, "flights", ("retention.ms", SET, "1000")) == 0
+    assert configs(world) == {"placement.policy": before, "retention.ms": "1000"}
+    until = ("broker.maintenance.until.ms", SET, "-1")
+    rate = ("leader.replication.throttled.rate", SET, "1")
+    assert alter(world, changes(BROKER, "1", until, rate)) == [0]
+    assert replace_all(world, BROKER, "1") == 0
+    own = world.state.cluster.broker_configs[BrokerId(1)]
+    assert own == {"broker.maintenance.until.ms": "-1"}
+
+
+def test_a_key_of_kafkas_that_does_nothing_here_is_stored(world: World) -> None:
+    for type_, name in ((BROKER, ""), (BROKER, "1")):
+        assert alter(world, changes(type_, name, ("num.io.threads", SET, "16"))) == [0]
+        assert alter(world, changes(type_, name, ("num.io.threads", SET, "0"))) == [40]
+    assert world.state.cluster.cluster_configs == {"num.io.threads": "16"}
+    assert world.state.cluster.broker_configs[BrokerId(1)] == {"num.io.threads": "16"}
+
+
+@pytest.mark.parametrize("broker", ["", "1"])
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("socket.request.max.bytes", "[limits] request_bytes_max"),
+        ("listeners", "[listener]"),
+        ("ssl.keystore.location", "no TLS"),
+        ("sasl.jaas.config", "no SASL"),
+        ("authorizer.class.name", "no ACLs"),
+    ],
+)
+def test_a_key_that_a_file_decides_or_that_would_protect_nothing_is_refused(
+    world: World, broker: str, key: str, told: str
+) -> None:
+    answer = world.run(AlterConfigs((changes(BROKER, broker, (key, SET, "1")),)))
+    assert isinstance(answer, ResourceResults)
+    (result,) = answer.resources
+    assert result.error_code == 42
+    assert told in (result.message or "") and key in (result.message or "")
+
+
+def test_a_key_of_the_whole_cluster_is_not_set_on_one_broker(world: World) -> None:
+    answer = world.run(AlterConfigs((changes(BROKER, "1", ("log.retention.ms", SET, "1")),)))
+    assert isinstance(answer, ResourceResults)
+    assert "on the broker default" in (answer.resources[0].message or "")
+
+
+def test_lags_of_compaction_that_contradict_each_other_are_refused(world: World) -> None:
+    low, high = ("min.compaction.lag.ms", SET, "10"), ("max.compaction.lag.ms", SET, "9")
+    assert alter(world, changes(TOPIC, "flights", low)) == [0]
+    assert alter(world, changes(TOPIC, "flights", high)) == [40]
+    assert alter(world, changes(TOPIC, "flights", high, ("min.compaction.lag.ms", SET, "9"))) == [0]
+    of_all = ("log.cleaner.max.compaction.lag.ms", SET, "9")
+    assert alter(world, changes(BROKER, "", of_all)) == [0]
+    assert alter(world, changes(BROKER, "", ("log.cleaner.min.compaction.lag.ms", SET, "10"))) == [
+        40
+    ]
+    (result,) = world.create(NewTopic(name="x", configs=(("min.compaction.lag.ms", "10"),)))
+    assert result.error_code == 40

@@ -55,6 +55,7 @@ EXPECTED = {
     60: ("DescribeCluster", 0, 2, 0),
     61: ("DescribeProducers", 0, 0, 0),
     64: ("UnregisterBroker", 0, 0, 0),
+    74: ("ListConfigResources", 0, 1, 0),
     75: ("DescribeTopicPartitions", 0, 0, 0),
     20_000: ("DescribeTopology", 0, 1, 0),
     20_001: ("DescribeBalance", 0, 2, 0),

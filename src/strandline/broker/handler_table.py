@@ -8,6 +8,7 @@ Source: STYLE, rule 4; kafka-protocol reference, table of APIs."""
 from strandline.broker.context import Cold, Handler, Hot
 from strandline.broker.handlers import (
     alter_broker_labels,
+    alter_configs,
     alter_partition_reassignments,
     alter_replica_log_dirs,
     api_versions,
@@ -42,6 +43,7 @@ from strandline.broker.handlers import (
     isolate_broker,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
     list_partition_reassignments,
@@ -81,6 +83,7 @@ _HANDLERS: dict[str, Handler] = {
     ),  # Version 6 is about transactions.
     "OffsetForLeaderEpoch": Cold(offset_for_leader_epoch.handle),
     "DescribeConfigs": Cold(describe_configs.handle),
+    "AlterConfigs": Cold(alter_configs.handle),
     "AlterReplicaLogDirs": Cold(alter_replica_log_dirs.handle),
     "DescribeLogDirs": Cold(describe_log_dirs.handle),
     "CreatePartitions": Cold(create_partitions.handle),
@@ -95,6 +98,7 @@ _HANDLERS: dict[str, Handler] = {
     "DescribeCluster": Cold(describe_cluster.handle),
     "DescribeProducers": Cold(describe_producers.handle),
     "UnregisterBroker": Cold(unregister_broker.handle),
+    "ListConfigResources": Cold(list_config_resources.handle),
     "DescribeTopicPartitions": Cold(describe_topic_partitions.handle),
     "DescribeTopology": Cold(describe_topology.handle),
     "DescribeBalance": Cold(describe_balance.handle),

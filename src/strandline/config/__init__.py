@@ -3,7 +3,10 @@
 Map:    keys.py             what a key is, how its value is read and checked
         broker.py           the broker's file
         broker_life.py      keys set on a single broker at run time
+        kafka/              Kafka's other broker keys
         topic.py            topics, with Kafka's names
+        topic_placement.py  topics: where replicas and leaders are
+        stored_topic_keys.py  topic keys of Kafka's that change nothing here
         cluster.py          the whole cluster, with Kafka's names
         addresses.py        host:port, seeds, links
         client_networks.py  regions of clients by their addresses

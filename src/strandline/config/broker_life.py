@@ -10,7 +10,10 @@ Source: docs/decisions/0011-the-life-of-a-broker.md."""
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from strandline.config.cluster import CLUSTER_KEYS_BY_NAME
+from strandline.config.kafka.table import STORED_KEYS, why_fixed
 from strandline.config.keys import LONG_MAX, Key, Value, key, keys_of
+from strandline.config.topic import unknown_key
 
 DECOMMISSION = "broker.decommission"
 MAINTENANCE = "broker.maintenance.until.ms"
@@ -27,6 +30,7 @@ class BrokerLife:
         False,
         "Whether the broker is being emptied: it gets no more replicas, and its replicas move "
         "to other brokers. Refused if they would have no place there.",
+        own=True,
         reloadable=True,
     )
 
@@ -35,6 +39,7 @@ class BrokerLife:
         "The end of the broker's maintenance, in milliseconds since 1970. Until then it keeps "
         "its replicas and leads only what no other broker can lead. -1: until the key is unset; "
         "0: not in maintenance. Refused if partitions could not be written without the broker.",
+        own=True,
         unit="ms",
         minimum=NO_END,
         reloadable=True,
@@ -85,15 +90,15 @@ class BrokerLife:
 
 
 LIFE_KEYS: tuple[Key, ...] = keys_of(BrokerLife, dotted=True)
-LIFE_KEYS_BY_NAME: dict[str, Key] = {row.name: row for row in LIFE_KEYS}
+LIFE_KEYS_BY_NAME: dict[str, Key] = {row.name: row for row in (*LIFE_KEYS, *STORED_KEYS)}
+"""Every key that can be set on a single broker."""
 
 
 def validate_life_config(name: str, value: str) -> str | None:
     """Why a broker may not have this value, in one line; None when it may."""
     row = LIFE_KEYS_BY_NAME.get(name)
+    if row is None and name in CLUSTER_KEYS_BY_NAME:
+        return f"{name} is the same on every broker: set it on the broker default"
     if row is None:
-        known = ", ".join(LIFE_KEYS_BY_NAME)
-        return (
-            f"{name[:200]}: only {known} can be set on a single broker; other keys are in its file"
-        )
+        return why_fixed(name) or unknown_key(name, LIFE_KEYS_BY_NAME)
     return row.refuse(value)

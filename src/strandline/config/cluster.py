@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from strandline.config.addresses import check_webhook_url
 from strandline.config.client_networks import check_client_networks
+from strandline.config.kafka.table import STORED_KEYS, why_fixed
 from strandline.config.keys import LONG_MAX, Key, Value, key, keys_of
 from strandline.config.outage_marks import check_outage_marks
 from strandline.config.topic import DAY_MS, TOPIC_KEYS, unknown_key
@@ -29,7 +30,8 @@ class ClusterConfig:
     alarm_webhook_url: str = key(
         "",
         "The http or https address to which the controller posts, as JSON, every broker, zone, "
-        "region and link that goes down or comes back. Not a key of Kafka's.",
+        "region and link that goes down or comes back.",
+        own=True,
         check=check_webhook_url,
         example="https://alarms.example/strandline",
         reloadable=True,
@@ -50,7 +52,8 @@ class ClusterConfig:
         "Whether the balancer re-creates replicas of lost brokers even if the placement policy "
         "cannot be kept: it chooses the place that breaks the least of it, and never breaks "
         "residency or the selectors of a rule. It undoes this once the policy can be kept "
-        "again. If false, the replicas wait. Not a key of Kafka's.",
+        "again. If false, the replicas wait.",
+        own=True,
         reloadable=True,
     )
     balancer_disk_high_percent: int = key(
@@ -58,7 +61,8 @@ class ClusterConfig:
         "The high mark of disks. If a broker's disk is fuller than this, the balancer moves "
         "replicas away until it is down to `balancer.disk.low.percent`, and gives it no others; "
         "new partitions use it only if no other broker will do. A broker is decommissioned only "
-        "if its data fits below this mark elsewhere. Not a key of Kafka's.",
+        "if its data fits below this mark elsewhere.",
+        own=True,
         unit="%",
         minimum=1,
         maximum=100,
@@ -68,7 +72,8 @@ class ClusterConfig:
         80,
         "The low mark of disks: the balancer empties an overfull disk down to it, and fills "
         "another disk only up to it, also with moves that merely improve placement. If the high "
-        "mark is lower, that counts. Not a key of Kafka's.",
+        "mark is lower, that counts.",
+        own=True,
         unit="%",
         minimum=1,
         maximum=100,
@@ -77,21 +82,22 @@ class ClusterConfig:
     balancer_enable: bool = key(
         True,
         "Whether the balancer moves replicas to where placement policies want them, and away "
-        "from lost brokers. If false, it finishes the moves under way and begins no others. Not "
-        "a key of Kafka's.",
+        "from lost brokers. If false, it finishes the moves under way and begins no others.",
+        own=True,
         reloadable=True,
     )
     balancer_moves_max: int = key(
         10,
-        "The most partitions that the balancer moves at the same time. Not a key of Kafka's.",
+        "The most partitions that the balancer moves at the same time.",
+        own=True,
         minimum=1,
         maximum=1_000,
         reloadable=True,
     )
     broker_lost_after_ms: int = key(
         15 * 60 * 1000,
-        "How long a broker must be silent before its replicas are re-created on other brokers. "
-        "Not a key of Kafka's.",
+        "How long a broker must be silent before its replicas are re-created on other brokers.",
+        own=True,
         unit="ms",
         minimum=1_000,
         reloadable=True,
@@ -100,8 +106,8 @@ class ClusterConfig:
     client_networks: tuple[str, ...] = key(
         (),
         "The regions of clients by network, each as region=network, for policies whose leaders "
-        "follow the writers. If networks are nested, the narrowest counts. Not a key of "
-        "Kafka's.",
+        "follow the writers. If networks are nested, the narrowest counts.",
+        own=True,
         check=check_client_networks,
         example="east=10.1.0.0/16,west=10.2.0.0/16",
         reloadable=True,
@@ -111,7 +117,8 @@ class ClusterConfig:
         "The placement of `__consumer_offsets` in Confluent's JSON: its "
         "`confluent.placement.constraints` when it is created. If empty, the cluster's default "
         "policy or `offsets.topic.replication.factor` decides. There is no such key for the "
-        "topic of transactions, which are not supported. Not a key of Kafka's.",
+        "topic of transactions, which are not supported.",
+        own=True,
         example='{"version":2,"replicas":[{"count":3,"constraints":{"rack":"east"}}]}',
     )
     default_replication_factor: int = key(
@@ -158,6 +165,7 @@ class ClusterConfig:
         minimum=1,
         maximum=86_400,
         reloadable=True,
+        long=True,
     )
     leader_replication_throttled_rate: int = key(
         LONG_MAX,
@@ -168,12 +176,21 @@ class ClusterConfig:
         reloadable=True,
         long=True,
     )
+    log_cleaner_backoff_ms: int = key(
+        15_000,
+        "The interval at which a broker looks for logs whose compaction is due.",
+        unit="ms",
+        minimum=0,
+        reloadable=True,
+        long=True,
+    )
     moves_bytes_per_s: int = key(
         NO_LIMIT,
         "The most bytes per second that all copies to new replicas take together, over all "
         "brokers. A change applies to copies under way, and 0 halts them. New records from "
         "producers are not counted. -1: only each broker's `replication.recovery_bytes_per_s` "
-        "limits them. Not a key of Kafka's.",
+        "limits them.",
+        own=True,
         unit="bytes/s",
         minimum=NO_LIMIT,
         reloadable=True,
@@ -181,8 +198,8 @@ class ClusterConfig:
     )
     moves_cross_region_bytes_per_s: int = key(
         NO_LIMIT,
-        "As `moves.bytes.per.s`, for the bytes that go from one region to another. Not a key of "
-        "Kafka's.",
+        "As `moves.bytes.per.s`, for the bytes that go from one region to another.",
+        own=True,
         unit="bytes/s",
         minimum=NO_LIMIT,
         reloadable=True,
@@ -225,7 +242,8 @@ class ClusterConfig:
         2,
         "A zone or region is down only if at least this many of its brokers are silent; fewer "
         "count as failures of single brokers, and are repaired. Set 1 if zones have one broker "
-        "each and no broker's data should be copied elsewhere. Not a key of Kafka's.",
+        "each and no broker's data should be copied elsewhere.",
+        own=True,
         minimum=1,
         maximum=10_000,
         reloadable=True,
@@ -234,8 +252,8 @@ class ClusterConfig:
         66,
         "A zone or region that is down is up again once at least this share of its brokers is "
         "heard. With a value below 100 it is also up once only one broker is silent and that "
-        "one alone would not take it down. A value below `outage.low.percent` counts as that. "
-        "Not a key of Kafka's.",
+        "one alone would not take it down. A value below `outage.low.percent` counts as that.",
+        own=True,
         unit="%",
         minimum=1,
         maximum=100,
@@ -244,7 +262,8 @@ class ClusterConfig:
     outage_hold_max_ms: int = key(
         NO_LIMIT,
         "How long replicas in a zone or region that is down are not re-created without an "
-        "operator. -1: until it is up again, or an operator releases it. Not a key of Kafka's.",
+        "operator. -1: until it is up again, or an operator releases it.",
+        own=True,
         unit="ms",
         minimum=NO_LIMIT,
         reloadable=True,
@@ -253,7 +272,8 @@ class ClusterConfig:
     outage_low_percent: int = key(
         50,
         "A zone or region is down if less than this share of its brokers is heard. While it is "
-        "down, its replicas are not re-created elsewhere. Not a key of Kafka's.",
+        "down, its replicas are not re-created elsewhere.",
+        own=True,
         unit="%",
         minimum=1,
         maximum=100,
@@ -263,7 +283,8 @@ class ClusterConfig:
         (),
         "Other marks than `outage.low.percent` and `outage.high.percent`, each as "
         "WHERE=LOW-HIGH: `*` for regions, `*/*` for zones, `west` for one region, `west/*` for "
-        "its zones, `west/a` for one zone. The narrowest counts. Not a key of Kafka's.",
+        "its zones, `west/a` for one zone. The narrowest counts.",
+        own=True,
         unit="%",
         check=check_outage_marks,
         example="*=34-60,*/*=50-66,west/a=20-40",
@@ -272,7 +293,8 @@ class ClusterConfig:
     placement_disk_full_percent: int = key(
         99,
         "A broker whose disk is at least this full gets no replica of a new partition, unless "
-        "the client names the broker. Not a key of Kafka's.",
+        "the client names the broker.",
+        own=True,
         unit="%",
         minimum=1,
         maximum=100,
@@ -316,18 +338,20 @@ CLUSTER_KEYS: tuple[Key, ...] = tuple(
                 row, name=row.cluster_name, doc=f"The default of the topic key `{row.name}`."
             )
             for row in TOPIC_KEYS
+            if row.cluster_name
         ),
         key=lambda row: row.name,
     )
 )
 """Every cluster-wide key: its own, and the ones that give topics their defaults."""
 
-CLUSTER_KEYS_BY_NAME: dict[str, Key] = {row.name: row for row in CLUSTER_KEYS}
+CLUSTER_KEYS_BY_NAME: dict[str, Key] = {row.name: row for row in (*CLUSTER_KEYS, *STORED_KEYS)}
+"""Every key that can be set for the whole cluster."""
 
 
 def validate_cluster_config(name: str, value: str) -> str | None:
     """Why the cluster may not have this value, in one line; None when it may."""
     row = CLUSTER_KEYS_BY_NAME.get(name)
     if row is None:
-        return unknown_key(name, CLUSTER_KEYS_BY_NAME)
+        return why_fixed(name) or unknown_key(name, CLUSTER_KEYS_BY_NAME)
     return row.refuse(value)

@@ -1,17 +1,19 @@
 """The value of a key in force and its source, as Kafka's DescribeConfigs reports them.
 
 How:    topic: set on the topic > cluster-wide > default. Broker: the keys of its file, then the
-        keys set on the broker at run time, then every cluster-wide key. `synonyms` lists the
-        sources in that order, the one in force first.
+        keys set on the broker at run time, then every cluster-wide key, then Kafka's other broker
+        keys. `synonyms` lists the sources in that order, the one in force first.
 Source: Kafka's DescribeConfigs; STYLE, "Configuration"."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
 from strandline.config.broker import SECTIONS, BrokerConfig, section_field
-from strandline.config.broker_life import LIFE_KEYS, LIFE_KEYS_BY_NAME
-from strandline.config.cluster import CLUSTER_KEYS
+from strandline.config.broker_life import LIFE_KEYS_BY_NAME
+from strandline.config.cluster import CLUSTER_KEYS_BY_NAME
+from strandline.config.kafka.from_file import FILE_VALUES
+from strandline.config.kafka.table import FIXED_KEYS
 from strandline.config.keys import Key, format_value, keys_of
 from strandline.config.topic import NOTHING, TOPIC_KEYS
 
@@ -28,10 +30,11 @@ class ConfigSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """One place that gives a value: under which name, which value, and which kind of place."""
+    """One place that gives a value: under which name, which value, and which kind of place. None:
+    the key has no value by default."""
 
     name: str
-    value: str
+    value: str | None
     source: ConfigSource
 
 
@@ -44,8 +47,8 @@ class EffectiveValue:
     read_only: bool = False
 
     @property
-    def value(self) -> str:
-        """The value as text."""
+    def value(self) -> str | None:
+        """The value as text; None without one."""
         return self.synonyms[0].value
 
     @property
@@ -66,7 +69,7 @@ def topic_values(
         places = []
         if row.name in overrides:
             places.append(Synonym(row.name, overrides[row.name], ConfigSource.TOPIC))
-        places += _cluster_places(row, row.cluster_name, cluster_defaults)
+        places += _cluster_places(row, row.cluster_name or row.name, cluster_defaults)
         if row.name in derived:
             places[-1] = Synonym(row.cluster_name, derived[row.name], ConfigSource.DEFAULT)
         values.append(EffectiveValue(row, tuple(places)))
@@ -74,10 +77,10 @@ def topic_values(
 
 
 def cluster_values(cluster_configs: Mapping[str, str]) -> list[EffectiveValue]:
-    """Every cluster-wide key."""
+    """Every key that can be set for the whole cluster."""
     return [
         EffectiveValue(row, tuple(_cluster_places(row, row.name, cluster_configs)))
-        for row in CLUSTER_KEYS
+        for row in CLUSTER_KEYS_BY_NAME.values()
     ]
 
 
@@ -94,18 +97,33 @@ def broker_values(
             default = None if row.default is None else format_value(row.default)
             source = ConfigSource.DEFAULT if text == default else ConfigSource.FILE
             values.append(EffectiveValue(row, (Synonym(row.name, text, source),), read_only=True))
-    for row in LIFE_KEYS:
+    for row in LIFE_KEYS_BY_NAME.values():
         places = _cluster_places(row, row.name, cluster_configs)
         if row.name in wanted:
             places.insert(0, Synonym(row.name, wanted[row.name], ConfigSource.BROKER))
         values.append(EffectiveValue(row, tuple(places)))
     others = cluster_values(cluster_configs)
-    return values + [one for one in others if one.key.name not in LIFE_KEYS_BY_NAME]
+    values += [one for one in others if one.key.name not in LIFE_KEYS_BY_NAME]
+    return values + _fixed_values(config, {one.key.name for one in values})
+
+
+def _fixed_values(config: BrokerConfig, named: Collection[str]) -> list[EffectiveValue]:
+    """The keys of Kafka's that cannot be altered over the wire and are not `named`."""
+    values = []
+    for row in FIXED_KEYS:
+        if row.name in named:
+            continue
+        default = None if row.default is None else format_value(row.default)
+        read = FILE_VALUES.get(row.name)
+        text = default if read is None else read(config)
+        source = ConfigSource.DEFAULT if text == default else ConfigSource.FILE
+        values.append(EffectiveValue(row, (Synonym(row.name, text, source),), read_only=True))
+    return values
 
 
 def _cluster_places(row: Key, name: str, cluster_configs: Mapping[str, str]) -> list[Synonym]:
-    assert row.default is not None, "topic and cluster keys always have a default"
-    places = [Synonym(name, format_value(row.default), ConfigSource.DEFAULT)]
+    default = None if row.default is None else format_value(row.default)
+    places = [Synonym(name, default, ConfigSource.DEFAULT)]
     if name in cluster_configs:
         places.insert(0, Synonym(name, cluster_configs[name], ConfigSource.CLUSTER))
     return places

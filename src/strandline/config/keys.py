@@ -3,19 +3,23 @@
 Why:    the file loader, the Kafka config APIs and the reference pages must agree about every key.
 How:    a configuration class is a frozen dataclass whose class body *is* the table: each field is
         declared with `key(...)` or `required(...)`; `keys_of` turns the class into `Key`s. Values
-        are int, bool, str or a tuple of str.
+        are int, float, bool, str or a tuple of str.
 Source: STYLE, "Configuration" and rule 4."""
 
 import dataclasses
 from collections.abc import Callable
 from enum import Enum
+from math import inf, isfinite
 from typing import TypeVar
 
-Value = int | bool | str | tuple[str, ...]
+Value = int | float | bool | str | tuple[str, ...]
 T = TypeVar("T", bound=Value)
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
+SHORT_MAX = 2**15 - 1
+NOT_KAFKAS = " Not a key of Kafka's."
+"""Ends the meaning of every key that Kafka does not have."""
 _TRUE, _FALSE = "true", "false"
 
 
@@ -25,29 +29,43 @@ class ValueType(Enum):
     BOOLEAN = 1
     STRING = 2
     INT = 3
+    SHORT = 4
     LONG = 5
+    DOUBLE = 6
     LIST = 7
+    CLASS = 8
+    PASSWORD = 9
 
     @property
     def title(self) -> str:
         """The word for the reference pages."""
-        return "integer" if self in (ValueType.INT, ValueType.LONG) else self.name.lower()
+        match self:
+            case ValueType.INT | ValueType.SHORT | ValueType.LONG:
+                return "integer"
+            case ValueType.DOUBLE:
+                return "number"
+            case ValueType.CLASS | ValueType.PASSWORD:
+                return "string"
+        return self.name.lower()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Key:
-    """One key. `default` is None where a value must be given; `bounds` are inclusive."""
+    """One key. `default` is None where a value must be given, and where one of Kafka's keys has
+    none; `bounds` are inclusive."""
 
     name: str
     type: ValueType
     default: Value | None
     doc: str
     unit: str = ""
-    minimum: int | None = None
-    maximum: int | None = None
+    minimum: float | None = None
+    maximum: float | None = None
     choices: tuple[str, ...] = ()
     example: str = ""
     reloadable: bool = False
+    own: bool = False
+    """Whether Kafka has no such key."""
     cluster_name: str = ""
     """For a topic key: the cluster-wide key that gives its default."""
     check: Callable[[Value], str | None] | None = None
@@ -68,11 +86,13 @@ class Key:
                 if text.lower() not in (_TRUE, _FALSE):
                     raise ValueError(f"must be true or false, not {text!r}")
                 value = text.lower() == _TRUE
-            case ValueType.INT | ValueType.LONG:
+            case ValueType.INT | ValueType.SHORT | ValueType.LONG:
                 value = _parse_integer(text)
+            case ValueType.DOUBLE:
+                value = _parse_number(text)
             case ValueType.LIST:
                 value = tuple(part.strip() for part in text.split(",") if part.strip())
-            case ValueType.STRING:
+            case ValueType.STRING | ValueType.CLASS | ValueType.PASSWORD:
                 value = text
         self.require(value)
         return value
@@ -87,7 +107,7 @@ class Key:
 
     def require(self, value: Value) -> None:
         """Check a value of the right type; raises ValueError with the reason."""
-        if isinstance(value, int) and not isinstance(value, bool):
+        if isinstance(value, int | float) and not isinstance(value, bool):
             self._require_bounds(value)
         for text in value if isinstance(value, tuple) else (value,):
             if isinstance(text, str) and not text.isprintable():
@@ -104,10 +124,10 @@ class Key:
         if reason is not None:
             raise ValueError(reason)
 
-    def _require_bounds(self, value: int) -> None:
-        limit = INT_MAX if self.type is ValueType.INT else LONG_MAX
-        low = self.minimum if self.minimum is not None else -limit - 1
-        high = self.maximum if self.maximum is not None else limit
+    def _require_bounds(self, value: float) -> None:
+        low, high = _RANGES.get(self.type, (-inf, inf))
+        low = low if self.minimum is None else self.minimum
+        high = high if self.maximum is None else self.maximum
         if not low <= value <= high:
             raise ValueError(f"must be {self.bounds or f'at most {high}'}, not {value}")
 
@@ -123,33 +143,42 @@ class Key:
         return f"at most {self.maximum}" if self.maximum is not None else ""
 
 
+_RANGES = {
+    ValueType.SHORT: (-SHORT_MAX - 1, SHORT_MAX),
+    ValueType.INT: (-INT_MAX - 1, INT_MAX),
+    ValueType.LONG: (-LONG_MAX - 1, LONG_MAX),
+}
+
+
 def key(
     default: T,
     doc: str,
     *,
     unit: str = "",
-    minimum: int | None = None,
-    maximum: int | None = None,
+    minimum: float | None = None,
+    maximum: float | None = None,
     choices: tuple[str, ...] = (),
     example: str = "",
     reloadable: bool = False,
+    own: bool = False,
     cluster_name: str = "",
     check: Callable[[Value], str | None] | None = None,
     long: bool = False,
 ) -> T:
-    """Declare a field of a configuration class with its row of the table. `long`: 64 bits for
-    Kafka's APIs."""
+    """Declare a field of a configuration class with its row of the table. `own`: Kafka has no such
+    key; `long`: 64 bits for Kafka's APIs."""
     row = Key(
         name="",
         type=ValueType.LONG if long else _type_of(default),
         default=default,
-        doc=doc,
+        doc=doc + NOT_KAFKAS if own else doc,
         unit=unit,
         minimum=minimum,
         maximum=maximum,
         choices=choices,
         example=example,
         reloadable=reloadable,
+        own=own,
         cluster_name=cluster_name,
         check=check,
     )
@@ -206,6 +235,8 @@ def _type_of(value: Value) -> ValueType:
         return ValueType.BOOLEAN
     if isinstance(value, int):
         return ValueType.INT
+    if isinstance(value, float):
+        return ValueType.DOUBLE
     return ValueType.LIST if isinstance(value, tuple) else ValueType.STRING
 
 
@@ -214,3 +245,13 @@ def _parse_integer(text: str) -> int:
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 19:
         raise ValueError(f"must be a whole number, not {text!r}")
     return int(text)
+
+
+def _parse_number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"must be a number, not {text!r}") from None
+    if not isfinite(value) or "_" in text:
+        raise ValueError(f"must be a number, not {text!r}")
+    return value

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from strandline.config.broker import SECTIONS
 from strandline.config.broker_life import LIFE_KEYS
 from strandline.config.cluster import CLUSTER_KEYS
+from strandline.config.kafka.table import FIXED_KEYS, STORED_KEYS
 from strandline.config.keys import Key, ValueType, format_value, keys_of
 from strandline.config.load import variable_name
 from strandline.config.topic import TOPIC_KEYS
@@ -47,10 +48,30 @@ These keys are not in the file. Set them while the cluster runs, on a broker's r
 controller stores them.
 """
 
+_KAFKA_INTRODUCTION = """\
+# Kafka's other broker keys
+
+Tools that manage Kafka read and set these keys of a broker. Strandline describes all that Kafka 4.3
+has. The keys that mean something here for the whole cluster are on [another page](topic-config.md).
+"""
+
+_STORED_INTRODUCTION = """\
+## Keys that are stored
+
+Set them on the broker default or on a single broker, as in Kafka. They change nothing.
+"""
+
+_FIXED_INTRODUCTION = """\
+## Keys that cannot be changed at run time
+
+DescribeConfigs shows them as read-only. A value comes from the broker's file where the meaning says
+so; the others are Kafka's defaults.
+"""
+
 _TOPIC_INTRODUCTION = """\
 # Topic and cluster keys
 
-Names and defaults are Kafka's; keys that Kafka does not have begin with `strandline.`. Set a
+Names and defaults are Kafka's; keys that Kafka does not have say so. Set a
 topic's keys when it is created (`strandline topic create NAME -c retention.ms=3600000`) or later
 with any Kafka tool; set cluster-wide keys with any Kafka tool on the broker default (`kafka-configs
 --entity-type brokers --entity-default`). A value set on the topic wins over the cluster-wide key
@@ -60,7 +81,11 @@ that gives its default.
 
 def render_pages() -> dict[str, str]:
     """The pages: {file name: text}."""
-    return {"broker-config.md": _broker_page(), "topic-config.md": _topic_page()}
+    return {
+        "broker-config.md": _broker_page(),
+        "kafka-broker-config.md": _kafka_page(),
+        "topic-config.md": _topic_page(),
+    }
 
 
 def _broker_page() -> str:
@@ -92,6 +117,27 @@ def _broker_page() -> str:
     return "\n".join(parts)
 
 
+def _kafka_page() -> str:
+    heads = ("key", "type", "default", "may be", "meaning")
+    parts = [_GENERATED, _KAFKA_INTRODUCTION]
+    for introduction, keys in (
+        (_STORED_INTRODUCTION, STORED_KEYS),
+        (_FIXED_INTRODUCTION, FIXED_KEYS),
+    ):
+        rows = (
+            (
+                f"`{row.name}`",
+                _type(row),
+                "none" if row.default is None else _default(row),
+                row.bounds,
+                row.doc,
+            )
+            for row in keys
+        )
+        parts += [introduction, _table(heads, rows)]
+    return "\n".join(parts)
+
+
 def _topic_page() -> str:
     topic_rows = (
         (
@@ -100,7 +146,7 @@ def _topic_page() -> str:
             _default(row),
             row.bounds,
             _meaning(row),
-            f"`{row.cluster_name}`",
+            f"`{row.cluster_name}`" if row.cluster_name else "none",
         )
         for row in TOPIC_KEYS
     )

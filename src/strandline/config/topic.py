@@ -13,9 +13,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from strandline.config.keys import INT_MAX, LONG_MAX, Key, Value, key, keys_of
+from strandline.config.stored_topic_keys import STORED_TOPIC_KEYS
+from strandline.config.topic_placement import TopicPlacement
 
 DAY_MS = 86_400_000
+_LAGS = ("min.compaction.lag.ms", "max.compaction.lag.ms")
 NOTHING: Mapping[str, str] = {}
+COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 
 def _check_throttled(value: Value) -> str | None:
@@ -29,8 +33,13 @@ def _check_throttled(value: Value) -> str | None:
     return "must be * or a list of partition:broker, as in 0:4,1:5"
 
 
+def _check_gzip_level(value: Value) -> str | None:
+    assert isinstance(value, int)
+    return None if value == -1 or 1 <= value <= 9 else f"must be -1, or 1 to 9, not {value}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicConfig:
+class TopicConfig(TopicPlacement):
     """A topic's configuration. Field `retention_ms` is Kafka's `retention.ms`."""
 
     cleanup_policy: tuple[str, ...] = key(
@@ -44,24 +53,37 @@ class TopicConfig:
     )
     compression_type: str = key(
         "producer",
-        "The codec of stored batches. The broker stores batches as the producer sent them, "
-        "whatever their codec.",
-        choices=("producer",),
+        "The codec of stored batches. The broker stores batches as the producer sent them: the "
+        "value is stored and changes nothing.",
+        choices=COMPRESSION_TYPES,
         cluster_name="compression.type",
         reloadable=True,
     )
-    confluent_placement_constraints: str = key(
-        "",
-        "A placement policy (see `placement.policy`) in Confluent's JSON, versions 1 and 2, "
-        "with `replicas` and `observers`; `rack` is the label `region`. With observers, "
-        "`observerPromotionPolicy` says when they are promoted in place of lost voters "
-        "(`voters.shrink.enable`). A change moves replicas. An empty value also overrides the "
-        "cluster's default; a topic that is created with a replication factor has an empty "
-        "value. Not a key of Kafka's.",
-        cluster_name="confluent.log.placement.constraints",
+    compression_gzip_level: int = key(
+        -1,
+        "The level of compression with gzip. The broker compresses nothing: the value is stored "
+        "and changes nothing.",
+        cluster_name="compression.gzip.level",
+        check=_check_gzip_level,
         reloadable=True,
-        example='{"version":2,"replicas":[{"count":3,"constraints":{"rack":"east"}}],'
-        '"observers":[{"count":1,"constraints":{"rack":"west"}}]}',
+    )
+    compression_lz4_level: int = key(
+        9,
+        "The level of compression with lz4. The broker compresses nothing: the value is stored "
+        "and changes nothing.",
+        minimum=1,
+        maximum=17,
+        cluster_name="compression.lz4.level",
+        reloadable=True,
+    )
+    compression_zstd_level: int = key(
+        3,
+        "The level of compression with zstd. The broker compresses nothing: the value is stored "
+        "and changes nothing.",
+        minimum=-131_072,
+        maximum=22,
+        cluster_name="compression.zstd.level",
+        reloadable=True,
     )
     delete_retention_ms: int = key(
         DAY_MS,
@@ -72,13 +94,6 @@ class TopicConfig:
         cluster_name="log.cleaner.delete.retention.ms",
         reloadable=True,
         long=True,
-    )
-    fetch_from_nearest_enable: bool = key(
-        True,
-        "Whether leaders redirect consumers that set `client.rack` to a nearer replica. Not a "
-        "key of Kafka's.",
-        cluster_name="default.fetch.from.nearest.enable",
-        reloadable=True,
     )
     flush_messages: int = key(
         LONG_MAX,
@@ -125,6 +140,16 @@ class TopicConfig:
         example="0:1,1:2",
         reloadable=True,
     )
+    max_compaction_lag_ms: int = key(
+        LONG_MAX,
+        "With compaction: a segment whose first record is older than this is closed and compacted "
+        "however little of the log is new.",
+        unit="ms",
+        minimum=1,
+        cluster_name="log.cleaner.max.compaction.lag.ms",
+        reloadable=True,
+        long=True,
+    )
     max_message_bytes: int = key(
         1_048_588,
         "The largest record batch that the broker accepts, in the size in which it arrives "
@@ -160,6 +185,24 @@ class TopicConfig:
         cluster_name="log.message.timestamp.type",
         reloadable=True,
     )
+    min_cleanable_dirty_ratio: float = key(
+        0.5,
+        "Compaction of a log begins once this share of the bytes that it may compact is new. With "
+        "0 it begins with the first closed segment.",
+        minimum=0,
+        maximum=1,
+        cluster_name="log.cleaner.min.cleanable.ratio",
+        reloadable=True,
+    )
+    min_compaction_lag_ms: int = key(
+        0,
+        "With compaction: a segment is not compacted until its newest record is older than this.",
+        unit="ms",
+        minimum=0,
+        cluster_name="log.cleaner.min.compaction.lag.ms",
+        reloadable=True,
+        long=True,
+    )
     min_insync_replicas: int = key(
         1,
         "How many replicas must flush a batch before the leader answers acks=all; never fewer "
@@ -168,59 +211,12 @@ class TopicConfig:
         cluster_name="min.insync.replicas",
         reloadable=True,
     )
-    observer_demotion_delay_ms: int = key(
-        10_000,
-        "With `voters.shrink.enable`: how long the promotion policy must not have needed a "
-        "promoted observer before it is demoted. Not a key of Kafka's.",
-        unit="ms",
-        minimum=0,
-        cluster_name="observer.demotion.delay.ms",
+    preallocate: bool = key(
+        False,
+        "Whether a new segment reserves `segment.bytes` of disk space at once. If false, the "
+        "broker's key `storage.preallocate` decides whether it reserves space in steps.",
+        cluster_name="log.preallocate",
         reloadable=True,
-    )
-    observer_promotion_lag_max_ms: int = key(
-        2_000,
-        "With `voters.shrink.enable`: an observer that has lagged for longer than this is not "
-        "promoted. Not a key of Kafka's.",
-        unit="ms",
-        minimum=0,
-        cluster_name="observer.promotion.lag.max.ms",
-        reloadable=True,
-    )
-    observer_promotion_lag_max_records: int = key(
-        10_000,
-        "With `voters.shrink.enable`: an observer that lags by more records than this is not "
-        "promoted, because writes would wait until it has them. Not a key of Kafka's.",
-        unit="records",
-        minimum=0,
-        cluster_name="observer.promotion.lag.max.records",
-        reloadable=True,
-    )
-    observer_promotion_ready_ms: int = key(
-        500,
-        "With `voters.shrink.enable`: how long an observer must have kept up before it is "
-        "promoted. Not a key of Kafka's.",
-        unit="ms",
-        minimum=0,
-        cluster_name="observer.promotion.ready.ms",
-        reloadable=True,
-    )
-    placement_policy: str = key(
-        "",
-        "Which failures the topic must survive and where its replicas and data may be, as JSON "
-        "or YAML. A change moves replicas. See docs/operating/placement.md. Not a key of "
-        "Kafka's.",
-        cluster_name="strandline.placement.policy",
-        reloadable=True,
-        example='{"survive":["region"]}',
-    )
-    redpanda_leaders_preference: str = key(
-        "",
-        "Where leaders should be, in Redpanda's form: `none`, `racks:a,b` or "
-        "`ordered_racks:a,b`; a rack is the label `region`. It applies if the placement policy "
-        "does not say where leaders should be. Not a key of Kafka's.",
-        cluster_name="default_leaders_preference",
-        reloadable=True,
-        example="ordered_racks:east,west",
     )
     replica_lag_time_max_ms: int = key(
         30_000,
@@ -232,6 +228,7 @@ class TopicConfig:
         minimum=1,
         cluster_name="replica.lag.time.max.ms",
         reloadable=True,
+        long=True,
     )
     retention_bytes: int = key(
         -1,
@@ -260,6 +257,16 @@ class TopicConfig:
         cluster_name="log.segment.bytes",
         reloadable=True,
     )
+    segment_jitter_ms: int = key(
+        0,
+        "The most by which a segment is closed before it reaches `segment.ms`. Each segment has "
+        "its own part of it, so that the segments of many partitions are not closed at once.",
+        unit="ms",
+        minimum=0,
+        cluster_name="log.roll.jitter.ms",
+        reloadable=True,
+        long=True,
+    )
     segment_ms: int = key(
         7 * DAY_MS,
         "The age of its first record at which a segment is closed even if it is small.",
@@ -274,7 +281,8 @@ class TopicConfig:
         "How many records a partition keeps at least. A segment is removed once this many "
         "committed records follow it. A segment that holds this many is closed at the next "
         "check, so a partition keeps at most about twice as many, plus the records between two "
-        "checks. -1 for no limit; the other retentions apply too. Not a key of Kafka's.",
+        "checks. -1 for no limit; the other retentions apply too.",
+        own=True,
         minimum=-1,
         cluster_name="strandline.log.retention.records",
         example="100000",
@@ -283,30 +291,20 @@ class TopicConfig:
     )
     unclean_leader_election_enable: bool = key(
         False,
-        "Whether a replica that lacks acknowledged records may become leader. Strandline never "
-        "allows it.",
+        "Whether a replica that lacks acknowledged records may become leader by itself. The value "
+        "is stored and changes nothing: Strandline never allows it. If all replicas that have the "
+        "records are lost, an operator decides (`strandline partition declare-lost`).",
         cluster_name="unclean.leader.election.enable",
-        check=lambda value: (
-            "must be false: acknowledged records are never given up" if value else None
-        ),
-    )
-
-    voters_shrink_enable: bool = key(
-        False,
-        "Whether voters that are lost or far behind leave the voters until they are back, as "
-        "Kafka's in-sync replicas do; observers are promoted in their place if the placement "
-        "policy has a promotion. If neither this key nor the cluster's default is set, it is "
-        "true for topics whose policy has a promotion, and false for all others. Not a key of "
-        "Kafka's.",
-        cluster_name="default.voters.shrink.enable",
         reloadable=True,
     )
+
     write_caching: bool = key(
         False,
         "Answer acks=all once as many replicas have the records in memory as would otherwise "
         "have to flush them. That is faster, but the records are lost if one of these replicas "
         "loses power within `flush.ms`, and the other replicas that have them fail or are cut "
-        "off before they send them again. Not a key of Kafka's.",
+        "off before they send them again.",
+        own=True,
         cluster_name="strandline.log.write.caching",
         example="true",
         reloadable=True,
@@ -341,7 +339,7 @@ class TopicConfig:
         Never fails, because it is called on replay: a value that an older or newer broker accepted
         and this one does not know is passed over for the next in line."""
         values: dict[str, Value] = {}
-        for row in TOPIC_KEYS:
+        for row in _OWN_KEYS:
             for text in (
                 overrides.get(row.name),
                 cluster_defaults.get(row.cluster_name),
@@ -362,7 +360,13 @@ def is_compacted(cluster_defaults: Mapping[str, str], overrides: Mapping[str, st
     return is_said and TopicConfig.from_overrides(cluster_defaults, overrides).is_compacted
 
 
-TOPIC_KEYS: tuple[Key, ...] = keys_of(TopicConfig, dotted=True)
+_OWN_KEYS = keys_of(TopicConfig, dotted=True)
+
+TOPIC_KEYS: tuple[Key, ...] = tuple(
+    sorted((*_OWN_KEYS, *STORED_TOPIC_KEYS), key=lambda row: row.name)
+)
+"""Every topic key, by name."""
+
 TOPIC_KEYS_BY_NAME: dict[str, Key] = {row.name: row for row in TOPIC_KEYS}
 DEFAULT_TOPIC_CONFIG = TopicConfig()
 
@@ -373,6 +377,21 @@ def validate_topic_config(name: str, value: str) -> str | None:
     if row is None:
         return unknown_key(name, TOPIC_KEYS_BY_NAME)
     return row.refuse(value)
+
+
+def conflict_of(cluster_defaults: Mapping[str, str], overrides: Mapping[str, str]) -> str | None:
+    """Why a topic with these values contradicts itself, in one line; None when it does not."""
+    if not any(name in overrides for name in _LAGS) and not any(
+        TOPIC_KEYS_BY_NAME[name].cluster_name in cluster_defaults for name in _LAGS
+    ):
+        return None
+    config = TopicConfig.from_overrides(cluster_defaults, overrides)
+    if config.min_compaction_lag_ms <= config.max_compaction_lag_ms:
+        return None
+    return (
+        f"min.compaction.lag.ms ({config.min_compaction_lag_ms}) must not be above "
+        f"max.compaction.lag.ms ({config.max_compaction_lag_ms})"
+    )
 
 
 def unknown_key(name: str, known: Mapping[str, Key]) -> str:

@@ -129,11 +129,13 @@ class ConfigChange(msgspec.Struct, frozen=True):
 
 
 class ResourceChanges(msgspec.Struct, frozen=True):
-    """Changes to one resource. `type` is a `ResourceType`; others are refused."""
+    """Changes to one resource. `type` is a `ResourceType`; others are refused. `replaces`: the keys
+    of Kafka's that are not named go back to their defaults."""
 
     type: int
     name: str
     changes: tuple[ConfigChange, ...]
+    replaces: bool = False
 
 
 class AlterConfigs(msgspec.Struct, frozen=True, tag=True):

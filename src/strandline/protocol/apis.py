@@ -115,6 +115,10 @@ from strandline.protocol.messages.isolate_broker import (
 )
 from strandline.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from strandline.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from strandline.protocol.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 from strandline.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from strandline.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from strandline.protocol.messages.list_partition_reassignments import (
@@ -232,6 +236,7 @@ APIS: dict[int, Api] = {
         _api(DescribeClusterRequest, DescribeClusterResponse),
         _api(DescribeProducersRequest, DescribeProducersResponse),
         _api(UnregisterBrokerRequest, UnregisterBrokerResponse),
+        _api(ListConfigResourcesRequest, ListConfigResourcesResponse),
         _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
         _api(DescribeTopologyRequest, DescribeTopologyResponse),
         _api(DescribeBalanceRequest, DescribeBalanceResponse),

@@ -13,6 +13,7 @@ from strandline.config.effective import (
     cluster_values,
     topic_values,
 )
+from strandline.config.keys import ValueType
 from strandline.controller.commands import ResourceType
 from strandline.controller.placing.policies import derived_defaults
 from strandline.protocol.errors import Error
@@ -85,14 +86,17 @@ def _values(services: Services, resource: DescribeConfigsResource) -> list[Effec
 
 
 def _row(value: EffectiveValue, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    is_sensitive = value.key.type is ValueType.PASSWORD
     return DescribeConfigsResourceResult(
         name=value.key.name,
-        value=value.value,
+        value=None if is_sensitive else value.value,
         read_only=value.read_only,
         config_source=int(value.source),
+        is_sensitive=is_sensitive,
         synonyms=[
             DescribeConfigsSynonym(name=one.name, value=one.value, source=int(one.source))
             for one in (value.synonyms if request.include_synonyms else ())
+            if one.value is not None and not is_sensitive
         ],
         config_type=value.key.type.value,
         documentation=value.key.doc if request.include_documentation else None,

@@ -6,7 +6,9 @@ How:    Each resource changes as a whole or not at all. Lists can be appended to
         from. A policy must be one that can be met; replicas then move to it (decision 0010). For a
         single broker a command can set only what is wanted of it (decision 0011), not what its file
         says.
-Source: Kafka's IncrementalAlterConfigs (KIP-339)."""
+            A command that replaces a resource's configuration resets the keys of Kafka's that it
+        does not name (decision 0044).
+Source: Kafka's AlterConfigs and IncrementalAlterConfigs (KIP-133, KIP-339)."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -15,8 +17,9 @@ from dataclasses import dataclass
 from strandline.base.errors import ApiError
 from strandline.config.broker_life import LIFE_KEYS_BY_NAME, validate_life_config
 from strandline.config.cluster import CLUSTER_KEYS_BY_NAME, validate_cluster_config
+from strandline.config.kafka.table import FIXED_KEYS_BY_NAME
 from strandline.config.keys import Key, ValueType, format_value
-from strandline.config.topic import TOPIC_KEYS_BY_NAME, validate_topic_config
+from strandline.config.topic import TOPIC_KEYS_BY_NAME, conflict_of, validate_topic_config
 from strandline.controller.commands import (
     AlterConfigs,
     ConfigChange,
@@ -68,7 +71,8 @@ def decide_alter_configs(facts: Facts, command: AlterConfigs) -> Decision:
             if named[target] > 1:
                 raise refuse(Error.INVALID_REQUEST, "Each resource must appear at most once.")
             resource = _find(facts, changes)
-            values = _change(resource, changes.changes)
+            values = _change(resource, changes)
+            _check_conflicts(facts, resource, values)
             if resource.scope == "topic":
                 checks.check_topic(cluster.topics[resource.name], values)
             elif resource.scope == "broker":
@@ -129,18 +133,38 @@ def _find(facts: Facts, changes: ResourceChanges) -> _Resource:
     )
 
 
-def _change(resource: _Resource, changes: tuple[ConfigChange, ...]) -> dict[str, str | None]:
+def _change(resource: _Resource, changes: ResourceChanges) -> dict[str, str | None]:
     """The values that the resource gets; None for those it loses."""
     values: dict[str, str | None] = {}
-    for change in changes:
+    for change in changes.changes:
         if change.key in values:
             raise refuse(Error.INVALID_REQUEST, f"{change.key[:200]} is changed twice")
         row = resource.keys.get(change.key)
         if row is None:
             reason = resource.validate(change.key, "") or "unknown key"
-            raise refuse(Error.INVALID_CONFIG, reason)
+            is_fixed = resource.scope != "topic" and change.key in FIXED_KEYS_BY_NAME
+            raise refuse(Error.INVALID_REQUEST if is_fixed else Error.INVALID_CONFIG, reason)
         values[change.key] = _new_value(resource, row, change)
+    if changes.replaces:
+        for name in resource.own:
+            row = resource.keys.get(name)
+            if row is None or not row.own:
+                values.setdefault(name, None)
     return values
+
+
+def _check_conflicts(facts: Facts, resource: _Resource, values: Mapping[str, str | None]) -> None:
+    """Refuse values that contradict each other; raises ApiError."""
+    after = {**resource.own, **values}
+    kept = {name: value for name, value in after.items() if value is not None}
+    if resource.scope == "topic":
+        reason = conflict_of(facts.state.cluster.cluster_configs, kept)
+    elif resource.scope == "cluster":
+        reason = conflict_of(kept, {})
+    else:
+        reason = None
+    if reason is not None:
+        raise refuse(Error.INVALID_CONFIG, reason)
 
 
 def _new_value(resource: _Resource, row: Key, change: ConfigChange) -> str | None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from strandline.base.errors import ApiError
-from strandline.config.topic import validate_topic_config
+from strandline.config.topic import conflict_of, validate_topic_config
 from strandline.controller.commands import (
     USE_DEFAULT,
     CreateTopics,
@@ -69,6 +69,9 @@ def add_topic(facts: Facts, draft: Draft, topic: NewTopic) -> TopicResult:
         )
     configs = _checked_configs(topic.configs)
     cluster = facts.state.cluster.cluster_configs
+    conflict = conflict_of(cluster, configs)
+    if conflict is not None:
+        raise refuse(Error.INVALID_CONFIG, conflict)
     policy = policy_of(configs, cluster)
     if topic.replication_factor != USE_DEFAULT:
         configs, policy = with_factor(configs, cluster, policy)

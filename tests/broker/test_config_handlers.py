@@ -1,0 +1,161 @@
+"""What admin tools ask of configuration: AlterConfigs, ListConfigResources, DescribeConfigs.
+
+Source: KIP-133, KIP-226, KIP-714, KIP-1142; decision 0044."""
+
+import pytest
+from tests.broker.broker_world import BrokerWorld
+
+from strandline.config.keys import ValueType
+from strandline.controller.commands import (
+    AlterConfigs,
+    ConfigChange,
+    ConfigOperation,
+    ResourceChanges,
+    ResourceResult,
+    ResourceResults,
+)
+from strandline.model.ids import BrokerId
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.alter_configs import (
+    AlterableConfig,
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResponse,
+)
+from strandline.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+from strandline.protocol.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+
+
+def rows_of(
+    world: BrokerWorld, kind: int, name: str, version: int = 4
+) -> dict[str, DescribeConfigsResourceResult]:
+    request = DescribeConfigsRequest(
+        resources=[DescribeConfigsResource(kind, name, None)],
+        include_synonyms=True,
+        include_documentation=version >= 3,
+    )
+    answer = world.ask(request, DescribeConfigsResponse, version)
+    assert answer.results[0].error_code == 0, answer.results[0]
+    return {row.name: row for row in answer.results[0].configs}
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_alter_configs_asks_the_controller_to_replace(world: BrokerWorld, version: int) -> None:
+    result = ResourceResult(TOPIC, "t", Error.INVALID_CONFIG, "so")
+    world.controller.answers.append(ResourceResults((result,)))
+    request = AlterConfigsRequest(
+        resources=[AlterConfigsResource(TOPIC, "t", [AlterableConfig("retention.ms", "1")])],
+        validate_only=True,
+    )
+    answer = world.ask(request, AlterConfigsResponse, version)
+    change = ConfigChange("retention.ms", ConfigOperation.SET, "1")
+    asked = ResourceChanges(TOPIC, "t", (change,), replaces=True)
+    assert world.controller.commands == [AlterConfigs((asked,), validate_only=True)]
+    (row,) = answer.responses
+    assert (row.error_code, row.error_message) == (Error.INVALID_CONFIG, "so")
+    assert (row.resource_type, row.resource_name) == (TOPIC, "t")
+
+
+def test_without_a_controller_each_resource_has_the_error(world: BrokerWorld) -> None:
+    request = AlterConfigsRequest(resources=[AlterConfigsResource(TOPIC, "t", [])])
+    answer = world.ask(request, AlterConfigsResponse, 2)
+    assert [row.error_code for row in answer.responses] == [Error.REQUEST_TIMED_OUT]
+
+
+def listed(world: BrokerWorld, types: list[int], version: int = 1) -> list[tuple[int, str]]:
+    request = ListConfigResourcesRequest(resource_types=types)
+    answer = world.ask(request, ListConfigResourcesResponse, version)
+    assert answer.error_code == 0
+    return [(one.resource_type, one.resource_name) for one in answer.config_resources]
+
+
+def test_topics_and_brokers_are_listed(world: BrokerWorld) -> None:
+    world.add_topic("b")
+    world.add_topic("a")
+    topics = [(TOPIC, "a"), (TOPIC, "b")]
+    brokers = [(BROKER, str(one)) for one in sorted(world.cluster.brokers)]
+    assert brokers
+    assert listed(world, []) == topics + brokers
+    assert listed(world, [TOPIC]) == topics
+    assert listed(world, [BROKER, GROUP]) == brokers
+    assert listed(world, [LOGGER, CLIENT_METRICS]) == []
+    assert listed(world, [], version=0) == []
+
+
+def test_a_type_that_kafka_does_not_have_is_refused(world: BrokerWorld) -> None:
+    request = ListConfigResourcesRequest(resource_types=[TOPIC, 3])
+    answer = world.ask(request, ListConfigResourcesResponse, 1)
+    assert (answer.error_code, answer.config_resources) == (Error.UNSUPPORTED_VERSION, [])
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_a_broker_shows_what_admin_tools_look_for(world: BrokerWorld, version: int) -> None:
+    rows = rows_of(world, BROKER, "1", version)
+    found = {
+        name: rows[name].value
+        for name in (
+            "node.id",
+            "broker.id",
+            "process.roles",
+            "listeners",
+            "advertised.listeners",
+            "inter.broker.listener.name",
+            "log.dirs",
+            "broker.rack",
+            "security.inter.broker.protocol",
+        )
+    }
+    config = world.services.config
+    at = f"{config.kafka_bind.host}:{config.kafka_bind.port}"
+    to = f"{config.kafka_advertised.host}:{config.kafka_advertised.port}"
+    assert found == {
+        "node.id": "1",
+        "broker.id": "1",
+        "process.roles": "broker,controller",
+        "listeners": f"PLAINTEXT://{at}",
+        "advertised.listeners": f"PLAINTEXT://{to}",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "log.dirs": config.broker.data_directory,
+        "broker.rack": None,
+        "security.inter.broker.protocol": "PLAINTEXT",
+    }
+    assert all(rows[name].read_only for name in found)
+    assert not rows["num.io.threads"].read_only
+    if version >= 3:
+        assert rows["num.io.threads"].config_type == ValueType.INT.value
+        assert all(row.documentation for row in rows.values())
+
+
+def test_no_secret_is_shown(world: BrokerWorld) -> None:
+    rows = rows_of(world, BROKER, "1")
+    secrets = [row for row in rows.values() if row.config_type == ValueType.PASSWORD.value]
+    assert secrets
+    for row in secrets:
+        assert row.is_sensitive and row.value is None and not row.synonyms
+
+
+def test_a_key_that_is_stored_is_given_back_with_its_source(world: BrokerWorld) -> None:
+    world.cluster.cluster_configs["num.io.threads"] = "16"
+    world.cluster.broker_configs[BrokerId(1)] = {"num.io.threads": "32"}
+    row = rows_of(world, BROKER, "1")["num.io.threads"]
+    assert (row.value, row.config_source) == ("32", 2)
+    assert [(one.value, one.source) for one in row.synonyms] == [("32", 2), ("16", 3), ("8", 5)]
+    row = rows_of(world, BROKER, "")["num.io.threads"]
+    assert (row.value, row.config_source) == ("16", 3)
+
+
+def test_a_topic_shows_what_does_nothing_here_too(world: BrokerWorld) -> None:
+    world.add_topic("t", **{"file.delete.delay.ms": "5"})
+    row = rows_of(world, TOPIC, "t")["file.delete.delay.ms"]
+    assert (row.value, row.config_source) == ("5", 1)
+    assert "changes nothing" in (row.documentation or "")
