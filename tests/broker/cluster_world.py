@@ -42,7 +42,8 @@ R = TypeVar("R", bound=Message)
 class ClusterWorld:
     """See the module. Brokers are named by their ids. With `scrub_rate`, in bytes a second, they
     look for damage all the time. `reserve_bytes`: what their disks keep for the controller's log.
-    `regions`: {broker: its region}, where they have some."""
+    `regions`: {broker: its region}, where they have some. `clean_interval_ms`: how often all logs
+    are maintained."""
 
     def __init__(
         self,
@@ -51,8 +52,10 @@ class ClusterWorld:
         scrub_rate: int = 0,
         reserve_bytes: int = 0,
         regions: Mapping[int, str] | None = None,
+        clean_interval_ms: int = CLEAN_INTERVAL_MS,
     ) -> None:
         self.scrub_rate = scrub_rate
+        self.clean_interval_ms = clean_interval_ms
         self.reserve_bytes = reserve_bytes
         self.regions = dict(regions or {})
         self.kept_labels: dict[int, StoredLabels] = {}
@@ -98,7 +101,7 @@ class ClusterWorld:
                 BrokerId(broker),
                 VOTERS,
                 StorageSection(
-                    retention_check_interval_ms=CLEAN_INTERVAL_MS,
+                    retention_check_interval_ms=self.clean_interval_ms,
                     preallocate=False,
                     scrub_rate=self.scrub_rate,
                     scrub_interval_ms=SCRUB_INTERVAL_MS,

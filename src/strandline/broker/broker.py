@@ -36,6 +36,7 @@ from strandline.broker.operations.broker_registration import (
     introduce_to_all,
     wait_unregistered,
 )
+from strandline.broker.operations.compaction_loop import CompactionLoop
 from strandline.broker.operations.copy_budget import CopyBudget
 from strandline.broker.operations.labelling import OwnLabels
 from strandline.broker.operations.leaving import hand_over
@@ -125,9 +126,11 @@ class Broker:
             interval_ms=config.storage.retention_check_interval_ms,
             adjust=self._hosting.adjust_led_groups,
         )
+        compaction = CompactionLoop(clock=clock, replication=replication, cluster=services.cluster)
         self._arbitrating = Arbitrating(services)
         self._loops: tuple[_Loop, ...] = (
             self._maintenance,
+            compaction,
             services.failback,
             Following(services),
             self._arbitrating,

@@ -5,6 +5,7 @@ Source: Kafka's topic configuration, whose defaults these are."""
 from dataclasses import dataclass
 
 _DAY_MS = 24 * 60 * 60 * 1000
+_NEVER_MS = (1 << 63) - 1
 SEGMENT_BYTES_MAX = (1 << 31) - 1
 """Positions in a segment fit into the index's 4 bytes."""
 
@@ -15,6 +16,8 @@ class LogConfig:
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * _DAY_MS
+    segment_jitter_ms: int = 0
+    """The most by which a segment is closed before `segment_ms`."""
     index_interval_bytes: int = 4096
     retention_ms: int = 7 * _DAY_MS
     retention_bytes: int = -1
@@ -30,6 +33,8 @@ class LogConfig:
     """How long a compacted log keeps a tombstone after it was first cleaned."""
     min_compaction_lag_ms: int = 0
     """A segment whose newest record is younger is not compacted."""
+    max_compaction_lag_ms: int = _NEVER_MS
+    """A segment whose first record is older is closed and compacted, however little is new."""
     min_cleanable_dirty_ratio: float = 0.5
     """Compaction begins once this share of the bytes it may compact is new since the last pass."""
     compaction_map_bytes: int = 32 << 20
@@ -48,6 +53,13 @@ class LogConfig:
     """How long bytes are trusted after they were written or verified."""
     preallocate: bool = True
     """Reserve space ahead of the end of the active segment, so that flushes change no metadata."""
+    preallocate_segment: bool = False
+    """Reserve the space of a whole segment when it gets its first batch."""
+
+    @property
+    def has_compaction_lag_max(self) -> bool:
+        """Whether some age makes a log be compacted."""
+        return self.max_compaction_lag_ms < _NEVER_MS
 
     @property
     def has_been_compacted(self) -> bool:

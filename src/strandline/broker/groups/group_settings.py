@@ -121,6 +121,7 @@ class GroupSettings:
         return LogConfig(
             segment_bytes=config.segment_bytes,
             segment_ms=config.segment_ms,
+            segment_jitter_ms=config.segment_jitter_ms,
             index_interval_bytes=config.index_interval_bytes,
             retention_ms=config.retention_ms,
             retention_bytes=config.retention_bytes,
@@ -129,12 +130,16 @@ class GroupSettings:
             compacted=config.is_compacted,
             was_compacted=topic.was_compacted,
             delete_retention_ms=config.delete_retention_ms,
+            min_compaction_lag_ms=config.min_compaction_lag_ms,
+            max_compaction_lag_ms=config.max_compaction_lag_ms,
+            min_cleanable_dirty_ratio=config.min_cleanable_dirty_ratio,
             producer_expiry_ms=producer_expiry_ms,
             write_caching=config.write_caching,
             flush_ms=min(config.flush_ms, FLUSH_MS_MAX),
             flush_messages=config.flush_messages,
             trust_ms=self._storage.trust_ms,
             preallocate=self._storage.preallocate,
+            preallocate_segment=config.preallocate,
         )
 
 

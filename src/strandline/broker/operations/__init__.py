@@ -8,6 +8,7 @@ Map:    balancing.py            runs the balancer's rounds on the active control
         broker_registration.py  registers this broker with the controller
         leaving.py              tells the other brokers that this one stops
         maintenance_loop.py     periodic work on every log
+        compaction_loop.py      looks for logs to compact
         isolation.py            cuts the broker off during a drill
         reporting.py            questions that the controller asks every broker
         ticker.py               repeats a task at an interval

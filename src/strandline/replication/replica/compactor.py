@@ -42,7 +42,7 @@ class Compactor:
 
     def add(self, replica: Replica) -> None:
         """Compact the replica's log where its topic asks for that and there is enough to gain."""
-        if replica.log.config.compacted:
+        if replica.log.config.compacted and replica.log.has_uncompacted:
             self._waiting[replica.group] = replica
             self._continue_after(PAUSE_MS_MIN)
 

@@ -142,6 +142,7 @@ class ReplicaDriver(ReplicaState):
             self,
             clock=clock,
             reserve=shared.reserve,
+            flush=partial(self.flushes.request, may_wait=False),
             compact=partial(host.compactor.add, self),
         )
 

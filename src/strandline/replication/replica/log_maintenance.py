@@ -40,7 +40,8 @@ class MaintenanceListener(Protocol):
 
 
 class LogMaintenance:
-    """See the module. `compact`: puts the log in the queue of those that are compacted."""
+    """See the module. `flush`: makes the log durable soon; `compact`: puts it in the queue of those
+    that are compacted."""
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class LogMaintenance:
         *,
         clock: Clock,
         reserve: Reserve,
+        flush: Callable[[], None],
         compact: Callable[[], None],
     ) -> None:
         self._replica = replica
@@ -59,6 +61,7 @@ class LogMaintenance:
         self._listener = listener
         self._clock = clock
         self._reserve = reserve
+        self._flush = flush
         self._compact = compact
 
     def run(self) -> None:
@@ -69,7 +72,8 @@ class LogMaintenance:
         if replica.failed is not None or replica.is_busy:
             return
         try:
-            replica.log.roll_if_due()
+            if replica.log.roll_if_due():
+                self._flush()  # Only a durable segment is compacted, and no append may follow.
             self._drop_prefix()
             self._compact()
         except (OSError, StorageError) as error:

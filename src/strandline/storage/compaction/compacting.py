@@ -1,7 +1,8 @@
 """Runs compaction of a log: one pass after the other over its closed segments.
 
 Why:    a pass takes many slices. Between two of them the log goes on, and its segments may change.
-How:    step: no pass --enough dirty bytes--> a pass --slice--> ... --finished segment--> replaced.
+How:    step: no pass --enough dirty bytes, or an overdue segment--> a pass --slice--> ...
+        --finished segment--> replaced.
         A change that removes or rewrites segments calls `abandon` first; the next pass starts over.
 Owns:   the current pass, and the offset below which the log is clean; after an opening that is the
         log's start.
@@ -21,6 +22,7 @@ from strandline.storage.compaction.segment_work import Cleaned
 from strandline.storage.config import LogConfig
 from strandline.storage.log.flushing import Flushing
 from strandline.storage.log.reads import segment_at_index, segment_at_offset
+from strandline.storage.log.rolling import is_overdue
 from strandline.storage.log.row import SegmentRow
 from strandline.storage.log.segment import Segment
 from strandline.storage.producers.producers import ProducerSnapshot, ProducerStates
@@ -91,6 +93,14 @@ class Compacting:
             self._compaction = None
         return has_more
 
+    @property
+    def has_uncompacted(self) -> bool:
+        """Whether a closed segment has batches that no pass has seen, or a pass is under way."""
+        segments = self._row.segments
+        if self._compaction is not None:
+            return True
+        return len(segments) > 1 and segments[-2].end_offset > self._clean_offset
+
     def _put_in_place(self, cleaned: Cleaned) -> None:
         with self._flushing.failing(unless_full=True):
             self._row.prepare(cleaned, self._flushing.flushed_index)
@@ -148,7 +158,10 @@ class Compacting:
         segments = compactable_segments(
             self._row.segments, config, now_ms=now_ms, limit_offset=limit_offset
         )
-        if not has_enough_dirt(segments, config, self._clean_offset):
+        dirty = [one for one in segments if one.end_offset > self._clean_offset]
+        if not has_enough_dirt(segments, dirty, config) and not any(
+            is_overdue(one, config, now_ms) for one in dirty
+        ):
             return None
         return Compaction(
             self._disk,

@@ -181,11 +181,13 @@ def compactable_segments(
     return result
 
 
-def has_enough_dirt(segments: Sequence[Segment], config: LogConfig, clean_offset: Offset) -> bool:
-    """Whether enough of these segments is new since everything below `clean_offset` was cleaned."""
-    dirty = sum(segment.size_bytes for segment in segments if segment.end_offset > clean_offset)
-    total = sum(segment.size_bytes for segment in segments)
-    return dirty > 0 and dirty >= total * config.min_cleanable_dirty_ratio
+def has_enough_dirt(
+    segments: Sequence[Segment], dirty: Sequence[Segment], config: LogConfig
+) -> bool:
+    """Whether enough of these segments is dirty: new since the last pass."""
+    dirty_bytes = sum(segment.size_bytes for segment in dirty)
+    total_bytes = sum(segment.size_bytes for segment in segments)
+    return dirty_bytes > 0 and dirty_bytes >= total_bytes * config.min_cleanable_dirty_ratio
 
 
 def _batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes]]:

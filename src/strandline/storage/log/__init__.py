@@ -14,5 +14,6 @@ Map:    log.py                    Log: appends, reads, truncation
         flushing.py               what of the log is durable
         flushed_mark.py           that mark, on the disk
         retention.py              deletes old segments
+        rolling.py                when the active segment is closed
         space.py                  allocates space for writes
 """

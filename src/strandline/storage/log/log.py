@@ -20,7 +20,7 @@ from strandline.records.marker import Marker, read_markers
 from strandline.storage.compaction.compacting import Compacting
 from strandline.storage.config import SEGMENT_BYTES_MAX, LogConfig
 from strandline.storage.layout import RESET, START, SegmentName
-from strandline.storage.log import reads, retention, times
+from strandline.storage.log import reads, retention, rolling, times
 from strandline.storage.log.flushed_mark import FlushedMark
 from strandline.storage.log.flushing import FlushDone, Flushing
 from strandline.storage.log.row import SegmentRow
@@ -63,7 +63,7 @@ class Log:
         self._unsealed = found.unsealed
         self._noted_index = found.noted_index
         if self._row.active.size_bytes:
-            self._row.active.first_append_ms = clock.monotonic_ms()
+            self._row.active.mark_found(clock.monotonic_ms())
         self._checkpoints = Checkpoints(self.producers)
         self._head = HeadSummary(disk, self._row)
         self._flushing = Flushing(
@@ -341,13 +341,10 @@ class Log:
     # ---- segments ----
 
     def roll_if_due(self) -> bool:
-        """Close the active segment if its first batch is older than `segment_ms`, or if retention
-        is about to remove it; whether it was closed. Raises OSError."""
+        """Close the active segment if `rolling` says so; whether it was closed. Raises OSError."""
         active = self._row.active
-        if self.failed or not active.size_bytes:
-            return False
-        is_old = self._clock.monotonic_ms() - active.first_append_ms >= self.config.segment_ms
-        if not is_old and not retention.is_due(active, self.config, self._clock.wall_ms()):
+        has_none = self.failed or not active.size_bytes
+        if has_none or not rolling.is_due(active, self.config, self._clock):
             return False
         self._roll()
         return True
@@ -587,6 +584,11 @@ class Log:
         if self.mending.is_rewriting:
             return False
         return self._compacting.step(self.config, limit_offset, outlived, bytes_max)
+
+    @property
+    def has_uncompacted(self) -> bool:
+        """Whether a closed segment has batches that no pass has seen."""
+        return self._compacting.has_uncompacted
 
     @property
     def compacted_index(self) -> Index:

@@ -50,6 +50,7 @@ class Segment:
         "_directory",
         "_disk",
         "_file",
+        "_first_timestamp",
         "_index",
         "_index_crcs",
         "_index_interval_bytes",
@@ -68,6 +69,7 @@ class Segment:
         "name",
         "size_bytes",
         "unverified",
+        "was_found",
         "write_count",
     )
 
@@ -91,6 +93,7 @@ class Segment:
         self._is_index_rebuilt = False
         self._trust: TrustPeriod | None = None
         self._trusted_from_ms = 0
+        self._first_timestamp = -1
         self.name = name
         self.size_bytes = 0
         self.allocated_bytes = 0
@@ -108,6 +111,8 @@ class Segment:
         """The part to verify before a reader gets it; None for nothing. See `unverified_now`."""
         self.first_append_ms = -1
         """Monotonic time of the first append since the log was opened, -1 before it."""
+        self.was_found = False
+        """Whether batches were here when the log was opened."""
 
     @property
     def file(self) -> File:
@@ -147,6 +152,11 @@ class Segment:
         self._file = None
 
     # ---- growing and shrinking ----
+
+    def mark_found(self, monotonic_ms: int) -> None:
+        """The log was opened now, and this is its active segment, with batches."""
+        self.first_append_ms = monotonic_ms
+        self.was_found = True
 
     def note(self, header: BatchHeader) -> None:
         """Account for the batch that was written at the end of this segment."""
@@ -216,6 +226,7 @@ class Segment:
         self._indexed_to = self.index.positions[-1] if self.index.positions else 0
         del self.markers[bisect_left(self.markers, end_index, key=_index_of) :]
         self.max_timestamp, self.max_timestamp_offset = latest
+        self._first_timestamp = -1
 
     # ---- the index ----
 
@@ -357,6 +368,16 @@ class Segment:
                 raise self.damaged(position, f"magic {header.magic}")
             yield header
             position += header.batch_length + LENGTH_END
+
+    def first_timestamp(self) -> int:
+        """The highest timestamp of the first batch of records, not verified; -1 without any. Raises
+        StorageError if no header can be read."""
+        if self._first_timestamp < 0 and self.end_offset > self.name.base_offset:
+            for header in self.headers(0, self.size_bytes):
+                if not header.is_marker:
+                    self._first_timestamp = header.max_timestamp
+                    break
+        return self._first_timestamp
 
     def find_offset(self, offset: Offset) -> BatchHeader | None:
         """The first data batch that ends above `offset`; None when there is none here."""

@@ -2,7 +2,7 @@
 
 Why:    a log allocates ahead, so that writes change no file metadata and a full disk shows before
         a write begins. Only some writes may use the reserve.
-How:    allocate ahead, twice as much each time
+How:    allocate ahead, twice as much each time, or a whole segment at once
         --the disk has less--> allocate what this write needs
         --it has not even that--> use the reserve, if the write may
         The controller's log may use the whole reserve, markers of any log half of it. Without its
@@ -40,10 +40,12 @@ class SpaceAllocator:
         is_released = self._reserve is not None and self._reserve.is_released
         if self._reserve is not None and not self._may_use_whole_reserve:
             self._reserve.check(is_marker=is_marker)
-        if not config.preallocate:
+        if not config.preallocate and not config.preallocate_segment:
             segment.allocated_bytes = end
             return
         step = min(max(segment.allocated_bytes, _AHEAD_BYTES_MIN), _AHEAD_BYTES_MAX)
+        if config.preallocate_segment:
+            step = config.segment_bytes
         if is_released:
             step = 0  # Other logs need some of it.
         target = max(end, min(segment.allocated_bytes + step, config.segment_bytes))
