@@ -34,7 +34,8 @@ def test_what_the_controller_does_not_hear_and_what_serves_is_left_alone(
 
 
 def test_a_grant_that_has_begun_waits_for_no_further_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No replica serves meanwhile: one that answers the fence is seated, and notified, at once."""
+    """No replica serves meanwhile: one that answers the fence is appointed, and notified, at
+    once."""
     monkeypatch.setattr(arbitration, "LOOK_INTERVAL_MS", 5_000)
     with moving_world(monkeypatch, (4, 5), configs=CONFIGS) as world:
         world.until(lambda: len(world.acked) > 0)
@@ -106,14 +107,14 @@ def test_a_leader_that_cannot_begin_is_waited_for_longer_each_time_and_the_next_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A group has so many grants for ever, and a full disk lasts for days."""
-    monkeypatch.setattr(grant_progress, "SEAT_MS", 200)
-    tell = Fencing.seat
+    monkeypatch.setattr(grant_progress, "APPOINTMENT_MS", 200)
+    tell = Fencing.appoint
     with moving_world(monkeypatch, (4, 5), configs=CONFIGS) as world:
         world.until(lambda: len(world.acked) > 0)
 
         def lose_leader() -> BrokerId:
             leader = BrokerId(world.leader_of(TOPIC))
-            monkeypatch.setattr(Fencing, "seat", _nothing)
+            monkeypatch.setattr(Fencing, "appoint", _nothing)
             world.hosts[leader].kill()
             return leader
 
@@ -121,7 +122,7 @@ def test_a_leader_that_cannot_begin_is_waited_for_longer_each_time_and_the_next_
         world.advance(60_000)
         grants = world.known.grant
         assert 4 < grants < 10
-        monkeypatch.setattr(Fencing, "seat", tell)
+        monkeypatch.setattr(Fencing, "appoint", tell)
         world.until(lambda: votes(world, *({4, 5} - {leader})))
         world.hosts[leader].start()
         world.until_started(leader)
@@ -136,7 +137,7 @@ async def _nothing(*_: object, **__: object) -> None:
     """It does not get through."""
 
 
-def test_groups_that_nobody_can_be_seated_for_keep_no_others_waiting(
+def test_groups_that_nobody_can_be_appointed_for_keep_no_others_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """However many they are: a call has room for so many."""

@@ -195,7 +195,7 @@ def test_a_grant_that_cannot_begin_does_not_keep_the_last_voter_from_going_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A granted voter dies before it has its vote, and then another voter: what was granted had
-    been counted on, and the last one, which has everything, was not seated."""
+    been counted on, and the last one, which has everything, was not appointed."""
     with moving_world(monkeypatch, (3, 4, 5), configs=(("min.insync.replicas", "1"),)) as world:
         alter(world, CLUSTER, "", "broker.lost.after.ms", "10000")
         alter(world, TOPIC_SCOPE, TOPIC, "voters.shrink.enable", "true")

@@ -143,7 +143,7 @@ def test_with_a_third_side_the_one_that_holds_everything_goes_on_and_the_old_lea
 
 @contextmanager
 def fenced_by_a_cut(monkeypatch: pytest.MonkeyPatch, world: MovingWorld) -> Iterator[None]:
-    """The cable is cut, and all have been fenced; no leader is seated in this block."""
+    """The cable is cut, and all have been fenced; no leader is appointed in this block."""
     with monkeypatch.context() as patch:
         patch.setattr(Arbitrating, "_choose", _nothing)
         cut(world)
@@ -152,7 +152,7 @@ def fenced_by_a_cut(monkeypatch: pytest.MonkeyPatch, world: MovingWorld) -> Iter
         yield
 
 
-def test_where_the_cut_ends_between_the_fence_and_the_seat_nothing_is_lost(
+def test_where_the_cut_ends_between_the_fence_and_the_appointment_nothing_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with cities(monkeypatch) as world:
@@ -163,7 +163,7 @@ def test_where_the_cut_ends_between_the_fence_and_the_seat_nothing_is_lost(
         finish(world)
 
 
-def test_a_controller_that_hears_one_side_alone_seats_that_one_though_the_other_was_fenced(
+def test_a_controller_that_hears_one_side_alone_appoints_that_one_though_the_other_was_fenced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It moves to York when the grant has begun, and Boston was to go on."""
@@ -177,20 +177,20 @@ def test_a_controller_that_hears_one_side_alone_seats_that_one_though_the_other_
         finish(world)
 
 
-def test_a_controller_that_does_not_hear_who_was_chosen_seats_nobody_else(
+def test_a_controller_that_does_not_hear_who_was_chosen_appoints_nobody_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It moves to York when Boston was seated: something may be acknowledged there. Boston goes on
-    once the controller is back at the third site, or the cut has ended."""
+    """It moves to York when Boston was appointed: something may be acknowledged there. Boston goes
+    on once the controller is back at the third site, or the cut has ended."""
     with cities(monkeypatch) as world:
         with monkeypatch.context() as patch:
-            patch.setattr(Fencing, "seat", _nothing)
+            patch.setattr(Fencing, "appoint", _nothing)
             cut(world)
-            world.until(lambda: world.known.seating is not None)
+            world.until(lambda: world.known.appointment is not None)
             assert world.known.pending == BOSTON
             make_controller(world, 1)
         world.advance(30_000)
-        assert world.known.seating is not None and world.known.pending == BOSTON
+        assert world.known.appointment is not None and world.known.pending == BOSTON
         assert world.known.grant == 1, "none is spent on who cannot lead"
         make_controller(world, THIRD)
         world.until(lambda: votes(world, *BOSTON, THIRD))

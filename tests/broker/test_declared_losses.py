@@ -146,7 +146,7 @@ def test_who_is_back_without_its_disk_need_not_be_named(world: MovingWorld) -> N
     check(world, loss, before)
 
 
-def test_who_asks_what_is_left_hears_that_nobody_is_seated_yet(
+def test_who_asks_what_is_left_hears_that_nobody_is_appointed_yet(
     world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lose(world)
@@ -164,7 +164,7 @@ async def _nothing(*_: object, **__: object) -> None:
 
 STAGES: dict[str, tuple[tuple[type, str], ...]] = {
     "declared": ((Arbitrating, "_fence"),),
-    "seated": ((Fencing, "seat"),),
+    "appointed": ((Fencing, "appoint"),),
     "stable": (),
 }
 """{stage in which they come back: what does not get through until they are there}"""
@@ -183,7 +183,7 @@ def test_who_was_declared_lost_may_come_back_at_any_time(
         loss = declare(world, *LOST)
         reached: dict[str, Callable[[], bool]] = {
             "declared": lambda: world.known.is_fenced,
-            "seated": lambda: world.known.seating is not None,
+            "appointed": lambda: world.known.appointment is not None,
             "stable": lambda: not world.known.is_declared,
         }
         world.until(reached[stage])

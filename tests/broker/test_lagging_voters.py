@@ -225,7 +225,7 @@ def test_what_a_leader_waited_for_counts_no_more_once_the_next_one_has_come(
         assert world.known.grant == 1
 
 
-def test_who_took_nothing_is_seated_where_the_leader_that_waited_for_it_is_gone(
+def test_who_took_nothing_is_appointed_where_the_leader_that_waited_for_it_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The leader died before it was fenced, and no broker can report that the other one is well."""

@@ -234,9 +234,9 @@ def test_where_the_newer_ones_are_gone_a_person_decides(world: MovingWorld) -> N
     start_and_continue(world, 4, 5)
 
 
-@pytest.mark.parametrize("is_seated", [False, True])
+@pytest.mark.parametrize("is_appointed", [False, True])
 def test_what_was_given_up_does_not_come_back_with_the_old_directories(
-    world: MovingWorld, is_seated: bool
+    world: MovingWorld, is_appointed: bool
 ) -> None:
     """A loss is declared while a majority is back with empty directories, and none of these has
     taken part again when the old ones are given back."""
@@ -251,7 +251,7 @@ def test_what_was_given_up_does_not_come_back_with_the_old_directories(
         patch.setattr(Rejoin, "is_due", lambda self, matched: False)
         loss = declare(world)
         assert (loss.lost, loss.leader) == ((), LEFT)
-        if is_seated:
+        if is_appointed:
             world.until(lambda: world.leader_of(TOPIC) == LEFT)
         cut(world, (LEFT,), LOST)
         for one in LOST:

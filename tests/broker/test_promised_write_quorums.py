@@ -199,7 +199,7 @@ def test_what_the_controller_refuses_is_not_asked_for_again_at_once(
 
 
 def test_a_majority_that_may_be_superseded_appends_nothing_for_long(world: MovingWorld) -> None:
-    """It cannot withdraw what it promised: the third one may have been seated."""
+    """It cannot withdraw what it promised: the third one may have been appointed."""
     leader = world.leader_of(TOPIC)
     last = next(one for one in HOME if one != leader)
     cut(world, ways([one for one in HOME if one != last], (1, 2, last)))
@@ -237,7 +237,7 @@ def test_a_promise_that_is_not_wanted_any_more_is_withdrawn(
 
 def test_who_may_have_been_superseded_answers_no_reads(world: MovingWorld) -> None:
     """Two of three that hear each other, and not the controller, would elect a leader: the third
-    one is seated, and acknowledges what they lack."""
+    one is appointed, and acknowledges what they lack."""
     last = next(one for one in HOME if one != world.leader_of(TOPIC))
     others = [one for one in HOME if one != last]
     stale: list[str] = []

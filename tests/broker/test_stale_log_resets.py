@@ -274,11 +274,12 @@ def test_a_topic_that_is_compacted_again_lacks_what_it_has_let_go_of_before(
     assert not has_key(world, X)
 
 
-def test_who_is_seated_with_a_log_of_before_goes_on_with_it(
+def test_who_is_appointed_with_a_log_of_before_goes_on_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A move from 4 and 5 to 1 and 2 has a final configuration that is committed nowhere when 2 and
-    5 are lost. 1 is seated, with 4, which was a voter all the time: the seat counts on it."""
+    5 are lost. 1 is appointed, with 4, which was a voter all the time: the appointment counts on
+    it."""
     configs = (*BRIEF, ("voters.shrink.enable", "true"), MAY_BE_ALONE)
 
     def is_final(one: Replica) -> bool:
@@ -305,7 +306,7 @@ def test_who_is_seated_with_a_log_of_before_goes_on_with_it(
 def test_a_tombstone_stays_until_the_controller_has_noted_who_has_left(
     world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until then it may seat a removed replica, and count on its log as it is."""
+    """Until then it may appoint a removed replica, and count on its log as it is."""
     put(world, b"1")
     settle(world, A, B, X)
     stop(world, X)
@@ -340,8 +341,10 @@ def has_value(world: MovingWorld, *brokers: int) -> bool:
     return any((KEY, b"1") in read_all(replicas[one]) for one in brokers)
 
 
-def test_who_becomes_an_observer_by_a_seat_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Moved away and back while it was down; then the leader is lost, and another one seated."""
+def test_a_voter_that_an_appointment_makes_an_observer_begins_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Moved away and back while it was down; then the leader is lost, and another one appointed."""
     configs = (*BRIEF, ("voters.shrink.enable", "true"), MAY_BE_ALONE)
     with moving_world(monkeypatch, (A, X), configs=configs) as world:
         world.until(lambda: len(world.acked) > 5)

@@ -227,7 +227,7 @@ def test_it_is_foretold_what_goes_on_with_fewer_voters_or_with_observers(
         int(course is Course.STANDS_IN),
     )
     assert foretold(one, partition, gone, (), decides=True) is course
-    # Without the controller nobody is seated, and nobody promoted.
+    # Without the controller nobody is appointed, and nobody promoted.
     (told,) = forecast(live(one), gone, decides=False)
     assert (told.stopped, told.voters_leave, told.stand_ins) == (1, 0, 0)
 
@@ -244,7 +244,7 @@ def test_an_observer_that_is_down_stands_in_for_nobody() -> None:
     assert (told.stopped, told.stand_ins) == (1, 0)
 
 
-def test_of_cached_writes_nobody_is_seated_whom_only_a_promise_would_seat() -> None:
+def test_of_cached_writes_nobody_is_appointed_whom_only_a_promise_would_appoint() -> None:
     partition = state(1, 2, 3, observers=(4, 5))
     one = topic("t", 3, partition, shrinks=True, promotion="under-min-isr")
     (told,) = forecast(live(one), [BrokerId(1), BrokerId(2)])

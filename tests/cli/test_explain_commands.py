@@ -507,7 +507,7 @@ def test_a_policy_that_follows_writers_of_whom_nothing_is_known_is_refused_when_
     assert (code, err) == (0, "") and "12 partitions of 3 replicas" in out
 
 
-def test_the_line_counts_a_seated_half_as_the_table_does(
+def test_the_line_counts_an_appointed_half_as_the_table_does(
     world: World, told: Lines, run: Run, tmp_path: Path
 ) -> None:
     """Two and two: half may be lost where voters may leave; brokers 1 and 3 are two of the

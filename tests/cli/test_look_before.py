@@ -99,7 +99,7 @@ def test_what_is_down_or_behind_counts_before_a_stop(world: World, run: Run) -> 
     )
 
 
-def test_a_half_that_the_controller_seats_may_stop_and_is_named(world: World, run: Run) -> None:
+def test_a_half_that_the_controller_appoints_may_stop_and_is_named(world: World, run: Run) -> None:
     world.policy, world.voters, world.shrinks = ("", FROM_TOPIC), [[1, 2, 3, 4]], "true"
     code, out, _ = run("broker", "ok-to-stop", "1", "2")
     assert (code, out.splitlines()[1:]) == (0, [

@@ -72,15 +72,15 @@ def test_what_a_cut_link_does_is_told() -> None:
         "neither side elects a leader: the controller appoints a leader on one side, with 2 "
         "of 4 voters; the others catch up when the link is repaired"
     )
-    seated = (
+    appointed = (
         "neither side elects a leader: the controller appoints a leader on one side, with 2 "
         "of 4 voters"
     )
     assert of_a_link(*HALVES, observers="c", least=3) == (
-        f"{seated}; then 1 observer stands in: acks=all goes on"
+        f"{appointed}; then 1 observer stands in: acks=all goes on"
     )
     assert of_a_link(*HALVES, least=3) == (
-        f"{seated}; acks=all is refused until the link is repaired, or: "
+        f"{appointed}; acks=all is refused until the link is repaired, or: "
         f"{alter} -c min.insync.replicas=2"
     )
     assert of_a_link(*HALVES, observers="c", least=3, shrinks=False) == (

@@ -197,8 +197,8 @@ def test_half_of_the_voters_go_on_by_a_command_that_is_told(world: World, run: R
     # Where there is one.
     world.seeds = "1@fake:1,2@fake:2,3@fake:3"
     world.lose(1)
-    seats, missing = told(run)[-2:]
-    assert seats.endswith("the controller appoints one of them")
+    appoints, missing = told(run)[-2:]
+    assert appoints.endswith("the controller appoints one of them")
     assert missing == (
         "no controller: 1 of 3 of its voters answers, 2 are needed: start 1 of broker 1, 2; "
         "until then the partition gets no leader, and no loss can be declared"

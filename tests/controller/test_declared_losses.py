@@ -1,4 +1,4 @@
-"""When a person's word lets a group go on, and who is seated then (decisions 0026 and 0027)."""
+"""When a person's word lets a group go on, and who is appointed then (decisions 0026 and 0027)."""
 
 from dataclasses import replace
 
@@ -93,37 +93,37 @@ def test_who_is_left_is_fenced_and_nothing_before_may_be_in_force() -> None:
     assert world.replayed().cluster == world.state.cluster
 
 
-def test_the_survivor_is_seated_alone_and_the_lost_are_no_members() -> None:
+def test_the_survivor_is_appointed_alone_and_the_lost_are_no_members() -> None:
     world = Lost()
     world.declare(2, 3)
-    assert world.seat((1, 1, 10), (4, 1, 8))
+    assert world.appoint((1, 1, 10), (4, 1, 8))
     known = world.partition
-    assert known.seating is not None and known.seating.leader == 1
+    assert known.appointment is not None and known.appointment.leader == 1
     assert (known.pending, known.pending_observers) == ((1,), (4,))
     assert world.report(1, grant=1)
     assert (world.partition.voters, world.partition.is_declared) == ((1,), False)
     assert world.replayed().cluster == world.state.cluster
 
 
-def test_nobody_is_seated_whose_log_ends_elsewhere_by_then() -> None:
+def test_nobody_is_appointed_whose_log_ends_elsewhere_by_then() -> None:
     world = Lost()
     world.declare(2, 3)
-    assert not world.seat((1, 1, 9), (4, 1, 8))
-    assert not world.seat((1, 1, 11), (4, 1, 8))
-    assert not world.seat((1, 1, 10), (4, 1, 9))
-    assert not world.seat((2, 1, 30), (3, 1, 30))
+    assert not world.appoint((1, 1, 9), (4, 1, 8))
+    assert not world.appoint((1, 1, 11), (4, 1, 8))
+    assert not world.appoint((1, 1, 10), (4, 1, 9))
+    assert not world.appoint((2, 1, 30), (3, 1, 30))
     # Looked at again, it is.
     world.log_of(1, end=9, committed=0)
     loss = world.declare(2, 3, grant=1)
     # Observer 4 knows more to be committed, which broker 1 has.
     assert isinstance(loss, Loss) and (loss.grant, loss.committed, loss.end) == (2, 5, 9)
-    assert world.seat((1, 1, 9), (4, 1, 8), grant=2)
+    assert world.appoint((1, 1, 9), (4, 1, 8), grant=2)
 
 
 def test_who_was_given_up_votes_only_after_it_has_started_anew() -> None:
     world = Lost()
     world.declare(2, 3)
-    assert world.seat((1, 1, 10), (4, 1, 8))
+    assert world.appoint((1, 1, 10), (4, 1, 8))
     assert world.report(1, grant=1)
     assert not world.request(1, 2, observers=(3, 4), grant=1)
     assert world.state.cluster.given_up(world.partition) == {2, 3}
@@ -147,13 +147,13 @@ def test_after_a_declaration_no_survivor_may_be_missing_until_all_is_stable() ->
     loss = lost.declare(3, 5, 6)
     assert isinstance(loss, Loss) and (loss.survivors, loss.leader) == ((1, 2, 4), 2)
     # One of two would hold all that these have acknowledged, and not what was before.
-    assert not lost.seat((1, 1, 10))
+    assert not lost.appoint((1, 1, 10))
     # Who has more by now was elected meanwhile, perhaps.
-    assert not lost.seat((1, 2, 11), (2, 1, 12), (4, 1, 8))
-    assert lost.seat((1, 1, 10), (2, 1, 12), (4, 1, 8))
+    assert not lost.appoint((1, 2, 11), (2, 1, 12), (4, 1, 8))
+    assert lost.appoint((1, 1, 10), (2, 1, 12), (4, 1, 8))
     assert lost.does(BeginGrant(GROUP, 1))
-    assert not lost.seat((1, 1, 10), grant=2)
-    assert lost.seat((1, 1, 10), (2, 1, 12), (4, 1, 8), grant=2)
+    assert not lost.appoint((1, 1, 10), grant=2)
+    assert lost.appoint((1, 1, 10), (2, 1, 12), (4, 1, 8), grant=2)
 
 
 @pytest.mark.parametrize(
@@ -200,15 +200,15 @@ def test_it_is_refused_where_nothing_need_be_lost() -> None:
     assert "no usable log is left" in str(world.declare(3))
 
 
-def test_whoever_is_left_and_holds_everything_is_seated_and_the_refusal_says_by_what() -> None:
+def test_whoever_is_left_and_holds_everything_is_appointed_and_the_refusal_says_by_what() -> None:
     world = Lost()
     rest = (BrokerId(3), BrokerId(4))
     assert world.request(1, 2, observers=rest) and world.report(1, 2)
     world.log_of(1, end=10, committed=6)
     told = str(world.declare(2, 3))
-    seated = "the controller then appoints one of them, in seconds"
+    appointed = "the controller then appoints one of them, in seconds"
     assert "the replicas left hold every acknowledged record" in told
-    assert told.endswith(f"set voters.shrink.enable=true: {seated}")
+    assert told.endswith(f"set voters.shrink.enable=true: {appointed}")
     world.commit((ConfigsChanged("topic", "t", {"voters.shrink.enable": "true"}),))
     told = str(world.declare(2, 3))
     assert told.endswith(
@@ -270,7 +270,7 @@ def test_it_is_said_where_no_side_is_known_to_hold_everything() -> None:
 def test_it_is_said_for_whom_the_controller_waits_while_a_side_is_chosen() -> None:
     world = Cut(1, 2)
     world.shrinks()
-    assert world.does(BeginGrant(GROUP, 0)) and world.seat((1, 1, 10), (4, 1, 8))
+    assert world.does(BeginGrant(GROUP, 0)) and world.appoint((1, 1, 10), (4, 1, 8))
     told = str(world.declare(3, grant=1))
     assert LINK in told
     assert told.endswith("or wait: the controller has appointed broker 1, and waits until it leads")
@@ -329,7 +329,7 @@ def test_nobody_has_to_be_named_where_the_others_are_back_with_empty_disks() -> 
     loss = world.declare()
     assert isinstance(loss, Loss)
     assert (loss.lost, loss.survivors, loss.leader, loss.end) == ((), (1, 4), 1, 10)
-    assert world.seat((1, 1, 10), (4, 1, 8))
+    assert world.appoint((1, 1, 10), (4, 1, 8))
     assert world.report(1, grant=1)
     # They are members as they are: nothing of theirs has to be forgotten.
     assert not world.state.cluster.given_up(world.partition)
@@ -344,7 +344,7 @@ def test_nobody_has_to_be_named_where_the_others_are_back_with_empty_disks() -> 
     assert world.replayed().cluster == world.state.cluster
 
 
-def test_it_is_declared_again_where_who_was_given_up_is_back_before_anybody_is_seated() -> None:
+def test_it_is_declared_again_where_who_was_given_up_is_back_before_anybody_is_appointed() -> None:
     world = Lost()
     world.declare(2, 3)
     world.alive.update(brokers(2, 3))
@@ -352,10 +352,10 @@ def test_it_is_declared_again_where_who_was_given_up_is_back_before_anybody_is_s
         world.run(registration(one, incarnation="second"))
         world.log_of(one, end=0, committed=0, last_epoch=0, has_lost=1)
     world.log_of(1, end=9, committed=0)  # It lost what was not flushed.
-    assert not world.seat((1, 1, 9), (4, 1, 8))
+    assert not world.appoint((1, 1, 9), (4, 1, 8))
     loss = world.declare(grant=1)
     assert isinstance(loss, Loss) and (loss.grant, loss.lost, loss.end) == (2, (), 9)
-    assert world.seat((1, 1, 9), (4, 1, 8), grant=2)
+    assert world.appoint((1, 1, 9), (4, 1, 8), grant=2)
 
 
 def test_who_leads_and_may_not_serve_stands_against_nothing() -> None:
@@ -370,7 +370,7 @@ def test_who_leads_and_may_not_serve_stands_against_nothing() -> None:
 
 
 def test_it_is_refused_where_who_has_lost_its_log_before_has_more() -> None:
-    """It cannot be seated: what it had told others before that it does not know."""
+    """It cannot be appointed: what it had told others before that it does not know."""
     world = Lost()
     world.log_of(4, end=11, committed=5, has_lost=1)
     assert "broker 4, which may not lead because it lost" in str(world.declare(2, 3))
@@ -382,7 +382,7 @@ def test_it_is_refused_where_who_has_lost_its_log_before_has_more() -> None:
     assert isinstance(world.declare(2, 3), Loss)
 
 
-def test_an_observer_that_has_more_is_seated_and_votes() -> None:
+def test_an_observer_that_has_more_is_appointed_and_votes() -> None:
     """It is one of those that are left, and no more is at risk than what it lacks."""
     world = Lost()
     world.log_of(4, end=80, committed=7)
@@ -390,12 +390,12 @@ def test_an_observer_that_has_more_is_seated_and_votes() -> None:
     assert isinstance(loss, Loss)
     assert (loss.survivors, loss.leader, loss.committed, loss.end) == ((1, 4), 4, 7, 80)
     assert world.partition.possible == ((1, 4),) and world.partition.is_declared
-    # It is fenced as voters are, and so are they: nobody is seated without either.
-    assert not world.seat((1, 1, 10))
-    assert not world.seat((4, 1, 80))
-    assert world.seat((1, 1, 10), (4, 1, 80))
+    # It is fenced as voters are, and so are they: nobody is appointed without either.
+    assert not world.appoint((1, 1, 10))
+    assert not world.appoint((4, 1, 80))
+    assert world.appoint((1, 1, 10), (4, 1, 80))
     known = world.partition
-    assert known.seating is not None and known.seating.leader == 4
+    assert known.appointment is not None and known.appointment.leader == 4
     assert (known.pending, known.pending_observers) == ((4,), (1,))  # Broker 1 is far behind.
     assert world.report(4, grant=1)
     known = world.partition
@@ -408,11 +408,11 @@ def test_an_observer_that_has_more_is_seated_and_votes() -> None:
     assert world.request(1, observers=(2, 3, 4), grant=1)
 
 
-def test_a_voter_that_is_near_votes_beside_the_observer_that_is_seated() -> None:
+def test_a_voter_that_is_near_votes_beside_the_observer_that_is_appointed() -> None:
     world = Lost()
     world.log_of(4, end=11, committed=6)
     assert isinstance(world.declare(2, 3), Loss)
-    assert world.seat((1, 1, 10), (4, 1, 11))
+    assert world.appoint((1, 1, 10), (4, 1, 11))
     assert set(world.partition.pending) == {1, 4}
 
 
@@ -423,9 +423,9 @@ def test_of_logs_that_are_as_good_a_voter_s_goes_on() -> None:
     assert isinstance(loss, Loss) and (loss.survivors, loss.leader) == ((1, 4), 1)
     # The observer is fenced, lest it hear late, from who was given up, what broker 1 lacks; and
     # it does not vote.
-    assert not world.seat((1, 1, 10))
-    assert not world.seat((1, 1, 10), (4, 1, 11))
-    assert world.seat((1, 1, 10), (4, 1, 10))
+    assert not world.appoint((1, 1, 10))
+    assert not world.appoint((1, 1, 10), (4, 1, 11))
+    assert world.appoint((1, 1, 10), (4, 1, 10))
     assert (world.partition.pending, world.partition.pending_observers) == ((1,), (4,))
 
 
@@ -438,7 +438,7 @@ def test_what_an_observer_knows_to_be_committed_is_on_the_log_that_goes_on() -> 
     loss = world.declare(2, 3)
     assert isinstance(loss, Loss)
     assert (loss.leader, loss.committed, loss.end) == (4, 9, 9)
-    assert world.seat((1, 2, 10), (4, 1, 9))
+    assert world.appoint((1, 2, 10), (4, 1, 9))
     # An end in a later epoch is no nearness: broker 1 has to be brought in step first.
     assert world.partition.pending == (4,)
 
@@ -452,7 +452,7 @@ def test_where_no_voter_is_left_an_observer_goes_on_alone() -> None:
     assert isinstance(loss, Loss)
     assert (loss.survivors, loss.leader, loss.committed, loss.end) == ((4,), 4, 5, 8)
     assert world.partition.possible == ((4,),)
-    assert world.seat((4, 1, 8))
+    assert world.appoint((4, 1, 8))
     known = world.partition
     assert (known.pending, known.pending_observers) == ((4,), ())
     assert world.report(4, grant=1)
@@ -471,7 +471,7 @@ def test_where_all_voters_are_back_with_empty_disks_an_observer_goes_on() -> Non
     loss = world.declare()
     assert isinstance(loss, Loss)
     assert (loss.lost, loss.survivors, loss.leader) == ((), (4,), 4)
-    assert world.seat((4, 1, 8))
+    assert world.appoint((4, 1, 8))
     assert set(world.partition.pending_observers) == {1, 2, 3}
 
 
@@ -485,39 +485,39 @@ def test_an_observer_that_is_being_promoted_is_a_voter_that_is_left() -> None:
     # The promotion is struck: the leader of an earlier epoch asks for it in vain.
     assert world.partition.possible == ((1, 4),)
     assert not world.request(1, 2, 3, 4, observers=())
-    assert not world.seat((1, 1, 10))
-    assert world.seat((1, 1, 10), (4, 1, 8))
+    assert not world.appoint((1, 1, 10))
+    assert world.appoint((1, 1, 10), (4, 1, 8))
     # What it was granted is nothing now; the policy may have it promoted again.
     assert (world.partition.pending, world.partition.pending_observers) == ((1,), (4,))
 
 
-def test_the_observer_that_was_seated_is_waited_for_until_its_voters_are_stable() -> None:
+def test_the_observer_that_was_appointed_is_waited_for_until_its_voters_are_stable() -> None:
     world = Lost()
     world.log_of(4, end=11, committed=6)
     assert isinstance(world.declare(2, 3), Loss)
-    assert world.seat((1, 1, 10), (4, 1, 11))
+    assert world.appoint((1, 1, 10), (4, 1, 11))
     assert world.does(BeginGrant(GROUP, 1))
     # Broker 1 alone may lack what broker 4 had, and was not given up.
-    assert not world.seat((1, 1, 10), grant=2)
-    assert not world.seat((1, 1, 11), grant=2)
+    assert not world.appoint((1, 1, 10), grant=2)
+    assert not world.appoint((1, 1, 11), grant=2)
     first = first_epoch(1)
-    assert world.seat((1, first, 12), (4, first, 13), grant=2)
+    assert world.appoint((1, first, 12), (4, first, 13), grant=2)
     known = world.partition
-    assert known.seating is not None and known.seating.leader == 4
+    assert known.appointment is not None and known.appointment.leader == 4
 
 
-def test_the_observer_that_was_seated_is_given_up_as_others_are() -> None:
+def test_the_observer_that_was_appointed_is_given_up_as_others_are() -> None:
     world = Lost()
     world.log_of(4, end=11, committed=6)
     assert isinstance(world.declare(2, 3), Loss)
-    assert world.seat((1, 1, 10), (4, 1, 11))
+    assert world.appoint((1, 1, 10), (4, 1, 11))
     world.alive.discard(BrokerId(4))
     world.reports.clear()
     loss = world.declare(2, 3, 4, grant=1)
     assert isinstance(loss, Loss)
     assert (loss.survivors, loss.leader, loss.committed, loss.end) == ((1,), 1, 6, 10)
     assert world.state.cluster.given_up(world.partition) == {2, 3, 4}
-    assert world.seat((1, 1, 10), grant=2)
+    assert world.appoint((1, 1, 10), grant=2)
     assert world.partition.pending_observers == ()
 
 
@@ -528,17 +528,17 @@ def test_other_observers_are_fenced_and_stay_observers() -> None:
     world.log_of(5, end=10, committed=5)
     loss = world.declare(2, 3)
     assert isinstance(loss, Loss) and (loss.survivors, loss.leader) == ((1, 4, 5), 4)
-    assert not world.seat((1, 1, 10), (4, 1, 11))
-    assert world.seat((1, 1, 10), (4, 1, 11), (5, 1, 10))
+    assert not world.appoint((1, 1, 10), (4, 1, 11))
+    assert world.appoint((1, 1, 10), (4, 1, 11), (5, 1, 10))
     assert set(world.partition.pending) == {1, 4}
     assert world.partition.pending_observers == (5,)
     # Of logs that are as good in the next grant, one of the partition's own voters leads.
     assert world.does(BeginGrant(GROUP, 1))
     first = first_epoch(1)
-    assert not world.seat((1, first, 13), (4, first, 13), grant=2)
-    assert world.seat((1, first, 13), (4, first, 13), (5, first, 13), grant=2)
+    assert not world.appoint((1, first, 13), (4, first, 13), grant=2)
+    assert world.appoint((1, first, 13), (4, first, 13), (5, first, 13), grant=2)
     known = world.partition
-    assert known.seating is not None and known.seating.leader == 1
+    assert known.appointment is not None and known.appointment.leader == 1
     assert set(known.pending) == {1, 4}
 
 

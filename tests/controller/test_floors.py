@@ -21,16 +21,16 @@ def promised() -> Shrinking:
 
 
 def holds_all(world: Shrinking, *brokers: int) -> bool:
-    return register_of(world.partition).may_seat(frozenset(map(BrokerId, brokers)))
+    return register_of(world.partition).may_appoint(frozenset(map(BrokerId, brokers)))
 
 
-def test_one_of_three_that_promised_is_seated() -> None:
+def test_one_of_three_that_promised_is_appointed() -> None:
     world = promised()
     assert world.partition.floor == 3
     assert world.does(BeginGrant(GROUP, 0))
-    assert world.seat(FENCED)
-    assert world.partition.seating is not None
-    assert world.partition.seating.leader == 3
+    assert world.appoint(FENCED)
+    assert world.partition.appointment is not None
+    assert world.partition.appointment.leader == 3
 
 
 def test_a_promise_counts_once_it_is_reported() -> None:
@@ -38,7 +38,7 @@ def test_a_promise_counts_once_it_is_reported() -> None:
     assert world.request(1, 2, 3, observers=(4,), floor=3)
     assert not holds_all(world, 3)
     assert world.does(BeginGrant(GROUP, 0))
-    assert not world.seat(FENCED)
+    assert not world.appoint(FENCED)
 
 
 def test_it_counts_no_more_as_soon_as_it_may_be_withdrawn() -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from strandline.controller.arbitration.grant_progress import (
-    SEAT_DOUBLINGS_MAX,
-    SEAT_MS,
+    APPOINTMENT_DOUBLINGS_MAX,
+    APPOINTMENT_MS,
     STUCK_MS,
     TRANSITIONS,
     AskWhoLeads,
@@ -29,16 +29,16 @@ from strandline.controller.arbitration.grant_progress import (
 )
 from strandline.controller.arbitration.member_reports import MUTE_MS, MemberReports, Stalled
 from strandline.controller.arbitration.sides import Need, Reach
-from strandline.controller.commands import BeginGrant, SeatLeader
-from strandline.model.cluster import Partition, Seating
+from strandline.controller.commands import AppointLeader, BeginGrant
+from strandline.model.cluster import Appointment, Partition
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, first_epoch
 
 GROUP = GroupId(7)
 ONE, TWO = BrokerId(1), BrokerId(2)
 STUCK_PARTITION = Partition("t", 0, GROUP, (ONE, TWO))
 GRANTED_PARTITION = replace(STUCK_PARTITION, grant=1, is_fenced=True)
-SEATED_PARTITION = replace(
-    STUCK_PARTITION, grant=1, pending=(ONE,), seating=Seating(ONE, Epoch(3), Index(9))
+APPOINTED_PARTITION = replace(
+    STUCK_PARTITION, grant=1, pending=(ONE,), appointment=Appointment(ONE, Epoch(3), Index(9))
 )
 FENCED_EPOCH, LAST_EPOCH = first_epoch(1), Epoch(3)
 LAST_INDEX, CONFIGURED = Index(9), Index(4)
@@ -82,8 +82,8 @@ def progress(state: State, partition: Partition = STUCK_PARTITION) -> GrantProgr
     return found
 
 
-def seat_command(*brokers: BrokerId) -> SeatLeader:
-    return SeatLeader(
+def appoint_command(*brokers: BrokerId) -> AppointLeader:
+    return AppointLeader(
         group=GROUP,
         grant=1,
         ends=tuple((one, LAST_EPOCH, LAST_INDEX) for one in brokers),
@@ -92,7 +92,7 @@ def seat_command(*brokers: BrokerId) -> SeatLeader:
 
 
 SIDE = {ONE: Answer()}
-LONG_MS = SEAT_MS << SEAT_DOUBLINGS_MAX
+LONG_MS = APPOINTMENT_MS << APPOINTMENT_DOUBLINGS_MAX
 ANY = tuple(State)
 
 ROWS: dict[int, tuple[tuple[State, ...], Event, Facts, State | None, tuple[Effect, ...]]] = {
@@ -100,31 +100,31 @@ ROWS: dict[int, tuple[tuple[State, ...], Event, Facts, State | None, tuple[Effec
     1: (
         ANY,
         Looked(),
-        facts(SEATED_PARTITION, now_ms=SEAT_MS),
-        State.SEATED,
+        facts(APPOINTED_PARTITION, now_ms=APPOINTMENT_MS),
+        State.APPOINTED,
         (AskWhoLeads(), NotifyLeader()),
     ),
     2: (
         ANY,
         Looked(),
-        facts(SEATED_PARTITION, now_ms=SEAT_MS - 1),
-        State.SEATED,
+        facts(APPOINTED_PARTITION, now_ms=APPOINTMENT_MS - 1),
+        State.APPOINTED,
         (NotifyLeader(),),
     ),
     3: (ANY, Looked(), facts(heard=(ONE, TWO), now_ms=LONG_MS), State.STABLE, ()),
     4: (ANY, Looked(), facts(now_ms=STUCK_MS), State.STUCK, (AskWhoLeads(),)),
     5: (ANY, Looked(), facts(now_ms=STUCK_MS - 1), State.STUCK, ()),
-    6: ((State.STUCK, State.SEATED), LeaderReported(), facts(now_ms=LONG_MS), None, ()),
+    6: ((State.STUCK, State.APPOINTED), LeaderReported(), facts(now_ms=LONG_MS), None, ()),
     7: ((State.STUCK,), NoLeaderReported(), facts(), None, (BeginGrant(GROUP, 0),)),
     8: (
-        (State.SEATED,),
+        (State.APPOINTED,),
         NoLeaderReported(),
-        facts(SEATED_PARTITION),
+        facts(APPOINTED_PARTITION),
         None,
         (BeginGrant(GROUP, 1),),
     ),
     9: (
-        (State.STUCK, State.SEATED),
+        (State.STUCK, State.APPOINTED),
         RecordApplied(),
         facts(GRANTED_PARTITION),
         State.GRANTED,
@@ -133,8 +133,8 @@ ROWS: dict[int, tuple[tuple[State, ...], Event, Facts, State | None, tuple[Effec
     10: (
         (State.STUCK, State.GRANTED, State.FENCED),
         RecordApplied(),
-        facts(SEATED_PARTITION),
-        State.SEATED,
+        facts(APPOINTED_PARTITION),
+        State.APPOINTED,
         (NotifyLeader(),),
     ),
     11: (
@@ -149,7 +149,7 @@ ROWS: dict[int, tuple[tuple[State, ...], Event, Facts, State | None, tuple[Effec
         VotesReleased(SIDE),
         facts(GRANTED_PARTITION),
         None,
-        (seat_command(ONE),),
+        (appoint_command(ONE),),
     ),
 }
 
@@ -207,15 +207,15 @@ def test_a_group_goes_from_stuck_to_stable() -> None:
     assert found.step(RecordApplied(), at) == (FenceMembers(),)
     (wait,) = found.step(MembersFenced(SIDE, NEED), at)
     assert isinstance(wait, AwaitVotes) and wait.ms == 250
-    assert found.step(VotesReleased(wait.side), at) == (seat_command(ONE),)
-    assert found.step(RecordApplied(), facts(SEATED_PARTITION)) == (NotifyLeader(),)
+    assert found.step(VotesReleased(wait.side), at) == (appoint_command(ONE),)
+    assert found.step(RecordApplied(), facts(APPOINTED_PARTITION)) == (NotifyLeader(),)
     stable = replace(STUCK_PARTITION, acting=(ONE,), grant=1)
     assert found.step(Looked(), facts(stable)) == ()
     assert found.state is State.STABLE
 
 
 def test_a_step_that_failed_is_taken_again_from_the_record() -> None:
-    """The controller refused the seat, or did not answer."""
+    """The controller refused the appointment, or did not answer."""
     found = progress(State.FENCED, GRANTED_PARTITION)
     assert found.step(RecordApplied(), facts(GRANTED_PARTITION)) == ()
     assert found.state is State.FENCED
@@ -241,11 +241,11 @@ def test_a_topic_that_allows_no_grants_gets_none_but_one_that_has_begun_is_finis
     assert found.step(Looked(), facts(GRANTED_PARTITION, may_begin=False)) == (FenceMembers(),)
 
 
-def test_each_seated_leader_has_twice_as_long_as_the_one_before() -> None:
-    found = progress(State.SEATED, SEATED_PARTITION)
-    start_ms, patience_ms = 0, SEAT_MS
-    for grant in range(1, SEAT_DOUBLINGS_MAX + 3):
-        partition = replace(SEATED_PARTITION, grant=grant)
+def test_each_appointed_leader_has_twice_as_long_as_the_one_before() -> None:
+    found = progress(State.APPOINTED, APPOINTED_PARTITION)
+    start_ms, patience_ms = 0, APPOINTMENT_MS
+    for grant in range(1, APPOINTMENT_DOUBLINGS_MAX + 3):
+        partition = replace(APPOINTED_PARTITION, grant=grant)
         if grant > 1:
             found.step(Looked(), facts(partition, now_ms=start_ms))
         early, due = start_ms + patience_ms - 1, start_ms + patience_ms
@@ -254,10 +254,10 @@ def test_each_seated_leader_has_twice_as_long_as_the_one_before() -> None:
         start_ms, patience_ms = due + 1, min(2 * patience_ms, LONG_MS)
 
 
-def test_no_grant_follows_a_seat_while_no_side_may_be_seated() -> None:
+def test_no_grant_follows_an_appointment_while_no_may_appoint_side() -> None:
     """It would be spent on a leader that cannot lead: the group has `GRANT_MAX` of them."""
-    found = progress(State.SEATED, SEATED_PARTITION)
-    at = facts(SEATED_PARTITION, now_ms=LONG_MS, heard=(TWO,))
+    found = progress(State.APPOINTED, APPOINTED_PARTITION)
+    at = facts(APPOINTED_PARTITION, now_ms=LONG_MS, heard=(TWO,))
     assert found.step(Looked(), at) == (NotifyLeader(),)
 
 
@@ -274,22 +274,22 @@ def test_answers_of_other_grants_and_of_logs_that_prove_nothing_do_not_count(
     assert found.state is State.GRANTED
 
 
-def test_of_members_that_do_not_hear_each_other_one_side_is_seated() -> None:
+def test_of_members_that_do_not_hear_each_other_one_side_is_appointed() -> None:
     found = progress(State.GRANTED, GRANTED_PARTITION)
     answers = {ONE: Answer(silent=(TWO,)), TWO: Answer()}
     (wait,) = found.step(MembersFenced(answers, NEED), facts(GRANTED_PARTITION))
     assert isinstance(wait, AwaitVotes) and set(wait.side) == {ONE}
 
 
-def test_a_member_that_takes_nothing_is_seated_only_once_no_other_side_was_found_for_long() -> None:
+def test_a_member_that_takes_nothing_is_appointed_only_if_no_other_side_is_found_for_long() -> None:
     """The leader that waited for it is gone; the member has answered the fence, durably."""
     reports = MemberReports()
     reports.stalled = {GROUP: Stalled(1, (ONE,))}
     found = progress(State.GRANTED, GRANTED_PARTITION)
     fenced = MembersFenced(SIDE, NEED)
-    early = facts(GRANTED_PARTITION, now_ms=SEAT_MS - 1, reports=reports)
+    early = facts(GRANTED_PARTITION, now_ms=APPOINTMENT_MS - 1, reports=reports)
     assert found.step(fenced, early) == ()
-    late = facts(GRANTED_PARTITION, now_ms=SEAT_MS, reports=reports)
+    late = facts(GRANTED_PARTITION, now_ms=APPOINTMENT_MS, reports=reports)
     assert found.step(fenced, late) == (AwaitVotes(SIDE),)
 
 
@@ -316,7 +316,7 @@ def test_a_broker_that_answers_nothing_for_long_counts_as_not_heard() -> None:
 def test_the_word_of_an_earlier_leader_counts_until_one_of_a_later_grant_has_come() -> None:
     reports = MemberReports()
     reports.stalled = {GROUP: Stalled(0, (TWO,))}
-    for kept in (STUCK_PARTITION, GRANTED_PARTITION, SEATED_PARTITION):
+    for kept in (STUCK_PARTITION, GRANTED_PARTITION, APPOINTED_PARTITION):
         reports.drop_stalled({GROUP: kept})
         assert reports.able(GROUP, frozenset((ONE, TWO))) == {ONE}
     reports.drop_stalled({GROUP: replace(STUCK_PARTITION, grant=1)})

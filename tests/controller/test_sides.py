@@ -102,21 +102,21 @@ def test_of_a_third_side_that_is_too_small_nothing_is_asked() -> None:
     assert found.side(one, found.heard, NEED) == {1, 2, 3}
 
 
-def test_after_a_seat_on_one_side_the_other_one_is_not_seated() -> None:
+def test_after_an_appointment_on_one_side_the_other_one_is_not_appointed() -> None:
     """Before the first has reported: it may have acknowledged something since."""
     found = reach(between(YORK, BOSTON))
-    seated = replace(partition((4, 1, 5, 2)), pending=ids(YORK), grant=1)
-    assert found.side(seated, found.heard, NEED) == set(YORK)
+    appointed = replace(partition((4, 1, 5, 2)), pending=ids(YORK), grant=1)
+    assert found.side(appointed, found.heard, NEED) == set(YORK)
     without = frozenset(ids((3, *BOSTON)))
-    assert not found.may_seat(seated, without)
-    assert not found.stands_still(seated, without)
+    assert not found.may_appoint(appointed, without)
+    assert not found.stands_still(appointed, without)
 
 
 def test_where_a_loss_was_declared_all_who_are_left_are_one_side() -> None:
     found = reach(between(YORK, BOSTON))
     declared = replace(partition((1, 2, 3)), acting=ids((1, 4)), is_declared=True, is_fenced=True)
     assert found.side(declared, found.heard, NEED) >= {1, 4}
-    assert found.may_seat(declared, found.heard)
+    assert found.may_appoint(declared, found.heard)
 
 
 MEMBERS = st.integers(1, 7)
@@ -146,18 +146,18 @@ def test_sides_are_the_largest_sets_that_hear_each_other(pairs: set[tuple[int, i
 
 
 @given(pairs=PAIRS, order=st.permutations(ALL), count=st.integers(1, 5), promotes=st.booleans())
-def test_whoever_goes_on_may_be_seated_by_the_register_whatever_was_told(
+def test_whoever_goes_on_may_be_appointed_by_the_register_whatever_was_told(
     pairs: set[tuple[int, int]], order: list[int], count: int, *, promotes: bool
 ) -> None:
-    """What brokers tell of each other is no part of what makes a seat safe."""
+    """What brokers tell of each other is no part of what makes an appointment safe."""
     told: dict[int, set[int]] = {}
     for one, other in pairs:
         told.setdefault(one, set()).add(other)
     found = reach(told)
     one = partition(order[:4], order[4:])
     side = found.side(one, found.heard, Need(count, promotes=promotes))
-    assert not side or register_of(one).may_seat(side)
-    assert bool(side) == found.may_seat(one, found.heard)
+    assert not side or register_of(one).may_appoint(side)
+    assert bool(side) == found.may_appoint(one, found.heard)
 
 
 @given(PAIRS, st.lists(st.permutations(ALL), min_size=2, max_size=6), st.integers(2, 4))

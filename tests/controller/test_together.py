@@ -9,7 +9,7 @@ import pytest
 from tests.controller.controller_world import World, brokers
 
 from strandline.broker.coordinators.command_batch import OF_ONE_GROUP
-from strandline.controller.commands import BeginGrant, ReportVoters, RequestVoters, SeatLeader
+from strandline.controller.commands import AppointLeader, BeginGrant, ReportVoters, RequestVoters
 from strandline.controller.records import Assignment, TopicCreated
 from strandline.model.ids import Epoch, GroupId, Index, first_epoch
 
@@ -41,7 +41,7 @@ class Partitions(World):
                 return BeginGrant(group, grant)
             case _:
                 ends = tuple((one, Epoch(0), Index(7 + one)) for one in brokers(1, 2, 3))
-                return SeatLeader(group=group, grant=grant, ends=ends[rng.randrange(2) :])
+                return AppointLeader(group=group, grant=grant, ends=ends[rng.randrange(2) :])
 
 
 @pytest.mark.parametrize("seed", range(30))

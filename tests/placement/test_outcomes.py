@@ -96,7 +96,7 @@ def test_more_replicas_in_sync_than_are_left_are_asked_for_again() -> None:
     assert told(placement, min_insync_replicas=3)["1 region"] == ("let-voters-leave", 2)
 
 
-def test_of_a_write_quorum_above_a_majority_who_is_left_is_seated_where_voters_may_leave() -> None:
+def test_above_a_majority_a_voter_that_is_left_is_appointed_where_voters_may_leave() -> None:
     found = outcomes(
         [(placed(*THREE, min_insync_replicas=3), (0,))], Rules(min_insync_replicas=3, shrinks=True)
     )
@@ -112,7 +112,7 @@ def test_of_a_write_quorum_above_a_majority_who_is_left_is_seated_where_voters_m
 
 @pytest.mark.parametrize("promotion", ["", "under-min-isr"])
 def test_with_cached_writes_no_more_than_a_majority_is_promised(promotion: Promotion) -> None:
-    """Of three the last one may not be seated: it may have lost its power, and what it had."""
+    """Of three the last one may not be appointed: it may have lost its power, and what it had."""
     placement = placed(*THREE, observers=("d", "d"), min_insync_replicas=3)
     told = Rules(3, shrinks=True, promotion=promotion)
     by_itself = Course.STANDS_IN if promotion else Course.LOWER
@@ -311,7 +311,7 @@ def test_of_a_link_between_the_only_regions_nothing_is_told() -> None:
     assert link(placed("a", "a", "a"), controllers=seeds("a", "b", "c")) is None
 
 
-def test_halves_whose_link_is_cut_are_seated_by_a_controller_that_reaches_one() -> None:
+def test_halves_whose_link_is_cut_are_appointed_by_a_controller_that_reaches_one() -> None:
     third = {"controllers": seeds("a", "b", "c")}
     assert link(placed(*HALVES), **third) == ("let-voters-leave", 2)
     assert link(placed(*HALVES), **third, shrinks=True) == ("arbitration", 2)
@@ -437,7 +437,7 @@ def test_what_survives_goes_on_and_what_may_be_lost_is_told(
         assert one.keeps_data == (not can_hold_all)
         enough = quorum
         if shrinks and min(min_insync, len(voters)) <= len(voters) // 2:
-            enough = len(voters) - len(voters) // 2  # As many as the controller seats.
+            enough = len(voters) - len(voters) // 2  # As many as the controller appoints.
         assert one.back == (0 if one.acts_alone else max(enough - (len(voters) - lost), 0))
 
 

@@ -25,7 +25,7 @@ PROMOTIONS: tuple[Promotion, ...] = ("", "under-min-isr", "under-replicated", "r
 GOALS = ("2 regions and 1 broker", "1 region and 1 zone and 1 broker", "2 zones", "3 brokers")
 
 
-def test_a_seated_half_is_counted_as_what_survives() -> None:
+def test_an_appointed_half_is_counted_as_what_survives() -> None:
     halves, rules = placed(*HALVES), Rules(shrinks=True, controllers=seeds("a", "b", "c"))
     found = survived([halves], rules)
     assert (texts(found.writes), texts(found.data)) == (
@@ -65,7 +65,7 @@ def test_what_survives_from_now_counts_what_is_lost() -> None:
     assert texts(survived([three], rules).writes) == ["1 region"]
     one_down = three.at_present(down=[BrokerId(3)])
     assert survived([one_down], rules) == Survived()
-    # Once it has left the voters, the controller seats the last one.
+    # Once it has left the voters, the controller appoints the last one.
     two = Placement(three.replicas[:2]).at_present(down=[BrokerId(3)])
     assert texts(survived([two], rules).writes) == ["1 region"]
     # But not without a region, where the controller has lost another one of its voters.

@@ -1,4 +1,4 @@
-"""Fences and seats, at one core; and what the controller makes of the answers."""
+"""Fences and appointments, at one core; and what the controller makes of the answers."""
 
 from tests.raft.member import Member, configuration, kinds, of_type, sent, shape
 
@@ -7,9 +7,9 @@ from strandline.model.ids import BrokerId, Epoch, Index, first_epoch, grant_of
 from strandline.raft import events
 from strandline.raft.messages import (
     AppendResponse,
+    Appoint,
     Fence,
     Fenced,
-    Seat,
     VoteRequest,
     VoteResponse,
 )
@@ -19,8 +19,8 @@ GRANTED = first_epoch(1)
 ALONE = configuration((1,), observers=(2, 3))
 
 
-def seat(last_epoch: int = 1, last_index: int = 1, epoch: Epoch = GRANTED) -> Seat:
-    return Seat(epoch, Epoch(last_epoch), Index(last_index), ALONE)
+def appoint(last_epoch: int = 1, last_index: int = 1, epoch: Epoch = GRANTED) -> Appoint:
+    return Appoint(epoch, Epoch(last_epoch), Index(last_index), ALONE)
 
 
 def fenced(log: tuple[int, ...] = (1, 1), **options: object) -> Member:
@@ -77,9 +77,9 @@ class TestFence:
         assert set(sent(member.time_out(), VoteRequest)) == {2, 3}
 
 
-class TestSeat:
+class TestAppointment:
     def test_it_is_led_without_votes_and_the_first_entry_brings_the_members(self) -> None:
-        effects = fenced().receive(ARBITER, seat())
+        effects = fenced().receive(ARBITER, appoint())
         assert kinds(effects)[:2] == ["PersistState", "BecameLeader"]
         (state,) = of_type(effects, events.PersistState)
         assert state == events.PersistState(GRANTED, BrokerId(1))
@@ -88,29 +88,29 @@ class TestSeat:
 
     def test_the_successors_decide_what_is_committed(self) -> None:
         member = fenced()
-        member.receive(ARBITER, seat())
+        member.receive(ARBITER, appoint())
         member.flush()
         assert member.raft.commit == 2 and member.raft.may_serve
 
     def test_it_is_taken_once(self) -> None:
         member = fenced()
-        member.receive(ARBITER, seat())
-        assert member.receive(ARBITER, seat()) == []
+        member.receive(ARBITER, appoint())
+        assert member.receive(ARBITER, appoint()) == []
 
     def test_nor_again_after_a_restart_that_lost_its_marker(self) -> None:
         member = Member(log=shape(1, 1), epoch=GRANTED, vote=1)
-        assert member.receive(ARBITER, seat()) == [] and not member.time_out()
+        assert member.receive(ARBITER, appoint()) == [] and not member.time_out()
 
     def test_a_log_that_ends_elsewhere_refuses_it(self) -> None:
-        assert fenced((1,)).receive(ARBITER, seat()) == []
+        assert fenced((1,)).receive(ARBITER, appoint()) == []
 
     def test_so_does_a_later_grant(self) -> None:
         member = fenced()
         member.receive(ARBITER, Fence(first_epoch(2)))
-        assert member.receive(ARBITER, seat()) == []
+        assert member.receive(ARBITER, appoint()) == []
 
     def test_and_one_that_was_never_fenced(self) -> None:
-        assert Member(log=shape(1, 1)).receive(ARBITER, seat()) == []
+        assert Member(log=shape(1, 1)).receive(ARBITER, appoint()) == []
 
 
 ANSWERS = {
@@ -123,7 +123,7 @@ ANSWERS = {
 class TestRegister:
     before = GroupVoters(configuration((1, 2, 3, 4), min_insync=3))
 
-    def test_the_best_log_is_seated(self) -> None:
+    def test_the_best_log_is_appointed(self) -> None:
         assert self.before.begin().candidates(ANSWERS) == [2]
 
     def test_too_few_are_not_enough(self) -> None:
@@ -134,9 +134,9 @@ class TestRegister:
     def test_answers_to_an_earlier_grant_do_not_count(self) -> None:
         assert self.before.begin().begin().candidates(ANSWERS) == []
 
-    def test_a_grant_has_one_seat(self) -> None:
+    def test_a_grant_has_one_appointment(self) -> None:
         begun = self.before.begin()
-        after, told = begun.seat(BrokerId(2), ANSWERS[BrokerId(2)], configuration((2, 1)))
+        after, told = begun.appoint(BrokerId(2), ANSWERS[BrokerId(2)], configuration((2, 1)))
         assert told.configuration.version == 1 and after.possible == (
             self.before.stable,
             told.configuration,
@@ -164,7 +164,7 @@ class TestRegister:
         assert first.request(Epoch(7), type(ALONE)((BrokerId(2),), version=2)) is None
 
 
-def test_a_fenced_voter_votes_for_who_was_seated() -> None:
+def test_a_fenced_voter_votes_for_who_was_appointed() -> None:
     member = Member(2, log=shape(1, 1), epoch=GRANTED)
     request = VoteRequest(Epoch(GRANTED + 1), Index(2), GRANTED)
     assert sent(member.receive(1, request), VoteResponse)[1].granted

@@ -206,7 +206,7 @@ def test_a_candidate_that_hears_a_leader_does_not_stand_though_it_would_be_elect
     assert (member.raft.epoch, member.raft.vote) == (2, 1)
 
 
-def test_a_leader_refuses_to_be_unseated_but_by_its_own_will() -> None:
+def test_a_leader_refuses_to_be_deposed_but_by_its_own_will() -> None:
     """4.2.3, 3.10."""
     member = Member().lead()
     assert not sent(member.receive(2, VoteRequest(2, 5, 1)), VoteResponse)[2].granted

@@ -52,7 +52,7 @@ def test_states_that_differ_by_names_stand_for_each_other(scope: Scope) -> None:
 @pytest.mark.parametrize("scope", WALKED, ids=str)
 def test_random_walks_beyond_the_scopes_keep_every_property(scope: Scope) -> None:
     done = walk(scope, seed=1, count=4)
-    assert {Kind.STAND, Kind.REPLICATE, Kind.SEAT, Kind.REPORT} <= done.taken.keys()
+    assert {Kind.STAND, Kind.REPLICATE, Kind.APPOINT, Kind.REPORT} <= done.taken.keys()
 
 
 def test_one_seed_is_one_walk() -> None:

@@ -18,7 +18,7 @@ from tests.raft.explorer.scopes import LOST_SMALL
 from tests.raft.explorer.search import BreachError, Search
 
 TINY = Scope(observers=0, timeouts=1, proposals=0, grants=0, late=0, declares=1)
-OBSERVED = replace(TINY, voters=2, observers=2, seats_observers=False)
+OBSERVED = replace(TINY, voters=2, observers=2, appoints_observers=False)
 
 
 @pytest.mark.parametrize("scope", LOST_SMALL, ids=str)
@@ -32,7 +32,7 @@ def test_who_comes_back_and_counts_is_found_out(broken: type[Declaring]) -> None
         Search(broken(replace(TINY, timeouts=2))).explore(STATES_MAX)
 
 
-def test_a_seat_that_some_of_who_is_left_can_give_is_found_out() -> None:
+def test_an_appointment_that_some_of_who_is_left_can_give_is_found_out() -> None:
     """Of five two are left, and one of them alone has what was not given up."""
     scope = replace(TINY, voters=5, min_insync=3)
     with pytest.raises(BreachError, match=r"^NoAcknowledgedWriteLost"):
@@ -41,23 +41,23 @@ def test_a_seat_that_some_of_who_is_left_can_give_is_found_out() -> None:
 
 def test_an_observer_that_is_chosen_and_not_fenced_is_found_out() -> None:
     """It alone has what was not given up."""
-    scope = replace(TINY, observers=1, seats_observers=False)
+    scope = replace(TINY, observers=1, appoints_observers=False)
     with pytest.raises(BreachError, match=r"^NoAcknowledgedWriteLost"):
         Search(Unfenced(scope)).explore(STATES_MAX)
 
 
 def test_an_observer_that_hears_late_of_a_commit_is_found_out() -> None:
-    """It was not fenced, and the leader that was seated lacks what it knows to be committed."""
+    """It was not fenced, and the leader that was appointed lacks what it knows to be committed."""
     scope = replace(OBSERVED, late=1)
     with pytest.raises(BreachError, match="a peer has more of this epoch than its leader"):
         Search(Selective(replace(scope, proposals=1))).explore(STATES_MAX)
 
 
 def test_voters_that_are_not_struck_are_found_out() -> None:
-    """Nobody is ever seated."""
+    """Nobody is ever appointed."""
     search = Search(Unstruck(TINY))
     assert search.explore(STATES_MAX)
-    assert search.not_taken >= {Kind.CHOOSE, Kind.SEAT}
+    assert search.not_taken >= {Kind.CHOOSE, Kind.APPOINT}
 
 
 @pytest.mark.parametrize("scope", [TINY, replace(TINY, proposals=1), OBSERVED], ids=str)

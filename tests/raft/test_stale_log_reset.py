@@ -185,10 +185,10 @@ def test_who_was_a_member_before_is_sent_to_whatever_is_under_way() -> None:
     assert leader.send_all(3) is not None
 
 
-def test_a_voter_that_a_seat_counts_on_is_sent_what_is_not_committed() -> None:
+def test_a_voter_that_an_appointment_counts_on_is_sent_what_is_not_committed() -> None:
     grant = first_epoch(1)
-    seat = configuration((1, 3))
-    log = shape(1, 1, grant, configurations=((0, WITHOUT), (2, seat)))
+    appointment = configuration((1, 3))
+    log = shape(1, 1, grant, configurations=((0, WITHOUT), (2, appointment)))
     leader = Member(1, log=log, epoch=grant, voters=(1, 2)).lead()
     assert leader.send_all(3) is not None
 
@@ -208,7 +208,7 @@ def test_a_leader_says_what_is_committed_for_certain_until_that_is_there() -> No
 
 def test_a_leader_that_does_not_know_the_commit_knows_what_was_changed_since() -> None:
     """Others come or go once the configuration before is committed; a smaller write quorum, or a
-    seat, may come before that."""
+    appointment, may come before that."""
     changed = configuration((1, 2), observers=(3,))
     lower = configuration((1, 2), observers=(3,), min_insync=0)
     log = shape(*([1] * 10), configurations=((2, WITHOUT), (5, changed), (8, lower)))
@@ -225,20 +225,20 @@ def test_a_log_that_was_reset_begins_there() -> None:
     assert one.raft.joined == 23
 
 
-def test_who_is_seated_may_have_been_a_member_all_the_time() -> None:
+def test_who_is_appointed_may_have_been_a_member_all_the_time() -> None:
     """Whether the configuration without it was committed depends on what it acknowledges now."""
     grant = first_epoch(1)
     one = member()
     append(one, 6, (6, WITHOUT), commit=5)
-    seat = configuration((1, 3))
-    assert not is_found(append(one, 8, (7, seat), commit=5, epoch=grant))
+    appointment = configuration((1, 3))
+    assert not is_found(append(one, 8, (7, appointment), commit=5, epoch=grant))
     assert not is_found(append(one, 9, commit=8, epoch=grant))
     assert not one.raft.has_lost_state
     # What this leader changes later is a change as any.
     assert is_found(append(one, 14, (12, WITHOUT), (14, WITH), commit=13, epoch=grant))
 
 
-def test_who_is_an_observer_of_a_seat_does_not_count_for_it() -> None:
+def test_who_is_an_observer_of_an_appointment_does_not_count_for_it() -> None:
     """Every host that does not vote is one, however far behind it is."""
     grant = first_epoch(1)
     one = member()
@@ -252,7 +252,7 @@ def test_who_is_an_observer_of_a_seat_does_not_count_for_it() -> None:
     assert is_found(append(one, 9, (9, configuration((1, 2, 3))), commit=6, epoch=grant))
 
 
-def test_a_seat_hides_nothing_from_before_it() -> None:
+def test_an_appointment_hides_nothing_from_before_it() -> None:
     grant = first_epoch(1)
     one = member()
     end = one.raft.log.last_index

@@ -11,10 +11,10 @@ from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index, first_epoch
 from strandline.raft import events
 from strandline.raft.messages import (
     AppendResponse,
+    Appoint,
     Fence,
     LeaderContact,
     Removal,
-    Seat,
     TimeoutNow,
     VoteRequest,
     VoteResponse,
@@ -146,12 +146,12 @@ def vote_as_requested(role: Role) -> Member:
     return member
 
 
-def take_a_seat(role: Role) -> Member:
+def accept_appointment(role: Role) -> Member:
     member = Member(log=shape(1, 1))
     epoch = first_epoch(1)
     member.receive(9, Fence(epoch))
     assert member.raft.role == role
-    member.receive(9, Seat(epoch, Epoch(1), Index(1), configuration((1, 2))))
+    member.receive(9, Appoint(epoch, Epoch(1), Index(1), configuration((1, 2))))
     return member
 
 
@@ -170,7 +170,7 @@ SCENARIOS: dict[Cause, Callable[[Role], Member]] = {
     Cause.TRANSFER_RECEIVED: receive_a_transfer,
     Cause.TRANSFER_ABANDONED: abandon_a_transfer,
     Cause.VOTE_REQUESTED_BY_LEADER: vote_as_requested,
-    Cause.SEATED: take_a_seat,
+    Cause.APPOINTED: accept_appointment,
 }
 
 
@@ -209,10 +209,11 @@ def test_every_row_has_a_guard_and_a_source_and_every_pair_stands_once() -> None
     assert all(row.guard and row.section for row in TRANSITIONS)
 
 
-def test_only_an_election_and_a_seat_make_a_leader() -> None:
-    """One leader an epoch: a candidate has a majority's votes, a seat is granted once an epoch."""
+def test_only_an_election_and_an_appointment_make_a_leader() -> None:
+    """One leader an epoch: a candidate has a majority's votes, an appointment is granted once an
+    epoch."""
     ways = {(row.cause, row.before) for row in TRANSITIONS if row.after == LEADER}
-    assert ways == {(Cause.VOTES_WON, (CANDIDATE,)), (Cause.SEATED, (FOLLOWER,))}
+    assert ways == {(Cause.VOTES_WON, (CANDIDATE,)), (Cause.APPOINTED, (FOLLOWER,))}
 
 
 @pytest.mark.parametrize("role", Role, ids=[role.name for role in Role])

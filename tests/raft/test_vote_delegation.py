@@ -239,7 +239,7 @@ def test_a_delegator_that_hears_no_leader_stands_for_the_epoch_after() -> None:
 
 
 def test_a_candidate_refused_for_a_delegation_asks_for_the_epoch_after_at_once() -> None:
-    """It has raised no epoch by then, so it has unseated nobody."""
+    """It has raised no epoch by then, so it has deposed nobody."""
     answer = sent(delegated().receive(4, VoteRequest(2, 9, 1, pre=True)), VoteResponse)[4]
     assert (answer.granted, answer.delegated_epoch) == (False, 2)
     member = Member(4, log=shape(1, 1, 1, 1, 1, 1), voters=FIVE)
@@ -260,7 +260,7 @@ def test_a_candidate_of_an_earlier_release_learns_it_from_the_epoch() -> None:
 
 
 def test_a_refusal_for_another_reason_names_no_delegation() -> None:
-    """It would make who is cut off unseat a leader that all others hear."""
+    """It would make who is cut off depose a leader that all others hear."""
     for request, alive in ((VoteRequest(2, 3, 1, pre=True), False),
                            (VoteRequest(2, 9, 1, pre=True), True)):  # fmt: skip
         effects = delegated().receive(4, request, leader_alive=alive)

@@ -25,7 +25,7 @@ from strandline.controller.balancer.health import Condition
 from strandline.controller.commands import ReportVoters, RequestVoters
 from strandline.controller.decide import declared_losses, grants
 from strandline.controller.outages import judging
-from strandline.controller.records import GroupSeated, ReplicasDeclaredLost
+from strandline.controller.records import LeaderAppointed, ReplicasDeclaredLost
 from strandline.controller.state import ControllerState
 from strandline.model.cluster import Loss, Partition, Roles
 from strandline.model.ids import BrokerId, GroupId, grant_of
@@ -45,12 +45,12 @@ LOSSES = ("spare-disk-lost", "zone-power-failure", "region-power-failure", "powe
 CUTS = ("region-cut", "isolation", "split", "one-way-cut", "kill-leader")
 
 
-def seat_whoever_answers(patch: pytest.MonkeyPatch) -> None:
+def appoint_whoever_answers(patch: pytest.MonkeyPatch) -> None:
     """R3: one member is enough."""
-    patch.setattr(GroupVoters, "may_seat", lambda self, holders: bool(holders))
+    patch.setattr(GroupVoters, "may_appoint", lambda self, holders: bool(holders))
 
 
-def seat_observers(patch: pytest.MonkeyPatch) -> None:
+def appoint_observers(patch: pytest.MonkeyPatch) -> None:
     """An observer that was fenced leads, where its log ends as the best one does."""
     honest = grants._successor
     ends: dict[BrokerId, Fenced] = {}
@@ -60,7 +60,7 @@ def seat_observers(patch: pytest.MonkeyPatch) -> None:
         ends.update(fenced)
         return honest(partition, best, fenced)
 
-    def seated(**told: Any) -> GroupSeated:
+    def appointed(**told: Any) -> LeaderAppointed:
         end = told["last_epoch"], told["last_index"]
         for broker in told["observers"]:
             one = ends.get(broker)
@@ -69,13 +69,13 @@ def seat_observers(patch: pytest.MonkeyPatch) -> None:
                 voters = (*told["voters"], broker)
                 told.update(leader=broker, voters=voters, observers=others)
                 break
-        return GroupSeated(**told)
+        return LeaderAppointed(**told)
 
     patch.setattr(grants, "_successor", successor)
-    patch.setattr(grants, "GroupSeated", seated)
+    patch.setattr(grants, "LeaderAppointed", appointed)
 
 
-def seat_a_log_that_is_not_the_best(patch: pytest.MonkeyPatch) -> None:
+def appoint_a_log_that_is_not_the_best(patch: pytest.MonkeyPatch) -> None:
     """R4: the first of those that were fenced leads, whatever its log."""
     honest = GroupVoters.candidates
 
@@ -112,7 +112,7 @@ def answer_a_fence_that_is_not_durable(patch: pytest.MonkeyPatch) -> None:
 
 
 def wait_for_no_promise(patch: pytest.MonkeyPatch) -> None:
-    """Somebody is seated though an earlier leader has its lease."""
+    """Somebody is appointed though an earlier leader has its lease."""
     honest = fencing._answer
 
     def answer(
@@ -201,7 +201,7 @@ def show_less_than_is_at_risk(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(declared_losses, "_loss", loss)
 
 
-def seat_another_than_was_named(patch: pytest.MonkeyPatch) -> None:
+def appoint_another_than_was_named(patch: pytest.MonkeyPatch) -> None:
     """Whoever was fenced and has the shortest log goes on, not the one that was shown."""
     patch.setattr(
         grants,
@@ -213,7 +213,8 @@ def seat_another_than_was_named(patch: pytest.MonkeyPatch) -> None:
 
 
 def leave_the_observer_that_was_chosen_unfenced(patch: pytest.MonkeyPatch) -> None:
-    """An observer was shown to go on; a voter is seated without waiting for it, if one is left."""
+    """An observer was shown to go on; a voter is appointed without waiting for it, if one is
+    left."""
     record = ControllerState._on_replicas_declared_lost
 
     def declared(self: ControllerState, told: ReplicasDeclaredLost) -> None:
@@ -266,10 +267,10 @@ class OutageMutant:
 
 
 OUTAGE_MUTANTS: Sequence[OutageMutant] = (
-    OutageMutant(seat_observers, 2, "PromotionKeepsRpoZero"),
+    OutageMutant(appoint_observers, 2, "PromotionKeepsRpoZero"),
     OutageMutant(believe_a_lost_disk, 35, "PromotionKeepsRpoZero", LOSSES),
-    OutageMutant(seat_whoever_answers, 228, "AtMostOneSuccessor", CUTS),
-    OutageMutant(seat_a_log_that_is_not_the_best, 112, "", LOSSES),
+    OutageMutant(appoint_whoever_answers, 228, "AtMostOneSuccessor", CUTS),
+    OutageMutant(appoint_a_log_that_is_not_the_best, 112, "", LOSSES),
     OutageMutant(forget_who_was_granted, 1, "", CUTS),
     OutageMutant(
         answer_a_fence_that_is_not_durable, 2779, "AtMostOneSuccessor", fault="forgotten-fence"
@@ -283,6 +284,6 @@ OUTAGE_MUTANTS: Sequence[OutageMutant] = (
     OutageMutant(tell_who_reads_late_of_a_divergence, 444),
     OutageMutant(send_readers_round_and_round, 15, "Progress"),
     OutageMutant(show_less_than_is_at_risk, 160, "OnlyShownIsLost"),
-    OutageMutant(seat_another_than_was_named, 316, "OnlyShownIsLost"),
+    OutageMutant(appoint_another_than_was_named, 316, "OnlyShownIsLost"),
     OutageMutant(leave_the_observer_that_was_chosen_unfenced, 333, "OnlyShownIsLost"),
 )

@@ -43,7 +43,7 @@ def test_compaction_takes_something() -> None:
 
 
 def contested(seed: int) -> Scenario:
-    """Leaders that are cut off and unseated: logs end in what was never committed."""
+    """Leaders that are cut off and deposed: logs end in what was never committed."""
     scenario = Scenario.draw(seed).of_groups().compacted()
     return replace(
         scenario,

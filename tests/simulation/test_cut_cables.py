@@ -21,7 +21,8 @@ from strandline.simulation.world.world import World
 
 THIRD = BrokerId(1)
 RESUMED_MS = 6_000
-"""Silence, a second for which the group stands still, a seat, and an observer that keeps up."""
+"""Silence, a second for which the group stands still, an appointment, and an observer that keeps
+up."""
 SEEDS = range(1, 21)
 
 

@@ -119,7 +119,7 @@ def test_who_was_given_up_acknowledges_nothing_by_an_earlier_grant() -> None:
     old = replace(acknowledged(3, "a"), broker=LOST)
     one.on_acknowledged(old)
     declare(one)
-    one.on_acknowledged(replace(old, broker=LEFT))  # It is fenced only for the seat.
+    one.on_acknowledged(replace(old, broker=LEFT))  # It is fenced only for the appointment.
     with pytest.raises(InvariantError, match="broker 2 acknowledges offset 3 by grant 0"):
         one.on_acknowledged(old)
     one.on_leader_elected(elected(AFTER))

@@ -67,15 +67,15 @@ def test_voters_leave_and_return_through_faults() -> None:
     counts = Counter[str]()
     for outcome in outcomes:
         counts.update(outcome.tally.role_counts)
-    assert counts["grants"] and counts["seats"] and counts["leavings"] and counts["returns"]
+    assert counts["grants"] and counts["appointments"] and counts["leavings"] and counts["returns"]
 
 
 # ---- planted mistakes --------------------------------------------------------------------------
 
 
-def seat_whoever_answers(patch: pytest.MonkeyPatch) -> None:
+def appoint_whoever_answers(patch: pytest.MonkeyPatch) -> None:
     """R3: one member is enough."""
-    patch.setattr(GroupVoters, "may_seat", lambda self, holders: bool(holders))
+    patch.setattr(GroupVoters, "may_appoint", lambda self, holders: bool(holders))
 
 
 def only_successors(patch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def only_successors(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.simulation
 def test_a_planted_mistake_is_found_by_this_promise_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     only_successors(monkeypatch)
-    seat_whoever_answers(monkeypatch)
+    appoint_whoever_answers(monkeypatch)
     assert any(
         (run_scenario(shrinking(seed, CUTS)).violation or "").startswith("AtMostOneSuccessor:")
         for seed in PLANTED_SEEDS
@@ -145,9 +145,9 @@ def test_what_the_old_side_commits_is_the_very_entry_that_its_successor_had() ->
         one.on_marks_moved(committed(1, 3, 6))
 
 
-def test_one_is_seated_by_a_grant_and_others_may_be_elected_after_it() -> None:
+def test_one_is_appointed_by_a_grant_and_others_may_be_elected_after_it() -> None:
     one = AtMostOneSuccessor()
     one.on_leader_elected(elected(1, first_epoch(1)))
     one.on_leader_elected(elected(2, first_epoch(1) + 1))
-    with pytest.raises(InvariantError, match="grant 1 seats 1 and 2"):
+    with pytest.raises(InvariantError, match="grant 1 appoints 1 and 2"):
         one.on_leader_elected(elected(2, first_epoch(1)))

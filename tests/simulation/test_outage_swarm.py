@@ -244,7 +244,7 @@ GROUP = GroupId(1)
 def recorded(version: int, *possible: tuple[int, ...], leader: int | None = None) -> VotersRecorded:
     return VotersRecorded(
         group=GROUP,
-        what="seat" if leader else "granted",
+        what="appointed" if leader else "granted",
         state_version=version,
         grant=1,
         possible=tuple(tuple(map(BrokerId, one)) for one in possible),
@@ -281,10 +281,10 @@ def test_once_an_observer_may_vote_whoever_leads_has_what_was_acknowledged() -> 
         one.on_leader_elected(elected(3, 3, 3))
 
 
-def test_only_who_may_have_voted_is_seated() -> None:
+def test_only_who_may_have_voted_is_appointed() -> None:
     one = PromotionKeepsRpoZero()
     one.on_voters_recorded(recorded(1, (1, 2)))
     one.on_voters_recorded(recorded(2, (1, 2), (1,), leader=1))
     one.on_voters_recorded(recorded(2, (1, 2), (3,), leader=3))  # Told by another one, again.
-    with pytest.raises(InvariantError, match="seats broker 3"):
+    with pytest.raises(InvariantError, match="appoints broker 3"):
         one.on_voters_recorded(recorded(3, (1, 2), (1,), (3,), leader=3))

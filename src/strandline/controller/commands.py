@@ -228,7 +228,7 @@ class BeginGrant(msgspec.Struct, frozen=True, tag=True):
     grant: int
 
 
-class SeatLeader(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+class AppointLeader(msgspec.Struct, frozen=True, tag="SeatLeader", kw_only=True):
     """These members were fenced by `grant`, and their logs ended there: let the best one lead.
 
     `ends`: (broker, the epoch and the index of its last entry). `configured`, in the same order:
@@ -324,7 +324,7 @@ Command = (
     | RequestVoters
     | ReportVoters
     | BeginGrant
-    | SeatLeader
+    | AppointLeader
     | DeclareLost
     | NoteLastSeen
     | RuleDomain

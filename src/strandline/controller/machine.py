@@ -14,6 +14,7 @@ from strandline.controller.commands import (
     AlterConfigs,
     AlterLabels,
     AlterReassignments,
+    AppointLeader,
     BalanceReplicas,
     BeginGrant,
     Command,
@@ -30,7 +31,6 @@ from strandline.controller.commands import (
     ReportVoters,
     RequestVoters,
     RuleDomain,
-    SeatLeader,
     UnregisterBroker,
 )
 from strandline.controller.decide.alter_configs import decide_alter_configs
@@ -41,7 +41,7 @@ from strandline.controller.decide.create_partitions import decide_create_partiti
 from strandline.controller.decide.create_topics import decide_create_topics
 from strandline.controller.decide.declared_losses import decide_declare_lost
 from strandline.controller.decide.delete_topics import decide_delete_topics
-from strandline.controller.decide.grants import decide_begin_grant, decide_seat_leader
+from strandline.controller.decide.grants import decide_appoint_leader, decide_begin_grant
 from strandline.controller.decide.internal_topics import decide_ensure_internal_topic
 from strandline.controller.decide.labels import decide_alter_labels
 from strandline.controller.decide.outages import decide_note_outages, decide_rule_domain
@@ -69,7 +69,7 @@ _DECIDE: dict[type, Callable[[Facts, Any], Decision]] = {
     RequestVoters: decide_request_voters,
     ReportVoters: decide_report_voters,
     BeginGrant: decide_begin_grant,
-    SeatLeader: decide_seat_leader,
+    AppointLeader: decide_appoint_leader,
     DeclareLost: decide_declare_lost,
     NoteLastSeen: decide_note_last_seen,
     RuleDomain: decide_rule_domain,

@@ -158,13 +158,15 @@ class VotersStable(msgspec.Struct, frozen=True, tag_field="kind", tag="voters_st
 
 class GrantBegun(msgspec.Struct, frozen=True, tag_field="kind", tag="grant_begun"):
     """The group lives in no epoch before those of this grant, and has no leader until one is
-    seated."""
+    appointed."""
 
     group: GroupId
     grant: int
 
 
-class GroupSeated(msgspec.Struct, frozen=True, tag_field="kind", tag="group_seated", kw_only=True):
+class LeaderAppointed(
+    msgspec.Struct, frozen=True, tag_field="kind", tag="group_seated", kw_only=True
+):
     """`leader`, whose log ended there, leads the first epoch of the grant, with these voters and
     observers of `version`."""
 
@@ -201,7 +203,7 @@ Record = (
     | VotersGranted
     | VotersStable
     | GrantBegun
-    | GroupSeated
+    | LeaderAppointed
     | ReplicasDeclaredLost
 )
 

@@ -18,7 +18,7 @@ from strandline.controller.records import (
     ClusterNamed,
     ConfigsChanged,
     GrantBegun,
-    GroupSeated,
+    LeaderAppointed,
     PartitionsAdded,
     ProducerIdsAllocated,
     ReassignmentSet,
@@ -31,12 +31,12 @@ from strandline.controller.records import (
     VotersStable,
 )
 from strandline.model.cluster import (
+    Appointment,
     Broker,
     Cluster,
     Outage,
     Partition,
     Roles,
-    Seating,
     Topic,
 )
 from strandline.model.ids import BrokerId, GroupId
@@ -90,7 +90,7 @@ class ControllerState:
             VotersGranted: self._on_voters_granted,
             VotersStable: self._on_voters_stable,
             GrantBegun: self._on_grant_begun,
-            GroupSeated: self._on_group_seated,
+            LeaderAppointed: self._on_leader_appointed,
             ReplicasDeclaredLost: self._on_replicas_declared_lost,
         }
 
@@ -270,22 +270,22 @@ class ControllerState:
     def _on_grant_begun(self, record: GrantBegun) -> None:
         partition = self.cluster.groups[record.group]
         assert record.grant == partition.grant + 1, partition.name
-        self._put(replace(partition, grant=record.grant, is_fenced=True, seating=None))
+        self._put(replace(partition, grant=record.grant, is_fenced=True, appointment=None))
 
-    def _on_group_seated(self, record: GroupSeated) -> None:
+    def _on_leader_appointed(self, record: LeaderAppointed) -> None:
         partition = self.cluster.groups[record.group]
         assert partition.is_fenced and record.grant == partition.grant, partition.name
         assert record.version == partition.last_version + 1, partition.name
         assert record.leader in record.voters, partition.name
-        seated = replace(
+        appointed = replace(
             partition,
             doubtful=partition.possible[1:],
             pending=record.voters,
             pending_observers=record.observers,
             is_fenced=False,
-            seating=Seating(record.leader, record.last_epoch, record.last_index),
+            appointment=Appointment(record.leader, record.last_epoch, record.last_index),
         )
-        self._put(seated)
+        self._put(appointed)
 
     def _on_replicas_declared_lost(self, record: ReplicasDeclaredLost) -> None:
         partition, loss = self.cluster.groups[record.group], record.loss
@@ -299,7 +299,7 @@ class ControllerState:
             doubtful=(),
             grant=loss.grant,
             is_fenced=True,
-            seating=None,
+            appointment=None,
             losses=(*partition.losses, loss),
             is_declared=True,
             floor=0,
@@ -369,7 +369,7 @@ def _stable(partition: Partition) -> Partition:
     vote. Else a target was granted, whole, whatever is wanted by now."""
     granted, roles = partition.granted, partition.roles
     is_target = partition.is_moving and granted.is_alike(partition.wanted)
-    is_chosen = partition.seating is not None
+    is_chosen = partition.appointment is not None
     if not is_chosen and (is_target or not granted.has_same_members(roles)):
         roles = granted
     return replace(
@@ -381,7 +381,7 @@ def _stable(partition: Partition) -> Partition:
         pending_observers=(),
         acting=() if set(granted.voters) == set(roles.voters) else granted.voters,
         doubtful=(),
-        seating=None,
+        appointment=None,
         is_declared=False,
     )
 

@@ -125,7 +125,7 @@ class Roles:
 
 
 @dataclass(frozen=True, slots=True)
-class Seating:
+class Appointment:
     """The broker chosen to lead the first epoch of a grant, and where its log ended then."""
 
     leader: BrokerId
@@ -183,7 +183,7 @@ class Partition:
     `pending` and may be in force too, because it is unknown whether their grant began
     (docs/decisions/0029-grants-that-cannot-begin.md). `floor`: the `min.insync.replicas` that the
     stable voters have promised to keep (docs/decisions/0041-promised-write-quorums.md); 0 for none.
-    `grant`: the last one that began; `is_fenced`: it has no chosen leader yet; `seating`: the
+    `grant`: the last one that began; `is_fenced`: it has no chosen leader yet; `appointment`: the
     chosen leader, until it reports (docs/decisions/0020-who-votes.md).
 
     `losses`: the declared losses, in order. `is_declared`: the last of them began the current
@@ -208,7 +208,7 @@ class Partition:
     doubtful: tuple[tuple[BrokerId, ...], ...] = ()
     grant: int = 0
     is_fenced: bool = False
-    seating: Seating | None = None
+    appointment: Appointment | None = None
     losses: tuple[Loss, ...] = ()
     is_declared: bool = False
     floor: int = 0

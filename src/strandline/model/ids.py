@@ -39,5 +39,5 @@ def grant_of(epoch: Epoch) -> int:
 
 
 def first_epoch(grant: int) -> Epoch:
-    """The epoch that a grant opens: its leader is seated by the controller, not elected."""
+    """The epoch that a grant opens: its leader is appointed by the controller, not elected."""
     return Epoch(grant << _GRANT_SHIFT)

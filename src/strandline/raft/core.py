@@ -69,12 +69,12 @@ from strandline.raft.leader.sending import mark_sent, plan
 from strandline.raft.messages import (
     AppendRequest,
     AppendResponse,
+    Appoint,
     Fence,
     LeaderContact,
     PeerAppend,
     PeerCatchupRequest,
     ResetRequest,
-    Seat,
     TimeoutNow,
     VoteRequest,
     VoteResponse,
@@ -344,7 +344,7 @@ class Raft:
             PeerCatchupRequest: self._peer_catchup.on_peer_catchup_request,
             PeerAppend: self._peer_catchup.on_peer_append,
             Fence: arbitration.on_fence,
-            Seat: arbitration.on_seat,
+            Appoint: arbitration.on_appoint,
         }
 
     def _on_vote_response(

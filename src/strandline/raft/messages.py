@@ -196,7 +196,7 @@ class Fenced(msgspec.Struct, frozen=True, gc=False, tag=11, array_like=True):
     configured: Index = Index(-1)
 
 
-class Seat(msgspec.Struct, frozen=True, gc=False, tag=12, array_like=True):
+class Appoint(msgspec.Struct, frozen=True, gc=False, tag=12, array_like=True):
     """The controller to the one member that it chose: lead `epoch`, with `configuration`, if
     your log still ends as your `Fenced` said. The controller decides once an epoch; the
     message may come late, or again."""
@@ -219,7 +219,7 @@ Message = (
     | PeerAppend
     | Fence
     | Fenced
-    | Seat
+    | Appoint
 )
 
 

@@ -41,7 +41,7 @@ class Cause(IntEnum):
     TRANSFER_RECEIVED = auto()
     TRANSFER_ABANDONED = auto()
     VOTE_REQUESTED_BY_LEADER = auto()
-    SEATED = auto()
+    APPOINTED = auto()
 
 
 class Transition(NamedTuple):
@@ -90,7 +90,7 @@ TRANSITIONS = (
                "it handed over, and knows no leader since", "3.10"),
     Transition(Cause.VOTE_REQUESTED_BY_LEADER, (_FOLLOWER, _PRECANDIDATE), _FOLLOWER,
                "it acknowledged the whole log of the leader that hands over", "3.10"),
-    Transition(Cause.SEATED, (_FOLLOWER,), _LEADER,
+    Transition(Cause.APPOINTED, (_FOLLOWER,), _LEADER,
                "the controller chose it, its log is still the one it was chosen for, and it voted "
                "for nobody in this epoch", "0016"),
 )

@@ -50,19 +50,19 @@ class SupersededForgotten(Space):
 class StableAtOnce(Space):
     """R3 broken: what was granted is taken to be in force, and nothing before it."""
 
-    def seat(
+    def appoint(
         self,
         register: GroupVoters,
         leader: BrokerId,
         answer: messages.Fenced,
         successor: Configuration,
-    ) -> tuple[GroupVoters, messages.Seat]:
-        after, seat = super().seat(register, leader, answer, successor)
-        return replace(after, stable=after.granted[-1], granted=()), seat
+    ) -> tuple[GroupVoters, messages.Appoint]:
+        after, appointment = super().appoint(register, leader, answer, successor)
+        return replace(after, stable=after.granted[-1], granted=()), appointment
 
 
-class AnySeat(Space):
-    """R4 broken: whoever answered is seated."""
+class AnyAppointment(Space):
+    """R4 broken: whoever answered is appointed."""
 
     def choose(
         self, register: GroupVoters, answers: dict[BrokerId, messages.Fenced]
@@ -190,7 +190,7 @@ BROKEN = (
     ),
     Broken("R3: stable at once", replace(_TINY, proposals=1, grants=2), LOST, StableAtOnce),
     Broken("R3: one is enough", replace(_TINY, grants=1), LOST, patch=_one_is_enough),
-    Broken("R4: anybody is seated", replace(_TINY, proposals=1, grants=1), LOST, AnySeat),
+    Broken("R4: anybody is appointed", replace(_TINY, proposals=1, grants=1), LOST, AnyAppointment),
     Broken(
         "R5: anybody stands",
         replace(_TINY, timeouts=2, proposals=1, grants=1),
@@ -258,7 +258,7 @@ BROKEN = (
         patch=_votes_are_forgotten,
     ),
     Broken(
-        "a seat is taken again after a restart",
+        "an appointment is taken again after a restart",
         replace(_TINY, voters=2, timeouts=1, restarts=1, grants=1, holds=1),
         TWO,
         patch=_votes_are_forgotten,

@@ -278,7 +278,7 @@ class Selective(Declaring):
 
 
 class Hasty(Declaring):
-    """Rule 1 broken: a majority of those who were not given up is enough for a seat."""
+    """Rule 1 broken: a majority of those who were not given up is enough for an appointment."""
 
     def choose(
         self, register: GroupVoters, answers: dict[BrokerId, messages.Fenced]

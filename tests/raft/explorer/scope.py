@@ -47,7 +47,7 @@ class Kind(StrEnum):
     GRANT = "grant"
     FENCE = "fence"
     CHOOSE = "choose"
-    SEAT = "seat"
+    APPOINT = "appoint"
     DECLARE = "declare lost"
     DECLARE_OBSERVER = "declare lost, an observer goes on"
     COME_BACK = "come back"
@@ -83,8 +83,8 @@ class Scope:
     """So often somebody may be declared lost (`declaring`)."""
     together: int = 1
     """So many voters come or go in one change."""
-    seats_observers: bool = True
-    """Whether who never voted is fenced, and may be seated, and vote in the successor: design
+    appoints_observers: bool = True
+    """Whether who never voted is fenced, and may be appointed, and vote in the successor: design
     section 6 adds observers there, the product does not."""
 
     def __str__(self) -> str:
@@ -94,9 +94,9 @@ class Scope:
         together = f", {self.together} together" if self.together > 1 else ""
         together += ", W promised" if self.promised else ""
         together += ", promises" if self.promises else ""
-        seats = "" if self.seats_observers else ", voters seated"
+        voters_only = "" if self.appoints_observers else ", voters appointed"
         sizes = f"{self.voters} + {self.observers}, min.insync {self.min_insync}"
-        return f"{sizes}: {budgets}{together}{seats}"
+        return f"{sizes}: {budgets}{together}{voters_only}"
 
     def kinds(self) -> frozenset[Kind]:
         """Those that must be taken somewhere in it."""
@@ -141,7 +141,7 @@ class Scope:
             if self.observers:
                 yield Kind.DECLARE_OBSERVER
         if self.grants or self.declares:
-            yield from (Kind.FENCE, Kind.CHOOSE, Kind.SEAT, Kind.REPORT)
+            yield from (Kind.FENCE, Kind.CHOOSE, Kind.APPOINT, Kind.REPORT)
 
 
 BUDGETS = (

@@ -16,7 +16,7 @@ _CRASHING = Scope(
     proposals=0,
     restarts=1,
     late=0,
-    seats_observers=False,
+    appoints_observers=False,
 )
 _PROMISED = Scope(observers=0, min_insync=3, proposals=0, late=0, promises=True, promised=True)
 
@@ -88,7 +88,7 @@ LARGE = (
             {"lowers": 1, "withheld": 1},
             {"lowers": 1, "late": 1},
             {"lowers": 1, "changes": 1},
-            {"lowers": 1, "observers": 1, "seats_observers": False},
+            {"lowers": 1, "observers": 1, "appoints_observers": False},
             {"lowers": 2, "promised": False},
             {"lowers": 1, "voters": 4, "min_insync": 4},
         )
@@ -106,17 +106,19 @@ LARGE = (
         lowers=1,
         together=2,
     ),
-    Scope(voters=3, observers=2, timeouts=1, proposals=0, late=0, seats_observers=False),
+    Scope(voters=3, observers=2, timeouts=1, proposals=0, late=0, appoints_observers=False),
     Scope(voters=4, observers=0, timeouts=1, proposals=1, late=0),
     Scope(voters=4, observers=0, timeouts=1, proposals=0, changes=1, late=0),
     Scope(voters=4, observers=0, min_insync=4, timeouts=1, proposals=0, late=0, lowers=1),
     Scope(voters=4, observers=0, timeouts=2, proposals=0, grants=0, late=1),
-    Scope(voters=4, observers=1, timeouts=1, proposals=0, late=0, seats_observers=False),
+    Scope(voters=4, observers=1, timeouts=1, proposals=0, late=0, appoints_observers=False),
     Scope(voters=4, observers=2, timeouts=1, proposals=0, changes=1, grants=0, late=0),
     Scope(voters=4, observers=2, timeouts=1, proposals=0, changes=2, grants=0, late=0),
     Scope(voters=4, observers=2, min_insync=4, timeouts=1, proposals=0, grants=0, late=0, lowers=2),
-    Scope(voters=4, observers=2, timeouts=1, proposals=0, late=0, seats_observers=False),
-    Scope(voters=4, observers=2, timeouts=1, proposals=0, changes=1, late=0, seats_observers=False),
+    Scope(voters=4, observers=2, timeouts=1, proposals=0, late=0, appoints_observers=False),
+    Scope(
+        voters=4, observers=2, timeouts=1, proposals=0, changes=1, late=0, appoints_observers=False
+    ),
     Scope(voters=2, observers=1, timeouts=1, proposals=0, changes=1, restarts=1, late=0),
     Scope(voters=2, observers=1, timeouts=1, proposals=0, changes=1, late=1),
     Scope(voters=3, observers=1, timeouts=1, proposals=0, restarts=1, late=0),
@@ -142,7 +144,7 @@ LOST_SMALL = (
         grants=0,
         late=0,
         declares=1,
-        seats_observers=False,
+        appoints_observers=False,
     ),
     Scope(
         voters=3,
@@ -152,7 +154,7 @@ LOST_SMALL = (
         grants=0,
         late=0,
         declares=1,
-        seats_observers=False,
+        appoints_observers=False,
     ),
 )
 """Some are declared lost (`declaring`). In the tests, as SMALL."""
@@ -190,7 +192,7 @@ LOST_LARGE = (
         grants=0,
         late=0,
         declares=1,
-        seats_observers=False,
+        appoints_observers=False,
     ),
     Scope(
         voters=2,
@@ -200,7 +202,7 @@ LOST_LARGE = (
         grants=0,
         late=1,
         declares=1,
-        seats_observers=False,
+        appoints_observers=False,
     ),
     Scope(
         voters=3,
@@ -210,7 +212,7 @@ LOST_LARGE = (
         grants=0,
         late=0,
         declares=1,
-        seats_observers=False,
+        appoints_observers=False,
     ),
     Scope(
         voters=2,
@@ -220,7 +222,7 @@ LOST_LARGE = (
         grants=1,
         late=0,
         declares=1,
-        seats_observers=False,
+        appoints_observers=False,
     ),
     Scope(
         voters=2,
@@ -231,7 +233,7 @@ LOST_LARGE = (
         grants=0,
         late=0,
         declares=1,
-        seats_observers=False,
+        appoints_observers=False,
     ),
     Scope(
         voters=3,
@@ -241,7 +243,7 @@ LOST_LARGE = (
         grants=0,
         late=0,
         declares=1,
-        seats_observers=False,
+        appoints_observers=False,
     ),
 )
 

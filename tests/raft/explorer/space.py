@@ -3,15 +3,15 @@
 Why:    random schedules are evidence; within its bounds this is everything.
 How:    A state is the replicas' states, the messages that may yet arrive, the controller's
         register, what was ever led and acknowledged, and what is left of the budgets. A request for
-        a vote, a fence, a seat or an order to stand arrives at any time or never, and is answered
-        at once; a round of replication is one step; of these, so many as the budget says leave the
-        request or the answer on its way. So whatever is cut, and for how long, is among the
-        schedules. A disk that holds flushes at any time, or loses what it holds in a crash. Whom
-        a voter hears is left out: any may grant a vote at any time. Pre-votes are answered by all
-        who would ever answer, or by those who grant them. An order to stand reaches anybody.
+        a vote, a fence, an appointment or an order to stand arrives at any time or never, and is
+        answered at once; a round of replication is one step; of these, so many as the budget says
+        leave the request or the answer on its way. So whatever is cut, and for how long, is among
+        the schedules. A disk that holds flushes at any time, or loses what it holds in a crash.
+        Whom a voter hears is left out: any may grant a vote at any time. Pre-votes are answered by
+        all who would ever answer, or by those who grant them. An order to stand reaches anybody.
             The controller takes a majority for the write quorum (`arbiter.register_of`), or what
         was promised and reported; leaders count with `min_insync`, and may lower and raise it.
-            A fence or a seat that can change nothing any more is no part of a state.
+            A fence or an appointment that can change nothing any more is no part of a state.
 Owns:   the states' parts, by number.
 Source: design section 6; Lamport, "Specifying Systems" (2002), 14 (explicit-state checking)."""
 
@@ -132,7 +132,7 @@ class Space:
     def describe(self, step: Step) -> str:
         """In words."""
         kind, *details = step
-        if details and kind in (Kind.VOTE, Kind.LATE, Kind.FENCE, Kind.SEAT, Kind.ORDERED):
+        if details and kind in (Kind.VOTE, Kind.LATE, Kind.FENCE, Kind.APPOINT, Kind.ORDERED):
             sender, _, message, _ = self.flying.values[int(str(details[-1]))]
             details[-1] = f"{sender}'s {message}"
         return " ".join(map(str, (kind, *details)))
@@ -149,10 +149,10 @@ class Space:
         after, sent = self._step(before, to, Replica.receive, number)
         if isinstance(message, messages.Fence):
             yield from self._fenced(state, after, to, number, sent)
-        elif isinstance(message, messages.Seat):
+        elif isinstance(message, messages.Appoint):
             if state.left[RESTARTS] and self.view(after, to).leads:
                 after = after._replace(flying=state.flying)  # It may come again.
-            yield (Kind.SEAT, to, number), self._fly(after, sent)
+            yield (Kind.APPOINT, to, number), self._fly(after, sent)
         else:
             kind = Kind.VOTE if isinstance(message, messages.VoteRequest) else Kind.LATE
             yield from self._answered(after, sent, (kind, to, number))
@@ -166,7 +166,7 @@ class Space:
         for each in sent:
             answer = self.flying.values[each][2]
             assert isinstance(answer, messages.Fenced)
-            if answer.epoch == register.epoch and not register.is_seated:
+            if answer.epoch == register.epoch and not register.is_appointed:
                 after = after._replace(answers=after.answers | {(to, answer)})
         yield (Kind.FENCE, to, number), after
 
@@ -324,18 +324,19 @@ class Space:
             others = [one for one in answers if one != leader]
             for voters in {(leader,), *((leader, one) for one in others), (leader, *others)}:
                 successor = self._configuration(voters, 0, self.scope.min_insync)
-                seated, seat = self.seat(register, leader, answers[leader], self.counted(successor))
-                granted = msgspec.structs.replace(successor, version=seat.configuration.version)
-                seat = msgspec.structs.replace(seat, configuration=granted)
+                counted = self.counted(successor)
+                appointed, message = self.appoint(register, leader, answers[leader], counted)
+                granted = msgspec.structs.replace(successor, version=message.configuration.version)
+                message = msgspec.structs.replace(message, configuration=granted)
                 after = state._replace(
-                    register=self.registers.of(seated),
+                    register=self.registers.of(appointed),
                     answers=frozenset(),
-                    flying=state.flying | {self.flying.of((ARBITER, leader, seat, ()))},
+                    flying=state.flying | {self.flying.of((ARBITER, leader, message, ()))},
                 )
                 yield (Kind.CHOOSE, leader, "with", voters), after
 
     def _fenced_by(self, register: GroupVoters) -> Collection[BrokerId]:
-        if self.scope.seats_observers:
+        if self.scope.appoints_observers:
             return self.ids
         return {one for each in register.possible for one in each.voters}
 
@@ -358,18 +359,18 @@ class Space:
     def choose(
         self, register: GroupVoters, answers: dict[BrokerId, messages.Fenced]
     ) -> list[BrokerId]:
-        """R3 and R4: who may be seated; all whose logs are as good as the best."""
+        """R3 and R4: who may be appointed; all whose logs are as good as the best."""
         return register.candidates(answers)
 
-    def seat(
+    def appoint(
         self,
         register: GroupVoters,
         leader: BrokerId,
         answer: messages.Fenced,
         successor: Configuration,
-    ) -> tuple[GroupVoters, messages.Seat]:
+    ) -> tuple[GroupVoters, messages.Appoint]:
         """R3."""
-        return register.seat(leader, answer, successor)
+        return register.appoint(leader, answer, successor)
 
     def may_report(self, view: View) -> bool:
         """R6."""
@@ -505,7 +506,7 @@ class Space:
     # ---- which states are one --------------------------------------------------------------------
 
     def pruned(self, state: State) -> State:
-        """Without fences and seats that can change nothing any more."""
+        """Without fences and appointments that can change nothing any more."""
         dead = [each for each in state.flying if self._is_dead(state, each)]
         return state._replace(flying=state.flying.difference(dead)) if dead else state
 
@@ -514,12 +515,12 @@ class Space:
         if sender != ARBITER:
             return False
         view = self.view(state, to)
-        if isinstance(message, messages.Seat):
+        if isinstance(message, messages.Appoint):
             # The vote of an epoch is durable, and so is the epoch.
             return view.epoch > message.epoch or (view.epoch == message.epoch and view.has_voted)
         assert isinstance(message, messages.Fence)
         register = self.registers.values[state.register]
-        is_answer_wanted = register.epoch == message.epoch and not register.is_seated
+        is_answer_wanted = register.epoch == message.epoch and not register.is_appointed
         return view.epoch > message.epoch or (view.epoch == message.epoch and not is_answer_wanted)
 
     def colours(self, state: State) -> tuple[int, ...]:

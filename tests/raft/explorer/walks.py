@@ -22,7 +22,7 @@ WEIGHTS = {
     Kind.REPLICATE: 40,
     Kind.VOTE: 30,
     Kind.FENCE: 30,
-    Kind.SEAT: 30,
+    Kind.APPOINT: 30,
     Kind.REPORT: 20,
     Kind.PROPOSE: 20,
     Kind.CRASH: 20,

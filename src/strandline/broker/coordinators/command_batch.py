@@ -14,17 +14,17 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from strandline.controller.commands import (
     Answer,
+    AppointLeader,
     BeginGrant,
     Command,
     Refused,
     ReportVoters,
     RequestVoters,
-    SeatLeader,
 )
 from strandline.model.ids import GroupId
 from strandline.protocol.errors import Error
 
-OF_ONE_GROUP = RequestVoters | ReportVoters | BeginGrant | SeatLeader
+OF_ONE_GROUP = RequestVoters | ReportVoters | BeginGrant | AppointLeader
 COUNT_MAX = 500
 """How many are decided together: the decisions are one step of the loop."""
 

@@ -7,7 +7,8 @@ How:    `controller.arbitration.grant_progress` decides; this performs its effec
         groups of which a loss was declared. It performs the effects of one kind for all groups
         together, in this order, and feeds each result back before the next kind:
 
-            ask who leads, begin grants, fence members, wait for votes, seat leaders, notify leaders
+            ask who leads, begin grants, fence members, wait for votes, appoint leaders, notify
+            leaders
 
         So a group goes as far as it can within one round. One round runs at a time.
         Each second a survey asks all brokers that are heard for their `MemberReports`.
@@ -44,7 +45,7 @@ from strandline.controller.arbitration.grant_progress import (
 )
 from strandline.controller.arbitration.member_reports import MemberReports, Stalled
 from strandline.controller.arbitration.sides import Need, Reach
-from strandline.controller.commands import BeginGrant, Command, Refused, SeatLeader
+from strandline.controller.commands import AppointLeader, BeginGrant, Command, Refused
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId
 from strandline.network.calls import CallError
@@ -53,7 +54,7 @@ from strandline.raft.group.configuration import Configuration
 from strandline.replication.liveness.fencing import (
     GROUPS_PER_CALL_MAX,
     FencedGroup,
-    SeatGroup,
+    GroupAppointment,
     UnableGroups,
 )
 
@@ -63,7 +64,7 @@ SUBMIT_TIMEOUT_MS = 5_000
 PROMOTING: tuple[Promotion, ...] = ("under-min-isr", "under-replicated")
 """The policies by which observers vote where no region is lost."""
 
-E = TypeVar("E", AskWhoLeads, BeginGrant, FenceMembers, AwaitVotes, SeatLeader, NotifyLeader)
+E = TypeVar("E", AskWhoLeads, BeginGrant, FenceMembers, AwaitVotes, AppointLeader, NotifyLeader)
 
 _log = logging.getLogger("strandline.controller")
 
@@ -162,7 +163,8 @@ class Arbitrating:
                 group = partition.group
                 progress = before.get(group)
                 may_begin = topic_may_begin or partition.is_declared
-                is_usual = progress is None and not partition.is_fenced and not partition.seating
+                is_arbitrated = partition.is_fenced or partition.appointment is not None
+                is_usual = progress is None and not is_arbitrated
                 if is_usual and (
                     not may_begin or continues(partition, reach, reports.able(group, reach.heard))
                 ):
@@ -342,19 +344,19 @@ class Arbitrating:
         return Need(min(least, len(partition.replicas)), promotes=promotion in PROMOTING)
 
     async def _choose(self, found: _Round) -> None:
-        """Have the controller seat leaders, once the votes of the fenced members are free."""
+        """Have the controller appoint leaders, once the votes of the fenced members are free."""
         waits = found.take(AwaitVotes)
         if not waits:
             return
         await asyncio.sleep(max(effect.ms for _, effect in waits) / 1000)
         self._step(found, [(case, VotesReleased(effect.side)) for case, effect in waits])
-        await asyncio.gather(*(self._submit(command) for _, command in found.take(SeatLeader)))
+        await asyncio.gather(*(self._submit(command) for _, command in found.take(AppointLeader)))
 
     async def _notify(self, case: _Case) -> None:
         """Tell the chosen leader that it leads; it may know that already."""
         partition = case.partition
-        seating = partition.seating
-        if seating is None:
+        appointment = partition.appointment
+        if appointment is None:
             return
         cluster = self._services.cluster
         config = self._services.topic_configs.of(cluster.topics[partition.topic], cluster)
@@ -365,17 +367,18 @@ class Arbitrating:
             min_insync=config.min_insync_replicas,
             version=partition.last_version,
         )
-        seat = SeatGroup(
+        request = GroupAppointment(
             partition.group,
             partition.grant,
-            seating.last_epoch,
-            seating.last_index,
+            appointment.last_epoch,
+            appointment.last_index,
             configuration,
         )
         try:
-            await self._replication.fencing.seat(seating.leader, seat)
+            await self._replication.fencing.appoint(appointment.leader, request)
         except CallError as error:
-            _log.info("%s: broker %d was not seated: %s", partition.name, seating.leader, error)
+            leader = appointment.leader
+            _log.info("%s: broker %d was not appointed: %s", partition.name, leader, error)
 
     def _members_alive(self, partition: Partition) -> list[BrokerId]:
         return [one for one in partition.hosts if self._replication.is_peer_alive(one)]

@@ -39,7 +39,7 @@ from strandline.broker.leadership.leader_ranks import LeaderRanks
 from strandline.config.broker import BrokerConfig
 from strandline.controller.records import (
     GrantBegun,
-    GroupSeated,
+    LeaderAppointed,
     ProducerIdsAllocated,
     ReassignmentSet,
     Record,
@@ -56,7 +56,7 @@ from strandline.replication.replica.replica import Replica
 RECONCILE_SHARE_MS = 20
 RETRY_MS = 10_000
 """After an unexpected error: the next change of the state may be far away."""
-OF_ONE_PARTITION = ReassignmentSet | VotersGranted | VotersStable | GrantBegun | GroupSeated
+OF_ONE_PARTITION = ReassignmentSet | VotersGranted | VotersStable | GrantBegun | LeaderAppointed
 """Records that change one partition, and nothing else."""
 
 _log = logging.getLogger("strandline.broker")

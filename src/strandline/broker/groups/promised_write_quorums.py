@@ -2,7 +2,8 @@
 
 Why:    W voters have what is acknowledged, and any N - W + 1 of the N voters hold all of it. With
         three voters and `min.insync.replicas` 3, each voter alone does. But leaders lower W when
-        voters are lost. So the controller may seat a minority only if the voters have promised W.
+        voters are lost. So the controller may appoint a minority only if the voters have promised
+        W.
 How:    Once W voters have kept up for a while and answer in time for a lease, the leader asks for
         the same voters again, with a promised W (`floor` in `raft.configuration`). The controller
         counts on it once it is reported. The leader withdraws the promise by a new version, before

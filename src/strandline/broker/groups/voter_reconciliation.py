@@ -6,8 +6,8 @@ How:    removed    a voter that acknowledges nothing: at once if its broker is s
                    `replica.lag.time.max.ms` of lag if it is only slow
         returned   one of the topic's own voters, after it has kept up for a while. At once if fewer
                    vote than acks=all asks for, as in Kafka, but only once in ten minutes: a replica
-                   that leaves again may take the rest with it, and each seat costs a grant. A
-                   replica that keeps leaving waits longer each time
+                   that leaves again may take the rest with it, and each appointment costs a grant.
+                   A replica that keeps leaving waits longer each time
         dropped    a voter that does not belong to the topic any more, once the others suffice
         promoted, demoted   an observer, if none of the above is due (`arbitration.promotion`)
         blocked    if commits need more than a majority and the lost voters are among them, a
@@ -309,7 +309,7 @@ class VoterReconciliation:
             regions_down=promotion.regions_down,
             bounds=promotion.bounds,
         )
-        # An observer that was seated when no own voter was left stays until one of them votes
+        # An observer that was appointed when no own voter was left stays until one of them votes
         # again.
         are_there = bool(voting) and all(presence[one].is_present for one in voting)
         if not are_there or wanted_count(case) >= len(case.promoted):

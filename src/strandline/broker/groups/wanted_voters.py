@@ -4,7 +4,7 @@ Why:    whether a voter leaves, returns or is replaced by an observer depends on
         on the group's leader and on the regions that are down: this collects what
         `voter_reconciliation` goes by.
 How:    voters may leave (`voters.shrink.enable`)  --> `VoterReconciliation.choose`
-        they may not  --> all replicas but those declared lost, and a seated observer while these
+        they may not  --> all replicas but those declared lost; an appointed observer while these
                           are too few for acks=all
 Owns:   nothing beside the reconciliation.
 Source: decisions 0020, 0025 and 0027."""

@@ -64,7 +64,7 @@ def _describe(stop: "Stop", alone: "Sequence[BrokerId]") -> dict[str, Json]:
         "ok": stop.is_ok,
         "stops_controller": stop.stops_controller,
         "lacking": {what.value: list(names) for what, names in stop.lacking.items()},
-        "seated": list(stop.seated),
+        "appointed": list(stop.appointed),
         "ok_alone": list(alone),
     }
 
@@ -80,10 +80,10 @@ def _tell(stop: "Stop", alone: "Sequence[BrokerId]") -> None:
         print_line("  the controller would have no majority: no topic or move could be decided")
     for what, names in stop.lacking.items():
         print_line(f"  without {what.value}: {counted(len(names), 'partition')}: {_few(names)}")
-    if stop.seated:
+    if stop.appointed:
         print_line(
             "  after the controller appoints a leader or lets observers stand in: "
-            f"{counted(len(stop.seated), 'partition')}: {_few(stop.seated)}"
+            f"{counted(len(stop.appointed), 'partition')}: {_few(stop.appointed)}"
         )
     if alone and not stop.is_ok:
         print_line(f"  one at a time they may: {ids(alone)}")

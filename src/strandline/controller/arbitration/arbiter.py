@@ -11,7 +11,7 @@ How:    a register for each group, changed by compare-and-set only:
             report    the leader has committed the last of them, in an epoch of that grant, and
                       promises a write quorum: its floor
             begin     a new grant: its epoch fences all before it
-            seat      the best log among those fenced, if they hold what was committed under each
+            appoint   the best log among those fenced, if they hold what was committed under each
                       configuration since the last one reported
             declare   an operator gives voters up: a new grant, in which only the remaining voters,
                       all of them, may have been in force (decision 0027)
@@ -31,7 +31,7 @@ import msgspec
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, Epoch, first_epoch, grant_of
 from strandline.raft.group.configuration import Configuration
-from strandline.raft.messages import Fenced, Seat
+from strandline.raft.messages import Appoint, Fenced
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class GroupVoters:
     stable: Configuration
     granted: tuple[Configuration, ...] = ()
     grant: int = 0
-    is_seated: bool = True
+    is_appointed: bool = True
     """Whether somebody was chosen to lead the grant's first epoch."""
     needs_all: bool = False
     """Whether the voters of `stable` are all that a declared loss has left, of whom no one may be
@@ -81,19 +81,19 @@ class GroupVoters:
 
     def begin(self) -> "GroupVoters":
         """A new grant, of which no member has heard."""
-        return replace(self, grant=self.grant + 1, is_seated=False)
+        return replace(self, grant=self.grant + 1, is_appointed=False)
 
     def declare(self, survivors: tuple[BrokerId, ...]) -> "GroupVoters":
         """A new grant, in which only these voters are left of those before."""
         stable = Configuration(survivors, version=self.version)
-        return GroupVoters(stable, (), self.grant + 1, is_seated=False, needs_all=True)
+        return GroupVoters(stable, (), self.grant + 1, is_appointed=False, needs_all=True)
 
     @property
     def epoch(self) -> Epoch:
         """The epoch that the grant opens."""
         return first_epoch(self.grant)
 
-    def may_seat(self, holders: Collection[BrokerId]) -> bool:
+    def may_appoint(self, holders: Collection[BrokerId]) -> bool:
         """Whether these, fenced, hold everything that was acknowledged, and nothing more can be
         without one of them."""
         if self.needs_all and not set(self.stable.voters).issubset(holders):
@@ -108,19 +108,19 @@ class GroupVoters:
             for broker, answer in answers.items()
             if answer.epoch == self.epoch and not answer.lost_state
         }
-        if self.is_seated or not self.may_seat(fenced):
+        if self.is_appointed or not self.may_appoint(fenced):
             return []
         best = max(fenced.values())
         return [broker for broker, end in fenced.items() if end == best]
 
-    def seat(
+    def appoint(
         self, leader: BrokerId, answer: Fenced, successor: Configuration
-    ) -> "tuple[GroupVoters, Seat]":
+    ) -> "tuple[GroupVoters, Appoint]":
         """`leader`, which was chosen, shall lead with `successor`; what to tell it."""
-        assert not self.is_seated and leader in successor.voters and not successor.is_joint
+        assert not self.is_appointed and leader in successor.voters and not successor.is_joint
         granted = msgspec.structs.replace(successor, version=self.version + 1)
-        after = replace(self, granted=(*self.granted, granted), is_seated=True)
-        return after, Seat(self.epoch, answer.last_epoch, answer.last_index, granted)
+        after = replace(self, granted=(*self.granted, granted), is_appointed=True)
+        return after, Appoint(self.epoch, answer.last_epoch, answer.last_index, granted)
 
 
 def register_of(partition: Partition) -> GroupVoters:
@@ -137,6 +137,6 @@ def register_of(partition: Partition) -> GroupVoters:
         msgspec.structs.replace(stable, min_insync=max(partition.floor, 1)),
         tuple(granted),
         partition.grant,
-        is_seated=not partition.is_fenced,
+        is_appointed=not partition.is_fenced,
         needs_all=partition.is_declared,
     )

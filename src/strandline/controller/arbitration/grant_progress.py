@@ -2,21 +2,21 @@
 
 Why:    each step waits for answers of other brokers, and each may fail or be overtaken: a table of
         transitions shows all of it at once.
-How:    STABLE -- no side elects a leader, one may be seated --> STUCK
+How:    STABLE -- no side elects a leader, one may be appointed --> STUCK
         STUCK -- for `STUCK_MS`, and no member knows a living leader: BeginGrant --> GRANTED
-        GRANTED -- the members that have answered may be seated: wait for delegated votes --> FENCED
-        FENCED -- these votes are free: SeatLeader --> SEATED
-        SEATED -- its leader has reported its voters stable --> STABLE
-        SEATED -- not for `SEAT_MS`, doubled with each grant: BeginGrant --> GRANTED
+        GRANTED -- one of the members that answered may be appointed: await votes --> FENCED
+        FENCED -- these votes are free: AppointLeader --> APPOINTED
+        APPOINTED -- its leader has reported its voters stable --> STABLE
+        APPOINTED -- not for `APPOINTMENT_MS`, doubled with each grant: BeginGrant --> GRANTED
 
-        The committed record decides between GRANTED, SEATED and the rest: a step that failed, or a
-        new leader of the controller, starts again from there at the next look. A grant that has
+        The committed record decides between GRANTED, APPOINTED and the rest: a step that failed, or
+        a new leader of the controller, starts again from there at the next look. A grant that has
         begun is finished even if the topic's key is switched off: fenced members stand for no
-        election.
-        The driver (`broker.groups.arbitration`) performs the effects and feeds their results back
-        as events. `TRANSITIONS` has one row for each; the first whose guard holds is taken.
+        election. The driver (`broker.groups.arbitration`) performs the effects and feeds their
+        results back as events. `TRANSITIONS` has one row for each; the first whose guard holds is
+        taken.
 Owns:   state and timer of each stuck group; the controller's leader forgets both with its lead.
-Source: design section 6, 2; decisions 0016 and 0020; `arbiter` for who may be seated."""
+Source: design section 6, 2; decisions 0016 and 0020; `arbiter` for who may be appointed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,17 +25,17 @@ from typing import NamedTuple, Protocol
 
 from strandline.controller.arbitration.member_reports import MemberReports
 from strandline.controller.arbitration.sides import Need, Reach, cuts_of
-from strandline.controller.commands import BeginGrant, SeatLeader
+from strandline.controller.commands import AppointLeader, BeginGrant
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, Epoch, Index, first_epoch
 
 STUCK_MS = 1_000
 """A group is without a reachable quorum for so long before it is fenced; noticing that brokers are
 silent takes longer."""
-SEAT_MS = 5_000
-"""Half of the time that the first seated leader has to report. Each later leader has twice as long
-as the one before: a group has `GRANT_MAX` grants in its life."""
-SEAT_DOUBLINGS_MAX = 10
+APPOINTMENT_MS = 5_000
+"""Half of the time that the first appointed leader has to report. Each later leader has twice as
+long as the one before: a group has `GRANT_MAX` grants in its life."""
+APPOINTMENT_DOUBLINGS_MAX = 10
 
 
 class State(Enum):
@@ -44,12 +44,12 @@ class State(Enum):
     STABLE = auto()
     """It continues by itself."""
     STUCK = auto()
-    """No side of its members can elect a leader, and one side may be seated."""
+    """No side of its members can elect a leader, and one side may be appointed."""
     GRANTED = auto()
     """A new grant has begun: its members are being fenced."""
     FENCED = auto()
     """Enough members are fenced; votes that they have delegated to earlier leaders run out."""
-    SEATED = auto()
+    APPOINTED = auto()
     """A leader was chosen, and has not reported its voters stable."""
 
 
@@ -147,7 +147,7 @@ class NotifyLeader:
     """Tell the chosen leader that it leads; again at each look, until it has reported."""
 
 
-Effect = AskWhoLeads | BeginGrant | FenceMembers | AwaitVotes | SeatLeader | NotifyLeader
+Effect = AskWhoLeads | BeginGrant | FenceMembers | AwaitVotes | AppointLeader | NotifyLeader
 
 
 # ---- what guards look at -------------------------------------------------------------------------
@@ -177,10 +177,10 @@ class Facts:
         return not continues(self.partition, self.reach, self.able(self.reach.heard))
 
     @property
-    def may_seat(self) -> bool:
+    def may_appoint(self) -> bool:
         """Whether a grant may bring forth a leader where the last one did not. Members that the
         last leader waited for count: they may be all that is left."""
-        return self.reach.may_seat(
+        return self.reach.may_appoint(
             self.partition, self.reports.voting(self.partition.group, self.reach.heard)
         )
 
@@ -197,7 +197,7 @@ def continues(partition: Partition, reach: Reach, able: frozenset[BrokerId]) -> 
 class GrantProgress:
     """State and timer of one group; see the module."""
 
-    __slots__ = ("grant", "seat_count", "since_ms", "state")
+    __slots__ = ("appointment_count", "grant", "since_ms", "state")
 
     def __init__(self, facts: Facts) -> None:
         self.state = State.STABLE
@@ -205,13 +205,13 @@ class GrantProgress:
         self.grant = facts.partition.grant
         self.since_ms = facts.now_ms
         # Grants that have begun since the group last continued by itself, as far as seen here.
-        self.seat_count = 0
+        self.appointment_count = 0
 
     def step(self, event: Event, facts: Facts) -> tuple[Effect, ...]:
         """Take the first row that fits; what to do about it."""
         if type(event) is Looked and self.grant != facts.partition.grant:
             self.grant, self.since_ms = facts.partition.grant, facts.now_ms
-            self.seat_count += 1
+            self.appointment_count += 1
         for row in TRANSITIONS:
             fits = row.event is type(event) and self.state in row.states
             if fits and row.guard(self, event, facts):
@@ -235,14 +235,14 @@ def _record_is_fenced(_progress: GrantProgress, _event: Event, facts: Facts) -> 
     return facts.partition.is_fenced
 
 
-def _record_is_seated(_progress: GrantProgress, _event: Event, facts: Facts) -> bool:
-    return facts.partition.seating is not None
+def _record_appoints(_progress: GrantProgress, _event: Event, facts: Facts) -> bool:
+    return facts.partition.appointment is not None
 
 
-def _seat_is_overdue(progress: GrantProgress, _event: Event, facts: Facts) -> bool:
-    patience_ms = SEAT_MS << min(progress.seat_count, SEAT_DOUBLINGS_MAX)
-    is_seated = facts.partition.seating is not None
-    return is_seated and progress.has_lasted(patience_ms, facts) and facts.may_seat
+def _is_overdue(progress: GrantProgress, _event: Event, facts: Facts) -> bool:
+    patience_ms = APPOINTMENT_MS << min(progress.appointment_count, APPOINTMENT_DOUBLINGS_MAX)
+    is_appointed = facts.partition.appointment is not None
+    return is_appointed and progress.has_lasted(patience_ms, facts) and facts.may_appoint
 
 
 def _continues(_progress: GrantProgress, _event: Event, facts: Facts) -> bool:
@@ -257,17 +257,17 @@ def _stands_still(_progress: GrantProgress, _event: Event, facts: Facts) -> bool
     return facts.stands_still
 
 
-def _may_seat(_progress: GrantProgress, _event: Event, facts: Facts) -> bool:
-    return facts.may_seat
+def _may_appoint(_progress: GrantProgress, _event: Event, facts: Facts) -> bool:
+    return facts.may_appoint
 
 
-def _side_may_be_seated(progress: GrantProgress, event: Event, facts: Facts) -> bool:
+def _may_appoint_side(progress: GrantProgress, event: Event, facts: Facts) -> bool:
     return bool(_side(progress, event, facts))
 
 
 def _side(progress: GrantProgress, event: Event, facts: Facts) -> Answers:
-    """Those of the answers that the seat rests on: they are of this grant, from logs that prove
-    something, of members that hear each other; empty where they are too few."""
+    """Those of the answers that the appointment rests on: they are of this grant, from logs that
+    prove something, of members that hear each other; empty where they are too few."""
     assert isinstance(event, MembersFenced)
     partition = facts.partition
     epoch = first_epoch(partition.grant)
@@ -279,7 +279,7 @@ def _side(progress: GrantProgress, event: Event, facts: Facts) -> Answers:
     cuts = cuts_of({broker: one.silent for broker, one in fenced.items()}, fenced)
     able = facts.able(frozenset(fenced))
     side = Reach(able, cuts).side(partition, able, event.need)
-    if not side and progress.has_lasted(SEAT_MS, facts):
+    if not side and progress.has_lasted(APPOINTMENT_MS, facts):
         # A member that took nothing from a leader that is gone has answered, durably.
         side = Reach(frozenset(fenced), cuts).side(partition, fenced, event.need)
     return {broker: one for broker, one in fenced.items() if broker in side}
@@ -321,10 +321,10 @@ def _await_votes(progress: GrantProgress, event: Event, facts: Facts) -> tuple[E
     return (AwaitVotes(_side(progress, event, facts)),)
 
 
-def _seat_leader(_progress: GrantProgress, event: Event, facts: Facts) -> tuple[Effect, ...]:
+def _appoint_leader(_progress: GrantProgress, event: Event, facts: Facts) -> tuple[Effect, ...]:
     assert isinstance(event, VotesReleased)
     answers = sorted(event.side.items())
-    command = SeatLeader(
+    command = AppointLeader(
         group=facts.partition.group,
         grant=facts.partition.grant,
         ends=tuple((broker, one.last_epoch, one.last_index) for broker, one in answers),
@@ -349,22 +349,22 @@ class Transition(NamedTuple):
 
 
 ANY = tuple(State)
-STABLE, STUCK, GRANTED, FENCED, SEATED = ANY
+STABLE, STUCK, GRANTED, FENCED, APPOINTED = ANY
 
 # fmt: off
 TRANSITIONS: tuple[Transition, ...] = tuple(Transition(*row) for row in (
-    (ANY,                      Looked,           _record_is_fenced,   GRANTED, _fence_members),
-    (ANY,                      Looked,           _seat_is_overdue,    SEATED,  _ask_and_notify),
-    (ANY,                      Looked,           _record_is_seated,   SEATED,  _notify_leader),
-    (ANY,                      Looked,           _continues,          STABLE,  _nothing),
-    (ANY,                      Looked,           _is_stuck_for_long,  STUCK,   _ask_who_leads),
-    (ANY,                      Looked,           _always,             STUCK,   _nothing),
-    ((STUCK, SEATED),          LeaderReported,   _always,             None,    _restart_timer),
-    ((STUCK,),                 NoLeaderReported, _stands_still,       None,    _begin_grant),
-    ((SEATED,),                NoLeaderReported, _may_seat,           None,    _begin_grant),
-    ((STUCK, SEATED),          RecordApplied,    _record_is_fenced,   GRANTED, _fence_members),
-    ((STUCK, GRANTED, FENCED), RecordApplied,    _record_is_seated,   SEATED,  _notify_leader),
-    ((GRANTED,),               MembersFenced,    _side_may_be_seated, FENCED,  _await_votes),
-    ((FENCED,),                VotesReleased,    _always,             None,    _seat_leader),
+    (ANY,                      Looked,           _record_is_fenced,  GRANTED,   _fence_members),
+    (ANY,                      Looked,           _is_overdue,        APPOINTED, _ask_and_notify),
+    (ANY,                      Looked,           _record_appoints,   APPOINTED, _notify_leader),
+    (ANY,                      Looked,           _continues,         STABLE,    _nothing),
+    (ANY,                      Looked,           _is_stuck_for_long, STUCK,     _ask_who_leads),
+    (ANY,                      Looked,           _always,            STUCK,     _nothing),
+    ((STUCK, APPOINTED),       LeaderReported,   _always,            None,      _restart_timer),
+    ((STUCK,),                 NoLeaderReported, _stands_still,      None,      _begin_grant),
+    ((APPOINTED,),             NoLeaderReported, _may_appoint,       None,      _begin_grant),
+    ((STUCK, APPOINTED),       RecordApplied,    _record_is_fenced,  GRANTED,   _fence_members),
+    ((STUCK, GRANTED, FENCED), RecordApplied,    _record_appoints,   APPOINTED, _notify_leader),
+    ((GRANTED,),               MembersFenced,    _may_appoint_side,  FENCED,    _await_votes),
+    ((FENCED,),                VotesReleased,    _always,            None,      _appoint_leader),
 ))
 # fmt: on

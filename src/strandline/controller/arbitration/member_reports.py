@@ -73,12 +73,12 @@ class MemberReports:
         stalled: dict[GroupId, Stalled],
         groups: Mapping[GroupId, Partition],
     ) -> None:
-        """All brokers that are heard were asked. Of a group that is fenced or waits for its seated
-        leader no leader reports: what an earlier one reported is kept."""
+        """All brokers that are heard were asked. Of a group that is fenced or waits for its
+        appointed leader no leader reports: what an earlier one reported is kept."""
         self.unable = unable
         for group, one in self.stalled.items():
             partition = groups.get(group)
-            if partition is not None and (partition.is_fenced or partition.seating is not None):
+            if partition is not None and (partition.is_fenced or partition.appointment is not None):
                 stalled.setdefault(group, one)
         self.stalled = stalled
 
@@ -92,7 +92,7 @@ class MemberReports:
         more grant because of what is over."""
         for group, one in list(self.stalled.items()):
             partition = groups.get(group)
-            if partition is not None and (partition.is_fenced or partition.seating is not None):
+            if partition is not None and (partition.is_fenced or partition.appointment is not None):
                 continue
             if partition is None or partition.grant > one.grant:
                 del self.stalled[group]

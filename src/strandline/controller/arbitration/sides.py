@@ -6,12 +6,13 @@ Why:    The controller may hear all voters of a group while they do not hear eac
 How:    Brokers report which brokers they do not hear. Two are cut off from each other if one of
         them says so: votes and acknowledgements need both ways. A side is a largest set in which
         all hear each other; a broker that all hear is on every side. A group stands still if no
-        side elects a leader by all voters that may be in force, and one of the sides may be seated.
-            Of the sides that may be seated, one with enough copies for acks=all continues, if there
-        is one; then the side with the replica that placement names first, the preferred leader;
-        then the one with more voters.
+        side elects a leader by all voters that may be in force, and one of the sides may be
+        appointed.
+            Of the sides that may be appointed, one with enough copies for acks=all continues. If
+        there is none, the side with the preferred leader continues, which placement names first; if
+        no side has it, the one with more voters.
             Reports may be old or wrong. They decide when the controller tries a grant and which
-        members then vote. The register alone decides which member may be seated (`arbiter`).
+        members then vote. The register alone decides which member may be appointed (`arbiter`).
             After a declared loss all that are left are needed, and there is one side.
 Owns:   nothing.
 Source: decision 0020, "Cut off from each other"."""
@@ -65,7 +66,7 @@ class Reach:
         return not cuts or all(cuts[one].isdisjoint(brokers) for one in cuts.keys() & set(brokers))
 
     def stands_still(self, partition: Partition, able: Collection[BrokerId]) -> bool:
-        """Whether these members can elect no leader, and one of them may be seated."""
+        """Whether these members can elect no leader, and one of them may be appointed."""
         if partition.is_declared:
             return self._stands_still(partition, able)
         pattern = self._pattern(partition, able)
@@ -91,19 +92,19 @@ class Reach:
         for side in self._sides(partition, able):
             if all(one.wins_election(side) for one in possible):
                 return False
-        return self.may_seat(partition, able)
+        return self.may_appoint(partition, able)
 
-    def may_seat(self, partition: Partition, able: Collection[BrokerId]) -> bool:
-        """Whether one side of these may be seated."""
+    def may_appoint(self, partition: Partition, able: Collection[BrokerId]) -> bool:
+        """Whether one side of these may be appointed."""
         register = register_of(partition)
-        return any(register.may_seat(side) for side in self._sides(partition, able))
+        return any(register.may_appoint(side) for side in self._sides(partition, able))
 
     def side(
         self, partition: Partition, able: Collection[BrokerId], need: Need
     ) -> frozenset[BrokerId]:
-        """The side of these that continues; empty if none may be seated."""
+        """The side of these that continues; empty if none may be appointed."""
         register = register_of(partition)
-        sides = [one for one in self._sides(partition, able) if register.may_seat(one)]
+        sides = [one for one in self._sides(partition, able) if register.may_appoint(one)]
         if len(sides) < 2:
             return sides[0] if sides else frozenset()
         voters = {one for voters in partition.possible for one in voters} | {*partition.replicas}

@@ -11,16 +11,17 @@ How:    for this command the controller asks the brokers that it hears which bro
                                                                          if a cut keeps voters from
                                                                          electing, repair it
             a replica that lost its log, and has not rejoined, has more  it may be needed, and
-            than others                                                  cannot be seated
+            than others                                                  cannot be appointed
             none is named, and no replica that is heard lost its log     name one
             the logs, or the grant, differ from those shown              look again
 
-        The record names the member that is seated, and where the logs end. If they end elsewhere by
-        then, no member is seated (`grants`), and the operator must look again.
-            An observer may be seated, if its log is the best that is left. All observers whose logs
-        prove something are survivors, that is, among the voters that may be in force from the
-        record on: they are fenced as voters are, and waited for. An unfenced one could learn late,
-        from a replica that was given up, of a commit that the next leader lacks.
+        The record names the member that is appointed, and where the logs end. If they end elsewhere
+        by then, no member is appointed (`grants`), and the operator must look again.
+            The controller appoints an observer if its log is the best that is left. All observers
+        whose logs prove something are survivors: they are among the voters that may be in force
+        from the record on. The controller fences them as it fences voters, and waits for them. An
+        unfenced one could learn late, from a replica that was given up, of a commit that the next
+        leader lacks.
 Source: decisions 0026 and 0027; `controller.survivors`."""
 
 from collections.abc import Collection, Sequence
@@ -220,8 +221,8 @@ def _why_refused(
         case GroupStatus.LED:
             return f"{partition.name}: it has a leader, or had one a moment ago: nothing is lost"
         case GroupStatus.WHOLE:
-            seated = _who_is_seated(facts, partition, "one of them")
-            return f"{partition.name}: the replicas left hold every acknowledged record: {seated}"
+            who = _appointment_text(facts, partition, "one of them")
+            return f"{partition.name}: the replicas left hold every acknowledged record: {who}"
         case GroupStatus.NOBODY:
             return (
                 f"{partition.name}: no usable log is left: bring one of its brokers back with "
@@ -269,18 +270,19 @@ def _told_of(sides: Sequence[frozenset[BrokerId]]) -> str:
 
 
 def _meanwhile(facts: Facts, partition: Partition, reach: Reach, able: Collection[BrokerId]) -> str:
-    if partition.seating is not None:
+    chosen = partition.appointment
+    if chosen is not None:
         return (
-            f"or wait: the controller has appointed broker {partition.seating.leader}, and waits "
+            f"or wait: the controller has appointed broker {chosen.leader}, and waits "
             "until it leads"
         )
-    if not reach.may_seat(partition, able):
+    if not reach.may_appoint(partition, able):
         return "until then no leader is appointed: no side is certain to hold every record"
-    return f"or {_who_is_seated(facts, partition, 'one side')}"
+    return f"or {_appointment_text(facts, partition, 'one side')}"
 
 
-def _who_is_seated(facts: Facts, partition: Partition, whom: str) -> str:
-    """What to do if the controller may seat `whom`."""
+def _appointment_text(facts: Facts, partition: Partition, whom: str) -> str:
+    """What to do if the controller may appoint `whom`."""
     cluster = facts.state.cluster
     own, defaults = cluster.topics[partition.topic].configs, cluster.cluster_configs
     config = TopicConfig.from_overrides(defaults, own, derived_defaults(own, defaults))
@@ -292,7 +294,7 @@ def _who_is_seated(facts: Facts, partition: Partition, whom: str) -> str:
 def _require_less(
     partition: Partition, leader: SurvivingLog, others: Collection[SurvivingLog]
 ) -> None:
-    """A broker that lost its log, and has not rejoined, cannot be seated, and must not have more
+    """A broker that lost its log, and has not rejoined, cannot be appointed, and must not have more
     than the leader."""
     for one in others:
         ahead = (one.last_epoch, one.last_index) > (leader.last_epoch, leader.last_index)

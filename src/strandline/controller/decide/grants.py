@@ -15,10 +15,10 @@ Source: design section 6, rules R3 and R4; decisions 0016, 0020 and 0038."""
 from collections.abc import Collection
 
 from strandline.controller.arbitration.arbiter import register_of
-from strandline.controller.commands import BeginGrant, SeatLeader, VotersNoted
+from strandline.controller.commands import AppointLeader, BeginGrant, VotersNoted
 from strandline.controller.decide.voters import find_group, next_grant
 from strandline.controller.decision import Decision, Facts, maintained_of, refuse
-from strandline.controller.records import GrantBegun, GroupSeated
+from strandline.controller.records import GrantBegun, LeaderAppointed
 from strandline.model.cluster import Cluster, Partition, Roles
 from strandline.model.ids import BrokerId, Epoch, Index, first_epoch
 from strandline.protocol.errors import Error
@@ -40,8 +40,8 @@ def decide_begin_grant(facts: Facts, command: BeginGrant) -> Decision:
     return Decision(VotersNoted(), (GrantBegun(partition.group, next_grant(partition)),))
 
 
-def decide_seat_leader(facts: Facts, command: SeatLeader) -> Decision:
-    """Seat the best of those logs, where they hold all that was acknowledged."""
+def decide_appoint_leader(facts: Facts, command: AppointLeader) -> Decision:
+    """Appoint the best of those logs, where they hold all that was acknowledged."""
     partition = find_group(facts, command.group)
     if partition.grant != command.grant:
         raise refuse(Error.INVALID_REQUEST, f"{partition.name}: its grant is {partition.grant}")
@@ -66,7 +66,7 @@ def decide_seat_leader(facts: Facts, command: SeatLeader) -> Decision:
     best = fenced[leader]
     given_up = cluster.given_up(partition)
     roles = _successor(partition, leader, fenced)
-    seated = GroupSeated(
+    appointed = LeaderAppointed(
         group=partition.group,
         grant=partition.grant,
         version=partition.last_version + 1,
@@ -76,7 +76,7 @@ def decide_seat_leader(facts: Facts, command: SeatLeader) -> Decision:
         last_epoch=best.last_epoch,
         last_index=best.last_index,
     )
-    return Decision(VotersNoted(), (seated,))
+    return Decision(VotersNoted(), (appointed,))
 
 
 def _first(partition: Partition, equal: Collection[BrokerId], cluster: Cluster) -> BrokerId:
@@ -84,7 +84,7 @@ def _first(partition: Partition, equal: Collection[BrokerId], cluster: Cluster) 
 
     Of the partition's own voters that are not in maintenance: the preferred leader, or else
     the one that the group's number picks; otherwise one surviving broker would lead all that
-    a lost region did. The next one if a leader was seated and nothing has been reported
+    a lost region did. The next one if a leader was appointed and nothing has been reported
     since: it may be unable to lead."""
     maintained = maintained_of(cluster)
     own = [one for one in partition.replicas if one in equal] or sorted(equal)

@@ -59,11 +59,11 @@ def decide_request_voters(facts: Facts, command: RequestVoters) -> Decision:
 
 
 def _may_supersede(partition: Partition, command: RequestVoters) -> bool:
-    """Whether it rests on the last grant, and that is no seat: one is told as it was granted until
-    it is reported."""
+    """Whether it rests on the last grant, and that is no appointment: the controller repeats an
+    appointment as it was granted until the leader reports."""
     return (
         command.superseded == partition.last_version
-        and partition.seating is None
+        and partition.appointment is None
         and not partition.is_fenced
         and len(partition.doubtful) < SUPERSEDED_COUNT_MAX
     )

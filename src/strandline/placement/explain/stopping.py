@@ -33,7 +33,7 @@ class Stop(msgspec.Struct, frozen=True):
     """{what is lacking: partitions that lack it, and have a replica there}"""
     stops_controller: bool
     """Whether the controller has no majority then."""
-    seated: tuple[str, ...]
+    appointed: tuple[str, ...]
     """Partitions that go on, once the controller has appointed a leader or observers stand in."""
 
     @property
@@ -52,7 +52,7 @@ def stop_of(
     """`partitions`: [(name, its replicas at present, the rules of its topic)]; `controllers`: the
     controller's voters; `down`: brokers that are down before."""
     found: dict[Lacks, list[str]] = {}
-    seated: list[str] = []
+    appointed: list[str] = []
     known: dict[object, Lacks | Course] = {}
     for name, placement, rules in partitions:
         if not any(one.broker in brokers for one in placement.voters):
@@ -68,13 +68,13 @@ def stop_of(
         if isinstance(what, Lacks):
             found.setdefault(what, []).append(name)
         elif what is not Course.ELECTION:
-            seated.append(name)
+            appointed.append(name)
     return Stop(
         brokers=tuple(sorted(brokers)),
         lacking={one: tuple(found[one]) for one in Lacks if one in found},
         stops_controller=not {*brokers}.isdisjoint(controllers)
         and len({*controllers} - {*brokers, *down}) <= len(controllers) // 2,
-        seated=tuple(seated),
+        appointed=tuple(appointed),
     )
 
 

@@ -4,7 +4,7 @@ How:    Of N voters s are left, M is a majority, W the write quorum:
 
             s >= W                      the others elect a leader                        ELECTION
             M <= s < W                  acks=all waits for the lost voters               RETURN
-            s = N - M + 1, half         the controller seats the best log of them        ARBITRATION
+            s = N - M + 1, half         the controller appoints the best log of them     ARBITRATION
                                         where voters may leave; else it may be let       LET_LEAVE
             the same, where voters may leave, and acks=all wants more than s:
                                         observers that are left make up the number       STANDS_IN

@@ -9,12 +9,12 @@ How:    of N voters a are in one of the two regions, b in the other one, c elsew
             a + c >= M           a leader in the first region stays, with a + c; else it steps down,
                                  and a voter that has M is elected
             b + c >= M           the same from the other end
-            neither              c is 0 and a is b: no voter is elected; the controller seats one
+            neither              c is 0 and a is b: no voter is elected; the controller appoints one
                                  half
 
         The controller's voters divide in the same way. A controller led from one of the regions
-        seats that side, for it hears no other; led from elsewhere, it seats the better side. A
-        leader that needs the controller and does not reach it hands over to a voter that both
+        appoints that side, for it hears no other; led from elsewhere, it appoints the better side.
+        A leader that needs the controller and does not reach it hands over to a voter that both
         sides hear.
             A leader elsewhere reaches all: nothing changes, so that is no case.
 Source: decisions 0020 ("Cut off from each other"), 0025 (giving way) and 0026."""

@@ -56,7 +56,8 @@ class DescribeReplicaLogsResponse(Message):
     log_end_offset: Annotated[int, F("int64")] = -1
     # It has lost what it had acknowledged, and not rejoined since: its log proves nothing.
     has_lost: Annotated[bool, F("bool")] = False
-    # A loss was declared, and nobody has led since: every one of the voters is needed for a seat.
+    # A loss was declared, and nobody has led since: every one of the voters is needed for an
+    # appointment.
     needs_all: Annotated[bool, F("bool", "0+", tag=0)] = False
     # The min.insync.replicas that the first of `possible` keep to; 0: a majority is all there is.
     floor: Annotated[int, F("int32", "0+", tag=1)] = 0

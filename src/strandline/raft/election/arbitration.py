@@ -3,13 +3,14 @@
 Why:    if fewer than a write quorum W of N voters live, but N - W + 1 do, these hold every
         acknowledged write between them. Raft alone can do nothing: it elects by majorities.
 How:    Fence --> every member that receives it moves to the epoch (grant, 0), durably, and reports
-        where its log ends. Seat --> the member with the best of these logs leads that epoch,
+        where its log ends. Appoint --> the member with the best of these logs leads that epoch,
         without votes; its first entry is the successor configuration.
 
             No other member can lead that epoch: elections count from (grant, 1) on, the controller
-        decides on one seat a grant, and the seated member first votes for itself in that epoch. So
-        it takes the seat once, restarts or not, and never contradicts what it sent before a crash.
-            A fenced log does not change before the seat is taken: the replica accepts no leader of
+        decides on one appointment a grant, and the appointed member first votes for itself in that
+        epoch. So it accepts the appointment once, restarts or not, and never contradicts what it
+        sent before a crash.
+            A fenced log does not change before the appointment: the replica accepts no leader of
         an earlier epoch. If a restart lost an unflushed end, the log's present end shows that.
             A fenced replica without an entry of the grant may lack what was committed in it, so it
         does not stand for election (`Elections`, rule R5).
@@ -19,7 +20,7 @@ Source: design section 6; decision 0016; Lamport, Malkhi, Zhou, "Vertical Paxos"
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.raft.group.membership import Membership
 from strandline.raft.leader.leading import Leading
-from strandline.raft.messages import Fence, Fenced, Seat
+from strandline.raft.messages import Appoint, Fence, Fenced
 from strandline.raft.state import ReplicaState
 from strandline.raft.transitions import Cause
 
@@ -41,7 +42,7 @@ class Arbitration:
         end = log.last_epoch, log.last_index
         state.send(sender, Fenced(state.epoch, *end, state.lost_state, configured))
 
-    def on_seat(self, sender: BrokerId, message: Seat, *, leader_alive: bool) -> None:
+    def on_appoint(self, sender: BrokerId, message: Appoint, *, leader_alive: bool) -> None:
         """Lead, if the log is still the one that the controller chose."""
         state = self._state
         log = state.log
@@ -51,4 +52,4 @@ class Arbitration:
         if (log.last_epoch, log.last_index) != (message.last_epoch, message.last_index):
             return
         state.adopt(state.epoch, vote=state.self_id)
-        self._leading.begin(Cause.SEATED, configuration=message.configuration)
+        self._leading.begin(Cause.APPOINTED, configuration=message.configuration)

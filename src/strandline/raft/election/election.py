@@ -1,6 +1,6 @@
 """Elections: which replica may lead, decided in two rounds.
 
-Why:    a replica that was cut off must not unseat a leader that all others hear.
+Why:    a replica that was cut off must not depose a leader that all others hear.
 How:    A pre-vote asks, without changing any state, whether an election would succeed; only then
         does the replica raise its epoch. Voters refuse both while they hear the leader, unless the
         leader itself asked for the election (`transfer`). Each gives one vote an epoch, durable

@@ -10,9 +10,10 @@ How:    With the first entry of a log, the leader names the index of its last co
         only once the other is committed.
             The leader sends a new member nothing before its membership is committed for certain:
         entries received by a membership that is lost would belong to none.
-            The exception is a seat, whose configuration supersedes what may not be committed: the
-        voters that it names commit it, and they may have been voters all the time. While they may
-        be seated, no tombstone goes without them (`tombstones.outlived_index`).
+            The exception is an appointment: its configuration supersedes others that may not be
+        committed. The voters that it names commit it, and they may have been voters all the time.
+        While the controller may appoint them, no tombstone goes without them
+        (`tombstones.outlived_index`).
             The replica finds this out before it acknowledges the entry that makes it a member
         again, so before it can vote. From then on it counts for nothing, as after the loss of a
         disk (`rejoin`).
@@ -85,7 +86,7 @@ def _last_absence(state: ReplicaState, joined: Index) -> Index | None:
                 return index
             continue
         is_back = True
-        if _is_seat(state, index):
+        if _is_appointment(state, index):
             if state.self_id in configuration.voters:
                 return None
             # It is committed without its observers; until that is known, it may be lost.
@@ -97,7 +98,7 @@ def _last_absence(state: ReplicaState, joined: Index) -> Index | None:
 
 def last_certain(state: ReplicaState) -> Index:
     """The index of the last configuration that is committed for certain: this leader knows the
-    commit, or roles changed behind it, other than by a seat. -1 if there is none."""
+    commit, or roles changed behind it, other than by an appointment. -1 if there is none."""
     return _last_certain(state)[0]
 
 
@@ -116,20 +117,20 @@ def _last_certain(state: ReplicaState) -> tuple[Index, Configuration]:
         if index <= state.commit:
             return index, configuration
         is_changed = later is not None and _roles(later[1]) != _roles(configuration)
-        if is_changed and later is not None and not _is_seat(state, later[0]):
+        if is_changed and later is not None and not _is_appointment(state, later[0]):
             return index, configuration
         later = index, configuration
     return Index(-1), state.start_configuration
 
 
 def _roles(one: Configuration) -> tuple[frozenset[BrokerId], ...]:
-    """What changes only once the configuration before is committed, seats excepted; a smaller
-    write quorum comes into force at any time."""
+    """What changes only once the configuration before is committed, appointments excepted; a
+    smaller write quorum comes into force at any time."""
     return frozenset(one.voters), frozenset(one.old_voters), frozenset(one.observers)
 
 
-def _is_seat(state: ReplicaState, index: Index) -> bool:
-    """Whether the entry there is the first one of a leader that was seated by a grant."""
+def _is_appointment(state: ReplicaState, index: Index) -> bool:
+    """Whether the entry there is the first one of a leader that was appointed by a grant."""
     epoch = state.log.epoch_at(index)
     grant = grant_of(epoch)
     return grant > 0 and epoch == first_epoch(grant) != state.log.epoch_at(Index(index - 1))

@@ -60,7 +60,7 @@ class Configuration(msgspec.Struct, frozen=True):
 
     def holds_lease(self, holders: Collection[BrokerId]) -> bool:
         """Whether, while these vote for no other replica, no other can come to lead: neither by
-        an election nor by a seat of the controller, which counts on the promised quorum."""
+        an election nor by an appointment of the controller, which counts on the promised quorum."""
         if not self.wins_election(holders):
             return False
         least = promised_quorum_of(self.floor)

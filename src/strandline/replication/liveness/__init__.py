@@ -4,4 +4,4 @@ Map:    liveness.py           Liveness: heartbeats and election timers of all gr
         election_timeouts.py  how long a follower waits before it stands for election
         sessions.py           the groups that one broker leads towards another, by heartbeats
         lease.py              until when a leader knows that no other leader can exist
-        fencing.py            fences and seats replicas as the controller asks"""
+        fencing.py            fences and appoints replicas as the controller asks"""

@@ -1,4 +1,4 @@
-"""Fences and seats replicas, as the controller's leader asks.
+"""Fences and appoints replicas, as the controller's leader asks.
 
 Why:    a group without a quorum may go on only if every replica that could still help its old side
         is durably fenced.
@@ -10,8 +10,8 @@ How:    four calls from the controller's leader:
                  itself included.
         fence    move cores durably to the first epoch of a grant. Answer: where the log ends, and
                  how long a promise binds it: until then an earlier leader may answer reads, and no
-                 replica is seated.
-        seat     lead the group, if the log still ends there.
+                 replica is appointed.
+        appoint  lead the group, if the log still ends there.
 
             An answer omits groups that are not open or not durable in time; the controller asks
         again. It names the brokers that are silent here: a voter must reach the others
@@ -29,14 +29,14 @@ from strandline.base.errors import ProtocolError
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, first_epoch
 from strandline.network.calls import CallError, Calls
 from strandline.raft.group.configuration import Configuration
-from strandline.raft.messages import Fence, Fenced, Seat
+from strandline.raft.messages import Appoint, Fence, Fenced
 from strandline.replication.host.led_groups import LedGroups as LedReplicas
 from strandline.replication.leader.replica_status import stalled_by
 from strandline.replication.replica.replica import Replica
 from strandline.replication.shared import Shared
 
 T = TypeVar("T")
-LED, UNABLE, FENCE, SEAT = "led", "unable", "fence", "seat"
+LED, UNABLE, FENCE, APPOINT = "led", "unable", "fence", "seat"
 GROUPS_PER_CALL_MAX = 500
 CALL_TIMEOUT_MS = 2_000
 DURABLE_TIMEOUT_MS = 1_000
@@ -79,7 +79,7 @@ class FencedGroup(msgspec.Struct, frozen=True, array_like=True):
     silent: tuple[BrokerId, ...] = ()
 
 
-class SeatGroup(msgspec.Struct, frozen=True, array_like=True):
+class GroupAppointment(msgspec.Struct, frozen=True, array_like=True):
     """Lead the first epoch of `grant` with the log that ends there."""
 
     group: GroupId
@@ -93,7 +93,7 @@ _encoder = msgspec.msgpack.Encoder()
 _led = msgspec.msgpack.Decoder(LedGroups)
 _unable = msgspec.msgpack.Decoder(UnableGroups)
 _fences = msgspec.msgpack.Decoder(FenceGroups)
-_seats = msgspec.msgpack.Decoder(SeatGroup)
+_appointments = msgspec.msgpack.Decoder(GroupAppointment)
 _answers = msgspec.msgpack.Decoder(tuple[FencedGroup, ...])
 
 
@@ -123,7 +123,7 @@ class Fencing:
         calls.register(LED, self._on_led)
         calls.register(UNABLE, self._on_unable)
         calls.register(FENCE, self._on_fence)
-        calls.register(SEAT, self._on_seat)
+        calls.register(APPOINT, self._on_appoint)
 
     # ---- for the controller's leader -------------------------------------------------------------
 
@@ -159,13 +159,13 @@ class Fencing:
         except msgspec.DecodeError as error:
             raise CallError(f"bad answer to a fence request: {error}") from error
 
-    async def seat(self, broker: BrokerId, seat: SeatGroup) -> None:
+    async def appoint(self, broker: BrokerId, appointment: GroupAppointment) -> None:
         """Make a broker lead a group. Raises CallError."""
-        question = _encoder.encode(seat)
+        question = _encoder.encode(appointment)
         if broker == self._self_id:
-            await self._on_seat(broker, question)
+            await self._on_appoint(broker, question)
         else:
-            await self._calls.call(broker, SEAT, question, timeout_ms=CALL_TIMEOUT_MS)
+            await self._calls.call(broker, APPOINT, question, timeout_ms=CALL_TIMEOUT_MS)
 
     # ---- for the replicas here -------------------------------------------------------------------
 
@@ -263,16 +263,18 @@ class Fencing:
         self._promised_ms[replica.group] = until_ms
         return until_ms - now
 
-    async def _on_seat(self, sender: BrokerId, payload: bytes) -> bytes:
+    async def _on_appoint(self, sender: BrokerId, payload: bytes) -> bytes:
         try:
-            request = _seats.decode(payload)
+            request = _appointments.decode(payload)
         except msgspec.DecodeError as error:
-            raise ProtocolError(f"bad seat request: {error}") from error
+            raise ProtocolError(f"bad appointment request: {error}") from error
         replica = self._replicas.get(request.group)
         if replica is not None and replica.failed is None:
             epoch = first_epoch(request.grant)
-            seat = Seat(epoch, request.last_epoch, request.last_index, request.configuration)
-            replica.on_message(NO_BROKER, seat)
+            appointment = Appoint(
+                epoch, request.last_epoch, request.last_index, request.configuration
+            )
+            replica.on_message(NO_BROKER, appointment)
         return b""
 
 

@@ -33,8 +33,9 @@ class Lease:
 
     @property
     def is_long_gone(self) -> bool:
-        """Whether a leader has had no lease for so long that another one may have been seated. Only
-        for leases that need more than a majority: a leader without a majority steps down anyway."""
+        """Whether a leader has had no lease for so long that another one may have been appointed.
+        Only for leases that need more than a majority: a leader without a majority steps down
+        anyway."""
         replica = self._replica
         if replica.configuration.floor is UNSET or self.is_held:
             return False

@@ -400,8 +400,8 @@ class Liveness:
     def lease_end_ms(
         self, replica: ReplicaState, configuration: Configuration | None = None
     ) -> int:
-        """Until when no other leader can be elected, or seated under the promised write quorum; in
-        the past without a lease. `configuration`: as if it were in force."""
+        """Until when no other leader can be elected, or appointed under the promised write quorum;
+        in the past without a lease. `configuration`: as if it were in force."""
         configuration = configuration or replica.configuration
         lease = self.lease_ms
         ends = {replica.self_id: 1 << 60}

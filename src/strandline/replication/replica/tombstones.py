@@ -21,7 +21,7 @@ def outlived_index(leader: ReplicaState, held_index: Index) -> Index:
     if raft.configuration_index > raft.commit:
         return Index(-1)  # It may be lost: a broker that is no member by it would be one again.
     if leader.configuration.version != leader.settled_version:
-        return Index(-1)  # A member that has left may be seated, and counted on.
+        return Index(-1)  # A member that has left may be appointed, and counted on.
     progress = raft.progress
     others = [member for member in leader.configuration.members if member != leader.self_id]
     told = [progress[one].compacted_index if one in progress else Index(-1) for one in others]

@@ -46,7 +46,7 @@ from strandline.simulation.world.scheduler import US_PER_MS
 
 LOOK_MS = (100, 600)
 PATIENCE_MS = (0, 300, 1_500)
-SEATING_MS = 4_000
+APPOINTING_MS = 4_000
 """After a declaration it looks for so long before it declares again."""
 READING_MS = (10, 1_500)
 DECLARING_TIMEOUT_MS = 4_000
@@ -144,8 +144,8 @@ class LossDeclaration(Client):
         )
         now_us = self.scheduler.now_us
         patience_us = self._patience_us
-        if found.needs_all:  # Who was named last is on its way to be seated.
-            patience_us = max(patience_us, SEATING_MS * US_PER_MS)
+        if found.needs_all:  # Who was named last is on its way to be appointed.
+            patience_us = max(patience_us, APPOINTING_MS * US_PER_MS)
         if not told or found.judge().standing is not GroupStatus.SHORT:
             self._short_since_us.pop(plan.name, None)
             self._rest()

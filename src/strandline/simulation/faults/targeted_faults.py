@@ -5,7 +5,7 @@ Why:    a mistake in a fence, a vote delegation or a report shows within millise
 How:    a group of four voters, L which leads it, O beside it, F and S across, and a third site:
             forgotten-fence   {L, O} are cut off; once F is fenced its power fails, and it returns
                               to {L, O}, a majority with it
-            early-report      F lags; {L, O} are cut off; S is seated, does not reach F, and dies
+            early-report      F lags; {L, O} are cut off; S is appointed, does not reach F, and dies
             late-fence        {L, O} are cut off and a grant begins; before its fence reaches F,
                               F joins {L, O} again, and a leader is elected there
             cut-after-shrink  F is cut off until it has no vote; then {L, O} are cut off, a majority
@@ -41,7 +41,7 @@ Script = Iterator[int]
 
 @dataclass(slots=True)
 class TargetedFault:
-    """One of them. `leader`, `beside`, `fenced` and `seated` are L, O, F and S."""
+    """One of them. `leader`, `beside`, `fenced` and `appointed` are L, O, F and S."""
 
     cluster: SimCluster
     rng: random.Random
@@ -49,7 +49,7 @@ class TargetedFault:
     leader: BrokerId = NO_BROKER
     beside: BrokerId = NO_BROKER
     fenced: BrokerId = NO_BROKER
-    seated: BrokerId = NO_BROKER
+    appointed: BrokerId = NO_BROKER
     is_over: bool = False
     _heal: list[End] = field(default_factory=list)
     _down: set[BrokerId] = field(default_factory=set)
@@ -132,7 +132,7 @@ class TargetedFault:
             self.group, self.leader = replica.group, replica.self_id
             others = [one for one in voters if one != replica.self_id]
             for roles in self.rng.sample(list(permutations(others)), 6):
-                self.beside, self.fenced, self.seated = roles
+                self.beside, self.fenced, self.appointed = roles
                 left = [one for one in seeds if one not in {*self.old, is_spare(self)}]
                 if 2 * len(left) > len(seeds):
                     return True
@@ -189,22 +189,22 @@ def _forgotten_fence(one: TargetedFault) -> Script:
     yield one.rng.randint(*FENCED_MS)
     one.fail_power(one.fenced)
     # It has to meet the controller before it opens its logs, and must not meet S.
-    side, seated = one.old | {one.fenced}, frozenset((one.seated,))
-    one.part((one.old, one.all_but(side)), (side, seated))
+    side, appointed = one.old | {one.fenced}, frozenset((one.appointed,))
+    one.part((one.old, one.all_but(side)), (side, appointed))
     yield one.rng.randint(*BACK_MS)
     one.start(one.fenced)
 
 
 def _early_report(one: TargetedFault) -> Script:
-    yield from one.find(is_spare=lambda cast: cast.seated)
-    behind, seated = frozenset((one.fenced,)), frozenset((one.seated,))
+    yield from one.find(is_spare=lambda cast: cast.appointed)
+    behind, appointed = frozenset((one.fenced,)), frozenset((one.appointed,))
     one.isolate(behind)
     yield one.rng.randint(*LAG_MS)
     one.isolate(one.old)
-    yield from one.granted("seat")
-    one.part((one.old, one.all_but(one.old)), (behind, seated))
+    yield from one.granted("appointed")
+    one.part((one.old, one.all_but(one.old)), (behind, appointed))
     yield one.rng.randint(*REPORT_MS)
-    one.fail_power(one.seated)
+    one.fail_power(one.appointed)
     one.isolate(one.old)
 
 
@@ -223,7 +223,7 @@ def _late_fence(one: TargetedFault) -> Script:
 
 def _cut_after_shrink(one: TargetedFault) -> Script:
     yield from one.find(is_spare=lambda cast: cast.fenced)
-    side = one.old | {one.seated}
+    side = one.old | {one.appointed}
     one.part((side, frozenset((one.fenced,))))
     yield from one.has_left(one.fenced)
     one.isolate(one.old)

@@ -62,7 +62,7 @@ class OnlyShownIsLost(NoAcknowledgedRecordLost):
         super().on_loss_recorded(fact)
 
     def on_leader_elected(self, fact: LeaderElected) -> None:
-        """The seated broker is the one that was named, with the log that was shown."""
+        """The appointed broker is the one that was named, with the log that was shown."""
         for one in self._declared.get(fact.group, ()):
             if fact.epoch != first_epoch(one.grant) or fact.end_offset is None:
                 continue
@@ -86,12 +86,12 @@ class OnlyShownIsLost(NoAcknowledgedRecordLost):
 
 class OldSideNeverAcknowledges(Invariant):
     """Who was declared lost acknowledges nothing by what it had, and nobody does any more by an
-    earlier grant once the next leader is seated."""
+    earlier grant once the next leader is appointed."""
 
     def __init__(self) -> None:
         self._given_up: dict[tuple[GroupId, BrokerId], int] = {}
         """{(group, broker): the last grant by which it was declared lost}"""
-        self._seated: dict[GroupId, int] = {}
+        self._appointed: dict[GroupId, int] = {}
         """{group: the last grant of a declaration by which a broker leads}"""
         self._declared: dict[GroupId, int] = {}
         """{group: the last grant of a declaration}"""
@@ -107,13 +107,13 @@ class OldSideNeverAcknowledges(Invariant):
         """The old side is over."""
         declared = self._declared.get(fact.group, 0)
         if declared and grant_of(fact.epoch) >= declared:
-            self._seated[fact.group] = declared
+            self._appointed[fact.group] = declared
 
     def on_acknowledged(self, fact: Acknowledged) -> None:
         """The broker that acknowledges leads by the present grant."""
         grant = grant_of(fact.epoch)
-        seated = self._seated.get(fact.group, 0)
-        over = max(seated, self._given_up.get((fact.group, fact.broker), 0))
+        appointed = self._appointed.get(fact.group, 0)
+        over = max(appointed, self._given_up.get((fact.group, fact.broker), 0))
         if fact.acks == QUORUM_ACK and grant < over:
             raise self.broken(
                 f"group {fact.group}: broker {fact.broker} acknowledges offset {fact.base_offset} "

@@ -184,10 +184,10 @@ class VotersRecorded:
 
     `state_version`: how many records the controller's log had up to this one; `possible`: all
     voters that may be in force from then on, those that are stable first; `own`: those that
-    placement asks for; `leader`: who was seated by it, or None."""
+    placement asks for; `leader`: who was appointed by it, or None."""
 
     group: GroupId
-    what: Literal["granted", "stable", "grant", "seat", "declared"]
+    what: Literal["granted", "stable", "grant", "appointed", "declared"]
     state_version: int
     grant: int
     possible: tuple[tuple[BrokerId, ...], ...]

@@ -21,9 +21,9 @@ NOTHING = Superseding()
 
 
 class PromotionKeepsRpoZero(NoAcknowledgedRecordLost):
-    """The controller seats only brokers that may have voted. Once an observer may vote, each leader
-    elected from then on has every record acknowledged with acks=all before, and these records stay
-    in every log."""
+    """The controller appoints only brokers that may have voted. Once an observer may vote, each
+    leader elected from then on has every record acknowledged with acks=all before, and these
+    records stay in every log."""
 
     def __init__(self, superseding: Superseding = NOTHING, *, may_lose: bool = False) -> None:
         super().__init__(superseding, may_lose=may_lose)
@@ -46,7 +46,7 @@ class PromotionKeepsRpoZero(NoAcknowledgedRecordLost):
         before = self._possible.get(fact.group)
         if fact.leader is not None and before is not None and fact.leader not in before:
             raise self.broken(
-                f"group {fact.group}: grant {fact.grant} seats broker {fact.leader}; only "
+                f"group {fact.group}: grant {fact.grant} appoints broker {fact.leader}; only "
                 f"{sorted(before)} may have voted",
                 Subject(fact.group),
             )

@@ -1,6 +1,7 @@
 """Counts how often votes and roles have changed in a run.
 
-Why:    a swarm that never promotes, fences or seats a replica would find nothing, and look green.
+Why:    a swarm that never promotes, fences or appoints a replica would find nothing, and look
+        green.
 How:    the checker reports each record of the controller's log once.
 Owns:   the counts of one run.
 Source: docs/decisions/0016, 0020, 0025 and 0027."""
@@ -18,7 +19,7 @@ KINDS = (
     "returns",
     "grants",
     "fences",
-    "seats",
+    "appointments",
     "lowerings",
     "declarations",
 )
@@ -48,8 +49,8 @@ class RoleChanges:
         """What this record changed."""
         if fact.what == "grant":
             self.counts["grants"] += 1
-        elif fact.what == "seat":
-            self.counts["seats"] += 1
+        elif fact.what == "appointed":
+            self.counts["appointments"] += 1
         elif fact.what == "declared":
             self.counts["declarations"] += 1
         if fact.what != "granted":

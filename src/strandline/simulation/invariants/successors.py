@@ -9,18 +9,18 @@ from strandline.simulation.invariants.facts import LeaderElected, MarksMoved, Su
 from strandline.simulation.invariants.invariants import Invariant
 
 TAIL_COUNT = 1_000
-"""Of a seated leader's log so many of the last entries are remembered, with their epochs."""
+"""Of an appointed leader's log so many of the last entries are remembered, with their epochs."""
 
 
 class AtMostOneSuccessor(Invariant):
-    """One broker at most is seated by a grant, and nobody who leads by an earlier one commits what
-    that broker's log did not have when it was seated.
+    """One broker at most is appointed by a grant, and nobody who leads by an earlier one commits
+    what that broker's log did not have when it was appointed.
 
     What it had may be learnt late: voters acknowledged it before they were fenced, and their
     answers are read after it."""
 
     def __init__(self) -> None:
-        self._seated: dict[tuple[GroupId, int], BrokerId] = {}
+        self._appointed: dict[tuple[GroupId, int], BrokerId] = {}
         self._begun: dict[GroupId, dict[int, dict[Index, Epoch]]] = {}
         """{group: {grant: the last entries of its first leader, and their epochs}}"""
         self._led: dict[tuple[GroupId, BrokerId], Epoch] = {}
@@ -28,7 +28,7 @@ class AtMostOneSuccessor(Invariant):
         self._commits: dict[tuple[GroupId, BrokerId], Index] = {}
 
     def on_leader_elected(self, fact: LeaderElected) -> None:
-        """A broker is seated, or elected."""
+        """A broker is appointed, or elected."""
         grant = grant_of(fact.epoch)
         self._led[fact.group, fact.broker] = fact.epoch
         begun = self._begun.setdefault(fact.group, {})
@@ -37,15 +37,15 @@ class AtMostOneSuccessor(Invariant):
             tail = map(Index, range(first, fact.last_index + 1))
             begun[grant] = {index: fact.epoch_of(index) for index in tail}
         if grant and fact.epoch == first_epoch(grant):
-            seated = self._seated.setdefault((fact.group, grant), fact.broker)
-            if seated != fact.broker:
+            appointed = self._appointed.setdefault((fact.group, grant), fact.broker)
+            if appointed != fact.broker:
                 raise self.broken(
-                    f"group {fact.group}: grant {grant} seats {seated} and {fact.broker}",
+                    f"group {fact.group}: grant {grant} appoints {appointed} and {fact.broker}",
                     Subject(fact.group),
                 )
 
     def on_marks_moved(self, fact: MarksMoved) -> None:
-        """What a leader commits after another one was seated by a later grant is what that one
+        """What a leader commits after another one was appointed by a later grant is what that one
         had, too."""
         key = fact.group, fact.broker
         before, self._commits[key] = self._commits.get(key), fact.commit

@@ -200,7 +200,7 @@ def _imbalance(cluster: SimCluster, load: Load) -> str:
             return f"{partition.name} moves from {partition.replicas} to {partition.target}"
         if known is not None and not known.is_right:
             return f"{partition.name} is on brokers {partition.replicas}: {known.question}"
-        if partition.acting or partition.pending or partition.is_fenced or partition.seating:
+        if partition.acting or partition.pending or partition.is_fenced or partition.appointment:
             return f"{partition.name} has voters {partition.possible} for {partition.replicas}"
     for domain in sorted(state.outages):
         return f"{'/'.join(domain)} is taken for down, and every broker is up"

@@ -77,7 +77,8 @@ def add_drills(rng: random.Random, scenario: Scenario) -> Scenario:
 
 
 def add_cut_cables(rng: random.Random, scenario: Scenario) -> Scenario:
-    """Now and then, for long enough that the controller seats a leader; only with three regions."""
+    """Now and then, for long enough that the controller appoints a leader; only with three
+    regions."""
     if len(set(scenario.regions)) < 3:
         return scenario
     cuts = []

@@ -33,7 +33,7 @@ from strandline.controller.records import (
     BrokerRegistered,
     ConfigsChanged,
     GrantBegun,
-    GroupSeated,
+    LeaderAppointed,
     ReassignmentSet,
     Record,
     ReplicasDeclaredLost,
@@ -103,14 +103,14 @@ PRODUCE_VERSION = 9
 FETCH_VERSION = 12
 CREATE_TOPICS_VERSION = 7
 ALTER_CONFIGS_VERSION = 1
-WORDS: dict[type, Literal["granted", "stable", "grant", "seat", "declared"]] = {
+WORDS: dict[type, Literal["granted", "stable", "grant", "appointed", "declared"]] = {
     VotersGranted: "granted",
     VotersStable: "stable",
     GrantBegun: "grant",
-    GroupSeated: "seat",
+    LeaderAppointed: "appointed",
     ReplicasDeclaredLost: "declared",
 }
-VoterRecord = VotersGranted | VotersStable | GrantBegun | GroupSeated | ReplicasDeclaredLost
+VoterRecord = VotersGranted | VotersStable | GrantBegun | LeaderAppointed | ReplicasDeclaredLost
 """Records that change the voters, or name the leader."""
 
 A = TypeVar("A", bound=Message)
@@ -321,7 +321,7 @@ class BrokerMember(Member):
                 grant=partition.grant,
                 possible=partition.possible,
                 own=partition.replicas,
-                leader=record.leader if isinstance(record, GroupSeated) else None,
+                leader=record.leader if isinstance(record, LeaderAppointed) else None,
             )
         )
 

@@ -157,7 +157,7 @@ def test_voters_that_were_declared_lost_may_come_back_at_any_time(
         loss = declare(world, *HOME)
         reached = {
             "declared": lambda: world.known.is_fenced,
-            "seated": lambda: world.known.seating is not None,
+            "appointed": lambda: world.known.appointment is not None,
             "stable": lambda: not world.known.is_declared,
         }
         world.until(reached[stage])
@@ -170,15 +170,15 @@ def test_voters_that_were_declared_lost_may_come_back_at_any_time(
 
 @pytest.mark.parametrize("disk", ["kept", "lost"])
 def test_the_observer_that_was_chosen_dies_before_it_leads(world: MovingWorld, disk: str) -> None:
-    """No leader is seated without it. It is given up with the others, and what it alone had is
+    """No leader is appointed without it. It is given up with the others, and what it alone had is
     shown to be at risk then. Whatever it has when it comes back counts for nothing."""
     lose(world, left=(LEFT, OTHER), lost=LOST)
     before = list(world.acked)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Fencing, "seat", _nothing)
+        patch.setattr(Fencing, "appoint", _nothing)
         first = declare(world, *LOST)
         assert first.leader == WITNESS
-        world.until(lambda: world.known.seating is not None)
+        world.until(lambda: world.known.appointment is not None)
     world.hosts[WITNESS].kill()
     world.advance(20_000)
     assert world.leader_of(TOPIC) == 0
@@ -238,7 +238,7 @@ def stand_in_the_way(world: MovingWorld, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_an_observer_whose_log_was_copied_anew_and_may_lack_its_word_stands_in_the_way(
     world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It cannot be seated; it has to be given up, or another one has to come back."""
+    """It cannot be appointed; it has to be given up, or another one has to come back."""
     stand_in_the_way(world, monkeypatch)
     world.hosts[WITNESS].kill()
     assert look(world, *LOST, WITNESS).leader_id in (LEFT, OTHER)

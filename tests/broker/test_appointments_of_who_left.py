@@ -1,5 +1,5 @@
-"""A broker that removed its replica, unknown to the controller, is not seated as a voter with the
-log it had.
+"""A broker that removed its replica, unknown to the controller, is not appointed as a voter with
+the log it had.
 
 Source: `controller.decide.grants`; decision 0038."""
 
@@ -24,7 +24,7 @@ A, B, Y = 5, 4, 6
 CONTROLLERS = (1, 2, 3)
 CONFIGS = (*BRIEF, ("voters.shrink.enable", "true"), MAY_BE_ALONE)
 LARGE = b"x" * 9_000
-"""Segments fill by few entries: who is seated lacks 64 at most."""
+"""Segments fill by few entries: who is appointed lacks 64 at most."""
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def leave_and_delete(world: MovingWorld) -> None:
     pytest.fail("the tombstone stays")
 
 
-def until_seated(world: MovingWorld) -> None:
+def until_appointed(world: MovingWorld) -> None:
     world.until(lambda: world.known.grant > 0 and not world.known.is_fenced)
     assert A in world.known.pending
 
@@ -89,7 +89,7 @@ def a_leader_that_hears_no_controller(world: MovingWorld, _: pytest.MonkeyPatch)
     lead(world, B)
     leave_and_delete(world)
     stop(world, B)
-    until_seated(world)
+    until_appointed(world)
     for one in CONTROLLERS:
         heal(world, B, one)
     settle(world)
@@ -121,7 +121,7 @@ def a_request_that_comes_late(world: MovingWorld, patch: pytest.MonkeyPatch) -> 
     world.until(lambda: bool(world.known.pending))
     stop(world, B)
     start(world, Y)
-    until_seated(world)
+    until_appointed(world)
     settle(world)
 
 
@@ -140,7 +140,7 @@ def test_a_key_that_was_deleted_meanwhile_does_not_come_back(
 def test_a_voter_that_lacks_the_last_configuration_has_it(
     way: Any, world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The planted mistake: a replica that is near enough is seated as a voter."""
+    """The planted mistake: a replica that is near enough is appointed as a voter."""
 
     def unsaid(*parts: Any) -> Fenced:
         return Fenced(*parts[:4])
