@@ -75,7 +75,7 @@ def test_what_is_taken_down_is_what_was_shown() -> None:
         replace(SHOWN, end=Offset(4)),
     )
     for other in others:
-        with pytest.raises(InvariantError, match="nobody who was shown that has confirmed it"):
+        with pytest.raises(InvariantError, match="no operator has confirmed it"):
             declare(OnlyShownIsLost(), other)
 
 

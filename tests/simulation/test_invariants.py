@@ -278,7 +278,7 @@ def test_a_replica_that_shows_more_than_may_be_seen_is_found() -> None:
         read(2, high_watermark=4, visible_end=3),
         read(2, "p/2", "p/3", high_watermark=3, visible_end=3),
     ):
-        with pytest.raises(InvariantError, match="may be seen ends at 3"):
+        with pytest.raises(InvariantError, match="its visible records end at 3"):
             invariant.on_records_read(fact)
 
 

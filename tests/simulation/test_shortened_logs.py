@@ -7,7 +7,7 @@ import pytest
 from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.simulation.invariants.facts import DeletionAsked, LogShortened
 from strandline.simulation.invariants.invariants import InvariantError
-from strandline.simulation.invariants.shortened_logs import OnlyExpiredIsLetGo
+from strandline.simulation.invariants.shortened_logs import OnlyExpiredIsRemoved
 
 GROUP = GroupId(1)
 KEPT = 1_000
@@ -20,35 +20,35 @@ def shortened(
 
 
 @pytest.fixture
-def promise() -> OnlyExpiredIsLetGo:
-    return OnlyExpiredIsLetGo()
+def promise() -> OnlyExpiredIsRemoved:
+    return OnlyExpiredIsRemoved()
 
 
-def test_what_is_beyond_the_retention_may_go(promise: OnlyExpiredIsLetGo) -> None:
+def test_what_is_beyond_the_retention_may_go(promise: OnlyExpiredIsRemoved) -> None:
     promise.on_log_shortened(shortened(10, kept=KEPT))
     promise.on_log_shortened(shortened(20, kept=KEPT + 1))
 
 
-def test_what_is_to_be_kept_may_not(promise: OnlyExpiredIsLetGo) -> None:
+def test_what_is_to_be_kept_may_not(promise: OnlyExpiredIsRemoved) -> None:
     promise.on_log_shortened(shortened(10, kept=KEPT))
     with pytest.raises(InvariantError, match="begin at 11"):
         promise.on_log_shortened(shortened(11, kept=KEPT - 1))
 
 
-def test_nothing_goes_where_all_is_to_be_kept(promise: OnlyExpiredIsLetGo) -> None:
+def test_nothing_goes_where_all_is_to_be_kept(promise: OnlyExpiredIsRemoved) -> None:
     promise.on_log_shortened(shortened(0, retention=-1, anew=True))
     with pytest.raises(InvariantError, match="nothing from 0 on"):
         promise.on_log_shortened(shortened(1, kept=1 << 40, retention=-1))
 
 
-def test_what_somebody_deletes_may_go_and_nothing_behind_it(promise: OnlyExpiredIsLetGo) -> None:
+def test_what_somebody_deletes_may_go_and_nothing_behind_it(promise: OnlyExpiredIsRemoved) -> None:
     promise.on_deletion_asked(DeletionAsked(GROUP, Offset(15)))
     promise.on_log_shortened(shortened(15, retention=-1))
     with pytest.raises(InvariantError, match="nothing from 15 on"):
         promise.on_log_shortened(shortened(16, retention=-1))
 
 
-def test_a_log_begins_anew_as_its_leader_has_decided(promise: OnlyExpiredIsLetGo) -> None:
+def test_a_log_begins_anew_as_its_leader_has_decided(promise: OnlyExpiredIsRemoved) -> None:
     """A leader may have told a follower before it did it itself."""
     promise.on_log_shortened(shortened(12, anew=True))
     promise.on_deletion_asked(DeletionAsked(GROUP, Offset(15)))

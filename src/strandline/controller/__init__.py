@@ -6,11 +6,11 @@ Map:    decide/       One file for each command family.
         placing/      Which brokers partitions get, and whether policies can be met.
         arbitration/  Groups that have lost voters.
         machine.py    which file decides which command
-        decision.py   what a decision takes and gives
-        state.py      the committed state: the only way records become a cluster
-        records.py    what the controller's log says
+        decision.py   inputs and results of decisions
+        state.py      the committed state, rebuilt from records
+        records.py    the records of the controller's log
         commands.py   commands and their answers
-        reports.py    what brokers report of themselves
+        reports.py    the brokers' reports about themselves
         names.py      legal topic names
         listing.py    the first few names of a long list
 How:    command + committed state -> records to append + the answer, given once they are committed.

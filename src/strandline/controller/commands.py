@@ -20,7 +20,7 @@ from strandline.raft.group.configuration import PromisedQuorum
 
 NO_UUID = UUID(int=0)
 USE_DEFAULT = -1
-"""Partitions or a replication factor that is left to the cluster's configuration."""
+"""Stands for the cluster's default number of partitions or replication factor."""
 
 # ---- commands ------------------------------------------------------------------------------------
 
@@ -28,8 +28,8 @@ USE_DEFAULT = -1
 class RegisterBroker(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """A broker's process has started. `cluster_id` is empty when it belongs to no cluster yet.
 
-    `configured`: the labels of its configuration; `labels`: with what its data directory keeps.
-    None: it does not tell them apart."""
+    `configured`: the labels of its configuration; `labels`: these and those of its data directory.
+    None: the broker does not distinguish them."""
 
     broker: BrokerId
     incarnation: str
@@ -48,8 +48,8 @@ class UnregisterBroker(msgspec.Struct, frozen=True, tag=True):
 
 
 class AlterLabels(msgspec.Struct, frozen=True, tag=True, kw_only=True):
-    """Change labels of brokers, of all of them or of none. A change is (label, value), None for a
-    label that is to be no more; `is_forced`: whatever policies make of it."""
+    """Change labels of brokers, of all of them or of none. A change is (label, value), None to
+    remove the label; `is_forced`: even if policies cannot be met then."""
 
     brokers: tuple[BrokerId, ...]
     changes: tuple[tuple[str, str | None], ...]
@@ -70,7 +70,7 @@ class NewTopic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CreateTopics(msgspec.Struct, frozen=True, tag=True):
-    """Create topics, each for itself; with `validate_only` say only whether it would be done."""
+    """Create topics, each for itself; with `validate_only` only check them."""
 
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
@@ -105,14 +105,15 @@ class CreatePartitions(msgspec.Struct, frozen=True, tag=True):
 
 
 class ResourceType(IntEnum):
-    """What has configuration; the numbers are Kafka's. BROKER without a name is the cluster."""
+    """The kinds of resources with configuration; the numbers are Kafka's. BROKER without a name is
+    the cluster."""
 
     TOPIC = 2
     BROKER = 4
 
 
 class ConfigOperation(IntEnum):
-    """What to do with one key; the numbers are Kafka's."""
+    """The change of one key; the numbers are Kafka's."""
 
     SET = 0
     DELETE = 1
@@ -152,14 +153,14 @@ class AllocateProducerIds(msgspec.Struct, frozen=True, tag=True):
 
 
 class EnsureInternalTopic(msgspec.Struct, frozen=True, tag=True):
-    """Create one of the topics that brokers themselves write to, unless it is there."""
+    """Create one of the internal topics, unless it exists."""
 
     name: str
 
 
 class WantedReplicas(msgspec.Struct, frozen=True, kw_only=True):
-    """The replicas that a partition shall have, the preferred leader first, as many observers as
-    there are last; None: as they are."""
+    """The replicas that a partition shall have: the preferred leader first, and as many observers
+    as now at the end; None: keep the present ones."""
 
     topic: str
     index: int
@@ -174,10 +175,10 @@ class AlterReassignments(msgspec.Struct, frozen=True, tag=True):
 
 
 class BalancedReplicas(msgspec.Struct, frozen=True, kw_only=True):
-    """A move that the balancer wants, and what it looked at: the stable replicas of `version`,
-    and the target then, each with its observers. Without a `target` the present move is given
-    up. `seen_at`: the version of the state whose policies and labels the target was chosen
-    by."""
+    """A move that the balancer wants, with the state that it saw: the stable replicas of `version`
+    and the target then, each with its observers. Without a `target` the controller gives up the
+    present move. `seen_at`: the version of the state with the policies and labels behind the
+    target."""
 
     group: GroupId
     seen_at: int = 0
@@ -197,9 +198,9 @@ class BalanceReplicas(msgspec.Struct, frozen=True, tag=True):
 
 
 class RequestVoters(msgspec.Struct, frozen=True, tag=True):
-    """The leader of a group in `epoch` wants to go to these voters and observers, from those of
-    `version`. `superseded`: in the place of those that were granted as this version; 0: none.
-    `floor`: where the voters stay, and another floor of their write quorum is wanted."""
+    """The leader of a group in `epoch` wants to change to these voters and observers, from those of
+    `version`. `superseded`: the granted version that they replace; 0 for none. `floor`: the new
+    floor of the write quorum, if the voters stay."""
 
     group: GroupId
     version: int
@@ -229,10 +230,10 @@ class BeginGrant(msgspec.Struct, frozen=True, tag=True):
 
 
 class AppointLeader(msgspec.Struct, frozen=True, tag="SeatLeader", kw_only=True):
-    """These members were fenced by `grant`, and their logs ended there: let the best one lead.
+    """These members were fenced by `grant`, and their logs ended there: appoint the best one.
 
     `ends`: (broker, the epoch and the index of its last entry). `configured`, in the same order:
-    see `Fenced`; a release before that does not say it."""
+    see `Fenced`; earlier releases do not send it."""
 
     group: GroupId
     grant: int
@@ -241,7 +242,7 @@ class AppointLeader(msgspec.Struct, frozen=True, tag="SeatLeader", kw_only=True)
 
 
 class ShownLog(msgspec.Struct, frozen=True, array_like=True):
-    """The log of a surviving broker, as the operator who gives up the others was shown it."""
+    """The log of a surviving broker, as the operator saw it before giving up the others."""
 
     broker: BrokerId
     last_epoch: int
@@ -264,8 +265,8 @@ class DeclareLost(msgspec.Struct, frozen=True, tag=True, kw_only=True):
 
 
 class LastSeenNote(msgspec.Struct, frozen=True, array_like=True):
-    """A broker has been silent for `silent_ms`, or is heard (None). `before_ms`: what was taken
-    down of it until now."""
+    """A broker has been silent for `silent_ms`, or is heard (None). `before_ms`: the recorded
+    value."""
 
     broker: BrokerId
     before_ms: int | None
@@ -287,7 +288,7 @@ class RuleDomain(msgspec.Struct, frozen=True, tag=True):
 
 
 class DomainNote(msgspec.Struct, frozen=True, array_like=True):
-    """A zone or region is so now; `before`: what was taken down of it until now."""
+    """The present state of a zone or region; `before`: its recorded state."""
 
     domain: Domain
     before: Outage
@@ -295,14 +296,15 @@ class DomainNote(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NoteOutages(msgspec.Struct, frozen=True, tag=True):
-    """The controller records what is down, and which rulings are over; each for itself."""
+    """The controller records which domains are down, and which rulings are over; each for
+    itself."""
 
     notes: tuple[DomainNote, ...]
 
 
 class NoteRejoined(msgspec.Struct, frozen=True, tag=True):
-    """A broker, in this start of it, wants its replicas of these groups, which had lost what they
-    knew, to take part again; before any of them does."""
+    """A broker, since its present start, asks that its replicas of these groups, which lost their
+    state, take part again. It asks before any of them does."""
 
     broker: BrokerId
     incarnation: str
@@ -336,7 +338,8 @@ Command = (
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):
-    """Nothing was done. `leader` says where to go when this broker does not lead, -1 unknown."""
+    """The command was refused. `leader`: the broker to ask, if this one does not lead; -1 if
+    unknown."""
 
     error_code: int
     message: str = ""
@@ -351,13 +354,13 @@ class BrokerAdmitted(msgspec.Struct, frozen=True, tag=True):
 
 
 class BrokerTakenOff(msgspec.Struct, frozen=True, tag=True):
-    """The broker is no part of this cluster any more."""
+    """The broker has left this cluster."""
 
     error_code: int = 0
 
 
 class TopicMoves(msgspec.Struct, frozen=True):
-    """How many partitions of a topic have to move; `examples`: indexes of the first of them."""
+    """How many partitions of a topic must move; `examples`: indexes of the first of them."""
 
     topic: str
     count: int
@@ -365,7 +368,7 @@ class TopicMoves(msgspec.Struct, frozen=True):
 
 
 class LabelsAltered(msgspec.Struct, frozen=True, tag=True, kw_only=True):
-    """The labels that brokers have now, what moves for that, and what stood against it."""
+    """The present labels of brokers, the moves that follow, and the policies that object."""
 
     brokers: tuple[tuple[BrokerId, Labels], ...]
     moves: tuple[TopicMoves, ...] = ()
@@ -375,7 +378,7 @@ class LabelsAltered(msgspec.Struct, frozen=True, tag=True, kw_only=True):
 
 
 class TopicResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one topic. `message` is None without an error."""
+    """The result for one topic. `message` is None without an error."""
 
     name: str | None
     id: UUID = NO_UUID
@@ -393,7 +396,7 @@ class TopicResults(msgspec.Struct, frozen=True, tag=True):
 
 
 class ResourceResult(msgspec.Struct, frozen=True):
-    """What became of the changes to one resource."""
+    """The result for one resource."""
 
     type: int
     name: str
@@ -417,7 +420,7 @@ class ProducerIds(msgspec.Struct, frozen=True, tag=True):
 
 
 class PartitionResult(msgspec.Struct, frozen=True):
-    """What became of one partition. `message` is None without an error."""
+    """The result for one partition. `message` is None without an error."""
 
     topic: str
     index: int
@@ -426,8 +429,8 @@ class PartitionResult(msgspec.Struct, frozen=True):
 
 
 class PartitionResults(msgspec.Struct, frozen=True, tag=True):
-    """One result for each partition of the command, in its order; `version`: the cluster's, with
-    what was done."""
+    """One result for each partition of the command, in its order; `version`: the cluster's after
+    the changes."""
 
     partitions: tuple[PartitionResult, ...]
     version: int = 0
@@ -435,14 +438,14 @@ class PartitionResults(msgspec.Struct, frozen=True, tag=True):
 
 
 class BalanceNoted(msgspec.Struct, frozen=True, tag=True):
-    """The groups of which the move was taken down; of the others something had changed."""
+    """The groups whose move was recorded; the others had changed meanwhile."""
 
     groups: tuple[GroupId, ...]
     error_code: int = 0
 
 
 class LastSeenNoted(msgspec.Struct, frozen=True, tag="SilencesNoted"):
-    """What still fitted was taken down."""
+    """The changes that still fitted were recorded."""
 
     error_code: int = 0
 
@@ -455,21 +458,20 @@ class DomainAnswer(msgspec.Struct, frozen=True, tag=True):
 
 
 class OutagesNoted(msgspec.Struct, frozen=True, tag=True):
-    """The zones and regions of which something was taken down; of the others something had
-    changed."""
+    """The zones and regions whose change was recorded; the others had changed meanwhile."""
 
     domains: tuple[Domain, ...]
     error_code: int = 0
 
 
 class VotersNoted(msgspec.Struct, frozen=True, tag=True):
-    """The request of a group's leader was granted, or its report taken down."""
+    """The request of a group's leader was granted, or its report recorded."""
 
     error_code: int = 0
 
 
 class LossDeclared(msgspec.Struct, frozen=True, tag=True):
-    """The replicas that were given up, or would be; `logs`: of all survivors."""
+    """The replicas that the command gave up, or would give up; `logs`: of all survivors."""
 
     loss: Loss
     logs: tuple[ShownLog, ...]
@@ -477,7 +479,7 @@ class LossDeclared(msgspec.Struct, frozen=True, tag=True):
 
 
 class RejoinedNoted(msgspec.Struct, frozen=True, tag=True):
-    """It is noted; the broker hears of it from the log. An answer to `NoteRejoined`."""
+    """The answer to `NoteRejoined`: recorded; the broker reads it from the log."""
 
     error_code: int = 0
     error_message: str = ""

@@ -1,6 +1,6 @@
-"""What deciding takes and gives: the facts beside the log, and a decision.
+"""The input and the result of a decision.
 
-Why:    a decision rests on committed state and on two things that no log has: which brokers are
+Why:    a decision depends on committed state and on two inputs that no log has: which brokers are
         alive now, and random numbers for ids and ties. The caller passes both, so deciding is pure.
 Source: STYLE, rule 1."""
 
@@ -60,12 +60,12 @@ class Facts:
 
     @cached_property
     def leaving(self) -> frozenset[BrokerId]:
-        """The registered brokers that are being decommissioned: they are given no replicas."""
+        """The registered brokers in decommissioning: they get no replicas."""
         return leaving_of(self.state.cluster)
 
     @cached_property
     def staying(self) -> tuple[Broker, ...]:
-        """Every registered broker that may be given replicas."""
+        """Every registered broker that may get replicas."""
         return tuple(one for one in self.brokers if one.id not in self.leaving)
 
     @cached_property
@@ -75,17 +75,17 @@ class Facts:
 
     @cached_property
     def down(self) -> frozenset[BrokerId]:
-        """The registered brokers that are not heard."""
+        """The registered brokers that the controller does not hear."""
         return frozenset(self.state.cluster.brokers.keys() - set(self.alive))
 
     @cached_property
     def crowded(self) -> frozenset[BrokerId]:
-        """Those whose disks are so full that new partitions rather go elsewhere."""
+        """The brokers with disks so full that new partitions rather go elsewhere."""
         return self._as_full_as(self.config.balancer_disk_high_percent)
 
     @cached_property
     def full(self) -> frozenset[BrokerId]:
-        """Those whose disks are so full that no new partition goes there."""
+        """The brokers with disks so full that no new partition goes there."""
         return self._as_full_as(self.config.placement_disk_full_percent)
 
     def _as_full_as(self, percent: int) -> frozenset[BrokerId]:
@@ -104,7 +104,7 @@ class Facts:
 
 
 class Draft:
-    """What a command has decided so far: later parts of it see the earlier ones."""
+    """The results of a command so far: its later parts see the earlier ones."""
 
     def __init__(self, state: ControllerState) -> None:
         self.records: list[Record] = []

@@ -1,4 +1,4 @@
-"""The first few of what an answer names, and how many more there are.
+"""The first few names of a list, and how many more there are.
 
 Why:    a refusal is one line, whatever the number of topics that it concerns."""
 

@@ -1,6 +1,6 @@
-"""Which names a topic may have, and which topics belong to the brokers themselves.
+"""Legal topic names, and the internal topics.
 
-Why:    a topic's name becomes part of a path; clients send whatever they like.
+Why:    a topic's name becomes part of a path, and clients may send any bytes.
 Source: Kafka's `Topic.validate`; reliability reference 4."""
 
 import re
@@ -16,7 +16,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def check_topic_name(name: str) -> None:
-    """Refuse what cannot be a topic's name; raises ApiError INVALID_TOPIC_EXCEPTION."""
+    """Check a topic's name; raises ApiError INVALID_TOPIC_EXCEPTION."""
     if not name:
         reason = "the empty string is not allowed"
     elif name in (".", ".."):

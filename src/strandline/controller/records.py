@@ -1,4 +1,4 @@
-"""What the controller's log says: one small JSON object a record, told apart by its `kind`.
+"""The records of the controller's log: one small JSON object each, with its `kind`.
 
 Why:    every broker replays these into the cluster it answers from; they outlive every version of
         the program, so they state facts ("topic created, with these replicas") and no intentions.
@@ -26,12 +26,12 @@ class ClusterNamed(msgspec.Struct, frozen=True, tag_field="kind", tag="cluster_n
 
 
 class BrokerRegistered(msgspec.Struct, frozen=True, tag_field="kind", tag="broker_registered"):
-    """A broker is registered so: its process has started, or its labels were changed meanwhile, or
-    it fell silent, or is heard again.
+    """The registration of a broker: its process has started, its labels have changed, it fell
+    silent, or the controller hears it again.
 
-    `directory_id` names its data directory; `configured`: the labels that its configuration gave
-    it at its start; `silent_ms`: for how long, or longer, the controller has not heard it, None
-    where it does. Versions that do not know of those read the rest, and are right."""
+    `directory_id` names its data directory; `configured`: the labels of its configuration at its
+    start; `silent_ms`: how long, at least, the controller has not heard it, None if it hears it.
+    Earlier versions ignore these fields, which is right."""
 
     id: BrokerId
     incarnation: str
@@ -44,7 +44,7 @@ class BrokerRegistered(msgspec.Struct, frozen=True, tag_field="kind", tag="broke
 
 
 class BrokerUnregistered(msgspec.Struct, frozen=True, tag_field="kind", tag="broker_unregistered"):
-    """A broker that held nothing is gone for good, with what was wanted of it."""
+    """A broker that held no replica is gone for good, with its configuration."""
 
     id: BrokerId
 
@@ -82,8 +82,8 @@ class PartitionsAdded(msgspec.Struct, frozen=True, tag_field="kind", tag="partit
 
 
 class DomainRuled(msgspec.Struct, frozen=True):
-    """A zone or region is down or not, and this is what a person has said of it; `until_ms`: until
-    when that holds, in milliseconds since 1970, -1 without an end."""
+    """Whether a zone or region is down, and the operator's ruling on it; `until_ms`: the end of the
+    ruling, in milliseconds since 1970, -1 without an end."""
 
     domain: Domain
     is_down: bool
@@ -92,19 +92,19 @@ class DomainRuled(msgspec.Struct, frozen=True):
 
 
 class ReplicasRejoined(msgspec.Struct, frozen=True):
-    """The replicas of these groups on a broker take part again, with what its present data
-    directory has; what an earlier one remembers of them counts no more (decision 0030)."""
+    """The replicas of these groups on a broker take part again, with the state of its present data
+    directory; the state in an earlier directory does not count any more (decision 0030)."""
 
     broker: BrokerId
     groups: tuple[GroupId, ...]
 
 
 class ConfigsChanged(msgspec.Struct, frozen=True, tag_field="kind", tag="configs_changed"):
-    """Configuration was set, or removed where the value is None.
+    """Configuration was set, or removed if the value is None.
 
     `name` is the topic's name, the broker's id as text, or empty for the cluster. `outages`:
     the state of zones and regions from now on; `rejoined`: replicas that take part again.
-    Versions that do not know of those read an empty change, which is right."""
+    Earlier versions ignore these two and read an empty change, which is right."""
 
     scope: Scope
     name: str
@@ -125,10 +125,10 @@ class ProducerIdsAllocated(
 
 
 class ReassignmentSet(msgspec.Struct, frozen=True, tag_field="kind", tag="reassignment_set"):
-    """These voters are wanted, the preferred leader first, and these observers; no voters: what
-    there is stays.
+    """The target of a move: these voters, the preferred leader first, and these observers; without
+    voters the present replicas stay.
 
-    `by_balancer`: no person asked for it, and the balancer may change its mind."""
+    `by_balancer`: the balancer wants it, not an operator, and may change it."""
 
     group: GroupId
     target: tuple[BrokerId, ...]
@@ -137,7 +137,7 @@ class ReassignmentSet(msgspec.Struct, frozen=True, tag_field="kind", tag="reassi
 
 
 class VotersGranted(msgspec.Struct, frozen=True, tag_field="kind", tag="voters_granted"):
-    """The group may go to these voters and observers, from those of the version before."""
+    """The group may change to these voters and observers, from those of the version before."""
 
     group: GroupId
     version: int
@@ -148,8 +148,8 @@ class VotersGranted(msgspec.Struct, frozen=True, tag_field="kind", tag="voters_g
 class VotersStable(msgspec.Struct, frozen=True, tag_field="kind", tag="voters_stable"):
     """The configuration that was granted as `version` is committed in the group.
 
-    `floor`: the `min.insync.replicas` to which it keeps (`raft.configuration`); versions that do
-    not know of it count on a majority, and are right. Unset it takes no room."""
+    `floor`: the `min.insync.replicas` that it keeps (`raft.configuration`); earlier versions assume
+    a majority, which is right. Unset it takes no room."""
 
     group: GroupId
     version: int
@@ -157,8 +157,8 @@ class VotersStable(msgspec.Struct, frozen=True, tag_field="kind", tag="voters_st
 
 
 class GrantBegun(msgspec.Struct, frozen=True, tag_field="kind", tag="grant_begun"):
-    """The group lives in no epoch before those of this grant, and has no leader until one is
-    appointed."""
+    """From now on the group lives in the epochs of this grant, and has no leader until the
+    controller appoints one."""
 
     group: GroupId
     grant: int

@@ -1,8 +1,8 @@
-"""What brokers report about themselves when the controller asks: room, logs, lagging replicas, and
-which brokers they hear. Pure.
+"""The reports that brokers give the controller: room, logs, lagging replicas, and the brokers that
+they hear. Pure.
 
-Why:    some decisions rest on what is in no log and changes all the time: whether what leaves a
-        broker fits elsewhere, and whether the brokers that are up are in sync, too.
+Why:    some decisions depend on facts that no log has, because they change all the time: whether
+        the replicas of a broker fit elsewhere, and whether the brokers that are up are in sync.
 How:    the controller asks with the commands that need it, and the balancer asks now and then; a
         broker that does not answer in time has reported nothing.
 Owns:   nothing.
@@ -16,9 +16,9 @@ from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):
-    """What to report besides the room on the disk: the sizes of logs; replicas in sync; brokers
-    heard; partitions that refuse acks=all, or have no known leader; where the logs of these
-    groups end."""
+    """The parts of a report besides the room on the disk: the sizes of logs; replicas in sync;
+    brokers heard; partitions that refuse acks=all, or have no known leader; the ends of the logs of
+    these groups."""
 
     sizes: bool = False
     leads: bool = False
@@ -43,12 +43,12 @@ class LogReport(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Report(msgspec.Struct, frozen=True, array_like=True):
-    """What one broker tells. `sizes`: {group: bytes of its log there}; `behind`: {group that it
+    """The report of one broker. `sizes`: {group: bytes of its log there}; `behind`: {group that it
     leads: its voters that are not in sync}; `hears`: the brokers that it hears, itself included;
-    None where that was not asked, or is not known to its version; `refusing`: groups that it leads
-    and takes no acks=all for, as too few vote or make up the write quorum; `logs`: {group that was
-    asked about, and is open there: its log}; `leaderless`: groups of which it has a replica that
-    knows no leader that lives, or does not work."""
+    None if the controller did not ask, or the broker's version does not know the question;
+    `refusing`: groups that it leads and that refuse acks=all, because too few replicas vote or make
+    up the write quorum; `logs`: {group in the question that is open there: its log}; `leaderless`:
+    groups whose replica there knows no living leader, or has failed."""
 
     used_bytes: int
     free_bytes: int
@@ -65,7 +65,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
         return 100 * self.used_bytes // max(1, self.used_bytes + self.free_bytes)
 
     def room_bytes(self, percent: int) -> int:
-        """How much more there may be until the disk is so full; negative where it is fuller."""
+        """How many more bytes fit until the disk is so full; negative if it is fuller."""
         return (self.used_bytes + self.free_bytes) * percent // 100 - self.used_bytes
 
 

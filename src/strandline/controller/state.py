@@ -1,9 +1,9 @@
 """The cluster, rebuilt from the controller's log; `replay` is the only way it changes.
 
-Why:    a broker that has replayed the same records knows the same cluster, whoever leads.
+Why:    brokers that have replayed the same records know the same cluster.
 How:    one method per record kind. Decisions were checked before their records were written, so a
         record that does not fit is a programmer's error and fails an assertion.
-Owns:   the `Cluster` that everybody on this broker reads, and what only the controller needs.
+Owns:   the `Cluster` that all parts of this broker read, and state for the controller alone.
 Source: design sections 2 and 3."""
 
 from collections.abc import Callable
@@ -53,11 +53,11 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class GroupBootstrap:
-    """How a group began: the cluster's version before it, its first voters, in order, and its first
-    observers.
+    """The beginning of a group: the cluster's version before it, its first voters, in order, and
+    its first observers.
 
-    `holders`: those of them that have held the log ever since, and were never voters that became
-    observers: a release that knows no observers has removed the log of those."""
+    `holders`: the replicas that have held the log ever since. A voter that became an observer is
+    not among them: a release without observers has removed its log."""
 
     since_version: int
     roles: Roles
@@ -103,8 +103,8 @@ class ControllerState:
         """Whether a replica that begins empty on this broker takes no part until it has
         rejoined.
 
-        Its log may be gone with an earlier data directory; or it was not here all the time
-        since the group began, and no record tells what was here before."""
+        Its log may be gone with an earlier data directory. Or the broker has not held a replica all
+        the time since the group began, and no record shows whether an earlier one lost its log."""
         directory = self.directories.get(broker)
         bootstrap = self._bootstraps.get(group)
         if directory is None or bootstrap is None:
@@ -112,12 +112,12 @@ class ControllerState:
         return bootstrap.since_version < directory.since_version or broker not in bootstrap.holders
 
     def rejoined(self, broker: BrokerId, group: GroupId) -> int:
-        """The number of the last time that a broker's replica of a group took part again, having
-        lost what it knew: those of later starts have greater ones; 0 for never."""
+        """The number of the last rejoin of a broker's replica of a group after it lost its state:
+        later starts have greater numbers; 0 for never."""
         return self._rejoined.get(group, {}).get(broker, 0)
 
     def registration(self, broker: BrokerId) -> BrokerRegistered:
-        """What is known of a registered broker, to be written again with a change."""
+        """The registration of a broker, to be written again with a change."""
         known = self.cluster.brokers[broker]
         return BrokerRegistered(
             id=broker,
@@ -131,7 +131,7 @@ class ControllerState:
         )
 
     def first_roles(self, group: GroupId) -> Roles:
-        """The voters and observers that a group began with: in force where its log begins."""
+        """The first voters and observers of a group: in force where its log begins."""
         return self._bootstraps[group].roles
 
     def _on_cluster_named(self, record: ClusterNamed) -> None:
@@ -161,7 +161,7 @@ class ControllerState:
             self.cluster.silent_ms[record.id] = record.silent_ms
 
     def _on_broker_unregistered(self, record: BrokerUnregistered) -> None:
-        # Whoever comes with this id later begins anew, with whatever data directory it has.
+        # A broker that registers this id later begins anew, with any data directory.
         del self.cluster.brokers[record.id]
         del self.directories[record.id]
         del self._started[record.id]
@@ -219,13 +219,13 @@ class ControllerState:
                 self._note_compaction(topic)
 
     def _note_compaction(self, topic: Topic) -> None:
-        """A policy may change again; what it let go of stays away."""
+        """A policy may change again; replicas that it removed stay away."""
         if is_compacted(self.cluster.cluster_configs, topic.configs):
             topic.was_compacted = True
 
     def _note_rejoined(self, noted: ReplicasRejoined) -> None:
-        """A start has one data directory, and asks again where the answer was late: what it was
-        told first stands, or its states would bear less than what is known here."""
+        """A start has one data directory, and repeats its request if the answer is late. The first
+        answer counts; otherwise its state would have a smaller number than this one."""
         broker = noted.broker
         for group in noted.groups:
             known = self._rejoined.setdefault(group, {})
@@ -308,9 +308,9 @@ class ControllerState:
         lost = {one.broker for one in loss.lost}
         assert lost.isdisjoint(loss.survivors), partition.name
         self._bootstraps[record.group] = replace(bootstrap, holders=bootstrap.holders - lost)
-        # A voter that is neither had lost what it knew. Whatever data directory it is given back,
-        # from before that, is as one from before it took part again: a majority of such would
-        # elect each other as if nothing had been declared.
+        # A voter that is neither had lost its state. A data directory from before that may come
+        # back, and counts as one from before a rejoin: a majority of such voters would elect each
+        # other as if nothing had been declared.
         known = self._rejoined.setdefault(record.group, {})
         for broker in {one for each in partition.possible for one in each}:
             if broker not in lost and broker not in loss.survivors:
@@ -365,8 +365,8 @@ class ControllerState:
 def _stable(partition: Partition) -> Partition:
     """The partition, with its last grant certainly in force.
 
-    If the controller chose, or the same brokers hold the log, only other voters than usual
-    vote. Else a target was granted, whole, whatever is wanted by now."""
+    If the controller appointed the leader, or the same brokers hold the log, only other voters than
+    usual vote. Otherwise the grant was for a whole target, even if the present target differs."""
     granted, roles = partition.granted, partition.roles
     is_target = partition.is_moving and granted.is_alike(partition.wanted)
     is_chosen = partition.appointment is not None
@@ -387,7 +387,7 @@ def _stable(partition: Partition) -> Partition:
 
 
 def _settled(partition: Partition) -> Partition:
-    """The partition, at its target where its voters and observers are those that are wanted."""
+    """The partition, at its target if its voters and observers are the target's."""
     if partition.pending or not partition.wanted.is_alike(partition.roles):
         return partition
     return replace(

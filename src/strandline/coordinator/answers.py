@@ -1,6 +1,6 @@
-"""What a group answers: one of these for each request, by kind.
+"""The answers of a group: one of these for each request, by kind.
 
-How:    `error_code` is Kafka's, 0 when all went well.
+How:    `error_code` is Kafka's, 0 for success.
 Source: Kafka's JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, DeleteGroups,
         OffsetDelete answers."""
 
@@ -38,13 +38,13 @@ class SyncAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HeartbeatAnswer(msgspec.Struct, frozen=True):
-    """Whether all is as it was, or what the member must do."""
+    """Whether the group is unchanged, or the error that makes the member join again."""
 
     error_code: int = 0
 
 
 class LeftMember(msgspec.Struct, frozen=True):
-    """What became of one that wanted to leave."""
+    """The result for one leaving member."""
 
     member_id: str
     instance_id: str | None
@@ -59,7 +59,7 @@ class LeaveAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommittedPartition(msgspec.Struct, frozen=True):
-    """What became of one offset."""
+    """The result for one offset."""
 
     topic: str
     partition: int
@@ -73,7 +73,7 @@ class CommitAnswer(msgspec.Struct, frozen=True):
 
 
 class DeleteAnswer(msgspec.Struct, frozen=True):
-    """Whether the group is gone."""
+    """The result for one group that was to be deleted."""
 
     error_code: int = 0
 

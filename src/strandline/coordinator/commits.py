@@ -1,10 +1,10 @@
-"""Offsets: which commits are accepted, when they are in force, how a group with them is deleted.
+"""Offsets: which commits a group accepts, when they take effect, and how a group is deleted.
 
-How:    A commit is written first, and is in force once it is committed; reads in between get the
-        value before it. A member that lost its connection sends its commit again over another one.
-        A commit that was delayed on the first may arrive after later ones, and must not set the
-        group back (Kafka accepts it). Deleting a group removes what is in force and what is being
-        written.
+How:    The group writes a commit first, and applies it once the record is committed; reads in
+        between get the value before it. A member that lost its connection sends its commit again
+        over another one. A commit that was delayed on the first connection may arrive after later
+        ones, and must not set the group back (Kafka accepts it). Deleting a group removes its
+        offsets and those that are being written.
 Source: Kafka's OffsetCommit, OffsetFetch, DeleteGroups."""
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from strandline.protocol.errors import Error
 
 
 def on_commit(group: Group, request: CommitOffsets, turn: Turn) -> None:
-    """Write offsets; each is refused or taken for itself."""
+    """Write offsets; the group accepts or refuses each one separately."""
     error = _refusal(group, request)
     if error is not Error.NONE:
         answer_commit(turn, request, dict.fromkeys(range(len(request.offsets)), error))
@@ -72,8 +72,8 @@ def _refusal(group: Group, request: CommitOffsets) -> Error:
 
 
 def _refused(member: Member | None, request: CommitOffsets, turn: Turn) -> dict[int, Error]:
-    """{position: why the log is not asked}. Whoever is overtaken by itself may try again: nobody
-    waits for an answer on a connection that was given up."""
+    """{position: why the offset is not written}. A commit that a later one of the same member has
+    overtaken gets an error that allows a retry: its client has given up the older connection."""
     refused: dict[int, Error] = {}
     for position, wanted in enumerate(request.offsets):
         key = wanted.topic, wanted.partition
@@ -113,7 +113,7 @@ class _Commit:
     taken: dict[TopicPartition, CommittedOffset]
 
     def on_persisted(self, group: Group, error: Error, turn: Turn) -> None:
-        """The offsets are in force, or as they were before."""
+        """Apply the offsets, or keep the earlier ones if the write failed."""
         group.commits_in_flight.subtract(self.taken.keys())
         group.commits_in_flight = +group.commits_in_flight
         results = dict(self.refused)
@@ -127,7 +127,7 @@ class _Commit:
 
 
 def answer_commit(turn: Turn, request: CommitOffsets, errors: dict[int, Error]) -> None:
-    """Answer each offset of a request; `errors` by position, others went well."""
+    """Answer each offset of a request; `errors` by position, success for the others."""
     partitions = tuple(
         CommittedPartition(wanted.topic, wanted.partition, errors.get(position, Error.NONE))
         for position, wanted in enumerate(request.offsets)

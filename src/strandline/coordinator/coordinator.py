@@ -1,9 +1,9 @@
 """The groups of one partition of `__consumer_offsets`.
 
-Why:    A broker coordinates all groups of the partitions it leads. Here an event finds its group; a
-        group is created with the first event that names it, and dropped when nothing is left of it.
-How:    `load` once, with what the log says; then `step` with each event; `close` when leadership is
-        lost: every request without an answer gets one. Queries answer at once.
+Why:    A broker coordinates all groups of the partitions it leads. This finds the group of each
+        event. The first event that names a group creates it; an empty one is dropped.
+How:    `load` once, with the groups of the log; then `step` with each event; `close` at the loss of
+        leadership, which answers every open request. Queries answer at once.
 Owns:   the group machines; the requests that wait for an answer. Each gets exactly one.
 Source: design section 3; Kafka's group coordinator."""
 
@@ -48,7 +48,7 @@ class Coordinator:
         """{token: request without an answer}"""
 
     def load(self, state: OffsetsState, *, now_ms: int) -> list[Effect]:
-        """Begin with what the log says."""
+        """Begin with the groups of the log."""
         assert not self._machines
         effects: list[Effect] = []
         for group_id, loaded in state.groups.items():
@@ -68,7 +68,7 @@ class Coordinator:
         return effects
 
     def close(self, error: Error) -> list[Effect]:
-        """Give every request its answer, and all groups up: another broker goes on with them."""
+        """Answer every open request, and drop all groups: another broker continues them."""
         turn = Turn(0, self.settings)
         for request in self._owed.values():
             refuse(request, error, turn)
@@ -77,7 +77,7 @@ class Coordinator:
         return turn.effects
 
     def expire(self, *, now_ms: int) -> list[Effect]:
-        """Look through all groups for offsets whose time is over."""
+        """Remove expired offsets from all groups."""
         events = [ExpireOffsets(group_id) for group_id in self._machines]
         return [effect for event in events for effect in self.step(event, now_ms=now_ms)]
 
@@ -89,7 +89,7 @@ class Coordinator:
     # ---- queries --------------------------------------------------------------------------------
 
     def describe(self, group_id: str) -> DescribedGroup | None:
-        """All that is known of a group; None when there is none."""
+        """The full description of a group; None if there is no such group."""
         machine = self._machines.get(group_id)
         if machine is None or machine.group.state is GroupState.DEAD:
             return None
@@ -100,7 +100,7 @@ class Coordinator:
         return [list_one(machine.group) for machine in self._machines.values()]
 
     def committed(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
-        """How far a group has come, as of now; empty when there is no such group."""
+        """The committed offsets of a group; empty if there is no such group."""
         machine = self._machines.get(group_id)
         return dict(machine.group.offsets) if machine is not None else {}
 
@@ -114,7 +114,7 @@ class Coordinator:
             if error is not Error.NONE:
                 return self._refuse(event, error)
         elif event.group not in self._machines:
-            return []  # A timer or a sweep that speaks of a group that is gone.
+            return []  # A timer or a sweep for a group that is gone.
         machine = self._machine(event.group)
         effects = machine.step(event, now_ms=now_ms, settings=self.settings)
         if machine.group.is_gone or machine.group.is_trivial:
@@ -146,7 +146,7 @@ class Coordinator:
 
 
 def _refusal_without_group(request: Request) -> Error:
-    """The error for a request whose group is not known; NONE if it may create the group."""
+    """The error for a request of an unknown group; NONE if it may create the group."""
     match request:
         case JoinGroup():
             known = request.member_id != NO_MEMBER

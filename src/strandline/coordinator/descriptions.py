@@ -1,4 +1,4 @@
-"""Groups as operators and tools see them: described, listed, with their committed offsets.
+"""Descriptions of groups for operators and tools: one group, the list, the committed offsets.
 
 Source: Kafka's DescribeGroups, ListGroups, OffsetFetch (KIP-518 states, KIP-848 types)."""
 
@@ -40,7 +40,7 @@ class ListedGroup(msgspec.Struct, frozen=True):
 
 
 def describe(group: Group) -> DescribedGroup:
-    """All that is known of a group."""
+    """The full description of a group."""
     is_stable = group.state is GroupState.STABLE
     name = (group.protocol_name or "") if is_stable else ""
     return DescribedGroup(

@@ -1,4 +1,4 @@
-"""The effects that a group asks for, and one turn of it.
+"""The effects that a group returns, and the turn that collects them.
 
 How:    `step` returns the effects of one event; the driver performs them in order. One `Persisted`
         answers each `Persist`, in the same order; a timer replaces the one with the same name.
@@ -21,7 +21,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class Persist(msgspec.Struct, frozen=True):
-    """Append these records as one batch; `Persisted` says what became of it."""
+    """Append these records as one batch; `Persisted` brings the result."""
 
     group: str
     ticket: int
@@ -37,7 +37,7 @@ class SetTimer(msgspec.Struct, frozen=True):
 
 
 class CancelTimer(msgspec.Struct, frozen=True):
-    """No `TimerFired` any more; harmless when there is no such timer."""
+    """Stop a timer; does nothing if there is no such timer."""
 
     group: str
     name: str

@@ -1,4 +1,4 @@
-"""Committed offsets expire: their time is over, or their topic is deleted.
+"""Removes committed offsets whose retention is over or whose topic is deleted.
 
 How:    The clock of an offset runs from its commit. While a group has members, only the offsets of
         topics that none of them reads expire; once all members have left, the clock runs from then.
@@ -19,7 +19,7 @@ from strandline.protocol.errors import Error
 
 
 def on_expire(group: Group, turn: Turn) -> None:
-    """Remove offsets whose time is over, and the group with its last offset."""
+    """Remove expired offsets, and the group with its last offset."""
     if group.state is GroupState.DEAD:
         return
     ended = _ended(group, turn)
@@ -82,7 +82,7 @@ class _Removing:
     keys: tuple[TopicPartition, ...]
 
     def on_persisted(self, group: Group, error: Error, turn: Turn) -> None:
-        """The offsets are gone, or will be tried again."""
+        """Remove the offsets, or try again at the next sweep."""
         if error is Error.NONE:
             for key in self.keys:
                 group.offsets.pop(key, None)

@@ -1,7 +1,7 @@
 """One group: its state, its generation, its members, its committed offsets.
 
 Why:    the phases of the protocol (joining, syncing, leaving, committing) all work on this one
-        object; it has the moves from state to state, and nothing of a request's form.
+        object. It has the transitions between states, and does not know the layout of requests.
 How:    Empty -> PreparingRebalance -> CompletingRebalance -> Stable -> PreparingRebalance ...;
         PreparingRebalance -> Empty when no member is left; Empty -> Dead. `_MOVES` is the table.
 Owns:   everything about the group. Committed records change `offsets`; members are in memory and,
@@ -25,7 +25,7 @@ SESSION_TIMER = "session:"
 
 
 class GroupState(Enum):
-    """Where a group is; the values are the words that Kafka's tools show."""
+    """The state of a group; the values are the words that Kafka's tools show."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -80,7 +80,7 @@ class Group:
         self.offsets: dict[TopicPartition, CommittedOffset] = {}
         self.commits_in_flight: Counter[TopicPartition] = Counter()
         self.is_gone = False
-        """Nothing is left of it, here or in the log."""
+        """The group is gone, here and from the log."""
         self.new_member_suffix = new_member_suffix
         self._new_ticket = new_ticket
         self._pending: dict[int, Pending] = {}
@@ -101,7 +101,7 @@ class Group:
 
     @property
     def is_trivial(self) -> bool:
-        """Whether it could be forgotten: it has nothing, and the log knows nothing of it."""
+        """Whether it can be dropped: it is empty, here and in the log."""
         return (
             self.state is GroupState.EMPTY
             and self.generation == 0
@@ -110,7 +110,7 @@ class Group:
             and not self._pending
         )
 
-    # ---- who may speak --------------------------------------------------------------------------
+    # ---- membership -----------------------------------------------------------------------------
 
     def check_member(self, member_id: str, instance_id: str | None) -> Error:
         """Whether this is a member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or NONE."""
@@ -123,7 +123,7 @@ class Group:
         return Error.NONE if current == member_id else Error.FENCED_INSTANCE_ID
 
     def supports(self, protocol_type: str, names: tuple[str, ...]) -> bool:
-        """Whether a member with these protocols fits to the members that are there."""
+        """Whether the present members share a protocol with this one."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(names)
         return self.protocol_type == protocol_type and self.roster.supports_any(names)
@@ -139,7 +139,7 @@ class Group:
         turn.effects.append(CancelTimer(self.id, name))
 
     def restart_session(self, turn: Turn, member: Member, delay_ms: int | None = None) -> None:
-        """The member was heard, or its wait is over: its session begins anew."""
+        """Begin the member's session anew: it sent a request, or its wait is over."""
         delay = member.session_timeout_ms if delay_ms is None else delay_ms
         self.set_timer(turn, SESSION_TIMER + member.id, delay)
 
@@ -148,16 +148,16 @@ class Group:
         self.cancel_timer(turn, SESSION_TIMER + member_id)
 
     def persist(self, turn: Turn, records: tuple[LogRecord, ...], then: Pending) -> None:
-        """Write records; `then` goes on when their fate is known."""
+        """Write records; `then` continues with the result."""
         ticket = self._new_ticket()
         self._pending[ticket] = then
         turn.effects.append(Persist(self.id, ticket, records))
 
     def on_persisted(self, ticket: int, error: Error, turn: Turn) -> None:
-        """The fate of a write is known."""
+        """Continue with the result of a write."""
         self._pending.pop(ticket).on_persisted(self, error, turn)
 
     @property
     def waiting_writes(self) -> list[Pending]:
-        """What waits for the log, in its order."""
+        """The continuations that wait for the log, in its order."""
         return list(self._pending.values())

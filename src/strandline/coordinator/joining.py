@@ -28,7 +28,7 @@ from strandline.protocol.errors import Error
 
 
 def on_join(group: Group, request: JoinGroup, turn: Turn) -> None:
-    """Take a member in, again or for the first time; the answer may wait for the others."""
+    """Accept a member, again or for the first time; the answer may wait for the others."""
     error = _refusal(group, request, turn)
     if error is not Error.NONE:
         member_id = "" if error is Error.GROUP_MAX_SIZE_REACHED else request.member_id
@@ -138,7 +138,7 @@ def _add(group: Group, request: JoinGroup, member_id: str, turn: Turn) -> None:
 
 def _update(member: Member, request: JoinGroup, turn: Turn) -> None:
     if member.join_token is not None:
-        # The client asks anew and gave up on its earlier request: that is answered all the same.
+        # The client has given up its earlier request, which gets an answer all the same.
         turn.reply(
             member.join_token,
             JoinAnswer(error_code=Error.REBALANCE_IN_PROGRESS, member_id=member.id),
@@ -177,7 +177,7 @@ def _replace_static(
     _update(member, request, turn)
     if group.state is GroupState.STABLE:
         if group.roster.select_protocol() == group.protocol_name:
-            # Nobody else is disturbed: the new id takes over the assignment, once the log has it.
+            # No rebalance: the new id takes over the assignment, once the log has it.
             group.persist(
                 turn,
                 (encode_group(group.id, value=snapshot(group)),),

@@ -15,7 +15,7 @@ from strandline.protocol.errors import Error
 
 
 def on_leave(group: Group, request: LeaveGroup, turn: Turn) -> None:
-    """Let members go, each with its own answer, then share their work among the others."""
+    """Remove members, each with its own answer, then rebalance among the others."""
     if group.state is GroupState.DEAD:
         answer = LeaveAnswer(error_code=Error.COORDINATOR_NOT_AVAILABLE)
         turn.reply(request.token, answer)

@@ -29,7 +29,7 @@ TopicPartition = tuple[str, int]
 
 
 class CommittedOffset(msgspec.Struct, frozen=True):
-    """How far a group has come in a partition. Times are wall clock milliseconds.
+    """The committed offset of a group in a partition. Times are wall clock milliseconds.
 
     `expire_ms` is set by old clients only; -1 stands for the cluster's retention. `topic_id` is not
     written beside an expiry, as in Kafka."""
@@ -42,7 +42,7 @@ class CommittedOffset(msgspec.Struct, frozen=True):
     topic_id: UUID = NO_ID
 
     def belongs_to(self, topic_id: UUID) -> bool:
-        """Whether it was committed for this very topic, not for an earlier one of its name."""
+        """Whether it was committed for this topic id, not for an earlier topic of the name."""
         return NO_ID in (self.topic_id, topic_id) or self.topic_id == topic_id
 
 
@@ -133,7 +133,7 @@ def encode_group(group: str, *, value: GroupSnapshot | None) -> LogRecord:
 
 
 def decode_log_record(key: bytes, value: bytes | None) -> OffsetRecord | GroupRecord | None:
-    """What a record says; None for kinds that classic groups have no use for.
+    """The content of a record; None for kinds that classic groups do not use.
 
     Raises ProtocolError."""
     row = decode_key(key)

@@ -58,7 +58,7 @@ class GroupMachine:
         return turn.effects
 
     def load(self, loaded: LoadedGroup, *, now_ms: int, settings: GroupSettings) -> list[Effect]:
-        """Become what the log says; the sessions of its members begin anew."""
+        """Take the state from the log; the sessions of its members begin anew."""
         turn = Turn(now_ms, settings)
         group = self.group
         group.offsets.update(loaded.offsets)

@@ -47,8 +47,8 @@ class Member:
 
     @property
     def is_excused(self) -> bool:
-        """Whether silence is no sign of death: it waits for an answer (a new member's wait is
-        bounded by its own timer)."""
+        """Whether its session may not expire, because it waits for an answer. A new member's own
+        timer bounds its wait."""
         return not self.is_new and (self.join_token is not None or self.sync_token is not None)
 
 
@@ -68,7 +68,7 @@ class Roster:
         return len(self.members)
 
     def __iter__(self) -> Iterator[Member]:
-        """Over the members as they are now: they may come and go meanwhile."""
+        """Iterates over a copy, so that members may come and go meanwhile."""
         return iter(list(self.members.values()))
 
     def get(self, member_id: str) -> Member | None:
@@ -80,7 +80,7 @@ class Roster:
         return self._static.get(instance_id)
 
     def add(self, member: Member) -> None:
-        """Take a member in; the first one leads."""
+        """Add a member; the first one leads."""
         assert member.id not in self.members
         self.members[member.id] = member
         self.pending.discard(member.id)
@@ -90,7 +90,7 @@ class Roster:
             self.leader = member.id
 
     def remove(self, member_id: str) -> Member | None:
-        """Let a member go, or an id that is pending; another member leads if it did."""
+        """Remove a member or a pending id; if it led, another member leads."""
         self.pending.discard(member_id)
         member = self.members.pop(member_id, None)
         if member is not None and member.instance_id is not None:
@@ -120,7 +120,7 @@ class Roster:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest time that a member asks for to rejoin."""
+        """The longest rebalance timeout of a member."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @property
@@ -130,11 +130,11 @@ class Roster:
 
     @property
     def has_all_joined(self) -> bool:
-        """Whether all are here: every member waits, every id given out was used."""
+        """Whether every member waits in the join phase, and every id given out was used."""
         return not self.pending and self.joined_count == len(self.members)
 
     def elect_joined_leader(self) -> bool:
-        """Make sure that a leader leads that has joined; False if no member has."""
+        """Make a joined member the leader; False if no member has joined."""
         current = self.members.get(self.leader or "")
         if current is not None and current.join_token is not None:
             return True
@@ -145,13 +145,13 @@ class Roster:
         return False
 
     def supports_any(self, names: Iterable[str]) -> bool:
-        """Whether every member speaks one and the same of these protocols."""
+        """Whether all members share one of these protocols."""
         return any(
             all(name in member.protocols for member in self.members.values()) for name in names
         )
 
     def select_protocol(self) -> str:
-        """The protocol that most members prefer among those that all of them speak."""
+        """The protocol with the most votes among those that all members share."""
         members = list(self.members.values())
         shared = [n for n in members[0].protocols if all(n in m.protocols for m in members)]
         assert shared, "members that share no protocol are not taken in"

@@ -1,7 +1,7 @@
 """A partition of `__consumer_offsets` read back: the last value of every group and every offset.
 
-Why:    a broker that begins to lead the partition knows of its groups only what the log says.
-Owns:   what was read, until the groups are made of it.
+Why:    a broker that begins to lead the partition knows its groups only from the log.
+Owns:   the records read, until the groups are made.
 Source: design section 3 (`replay` is the only way)."""
 
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class OffsetsState:
     def __init__(self) -> None:
         self.groups: dict[str, LoadedGroup] = {}
         self.unreadable_count = 0
-        """Records passed over because they are of no known form: somebody else wrote them."""
+        """Records skipped because their form is unknown: another program wrote them."""
 
     def replay(self, key: bytes | None, value: bytes | None) -> None:
         """Apply one record, in log order."""

@@ -77,7 +77,7 @@ class LeaveGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OffsetToCommit(msgspec.Struct, frozen=True):
-    """How far a group has come in one partition. `leader_epoch`: -1 when the client knows none."""
+    """The offset of a group in one partition. `leader_epoch`: -1 if the client knows none."""
 
     topic: str
     partition: int
@@ -145,13 +145,13 @@ class Persisted(msgspec.Struct, frozen=True):
 
 
 class ExpireOffsets(msgspec.Struct, frozen=True):
-    """Remove the offsets whose time is over."""
+    """Remove expired offsets."""
 
     group: str
 
 
 class TopicsDeleted(msgspec.Struct, frozen=True):
-    """These topics, {name: id}, are deleted: their offsets mean nothing any more."""
+    """These topics, {name: id}, are deleted, so their offsets are void."""
 
     group: str
     topics: dict[str, UUID]

@@ -13,14 +13,14 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """How long a new member may wait for its first assignment before it counts as gone."""
 
 OFFSETS_EXPIRY_INTERVAL_MS = 600_000
-"""How often committed offsets are looked at for those to remove."""
+"""How often the coordinator looks for expired offsets."""
 
 _MINUTE_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """What groups have to know of the cluster's configuration."""
+    """The part of the cluster's configuration that groups use."""
 
     session_timeout_min_ms: int
     session_timeout_max_ms: int

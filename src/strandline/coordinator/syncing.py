@@ -25,7 +25,7 @@ from strandline.protocol.errors import Error
 
 
 def on_sync(group: Group, request: SyncGroup, turn: Turn) -> None:
-    """Give a member its assignment, now or when the leader has brought it."""
+    """Give a member its assignment, now or once the leader has sent it."""
     error = _refusal(group, request)
     member = group.roster.get(request.member_id)
     if error is not Error.NONE or member is None:
@@ -37,7 +37,7 @@ def on_sync(group: Group, request: SyncGroup, turn: Turn) -> None:
         turn.reply(request.token, assignment_answer(group, member))
         return
     if member.sync_token is not None:
-        # The client asks anew: its earlier request gets its answer all the same.
+        # The client has given up its earlier request, which gets an answer all the same.
         turn.reply(member.sync_token, SyncAnswer(error_code=Error.REBALANCE_IN_PROGRESS))
     member.sync_token = request.token
     if group.roster.leader == member.id and not _is_assigning(group):
@@ -115,7 +115,7 @@ def on_heartbeat(group: Group, request: Heartbeat, turn: Turn) -> None:
 
 
 def on_sync_timer(group: Group, turn: Turn) -> None:
-    """Put out the members that have not asked for their assignment; the others join again."""
+    """Remove the members that have not asked for their assignment; the others join again."""
     if group.state not in (GroupState.COMPLETING, GroupState.STABLE) or not group.pending_sync:
         return
     for member in group.roster:

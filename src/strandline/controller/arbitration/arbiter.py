@@ -1,13 +1,14 @@
-"""Which configurations may be in force in a group, and who may lead it without a majority. Pure.
+"""Which configurations may be in force in a group, and which member may lead without a majority.
+Pure.
 
 Why:    A group with fewer than its write quorum W of N voters can change nothing by itself. The
         controller can, if it keeps track of every configuration under which a write may have been,
         or may yet be, acknowledged.
 How:    a register for each group, changed by compare-and-set only:
 
-            request   the leader asks for other voters: one change at a time, by the grant in force;
-                      or for others instead of those granted last, which stay on the list, for they
-                      may have been begun
+            request   the leader requests other voters: one change at a time, by the grant in force.
+                      It may replace the voters granted last; these stay on the list, because their
+                      change may have begun
             report    the leader has committed the last of them, in an epoch of that grant, and
                       promises a write quorum: its floor
             begin     a new grant: its epoch fences all before it
@@ -37,16 +38,16 @@ from strandline.raft.messages import Appoint, Fenced
 @dataclass(frozen=True, slots=True)
 class GroupVoters:
     """`stable` was reported; each of `granted`, in this order, may be in force since then. Their
-    `min_insync` is what they are known to keep to."""
+    `min_insync` is the write quorum that they are known to keep."""
 
     stable: Configuration
     granted: tuple[Configuration, ...] = ()
     grant: int = 0
     is_appointed: bool = True
-    """Whether somebody was chosen to lead the grant's first epoch."""
+    """Whether the controller has appointed the leader of the grant's first epoch."""
     needs_all: bool = False
-    """Whether the voters of `stable` are all that a declared loss has left, of whom no one may be
-    missing: what was acknowledged before is not known to be on fewer of them."""
+    """Whether the voters of `stable` are those that a declared loss has left. Then an appointment
+    needs all of them: fewer may lack acknowledged records."""
 
     @property
     def possible(self) -> tuple[Configuration, ...]:
@@ -55,16 +56,16 @@ class GroupVoters:
 
     @property
     def version(self) -> int:
-        """Of the last configuration that was granted."""
+        """The version of the last granted configuration."""
         return self.possible[-1].version
 
     def request(
         self, epoch: Epoch, wanted: Configuration, *, supersedes: bool = False
     ) -> "GroupVoters | None":
-        """The leader of `epoch` wants to go to `wanted`; None if it may not (R2).
+        """The leader of `epoch` requests the configuration `wanted`; None if it may not (R2).
 
-        `supersedes`: it knows the last grant, and wants this instead. No one can tell whether
-        that grant was begun, so it stays possible (R3) until `wanted` is reported."""
+        `supersedes`: it knows the last granted one, and wants this instead. Its change may have
+        begun, so it stays possible (R3) until `wanted` is reported."""
         if grant_of(epoch) != self.grant or wanted.version != self.version + 1:
             return None
         if bool(self.granted) != supersedes:
@@ -73,14 +74,14 @@ class GroupVoters:
 
     def report(self, epoch: Epoch, version: int, floor: int = 0) -> "GroupVoters | None":
         """The leader of `epoch` has committed, in that epoch, past the configuration of `version`
-        (R6), which has this floor; None where that says nothing new."""
+        (R6), which has this floor; None if that changes nothing."""
         if not self.granted or grant_of(epoch) != self.grant or version != self.version:
             return None
         stable = msgspec.structs.replace(self.granted[-1], min_insync=max(floor, 1))
         return replace(self, stable=stable, granted=(), needs_all=False)
 
     def begin(self) -> "GroupVoters":
-        """A new grant, of which no member has heard."""
+        """A new grant, which no member knows yet."""
         return replace(self, grant=self.grant + 1, is_appointed=False)
 
     def declare(self, survivors: tuple[BrokerId, ...]) -> "GroupVoters":
@@ -94,15 +95,15 @@ class GroupVoters:
         return first_epoch(self.grant)
 
     def may_appoint(self, holders: Collection[BrokerId]) -> bool:
-        """Whether these, fenced, hold everything that was acknowledged, and nothing more can be
-        without one of them."""
+        """Whether these members, once fenced, hold every acknowledged record, and no further record
+        can be acknowledged without one of them."""
         if self.needs_all and not set(self.stable.voters).issubset(holders):
             return False
         return all(one.holds_commits(holders) for one in self.possible)
 
     def candidates(self, answers: Mapping[BrokerId, Fenced]) -> list[BrokerId]:
-        """The members that may lead: the best logs, which are equal, of those fenced by this
-        grant (R4), in the order of the answers; empty while too few have answered."""
+        """The members that may lead: those fenced by this grant with the best log (R4), in the
+        order of the answers; empty while too few have answered."""
         fenced = {
             broker: (answer.last_epoch, answer.last_index)
             for broker, answer in answers.items()
@@ -116,7 +117,7 @@ class GroupVoters:
     def appoint(
         self, leader: BrokerId, answer: Fenced, successor: Configuration
     ) -> "tuple[GroupVoters, Appoint]":
-        """`leader`, which was chosen, shall lead with `successor`; what to tell it."""
+        """Appoint `leader` with `successor`; the new register, and the message to that member."""
         assert not self.is_appointed and leader in successor.voters and not successor.is_joint
         granted = msgspec.structs.replace(successor, version=self.version + 1)
         after = replace(self, granted=(*self.granted, granted), is_appointed=True)
@@ -126,9 +127,9 @@ class GroupVoters:
 def register_of(partition: Partition) -> GroupVoters:
     """The register, as the controller's state has it.
 
-    `min_insync` may change without a grant, down to the floor. Without a floor the majority
-    is taken for the write quorum: fewer could never acknowledge anything, and a larger one
-    only leaves more members that hold it."""
+    `min_insync` may change without a grant, down to the floor. Without a floor this assumes a
+    majority: fewer voters can never acknowledge a record, and with a larger write quorum only more
+    members hold it."""
     stable, *granted = (
         Configuration(voters, version=partition.version + number)
         for number, voters in enumerate(partition.possible)

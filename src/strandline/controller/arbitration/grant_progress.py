@@ -1,7 +1,7 @@
-"""How far a group without a quorum is on its way to a leader that the controller grants it. Pure.
+"""The steps by which a group without a quorum gets a leader from the controller. Pure.
 
-Why:    each step waits for answers of other brokers, and each may fail or be overtaken: a table of
-        transitions shows all of it at once.
+Why:    each step waits for answers of other brokers, and each may fail or be overtaken. A table of
+        transitions shows all steps at once.
 How:    STABLE -- no side elects a leader, one may be appointed --> STUCK
         STUCK -- for `STUCK_MS`, and no member knows a living leader: BeginGrant --> GRANTED
         GRANTED -- one of the members that answered may be appointed: await votes --> FENCED
@@ -16,7 +16,7 @@ How:    STABLE -- no side elects a leader, one may be appointed --> STUCK
         results back as events. `TRANSITIONS` has one row for each; the first whose guard holds is
         taken.
 Owns:   state and timer of each stuck group; the controller's leader forgets both with its lead.
-Source: design section 6, 2; decisions 0016 and 0020; `arbiter` for who may be appointed."""
+Source: design section 6, 2; decisions 0016 and 0020; `arbiter` for the members that may lead."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, Epoch, Index, first_epoch
 
 STUCK_MS = 1_000
-"""A group is without a reachable quorum for so long before it is fenced; noticing that brokers are
-silent takes longer."""
+"""How long a group has no reachable quorum before the controller fences it; detecting that brokers
+are silent takes longer."""
 APPOINTMENT_MS = 5_000
 """Half of the time that the first appointed leader has to report. Each later leader has twice as
 long as the one before: a group has `GRANT_MAX` grants in its life."""
@@ -39,26 +39,26 @@ APPOINTMENT_DOUBLINGS_MAX = 10
 
 
 class State(Enum):
-    """Where a group is."""
+    """The step that a group is in."""
 
     STABLE = auto()
     """It continues by itself."""
     STUCK = auto()
     """No side of its members can elect a leader, and one side may be appointed."""
     GRANTED = auto()
-    """A new grant has begun: its members are being fenced."""
+    """A new grant has begun: the controller fences its members."""
     FENCED = auto()
     """Enough members are fenced; votes that they have delegated to earlier leaders run out."""
     APPOINTED = auto()
-    """A leader was chosen, and has not reported its voters stable."""
+    """A leader is appointed, and has not reported its voters stable."""
 
 
 # ---- events --------------------------------------------------------------------------------------
 
 
 class FenceAnswer(Protocol):
-    """Where a fenced member's log ends, how long its vote is delegated, which members it does
-    not hear."""
+    """A fenced member: the end of its log, how long its vote is delegated, and the members that it
+    does not hear."""
 
     @property
     def epoch(self) -> Epoch: ...
@@ -138,7 +138,7 @@ class AwaitVotes:
 
     @property
     def ms(self) -> int:
-        """How long that takes."""
+        """How long that takes, in ms."""
         return max(one.promised_ms for one in self.side.values())
 
 
@@ -150,7 +150,7 @@ class NotifyLeader:
 Effect = AskWhoLeads | BeginGrant | FenceMembers | AwaitVotes | AppointLeader | NotifyLeader
 
 
-# ---- what guards look at -------------------------------------------------------------------------
+# ---- input of guards -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,21 +173,21 @@ class Facts:
 
     @property
     def stands_still(self) -> bool:
-        """Whether elections bring forth no leader, and a grant may."""
+        """Whether the members cannot elect a leader, and a grant may give them one."""
         return not continues(self.partition, self.reach, self.able(self.reach.heard))
 
     @property
     def may_appoint(self) -> bool:
-        """Whether a grant may bring forth a leader where the last one did not. Members that the
-        last leader waited for count: they may be all that is left."""
+        """Whether another grant may give the group a leader. Members that the last leader waited
+        for count: the group may have no others left."""
         return self.reach.may_appoint(
             self.partition, self.reports.voting(self.partition.group, self.reach.heard)
         )
 
 
 def continues(partition: Partition, reach: Reach, able: frozenset[BrokerId]) -> bool:
-    """Whether a group of which these are heard and able needs no grant: so do nearly all of
-    thousands, and the first question is cheap."""
+    """Whether a group with these heard and able members needs no grant. The cheap question comes
+    first: nearly all of thousands of groups need none."""
     voters = partition.voters
     if not partition.pending and able.issuperset(voters) and reach.is_whole(voters):
         return True
@@ -201,14 +201,14 @@ class GrantProgress:
 
     def __init__(self, facts: Facts) -> None:
         self.state = State.STABLE
-        # The grant that the timer belongs to, and when it was started.
+        # The grant of the timer, and the start of the timer.
         self.grant = facts.partition.grant
         self.since_ms = facts.now_ms
-        # Grants that have begun since the group last continued by itself, as far as seen here.
+        # Grants begun since the group last continued by itself, as far as this controller saw.
         self.appointment_count = 0
 
     def step(self, event: Event, facts: Facts) -> tuple[Effect, ...]:
-        """Take the first row that fits; what to do about it."""
+        """Apply the first row that fits; returns its effects."""
         if type(event) is Looked and self.grant != facts.partition.grant:
             self.grant, self.since_ms = facts.partition.grant, facts.now_ms
             self.appointment_count += 1
@@ -220,7 +220,7 @@ class GrantProgress:
         return ()
 
     def has_lasted(self, ms: int, facts: Facts) -> bool:
-        """Whether the timer has run for so long."""
+        """Whether the timer has run for this long."""
         return facts.now_ms - self.since_ms >= ms * facts.patience_ratio
 
 
@@ -266,8 +266,8 @@ def _may_appoint_side(progress: GrantProgress, event: Event, facts: Facts) -> bo
 
 
 def _side(progress: GrantProgress, event: Event, facts: Facts) -> Answers:
-    """Those of the answers that the appointment rests on: they are of this grant, from logs that
-    prove something, of members that hear each other; empty where they are too few."""
+    """The answers that support the appointment: of this grant, of members that have their state and
+    hear each other; empty if they are too few."""
     assert isinstance(event, MembersFenced)
     partition = facts.partition
     epoch = first_epoch(partition.grant)
@@ -280,7 +280,7 @@ def _side(progress: GrantProgress, event: Event, facts: Facts) -> Answers:
     able = facts.able(frozenset(fenced))
     side = Reach(able, cuts).side(partition, able, event.need)
     if not side and progress.has_lasted(APPOINTMENT_MS, facts):
-        # A member that took nothing from a leader that is gone has answered, durably.
+        # The member took nothing from the earlier leader, but has answered the fence, durably.
         side = Reach(frozenset(fenced), cuts).side(partition, fenced, event.need)
     return {broker: one for broker, one in fenced.items() if broker in side}
 

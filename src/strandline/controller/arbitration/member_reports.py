@@ -1,13 +1,13 @@
-"""What brokers have reported of the groups that may need a grant. Pure.
+"""Reports of brokers about the groups that may need a grant. Pure.
 
-Why:    a broker that the controller hears may still be of no use: its replica cannot vote, takes
+Why:    a broker that the controller hears may still not help: its replica cannot vote, takes
         nothing from its leader, or does not hear the other members; or the broker answers nothing.
 How:    unable    brokers whose replica of a group cannot vote, and hears no leader
         stalled   brokers that take nothing from the leader of a group, or that leader itself: such
                   a report counts until a leader of a later grant has come
         silent    the brokers that a broker does not hear, for `REPORT_VALID_MS`
-        mute      brokers that are heard and have answered nothing for `MUTE_MS`: they count as not
-                  heard, or the controller would wait for them for ever
+        mute      brokers that the controller hears and that have answered nothing for `MUTE_MS`.
+                  They count as not heard; otherwise the controller would wait for them for ever
 Owns:   these reports; the controller's leader forgets them with its lead.
 Source: decision 0020."""
 
@@ -19,9 +19,9 @@ from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId
 
 REPORT_VALID_MS = 5_000
-"""A broker that answers no more: for how long its last report of silent brokers counts."""
+"""How long the last report of silent brokers counts after a broker stops answering."""
 MUTE_MS = 10_000
-"""A broker that is heard and answers nothing: after so long it counts as not heard."""
+"""After so long a broker that is heard and answers nothing counts as not heard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class MemberReports:
         # {group: the brokers whose replicas cannot vote, and hear no leader}
         self.unable: dict[GroupId, set[BrokerId]] = {}
         self.stalled: dict[GroupId, Stalled] = {}
-        # {broker: (when it reported, whom it did not hear)}
+        # {broker: (time of its report, the brokers that it did not hear)}
         self._silent: dict[BrokerId, tuple[int, tuple[BrokerId, ...]]] = {}
         # {broker that is heard, and answers nothing: since when}
         self._mute_ms: dict[BrokerId, int] = {}
@@ -52,7 +52,7 @@ class MemberReports:
         self._silent.clear()
 
     def clear_survey(self) -> None:
-        """Forget what no broker is asked about any more: else it would count for ever."""
+        """Drop reports on groups outside the survey: without new reports they would never end."""
         self.unable.clear()
         self.stalled.clear()
         self._mute_ms.clear()
@@ -73,8 +73,8 @@ class MemberReports:
         stalled: dict[GroupId, Stalled],
         groups: Mapping[GroupId, Partition],
     ) -> None:
-        """All brokers that are heard were asked. Of a group that is fenced or waits for its
-        appointed leader no leader reports: what an earlier one reported is kept."""
+        """All heard brokers have got the survey. A group that is fenced or waits for its appointed
+        leader has no leader that could report, so the last report stays."""
         self.unable = unable
         for group, one in self.stalled.items():
             partition = groups.get(group)
@@ -83,13 +83,13 @@ class MemberReports:
         self.stalled = stalled
 
     def note_not_heard(self, heard: Iterable[BrokerId]) -> None:
-        """Only these are heard: the others are not mute."""
+        """The controller hears these brokers only: the others are not mute."""
         for broker in self._mute_ms.keys() - set(heard):
             del self._mute_ms[broker]
 
     def drop_stalled(self, groups: Mapping[GroupId, Partition]) -> None:
-        """Forget reports on groups that another leader has come to lead: else these would get one
-        more grant because of what is over."""
+        """Drop reports on groups with a new leader: a report of an earlier state would cost one
+        more grant."""
         for group, one in list(self.stalled.items()):
             partition = groups.get(group)
             if partition is not None and (partition.is_fenced or partition.appointment is not None):
@@ -107,12 +107,12 @@ class MemberReports:
         return heard.difference(self.stalled[group].brokers) if group in self.stalled else heard
 
     def is_mute(self, broker: BrokerId, now_ms: int) -> bool:
-        """Whether it has been asked for long, and has answered nothing."""
+        """Whether the broker has not answered the survey for long."""
         return now_ms - self._mute_ms.get(broker, now_ms) >= MUTE_MS * self._ratio
 
     def reach(self, alive: Iterable[BrokerId], now_ms: int) -> Reach:
-        """Which of these brokers count as heard, and which are cut off from which. The same object
-        as long as that does not change: it remembers answers."""
+        """The brokers that count as heard, and the cuts between them. Returns the same object while
+        that does not change, because it caches answers."""
         heard = frozenset(one for one in alive if not self.is_mute(one, now_ms))
         since_ms = now_ms - REPORT_VALID_MS
         silent = {one: some for one, (at_ms, some) in self._silent.items() if at_ms > since_ms}

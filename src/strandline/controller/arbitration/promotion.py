@@ -1,25 +1,25 @@
 """Which observer becomes a voter while voters are lost, and when it stops voting. Pure.
 
-Why:    If too few voters are left for acks=all, an observer with a complete copy may stand in until
-        they are back. It must not be asked for more than it has, nor for longer than needed.
-How:    a policy says how many observers should vote, from the voters that placement asks for (V),
-        those of them that vote (H), and min.insync.replicas (m, V at most):
+Why:    If too few voters are left for acks=all, an observer with a complete copy may vote until
+        they are back. An observer with less must not vote, and none longer than needed.
+How:    a policy says how many observers should vote, from the voters of the placement (V), those of
+        them that vote (H), and min.insync.replicas (m, V at most):
 
             under-min-isr       m - H
             under-replicated    V - H
             leader-is-observer  m - H while an observer leads, as after a declared loss
             region-lost         the voters of each region that is down and has no voter left
 
-        An observer that stands in stays, whatever began it, while m - H are needed; for a lost
-        region, until its voters are back, not only the region.
-            If fewer vote than that, the nearest observer that has caught up is promoted. If more
-        vote, and have for `Bounds.demote_ms` with all of H there, the last of them in the same
-        order leaves; a leader first hands over, and goes last. One changes at a time.
-            "Nearest": to a missing voter, so that copies stay where they are wanted; then to the
-        leader; then in placement's order. "Caught up": it lacks few records of the leader's, none
-        of them for long, and keeps up.
-            The safety lies elsewhere: each step is an ordinary change of voters, granted by the
-        controller and committed by joint consensus (`broker.groups.moving`).
+        Under every policy a promoted observer stays while m - H are needed. For a lost region it
+        stays until the region's voters are back, not only the region.
+            If fewer observers vote than that, the leader promotes the nearest one that has caught
+        up. If more have voted for `Bounds.demote_ms` with all of H there, the last one in the same
+        order leaves; a leader first hands over, and leaves last. One changes at a time.
+            "Nearest": to a missing voter, so that copies stay where the policy wants them; then to
+        the leader; then in placement's order. "Caught up": it lacks few records of the leader's,
+        none of them for long, and keeps up.
+            Safety does not depend on this: each step is an ordinary change of voters, granted by
+        the controller and committed by joint consensus (`broker.groups.moving`).
 Owns:   nothing.
 Source: decision 0025; Confluent's `observerPromotionPolicy`; design section 6."""
 
@@ -31,7 +31,7 @@ from strandline.model.ids import BrokerId
 from strandline.placement.policy.document import Promotion
 
 HANDOVER_RETRY_MS = 30_000
-"""A leader that was to give up its lead tries again no sooner."""
+"""A leader that failed to hand over tries again after this time."""
 
 
 class Code(StrEnum):
@@ -40,30 +40,29 @@ class Code(StrEnum):
     PROMOTE = "promote"
     DEMOTE = "demote"
     HAND_OVER = "hand-over"
-    """An observer leads that is to be demoted: another one has to lead first."""
+    """The observer to be demoted leads: another replica must lead first."""
     ENOUGH = "enough"
-    """As many observers vote as should."""
+    """The right number of observers votes."""
     NOBODY = "nobody"
-    """More should vote, and no other observer is heard."""
+    """More should vote, and the leader hears no other observer."""
     BEHIND = "behind"
-    """More should vote, and those that are heard have not caught up."""
+    """More should vote, and no heard observer has caught up."""
     HEALING = "healing"
     """Fewer should vote, for not long enough yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """One that placement asks for, as the leader knows it."""
+    """An observer of the placement, as the leader knows it."""
 
     broker: BrokerId
     is_heard: bool
     kept_up_ms: int
-    """For how long it keeps up; -1 where it does not."""
+    """For how long it has kept up; -1 if it does not."""
     lag_count: int
-    """So many of the leader's records it lacks, of what it has acknowledged as flushed; -1:
-    nobody knows."""
+    """How many of the leader's records it has not acknowledged as flushed; -1 if unknown."""
     lag_ms: int
-    """Since when it lacks something; -1: nobody knows."""
+    """Since when it lacks records; -1 if unknown."""
     levels: Mapping[BrokerId, int]
     """{broker: how many levels of the topology they have in common}"""
 
@@ -73,16 +72,16 @@ class Bounds:
     """The limits that an observer must keep; topic keys (`config.topic`) with these defaults."""
 
     lag_count_max: int = 10_000
-    """Who lacks more records is not promoted: writes would wait for them."""
+    """An observer that lacks more records is not promoted: writes would wait for them."""
     lag_ms_max: int = 2_000
-    """Nor who lacks any for longer."""
+    """An observer that lacks records for longer is not promoted."""
     ready_ms: int = 500
-    """For so long it has to have kept up."""
+    """How long it must have kept up."""
     demote_ms: int = 10_000
-    """For so long observers have not been needed before one of them leaves the voters."""
+    """How long more observers vote than needed before one of them leaves the voters."""
 
     def has_caught_up(self, one: Observer) -> bool:
-        """Whether no write would wait for it."""
+        """Whether no write would wait for its records."""
         return (
             one.kept_up_ms >= self.ready_ms
             and 0 <= one.lag_count <= self.lag_count_max
@@ -200,7 +199,7 @@ def _by_nearness(case: Situation, observers: list[Observer]) -> list[Observer]:
         stands_in = max((levels.get(one, 0) for one in missing), default=0)
         return -stands_in, -levels.get(case.leader, 0)
 
-    return sorted(observers, key=distance)  # Stable: else as placement has ordered them.
+    return sorted(observers, key=distance)  # Stable: equal ones keep placement's order.
 
 
 def _lost_with_their_region(case: Situation) -> list[BrokerId]:

@@ -25,8 +25,7 @@ from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId
 
 Cuts = Mapping[BrokerId, frozenset[BrokerId]]
-"""{broker: those that it does not hear, or that do not hear it}; nobody is in it for whom there is
-none."""
+"""{broker: those that it does not hear, or that do not hear it}, without empty entries."""
 Pattern = tuple[tuple[int, ...], int, int | tuple[tuple[int, ...], ...]]
 """Of a partition: what each of its hosts is like, its floor, and how many of them, or which, may
 vote."""
@@ -35,8 +34,8 @@ UNABLE = -1
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What acks=all takes: so many voters, and whether observers stand in where too few are left
-    on a side."""
+    """The needs of acks=all: the number of voters, and whether observers may replace voters that a
+    side lacks."""
 
     voter_count: int
     promotes: bool
@@ -79,7 +78,7 @@ class Reach:
         hosts, kinds = partition.hosts, self._kinds
         alike = tuple([kinds.get(one, 0) if one in able else UNABLE for one in hosts])
         if not (partition.target or partition.acting or partition.pending or partition.doubtful):
-            # They are the voters, and the first of `hosts`.
+            # The voters are the first of `hosts`.
             return alike, partition.floor, len(partition.replicas)
         places = {one: place for place, one in enumerate(hosts)}
         possible = tuple(

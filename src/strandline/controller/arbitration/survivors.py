@@ -1,8 +1,7 @@
-"""What is left of a partition, from the logs that answer: its leader or possible leaders, and the
-offsets at risk. Pure.
+"""The remaining logs of a partition: its leader or possible leaders, and the offsets at risk. Pure.
 
 Why:    before an operator gives up a replica whose disk may still exist, the operator must know
-        what is here, what may be elsewhere, and whether anything must be given up at all.
+        which records are here, which may be elsewhere, and whether a loss is necessary at all.
 How:    The voters that may be in force are those granted since the last ones reported stable. The
         answers decide:
 
@@ -12,15 +11,15 @@ How:    The voters that may be in force are those granted since the last ones re
             fewer, and other holders of the log beside them          SHORT
             none, or only logs that prove nothing                    NOBODY
 
-        The offsets of a SHORT partition fall in three parts. Below the highest offset that a
-        survivor knows to be committed, all is on the best log. From there to its end there are
-        records; lost members may have acknowledged these or, under a leader that no survivor heard
-        of, others in their place. Beyond its end nothing is here, and no survivor can tell how much
-        was acknowledged.
-            The best log ends last, by epoch, then by length, of those that certainly have what is
-        known to be committed (`has_all_of`): a leader that it never met may have committed entries
-        of earlier epochs that it lacks. In a SHORT partition it may be an observer's: an observer
-        has what a leader sent it as voters do, and what it learned of commits is as true.
+        The offsets of a SHORT partition fall in three parts. The best log has all records below the
+        highest offset that a survivor knows to be committed. From there to its end it has records;
+        lost members may have acknowledged these or, under a leader unknown to all survivors, others
+        in their place. Beyond its end there are no records here, and no survivor knows how many
+        were acknowledged.
+            The best log ends last, by epoch, then by length, of the logs that certainly have all
+        known committed entries (`has_all_of`): an unknown leader may have committed entries of
+        earlier epochs that a log lacks. In a SHORT partition the best log may be an observer's: an
+        observer gets the same entries and commits from the leader as a voter.
 Source: design section 6, 3; decision 0026."""
 
 from collections.abc import Collection, Sequence
@@ -32,7 +31,7 @@ from strandline.raft.group.configuration import Configuration
 
 
 class GroupStatus(StrEnum):
-    """What the members that answer can do."""
+    """The possibilities of the members that answer."""
 
     LED = "led"
     ELECTABLE = "electable"
@@ -43,8 +42,8 @@ class GroupStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurvivingLog:
-    """A replica that answers. `committed`: below this offset it knows all to be committed, and has
-    it; `start` and `end` are of its log. `has_lost`: its log proves nothing."""
+    """A replica that answers. `committed`: the end of the records that it has and knows to be
+    committed; `start` and `end` are of its log. `has_lost`: its log proves nothing."""
 
     broker: BrokerId
     is_led: bool
@@ -55,9 +54,9 @@ class SurvivingLog:
     end: int
     has_lost: bool = False
     epoch: int = 0
-    """That it lives in: where it knows of commits, nobody told it of them in a later one."""
+    """Its epoch: it knows of no commits in a later one."""
     leader: int = NO_BROKER
-    """Who leads, as it knows."""
+    """The leader that it knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +72,8 @@ class Survivors:
     missing: tuple[BrokerId, ...]
     """Voters that do not answer, or whose logs prove nothing."""
     wanted: int
-    """So many of the missing have to come back, at least, until nothing is at risk; where there is
-    a choice, the right ones."""
+    """How many of the missing voters must come back until no record is at risk, at the least: if
+    there is a choice, the right ones."""
 
 
 def assess(
@@ -124,13 +123,13 @@ def assess(
 
 
 def _is_led(logs: Collection[SurvivingLog]) -> bool:
-    """Who leads, and may not serve, has no quorum that could vote: others hear it all the same."""
+    """A leader without a quorum may not serve, but members may still hear it."""
     stalled = {one.broker for one in logs if one.leader == one.broker and not one.is_led}
     return any(one.is_led and one.leader not in stalled for one in logs)
 
 
 def _best(logs: Sequence[SurvivingLog], voters: Collection[BrokerId]) -> SurvivingLog | None:
-    """The most advanced log that has everything that one of these knows to be committed: of equal
+    """The most advanced log that has every entry that one of these knows to be committed; of equal
     ones a voter's."""
     committed = max((one.committed for one in logs), default=0)
     knowing = [one for one in logs if one.committed == committed]
@@ -143,10 +142,10 @@ def _best(logs: Sequence[SurvivingLog], voters: Collection[BrokerId]) -> Survivi
 
 
 def has_all_of(log: SurvivingLog, knowing: SurvivingLog) -> bool:
-    """Whether one log certainly has all that the other knows to be committed.
+    """Whether one log certainly has all entries that the other knows to be committed.
 
-    A log that ends in a later epoch has what was committed before that, or in it; not what a leader
-    of a still later one committed, which it never met."""
+    A log that ends in a later epoch has the entries committed up to that epoch. It may lack entries
+    that a leader of a still later epoch committed."""
     if log.broker == knowing.broker:
         return True
     if log.last_epoch == knowing.last_epoch:
@@ -155,7 +154,7 @@ def has_all_of(log: SurvivingLog, knowing: SurvivingLog) -> bool:
 
 
 def _wanted(configuration: Configuration, there: Collection[BrokerId]) -> int:
-    """How many more have to be there before these hold all that was committed."""
+    """How many more members these need to hold all committed entries."""
     voters = configuration.voters
     lost = sum(1 for one in voters if one not in there)
     return max(lost - configuration.write_quorum(voters) + 1, 0)

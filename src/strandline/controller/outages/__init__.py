@@ -1,9 +1,9 @@
-"""Decides whether a broker, a zone, a region or a link is down, and whose repair waits. Pure.
+"""Decides whether a broker, a zone, a region or a link is down, and which repair waits. Pure.
 
-Map:    domains.py (zones and regions, and how they are named), sight.py (which zones hear which
-        brokers), links.py (which links between single brokers are cut), marks.py (when a domain is
-        down, and when it is back), happenings.py (what is going on, in words), judging.py (all of
-        it together, over time), alarms.py (what begins, and what is over), voting.py (partitions
-        with fewer voters, or with none that lead), leaderless.py (partitions without a leader),
-        too_few.py (partitions that refuse acks=all).
+Map:    domains.py (zones and regions, and their names), sight.py (which zones hear which brokers),
+        links.py (which links between single brokers are cut), marks.py (when a domain is down, and
+        when it is back), happenings.py (present events, in words), judging.py (all of it together,
+        over time), alarms.py (events that begin or end), voting.py (partitions with fewer voters,
+        or with none that lead), leaderless.py (partitions without a leader), too_few.py (partitions
+        that refuse acks=all).
 Source: design section 8; decision 0018."""

@@ -1,12 +1,12 @@
-"""What has begun and what is over, each reported once. Pure.
+"""Events that have begun or are over, each reported once. Pure.
 
 Why:    operators turn off an alarm that repeats itself, and one that never ends.
-How:    Compare what goes on now with what went on before. If only the name changes (a broker whose
-        zone is now down too), nothing is over. A new controller begins with what the log says, so
-        it does not repeat what the one before it reported.
+How:    Compare the present events with the last ones. If only the name changes (a broker whose zone
+        is now down too), nothing is over. A new controller begins with the events of the log, so it
+        does not repeat the reports of the one before it.
             A receiver of posts keeps a list by class and subject. For it the old name is over, too,
-        and a new controller posts again what goes on: the one before it may have failed to.
-Owns:   what was reported and is not over; on the active controller.
+        and a new controller posts the present events again: the one before it may have failed to.
+Owns:   the reported events that are not over; on the active controller.
 Source: design section 8; decision 0018."""
 
 from collections.abc import Collection, Iterator, Mapping
@@ -28,8 +28,8 @@ from strandline.model.ids import BrokerId
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Something has begun, or is over. `is_posted_only`: operators have read it, perhaps by
-    another name; it is for receivers that keep a list by class and subject."""
+    """An event has begun, or is over. `is_posted_only`: operators have read it, perhaps by another
+    name; it is for receivers that keep a list by class and subject."""
 
     kind: Kind
     subject: str
@@ -48,7 +48,7 @@ class Alarms:
     def step(
         self, judgement: Judgement, scene: Scene, noted: Collection[BrokerId] = ()
     ) -> list[Alarm]:
-        """What is to be told now. `noted`: the brokers that the log says are silent."""
+        """The reports that are due. `noted`: the brokers that are silent by the log."""
         if not judgement.is_settled:
             return []
         now = {one.key: one for one in judgement.happenings}
@@ -95,7 +95,7 @@ def _is_noted(outages: Mapping[Domain, Outage], domain: Domain) -> bool:
 
 
 def _end_of(one: Happening, judgement: Judgement, scene: Scene) -> str:
-    """Words for what is over; empty where it is not, or goes on by another name."""
+    """The text for the end of an event; empty if it goes on, perhaps by another name."""
     minutes = (scene.now_ms - one.since_ms) // MINUTE_MS
     after = f", after {minutes} min" if minutes else ""
     if one.domain is not None:
@@ -126,7 +126,7 @@ def _end_of(one: Happening, judgement: Judgement, scene: Scene) -> str:
 
 
 def _renaming_of(one: Happening, judgement: Judgement) -> str:
-    """Words for what goes on by another name."""
+    """The text for an event that goes on by another name."""
     for other in judgement.happenings:
         is_wider = one.domain is not None and other.domain in widening(one.domain)
         if is_wider or one.brokers & other.brokers:

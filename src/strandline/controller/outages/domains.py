@@ -1,8 +1,8 @@
-"""Zones and regions: which brokers they contain, and what people call them.
+"""Zones and regions: which brokers they contain, and their names.
 
-Why:    what fails together is judged together; and zone "a" of two regions is two zones.
-How:    A domain is its path, (region,) or (region, zone); the region is empty if not given. People
-        call a zone by its own name, or by region/zone if that is ambiguous.
+Why:    brokers that fail together are judged together; and zone "a" of two regions is two zones.
+How:    A domain is its path, (region,) or (region, zone); the region is empty if not given. A zone
+        appears under its own name, or as region/zone if that name is ambiguous.
 Owns:   nothing.
 Source: design section 8; `placement.topology.universe` for the paths."""
 
@@ -15,7 +15,7 @@ _REGION_DEPTH = 1
 
 
 def domains_of(labels: Labels) -> tuple[Domain, ...]:
-    """The domains of a broker, the narrowest first; none where its labels name none."""
+    """The domains of a broker, the narrowest first; none if its labels name none."""
     found: list[Domain] = []
     if labels.zone:
         found.append((labels.region, labels.zone))
@@ -34,28 +34,29 @@ def members(brokers: Mapping[BrokerId, Labels]) -> dict[Domain, frozenset[Broker
 
 
 def is_region(domain: Domain) -> bool:
-    """Whether it is a region; else it is a zone."""
+    """Whether the domain is a region, not a zone."""
     return len(domain) == _REGION_DEPTH
 
 
 def region_of(domain: Domain) -> Domain:
-    """The region that it is, or is in."""
+    """The region that the domain is, or is in."""
     return domain[:_REGION_DEPTH]
 
 
 def widening(domain: Domain) -> tuple[Domain, ...]:
-    """It, and what it is in."""
+    """The domain, and the region that contains it."""
     return (domain,) if is_region(domain) else (domain, region_of(domain))
 
 
 def ruled_by(domain: Domain, outages: Mapping[Domain, Outage]) -> Domain | None:
-    """Whose ruling counts for it: its own, or else its region's; None where there is none."""
+    """The domain with the ruling that applies: itself, or else its region; None without a
+    ruling."""
     ruled = (one for one in widening(domain) if one in outages and outages[one].ruling)
     return next(ruled, None)
 
 
 def short_name(domain: Domain, known: Iterable[Domain]) -> str:
-    """How a person names it: shortly, where no other of the `known` is meant by that."""
+    """The name of the domain: the short one, unless it also fits another of the `known`."""
     same = [one for one in known if one[-1] == domain[-1]]
     return domain[-1] if len(same) <= 1 or is_region(domain) else "/".join(domain)
 
@@ -66,8 +67,8 @@ def full_name(domain: Domain, known: Iterable[Domain]) -> str:
 
 
 def vantage_of(broker: BrokerId, labels: Labels) -> Domain:
-    """The zone from which a broker looks at others; the region, or itself, where that is all that
-    is known."""
+    """The zone from which a broker hears others; without a zone its region, without a region the
+    broker itself."""
     found = domains_of(labels)
     return found[0] if found else ("", "", f"broker {broker}")
 

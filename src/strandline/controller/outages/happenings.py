@@ -1,4 +1,4 @@
-"""What is going on: a broker, a zone or a region is down, a link is cut, a maintenance is planned;
+"""Present events: a broker, a zone or a region is down, a link is cut, a maintenance is planned;
 partitions continue with fewer voters (`voting`).
 
 Why:    an operator woken at night must see at once which of these it is, with the numbers.
@@ -33,9 +33,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """Something that lasts. `subject`: the broker, zone or region, by name; `text`: a sentence
-    with the numbers; `brokers`: those concerned; `domain`: the one that is down, if it is a
-    domain; `over`: the text for its end, if nothing else reports that."""
+    """An event that lasts. `subject`: the broker, zone or region, by name; `text`: a sentence with
+    the numbers; `brokers`: those concerned; `domain`: the zone or region that is down, if any;
+    `over`: the text for its end, if nothing else reports that."""
 
     kind: Kind
     subject: str
@@ -48,7 +48,7 @@ class Happening:
 
     @property
     def key(self) -> tuple[Kind, str]:
-        """What stays the same while it goes on."""
+        """The identity of the event: the same while it lasts."""
         return self.kind, self.subject
 
 

@@ -1,4 +1,4 @@
-"""Which brokers are silent or cut off, which domains are down, and whose repair waits. Pure.
+"""Which brokers are silent or cut off, which domains are down, and which repair waits. Pure.
 
 Why:    re-replicating a whole zone because of a cable that comes back costs terabytes across
         regions; the repair of a single lost broker must not wait for that.
@@ -8,7 +8,7 @@ How:    Brokers that have been silent for a while count against their zone and r
         broker that is only cut off is never replaced. When a domain is back, each broker that stays
         silent gets the full time before it is lost. A broker that has come back is not lost for its
         absence, even if it falls silent again before it has settled.
-            A new controller takes nothing for newly down before other brokers have reported which
+            A new controller declares no domain newly down before other brokers have reported which
         brokers they hear: until then, a broker cut off from the controller looks silent, and by the
         log has been for long.
             Brokers in maintenance, and those being emptied, do not count at all, with exceptions:
@@ -19,8 +19,8 @@ How:    Brokers that have been silent for a while count against their zone and r
         - A maintenance in which a broker was lost is over.
         - A broker that was lost, replaced and never removed does not count while others of its
           domain are heard: it would take its zone down with the next one.
-Owns:   since when domains are down, and what is cut; on the active controller. The log has whether
-        a domain is down, and rulings (`Cluster.outages`); the caller passes them.
+Owns:   since when domains are down, and the cuts; on the active controller. The log has whether a
+        domain is down, and rulings (`Cluster.outages`); the caller passes them.
 Source: design section 8; decision 0018."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -48,8 +48,8 @@ from strandline.model.cluster import NO_END_MS, Domain, Labels, Outage, Ruling
 from strandline.model.ids import BrokerId
 
 CUT_MS = 10_000
-"""How long somebody has to be cut off before that is told: for who has just come back, others tell
-for a while what was so before."""
+"""How long a broker must be cut off before the controller reports it: for a while other brokers
+still report a broker that has just come back as silent."""
 _NOTHING = Outage()
 
 
@@ -60,8 +60,8 @@ class Rules:
     lost_after_ms: int
     marks_of: MarksOf = field(default_factory=everywhere)
     hold_max_ms: int = NO_LIMIT
-    """For how long a domain that is down is held without a person; NO_LIMIT: for as long as it
-    is down."""
+    """How long repair waits for a down domain without an operator's ruling; NO_LIMIT: as long as
+    the domain is down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class Scene:
     hears: Hearing
     leaving: Collection[BrokerId] = ()
     idle: Collection[BrokerId] = ()
-    """Who of those that are lost has no replica, and is given none."""
+    """The lost brokers that hold no replica and get none."""
     outages: Mapping[Domain, Outage] = field(default_factory=dict)
     back_ms: Mapping[Domain, int] = field(default_factory=dict)
     """{domain that was down by the log: monotonic, since when it is not}"""
@@ -89,22 +89,22 @@ class DomainView:
     brokers: frozenset[BrokerId]
     silent: frozenset[BrokerId]
     planned: frozenset[BrokerId]
-    """Those in maintenance, to be emptied, or replaced: they do not count."""
+    """The brokers in maintenance, to be emptied, or replaced: they do not count."""
     is_down: bool
     was_down: bool
-    """At the look before, or by the log."""
+    """Whether it was down at the last look, or by the log."""
     outage: Outage
     marks: Marks
     since_ms: int | None = None
     ruled: Domain | None = None
-    """Whose ruling counts for it: its own, or its region's; None: there is none."""
+    """The domain with the ruling that applies: itself or its region; None without a ruling."""
     is_held: bool = False
-    """Whether nothing of it is made anew elsewhere: by that ruling, or as it is down, or its
-    region."""
+    """Whether its replicas are not replaced elsewhere: by that ruling, or because the domain or its
+    region is down."""
 
     @property
     def total(self) -> int:
-        """How many count."""
+        """How many brokers count."""
         return len(self.brokers - self.planned)
 
 
@@ -116,13 +116,13 @@ class Judgement:
     domains: Mapping[Domain, DomainView] = field(default_factory=dict)
     happenings: tuple[Happening, ...] = ()
     held: Mapping[BrokerId, Wait] = field(default_factory=dict)
-    """{broker whose replicas are not made anew: why, a code of the balancer's and words}"""
+    """{broker whose replicas are not replaced: the reason, as a code of the balancer and text}"""
     lost: frozenset[BrokerId] = frozenset()
-    """Those that a person has declared lost."""
+    """The brokers that an operator has declared lost."""
     wanted: Mapping[Domain, Outage] = field(default_factory=dict)
-    """{domain: what should be taken down of it}, where that is something else than there is."""
+    """{domain: its state that the log should have}, if the log has another one."""
     is_settled: bool = True
-    """Whether this controller knows enough to take anything for newly down."""
+    """Whether this controller knows enough to declare a domain newly down."""
 
     @property
     def silent(self) -> frozenset[BrokerId]:
@@ -156,11 +156,11 @@ class Outages:
         self._down: dict[Domain, _Down] = {}
         # {domain that was down: since when it is not}
         self._back_ms: dict[Domain, int] = {}
-        # {who is cut off: since when}
+        # {broker that is cut off: since when}
         self._cut_ms: dict[BrokerId, int] = {}
         self._links = Links()
         self._held: Mapping[BrokerId, Wait] = {}
-        # Who has been up for a while since what they are in was declared lost, or came only then.
+        # Brokers that came, or were up for a while, after their domain was declared lost.
         self._unlost: set[BrokerId] = set()
 
     def step(self, scene: Scene, rules: Rules) -> Judgement:
@@ -239,8 +239,8 @@ class Outages:
             was_down = known.is_down or domain in self._down
             planned = inside & all_planned
             if was_down and planned == inside:
-                planned = frozenset()  # It is not back for that.
-            # Who has not been heard yet is not back: a new controller has not heard everybody.
+                planned = frozenset()  # Maintenance alone does not bring it back.
+            # A broker that this new controller has not heard yet is not back.
             away = inside & (unheard if was_down else silent)
             gone = away - planned
             beside = len(away & planned)
@@ -273,7 +273,7 @@ class Outages:
         return found
 
     def _ruled(self, view: DomainView, scene: Scene, *, has_waiting: bool) -> Outage:
-        """What a person has said of it, as long as that is not over."""
+        """The operator's ruling on it, until that ends."""
         outage = view.outage
         is_over = outage.until_ms != NO_END_MS and scene.wall_ms >= outage.until_ms
         if not view.is_down and self._is_settled:
@@ -281,13 +281,15 @@ class Outages:
                 is_over = is_over or not has_waiting
             elif outage.ruling is Ruling.LOST:
                 down = view.brokers & scene.condition.down_since_ms.keys()
-                missing = Share(len(view.brokers), len(down))  # Planned or not: it is lost.
+                missing = Share(
+                    len(view.brokers), len(down)
+                )  # A lost broker counts, planned or not.
                 is_below = missing.silent > 0 and missing.is_below(view.marks.back_percent)
                 is_over = is_over or view.was_down or not is_below
         return Outage(view.is_down) if is_over else outage
 
     def _is_held(self, domain: Domain, scene: Scene, rules: Rules) -> bool:
-        """Without a ruling: as it is down, or what it is in."""
+        """Without a ruling: whether the domain or its region is down."""
         down = [self._down[one] for one in widening(domain) if one in self._down]
         return any(not _is_over(one, scene, rules) for one in down)
 
@@ -388,7 +390,7 @@ class Outages:
     # ---- what follows ----------------------------------------------------------------------------
 
     def _spare_who_lives(self, scene: Scene, domains: Mapping[Domain, DomainView]) -> None:
-        """What a person has declared lost are those that were silent."""
+        """An operator's declaration covers the brokers that were silent then."""
         ruled_lost = {
             broker
             for view in domains.values()
@@ -474,8 +476,8 @@ def _has_waiting(
     scene: Scene,
     seen: Mapping[BrokerId, Seen],
 ) -> bool:
-    """Whether there are brokers in it that would be held without a release of it, though it is not
-    down itself: for its region, for a zone of it, or as the controller is cut off from them."""
+    """Whether some brokers in the domain would be held without its release, though it is not down:
+    because of its region, of a zone in it, or because the controller is cut off from them."""
     for other, view in domains.items():
         is_wider = other in widening(domain)[1:]
         if is_wider and (view.is_down or view.outage.ruling is Ruling.HOLD):

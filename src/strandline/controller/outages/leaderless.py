@@ -1,6 +1,6 @@
 """Which partitions have no leader, by the reports of all their hosts. Pure.
 
-Why:    a leader that has lost its quorum is alive and leads no more; only the brokers with a
+Why:    a leader that has lost its quorum lives on and stops leading; only the brokers with a
         replica know that.
 How:    Brokers name those of their partitions of which they know no leader. A partition has none if
         each of its hosts has named it twice in a row or is silent. A host that is only cut off from
@@ -21,7 +21,7 @@ class _Reported(NamedTuple):
     at_ms: int
     last: frozenset[GroupId]
     twice: frozenset[GroupId]
-    """Of `last`, what was named the time before, too: an election takes less than that."""
+    """The part of `last` that the report before named, too: an election takes less than that."""
 
 
 class Leaderless:
@@ -30,7 +30,7 @@ class Leaderless:
     def __init__(self, valid_ms: int) -> None:
         self._valid_ms = valid_ms
         self._reported: dict[BrokerId, _Reported] = {}
-        # (version of the state, who is silent), and what only the silent host.
+        # (version of the state, silent brokers), and the groups that only these host.
         self._dead_for: tuple[int, frozenset[BrokerId]] = -1, frozenset()
         self._dead: frozenset[GroupId] = _NOTHING
 
@@ -40,7 +40,7 @@ class Leaderless:
         return any(one.last for one in self._reported.values())
 
     def note(self, broker: BrokerId, now_ms: int, named: Collection[GroupId]) -> None:
-        """What a broker tells."""
+        """Take a broker's report."""
         last = frozenset(named)
         before = self._reported.get(broker)
         is_next = before is not None and now_ms - before.at_ms < self._valid_ms

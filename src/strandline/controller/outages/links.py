@@ -5,9 +5,9 @@ Why:    a zone hears a broker if any of its brokers does, so `sight` sees no cut
 How:    Of two live brokers, one reports that it does not hear the other, while its zone does, for
         longer than the time between two questions. Cuts that `sight` reports are left out: brokers
         that the controller does not hear, or that the other's whole zone does not hear.
-            A reported cut is over when that broker reports that it hears the other, not before: no
-        answer, or silence, says nothing. Nor is it over when it becomes part of a larger cut.
-Owns:   since when each link is cut, and which of them was reported.
+            A reported cut is over only when that broker reports that it hears the other. A missing
+        answer proves nothing. A cut that becomes part of a larger cut is not over.
+Owns:   since when each link is cut, and which cuts were reported.
 Source: design section 8; decision 0018."""
 
 from collections.abc import Collection, Iterator, Mapping
@@ -19,12 +19,12 @@ from strandline.model.cluster import Domain, Labels
 from strandline.model.ids import BrokerId
 
 LINK_MS = 15_000
-"""How long a link has to be cut before that is told: brokers are asked whom they hear each 10 s
-where all is well, and who has just started is not heard by all at once."""
+"""How long a link must be cut before the controller reports it. It asks brokers every 10 s which
+others they hear, and not all brokers hear a new one at once."""
 NAMED_MAX = 3
 
 _Link = tuple[BrokerId, BrokerId]
-"""(who does not hear, whom)"""
+"""(the broker that does not hear, the broker that is not heard)"""
 
 
 class Links:
@@ -57,7 +57,7 @@ class Links:
     def happenings(
         self, brokers: Mapping[BrokerId, Labels], known: Collection[Domain]
     ) -> Iterator[Happening]:
-        """One for each two places with such links between them. `known`: all domains."""
+        """One event for each pair of places with such links between them. `known`: all domains."""
         between: dict[tuple[Domain, Domain], list[_Link]] = {}
         for link in self._reported:
             one, other = sorted(vantage_of(end, brokers[end]) for end in link)

@@ -6,9 +6,9 @@ Why:    With one mark, a zone that is half back would come and go with each brok
 How:        UP --share of live brokers < low, and enough are silent--> DOWN
             DOWN --share >= high, or no broker is silent--> UP
         Between the marks nothing changes. One silent broker is a broker's failure, whatever its
-        share of the zone. So it also keeps nothing down that it would not have taken down (in a
-        zone of two, the other one may never return), unless a high mark of 100 asks for all.
-Owns:   nothing: the caller passes what a domain is now.
+        share of the zone. So one silent broker does not keep a zone down either (in a zone of two,
+        the other one may never return), unless a high mark of 100 requires all.
+Owns:   nothing: the caller passes the present state of a domain.
 Source: design section 8; BookKeeper's zone aware placement at Salesforce for the two marks."""
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ class Marks:
     low_percent: int = 50
     high_percent: int = 66
     silent_min: int = 2
-    """So many brokers have to be silent, at least."""
+    """How many brokers must be silent, at least."""
 
     @property
     def back_percent(self) -> int:
@@ -45,7 +45,7 @@ def everywhere(marks: Marks = Marks()) -> MarksOf:
 
 
 def configured(config: ClusterConfig) -> MarksOf:
-    """What the cluster's configuration says of each."""
+    """The marks of each domain by the cluster's configuration."""
     usual = Marks(
         low_percent=config.outage_low_percent,
         high_percent=config.outage_high_percent,
@@ -64,15 +64,15 @@ def configured(config: ClusterConfig) -> MarksOf:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many of a domain's brokers are silent; without those of which that is wanted.
-    `planned_silent`: how many of these are silent beside them."""
+    """How many of a domain's brokers are silent, without those in planned maintenance.
+    `planned_silent`: how many of the planned ones are silent."""
 
     total: int
     silent: int
     planned_silent: int = 0
 
     def is_below(self, percent: int) -> bool:
-        """Whether less than so much of it lives."""
+        """Whether less than this share of the domain lives."""
         return (self.total - self.silent) * PERCENT < self.total * percent
 
 
@@ -85,6 +85,6 @@ def is_down(share: Share, marks: Marks, *, was_down: bool) -> bool:
 
 
 def silent_needed(total: int, marks: Marks) -> int | None:
-    """So many of a domain's brokers have to be silent before it is down; None: it never is."""
+    """How many of a domain's brokers must be silent before it is down; None: it never is."""
     counts = range(marks.silent_min, total + 1)
     return next((one for one in counts if Share(total, one).is_below(marks.low_percent)), None)

@@ -1,7 +1,7 @@
-"""Which brokers are heard from where: a cut link is not a dead broker. Pure.
+"""Which zones hear which brokers: a cut link is not a dead broker. Pure.
 
-Why:    the controller alone cannot tell a dead broker from one that it does not reach; a broker
-        that others hear must not be replaced.
+Why:    the controller alone cannot tell a dead broker from one that it does not reach. The balancer
+        must not replace a broker that others hear.
 How:    Every broker that the controller hears reports which brokers it hears. A zone hears a broker
         if any of its brokers does: hearing proves that the other lives, not hearing proves little.
         A broker is silent if neither the controller nor half of the reporting zones hear it; it is
@@ -29,7 +29,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A broker, as seen from the zones that tell. Both lists are sorted."""
+    """A broker, as the reporting zones hear it. Both lists are sorted."""
 
     verdict: Verdict
     hearing: tuple[Domain, ...] = ()
@@ -39,7 +39,7 @@ class Seen:
 
 
 Hearing = Mapping[BrokerId, Collection[BrokerId]]
-"""{who tells: whom it hears}, the controller included."""
+"""{reporting broker: the brokers that it hears}, the controller included."""
 
 
 def look(

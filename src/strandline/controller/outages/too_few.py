@@ -19,7 +19,7 @@ class TooFew:
     """See the module."""
 
     def __init__(self) -> None:
-        # (version of the state, who is silent)
+        # (version of the state, silent brokers)
         self._found_for: tuple[int, frozenset[BrokerId]] = -1, frozenset()
         self._found: frozenset[GroupId] = frozenset()
 

@@ -1,7 +1,7 @@
 """Reports partitions that continue with fewer voters or with observers, refuse acks=all, or have no
 leader. Pure.
 
-Why:    A partition whose voters left, or whose observers stand in, goes on, but may not survive the
+Why:    A partition whose voters left, or whose observers vote, continues, but may not survive the
         next loss: an operator must know before. A partition without a leader may need an operator.
 How:    one alarm for each class, however many partitions it has: there may be thousands.
 

@@ -1,7 +1,7 @@
 """Reads whole logs of living brokers, batch by batch, markers included.
 
-Why:    acknowledgements and marks are claims; the bytes on the disk are what they must agree with.
-How:    walks the log through the same call that serves followers, so that it sees what they see.
+Why:    acknowledgements and marks are claims, which must agree with the bytes on the disk.
+How:    walks the log through the same call that serves followers, so that it sees the same entries.
 Source: design section 4 (raft index = offset + markers before it)."""
 
 import zlib
@@ -33,7 +33,7 @@ def audit(replica: Replica, values: Values, *, is_final: bool) -> LogAudited:
         start_index=log.start_index,
         start_offset=log.start_offset,
         end_offset=log.end_offset,
-        # As far as the log has it: the core may be ahead, while its decisions are made durable.
+        # The driver's mark: the core may be ahead while its decisions become durable.
         commit=replica.marks.commit,
         committed_end=end_of(replica, replica.marks.commit),
         batches=batches,

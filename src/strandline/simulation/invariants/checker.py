@@ -86,7 +86,7 @@ from strandline.simulation.invariants.placements import PlacementHolds
 from strandline.simulation.invariants.promotions import PromotionKeepsRpoZero
 from strandline.simulation.invariants.removals import OneGrantPerVersion, RemovedWhereStable
 from strandline.simulation.invariants.role_changes import RoleChanges
-from strandline.simulation.invariants.shortened_logs import OnlyExpiredIsLetGo
+from strandline.simulation.invariants.shortened_logs import OnlyExpiredIsRemoved
 from strandline.simulation.invariants.successors import AtMostOneSuccessor
 from strandline.simulation.invariants.superseding import Superseding
 
@@ -108,14 +108,14 @@ class Checker:
         is_cached: bool = False,
         logs_of: Callable[[GroupId], Iterable[LogAudited]] = lambda group: (),
     ) -> None:
-        """`regions`: where brokers live. `is_cached`: acks=all waits for writes, not for flushes,
-        and promises what acks=1 does where `power_fails`. `logs_of`: the logs of a group's replicas
-        that live, as they are now."""
+        """`regions`: of the brokers. `is_cached`: acks=all waits for writes, not for flushes, and
+        promises only what acks=1 does if `power_fails`. `logs_of`: the present logs of a group's
+        living replicas."""
         may_lose_all = is_cached and power_fails
         superseding = Superseding(key_count)
         self.violation: str | None = None
         self.subject = NOWHERE
-        """What the violation is about."""
+        """The place of the violation."""
         self.on_violation: Callable[[], None] | None = None
         self.on_fact: Callable[[object], None] | None = None
         """For the report of a failure."""
@@ -125,7 +125,7 @@ class Checker:
         self.voters: dict[GroupId, VotersRecorded] = {}
         """{group: the last voters in the controller's log}"""
         self.losses: dict[GroupId, list[LossRecorded]] = {}
-        """{group: what was declared lost of it, in order}"""
+        """{group: its declared losses, in order}"""
         self.roles = RoleChanges()
         self.shown_losses = OnlyShownIsLost(superseding, may_lose=may_lose_all)
         self._invariants: list[Invariant] = [
@@ -143,7 +143,7 @@ class Checker:
             NoStaleLeaderRead(may_lose=may_lose_all),
             NoDuplicateFromIdempotentProducer(idempotent_producers),
             DeletedStaysDeleted(),
-            OnlyExpiredIsLetGo(),
+            OnlyExpiredIsRemoved(),
             RemovedWhereStable(),
             OneGrantPerVersion(),
             AtMostOneSuccessor(),
@@ -159,7 +159,7 @@ class Checker:
             HeartbeatsCoalesced(),
         ]
         self._looking: dict[object, list[Callable[..., None]]] = {}
-        """{a handler of `Invariant`: those of the invariants that have their own}"""
+        """{a handler of `Invariant`: the handlers of the invariants that override it}"""
         self._offsets = GroupOffsetsMonotonic()
         self._producer_ids: dict[int, str] = {}
         self._sent = EntriesSentOnce(resend_timeout_ms=resend_timeout_ms)
@@ -169,10 +169,10 @@ class Checker:
     def _equality(
         superseding: Superseding, logs_of: Callable[[GroupId], Iterable[LogAudited]]
     ) -> list[Invariant]:
-        """In which sense two logs of a group must be equal."""
+        """The invariants that compare two logs of a group."""
         if superseding.is_possible:
             return [
-                # The others ask what it has noted.
+                # The others use its notes.
                 DeletedKeysStayDeleted(superseding, logs_of=logs_of),
                 CompactedPrefixEqual(),
                 CompactedTablesEqual(superseding),
@@ -234,14 +234,14 @@ class Checker:
         self._judge(fact, Invariant.on_loss_confirmed)
 
     def loss_recorded(self, fact: LossRecorded) -> None:
-        """See `facts.LossRecorded`; told by each broker, and each time that it starts."""
+        """See `facts.LossRecorded`; each broker reports it, each time that it starts."""
         known = self.losses.setdefault(fact.declaration.group, [])
         if fact not in known:
             known.append(fact)
             self._judge(fact, Invariant.on_loss_recorded)
 
     def was_at_risk(self, group: GroupId, offset: Offset) -> bool:
-        """Whether what was there may have gone when a loss was declared."""
+        """Whether a declared loss put this offset at risk."""
         return any(offset >= one.declaration.at_risk_from for one in self.losses.get(group, ()))
 
     def replica_removed(self, fact: ReplicaRemoved) -> None:
@@ -317,13 +317,13 @@ class Checker:
         self._sent.on_way_changed(fact)
 
     def producer_id_given(self, producer: str, producer_id: int) -> None:
-        """No id is given out twice: two producers with one id would be taken for each other."""
+        """No id goes to two producers: brokers could not tell them apart."""
         owner = self._producer_ids.setdefault(producer_id, producer)
         if owner != producer:
-            self.fail(f"ProducerIdsUnique: {producer} and {owner} were both given {producer_id}")
+            self.fail(f"ProducerIdsUnique: {producer} and {owner} both got {producer_id}")
 
     def moment(self) -> int:
-        """Counts commits that begin or end: tells what was before what."""
+        """How many commits have begun or ended; orders requests and commits."""
         return self._offsets.moment
 
     def commit_begun(self, fact: CommitBegun) -> int:
@@ -345,7 +345,7 @@ class Checker:
             self.fail(str(error), error.subject)
 
     def fail(self, message: str, subject: Subject = NOWHERE) -> None:
-        """Something went wrong that must not."""
+        """A promise is broken; the first failure counts."""
         if self.violation is None:
             self.violation = message
             self.subject = subject
@@ -357,7 +357,7 @@ class Checker:
             self.on_fact(fact)
 
     def _judge(self, fact: F, handler: Callable[[Invariant, F], None]) -> None:
-        """Hand a fact to the invariants that look at its kind, and to no other: most do not."""
+        """Hand a fact to the invariants that handle its kind; most do not."""
         self._tell(fact)
         looking = self._looking.get(handler)
         if looking is None:

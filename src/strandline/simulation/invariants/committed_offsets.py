@@ -1,10 +1,10 @@
 """A consumer group gets back the offsets that it committed.
 
-Why:    a committed offset is where the next owner of a partition begins: told an older one, it
-        reads twice; told one that nobody committed, it may lose records.
-How:    commits are numbered as they begin. Whoever asks is told the last one that was acknowledged
+Why:    the next owner of a partition begins at the committed offset. With an older one it reads
+        records twice; with one that no member committed it may skip records.
+How:    this numbers commits as they begin. A member that asks gets the last commit acknowledged
         before it asked, or one that began after that: acknowledged meanwhile, or of unknown
-        outcome. Never an earlier one, and none that was refused.
+        outcome. It never gets an earlier one, nor a refused one.
 Owns:   the commits of one run.
 Source: design section 10; Kafka's group protocol: the generation fences members of the past."""
 
@@ -41,7 +41,7 @@ class GroupOffsetsMonotonic(Invariant):
         return self.moment
 
     def on_ended(self, fact: CommitEnded) -> None:
-        """What became of it."""
+        """The group acknowledged the commit, or refused it."""
         self.moment += 1
         commit = self._commits[fact.group][fact.number]
         if fact.is_applied:
@@ -50,7 +50,7 @@ class GroupOffsetsMonotonic(Invariant):
             commit.is_refused = True
 
     def on_fetched(self, fact: OffsetFetched) -> None:
-        """One that may be told."""
+        """The answer is one of the possible offsets."""
         commits = self._commits.get(fact.group, {})
         last = max(
             (number for number, one in commits.items() if one.acknowledged_at <= fact.begun),
@@ -63,7 +63,7 @@ class GroupOffsetsMonotonic(Invariant):
             possible.add(NOTHING_COMMITTED)
         if fact.offset not in possible:
             raise self.broken(
-                f"group {fact.group}: the consumers were told offset {fact.offset}, where "
+                f"group {fact.group}: the consumers got offset {fact.offset}, where "
                 f"{sorted(possible)} would be right",
                 Subject(fact.group),
             )

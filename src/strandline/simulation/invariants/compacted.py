@@ -1,11 +1,11 @@
-"""In which sense the logs of a group are equal when each replica compacts its own.
+"""How far the logs of a group must be equal when each replica compacts its own.
 
-Why:    two replicas compact at different times, so their bytes differ; what a consumer makes of
-        them must not, and neither may what Raft sees.
-How:    indexes, epochs and offsets of committed entries stay equal, a record that is there is the
-        same everywhere, and in the end every log makes the same table of keys and values. A key
-        that was deleted stays so: whichever replica is read, its tombstone goes last.
-Owns:   what was found committed, in one run.
+Why:    two replicas compact at different times, so their bytes differ. A consumer's table must be
+        the same from both, and so must the entries that Raft compares.
+How:    indexes, epochs and offsets of committed entries stay equal. A record is the same in every
+        log that has it. In the end every log gives the same table of keys and values. A deleted key
+        stays deleted: on every replica the tombstone goes after the records before it.
+Owns:   the committed entries of one run.
 Source: design section 4 ("compaction by key, the same on every replica")."""
 
 from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ from strandline.simulation.invariants.superseding import Superseding
 
 
 class CompactedPrefixEqual(Invariant):
-    """What one replica holds to be committed, every replica has, or it is superseded."""
+    """If one replica knows a record as committed, every replica has it, unless it is superseded."""
 
     def __init__(self) -> None:
         self._entries: dict[tuple[GroupId, Index], tuple[Epoch, int]] = {}
@@ -31,7 +31,7 @@ class CompactedPrefixEqual(Invariant):
         self._records: dict[tuple[GroupId, Offset], bytes] = {}
 
     def on_log_audited(self, fact: LogAudited) -> None:
-        """Compare with what was committed, then add to it."""
+        """Compare with the known committed entries, then add to them."""
         end = fact.start_index - 1
         for batch in fact.batches:
             end = batch.index + batch.index_count - 1
@@ -71,7 +71,7 @@ class CompactedTablesEqual(Invariant):
         self._tables: dict[GroupId, tuple[BrokerId, dict[bytes | None, Offset]]] = {}
 
     def on_log_audited(self, fact: LogAudited) -> None:
-        """Compare with the first one."""
+        """Compare with the first log."""
         if not fact.is_final:
             return
         table = self._superseding.table(records_of(fact))
@@ -85,8 +85,8 @@ class CompactedTablesEqual(Invariant):
 
 
 class DeletedKeysStayDeleted(Invariant):
-    """Where a committed tombstone is gone, so is everything before it of its key: in every log that
-    reaches beyond it, and for whoever reads one from its beginning."""
+    """If a committed tombstone is gone, so are all records of its key before it: in every log that
+    reaches beyond it, and for every consumer that reads such a log from its beginning."""
 
     def __init__(
         self,
@@ -94,14 +94,14 @@ class DeletedKeysStayDeleted(Invariant):
         *,
         logs_of: Callable[[GroupId], Iterable[LogAudited]] = lambda group: (),
     ) -> None:
-        """`logs_of`: the logs of all replicas that live, as they are now."""
+        """`logs_of`: the present logs of all living replicas."""
         self._superseding = superseding
         self._logs_of = logs_of
         self._commits: dict[GroupId, tuple[Index, Epoch]] = {}
         """{group: the last entry that any replica knew to be committed, and its epoch}"""
 
     def on_marks_moved(self, fact: MarksMoved) -> None:
-        """Remember what is committed, also by a replica that dies before it sends that on."""
+        """Remember the commit, also of a replica that dies before it reports it."""
         if fact.commit_epoch and fact.commit > self._commits.get(fact.group, (Index(-1), 0))[0]:
             self._commits[fact.group] = fact.commit, fact.commit_epoch
 
@@ -113,18 +113,19 @@ class DeletedKeysStayDeleted(Invariant):
                 self._superseding.note(fact.group, offset, value)
 
     def on_log_audited(self, fact: LogAudited) -> None:
-        """Remember tombstones, and look whether one is missed."""
+        """Remember tombstones, and check that no deleted key is back."""
         self._note(fact)
         newest = self._superseding.newest(records_of(fact))
         self._check(fact.broker, fact.group, newest=newest, end=fact.committed_end)
 
     def on_table_read(self, fact: TableRead) -> None:
-        """As a consumer sees it."""
+        """The same check for a table that a consumer built."""
         newest = self._superseding.newest(fact.records)
         self._check(fact.broker, fact.group, newest=newest, end=fact.end)
 
     def _note(self, fact: LogAudited) -> None:
-        """Remember what is committed of a log: where it has the last entry that is, all before."""
+        """Remember the committed records of a log. A log with the last committed entry has all
+        entries before it, too."""
         commit, epoch = self._commits.get(fact.group, (Index(-1), Epoch(0)))
         has_all = any(
             batch.epoch == epoch and batch.index <= commit < batch.index + batch.index_count
@@ -139,7 +140,7 @@ class DeletedKeysStayDeleted(Invariant):
     def _missed(
         self, group: GroupId, newest: dict[bytes | None, Offset], end: Offset
     ) -> tuple[bytes | None, Offset, Offset] | None:
-        """(key, where it is, where it was deleted) of one that was deleted and is there."""
+        """(key, offset of its record, offset of its tombstone) of a deleted key that is back."""
         for key, tombstone in self._superseding.deleted(group).items():
             offset = newest.get(key, tombstone)
             if offset < tombstone < end:

@@ -1,10 +1,10 @@
-"""Whether what is appended crosses to each other region once.
+"""Entries cross to each other region once.
 
-Why:    a second copy between two regions costs as much as the first one, and nobody notices it.
-How:    only where nothing is wrong: `network.settling` watches a history without faults, and says
-        when all replicas of a group are in step with their leader. From then on, while that leader
-        leads, an entry crosses to each other region once, whichever broker sends it.
-Owns:   how far each region is.
+Why:    a second copy between two regions costs as much as the first one, and has no other effect.
+How:    `network.settling` watches a history without faults, and reports when all replicas of a
+        group are in step with their leader. From then on, while that leader leads, an entry crosses
+        to each other region once, whichever broker sends it.
+Owns:   the last entry that each region has got.
 Source: design section 1 ("each byte crosses to a remote region once"), 5 and 10; decision 0034."""
 
 from collections.abc import Mapping
@@ -24,13 +24,13 @@ class EachByteOncePerRegion(Invariant):
         """{(group, region): where the next entries that cross to it begin, at least}."""
 
     def on_regions_in_step(self, fact: RegionsInStep) -> None:
-        """From now on this group is judged."""
+        """From now on this checks the group."""
         self._settled[fact.group] = fact
         for region in self._regions.values():
             self._ends[fact.group, region] = fact.first_index
 
     def on_entries_passed(self, fact: EntriesPassed) -> None:
-        """Between regions only what has not come to the other one."""
+        """Between regions, a broker sends only entries that have not crossed yet."""
         settled = self._settled.get(fact.group)
         region = self._regions.get(fact.receiver, "")
         if settled is None or self._regions.get(fact.sender) == region:

@@ -1,9 +1,9 @@
 """What must hold of groups with replicas that an operator has declared lost.
 
-Why:    it is the one command that gives up what was acknowledged; nobody may lose by it what the
-        person who gave it had not been shown.
-How:    told of what an operator was shown before the name was typed, of what the controller's log
-        says then, of elections, and of what was acknowledged; see `simulation.invariants`.
+Why:    it is the one command that gives up acknowledged records. It may lose only the records that
+        the operator was shown to be at risk.
+How:    compares what the operator saw before typing the name with the controller's log, with
+        elections, and with the acknowledged records; see `simulation.invariants`.
 Source: docs/decisions/0026 and 0027; design section 6, 3."""
 
 from strandline.model.ids import BrokerId, GroupId, Offset, first_epoch, grant_of
@@ -28,10 +28,10 @@ NOTHING = Superseding()
 
 
 class OnlyShownIsLost(NoAcknowledgedRecordLost):
-    """What is declared is what was shown; the log that was named goes on, with the end that it had;
-    and everything acknowledged that was not shown to be at risk stays where it was.
+    """The declaration is the one that the operator saw. The named log continues from the end that
+    was shown. Every acknowledged record that was not shown to be at risk stays where it was.
 
-    `lost_count`: records that were acknowledged, at risk, and are not there in the end."""
+    `lost_count`: acknowledged records that were at risk and are missing in the end."""
 
     def __init__(self, superseding: Superseding = NOTHING, *, may_lose: bool = False) -> None:
         super().__init__(superseding, may_lose=may_lose)
@@ -45,15 +45,15 @@ class OnlyShownIsLost(NoAcknowledgedRecordLost):
         return sum(self._missing.values())
 
     def on_loss_confirmed(self, fact: LossConfirmed) -> None:
-        """Remember what was shown."""
+        """Remember what the operator saw."""
         self._confirmed.add(fact.declaration)
 
     def on_loss_recorded(self, fact: LossRecorded) -> None:
-        """It was shown like that, and nothing beside it is given up."""
+        """The operator saw and confirmed exactly this."""
         declared = fact.declaration
         if declared not in self._confirmed:
             raise self.broken(
-                f"{declared} was taken down, and nobody who was shown that has confirmed it",
+                f"{declared} is in the controller's log, and no operator has confirmed it",
                 Subject(declared.group, declared.at_risk_from),
             )
         known = self._acknowledged.get(declared.group, {})
@@ -74,7 +74,7 @@ class OnlyShownIsLost(NoAcknowledgedRecordLost):
                 )
 
     def on_log_audited(self, fact: LogAudited) -> None:
-        """As `NoAcknowledgedRecordLost`, where anything was declared lost."""
+        """The check of `NoAcknowledgedRecordLost`, for groups with a declared loss."""
         if fact.group not in self._declared:
             return
         super().on_log_audited(fact)
@@ -85,8 +85,8 @@ class OnlyShownIsLost(NoAcknowledgedRecordLost):
 
 
 class OldSideNeverAcknowledges(Invariant):
-    """Who was declared lost acknowledges nothing by what it had, and nobody does any more by an
-    earlier grant once the next leader is appointed."""
+    """A broker that was declared lost acknowledges nothing by its old log. Once the next leader is
+    appointed, no broker acknowledges by an earlier grant."""
 
     def __init__(self) -> None:
         self._given_up: dict[tuple[GroupId, BrokerId], int] = {}
@@ -97,14 +97,14 @@ class OldSideNeverAcknowledges(Invariant):
         """{group: the last grant of a declaration}"""
 
     def on_loss_recorded(self, fact: LossRecorded) -> None:
-        """They are out."""
+        """From now on the lost brokers must not acknowledge by an earlier grant."""
         declared = fact.declaration
         self._declared[declared.group] = declared.grant
         for broker in declared.lost:
             self._given_up[declared.group, broker] = declared.grant
 
     def on_leader_elected(self, fact: LeaderElected) -> None:
-        """The old side is over."""
+        """From now on no broker may acknowledge by an earlier grant."""
         declared = self._declared.get(fact.group, 0)
         if declared and grant_of(fact.epoch) >= declared:
             self._appointed[fact.group] = declared

@@ -1,10 +1,11 @@
-"""What was deleted stays deleted, and nothing else goes with it.
+"""Deleted records stay deleted, and no other records go with them.
 
-Why:    a start that goes back shows records that a client was answered are deleted.
-How:    every read says where the replica that served it lets the partition begin. A leader never
-        says less than what was answered, nor than what anybody showed before; any replica never
-        says less than it said before in the same process; and none says more than was asked for.
-Owns:   what was asked, answered and shown; one set for each run.
+Why:    a log start that goes back shows records again after a client got the answer that they are
+        deleted.
+How:    every read gives the log start of the replica that served it. A leader's start is never
+        below an answered deletion, nor below a start that a broker showed before. No replica's
+        start goes back within one process. No start is beyond the last requested deletion.
+Owns:   the requested, answered and shown starts; one set for each run.
 Source: docs/decisions/0006-deleting-records.md."""
 
 from strandline.model.ids import BrokerId, GroupId, Offset
@@ -24,15 +25,15 @@ class DeletedStaysDeleted(Invariant):
     def __init__(self) -> None:
         self._asked: dict[GroupId, Offset] = {}
         self._deleted: dict[GroupId, Offset] = {}
-        """Below here, by an answer or as some replica showed."""
+        """{group: the end of the deleted records, by an answer or by a read}"""
         self._starts: dict[tuple[BrokerId, int, GroupId], Offset] = {}
 
     def on_deletion_asked(self, fact: DeletionAsked) -> None:
-        """From now on it may be done."""
+        """From now on replicas may delete these records."""
         self._asked[fact.group] = max(fact.before, self._asked.get(fact.group, fact.before))
 
     def on_deleted(self, fact: Deleted) -> None:
-        """It was done."""
+        """The leader's start is at or above the answered deletion."""
         self._raise(fact.group, fact.before)
         if fact.low_watermark < fact.before:
             raise self.broken(
@@ -42,12 +43,12 @@ class DeletedStaysDeleted(Invariant):
             )
 
     def on_records_read(self, fact: RecordsRead) -> None:
-        """As a reader sees it."""
+        """The log start that a reader sees is between those answered and requested."""
         asked = self._asked.get(fact.group, Offset(0))
         if fact.deleted_before > asked:
             raise self.broken(
                 f"group {fact.group}: broker {fact.broker} has deleted up to "
-                f"{fact.deleted_before}; nobody asked for more than {asked}",
+                f"{fact.deleted_before}; no client requested more than {asked}",
                 Subject(fact.group, asked),
             )
         place = fact.broker, fact.life, fact.group
@@ -64,7 +65,7 @@ class DeletedStaysDeleted(Invariant):
         self._raise(fact.group, fact.deleted_before)
 
     def on_replica_removed(self, fact: ReplicaRemoved) -> None:
-        """One that is added again is another replica."""
+        """A replica that is added again counts as another one."""
         self._starts.pop((fact.broker, fact.life, fact.group), None)
 
     def _raise(self, group: GroupId, before: Offset) -> None:

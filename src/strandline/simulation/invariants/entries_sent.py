@@ -7,7 +7,7 @@ How:    for each connection, group and epoch, entries begin where the last ones 
         acknowledgement came within the resend time-out. An answer does not name its request, so two
         refusals may answer two probes, and the first acceptance after going back may be for less
         than the leader has sent since.
-Owns:   how far each connection is.
+Owns:   the next index of each connection.
 Source: Redpanda RFC 20220119 (`last_sent`); design section 5."""
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from strandline.simulation.invariants.invariants import Invariant
 from strandline.simulation.world.scheduler import US_PER_MS
 
 CLOCK_RATIO_MIN = 0.99
-"""A host's clock may run so much faster: its time-outs are shorter."""
+"""A host's clock may run so much faster, which shortens its time-outs."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class _Stream:
     next_index: Index
     received_us: int
     has_gone_back: bool = True
-    """Nothing was accepted since it began, or went back."""
+    """The follower has accepted nothing since the stream began or went back."""
 
 
 class EntriesSentOnce(Invariant):
@@ -42,12 +42,12 @@ class EntriesSentOnce(Invariant):
         self._streams: dict[tuple[BrokerId, BrokerId], dict[GroupId, _Stream]] = {}
         """{(leader, follower): {group: stream}}."""
         self._reasons: dict[tuple[BrokerId, BrokerId], dict[GroupId, tuple[int, int]]] = {}
-        """{(leader, follower): {group: (reasons to go back that were not used, since when)}}.
+        """{(leader, follower): {group: (unused reasons to go back, time of the last one)}}.
 
-        Who goes on at a later moment has not gone back, and does not because of these."""
+        A leader that continues at a later moment does not go back for these reasons."""
 
     def on_entries_sent(self, fact: EntriesSent) -> None:
-        """They follow those before."""
+        """The entries follow the last ones, or the leader has a reason to go back."""
         way = fact.leader, fact.peer
         streams = self._streams.setdefault(way, {})
         reasons = self._reasons.get(way, {})
@@ -88,7 +88,7 @@ class EntriesSentOnce(Invariant):
             stream.has_gone_back = False
 
     def on_way_changed(self, fact: WayChanged) -> None:
-        """So is a connection that came or went."""
+        """A connection that came or went is a reason to go back."""
         way = fact.here, fact.peer
         for group in self._streams.get(way, {}):
             self._add_reason(way, group, fact.at_us)

@@ -1,9 +1,9 @@
-"""What the world observes of the brokers and clients: the facts over which invariants are judged.
+"""The facts that the world observes of brokers and clients, and that invariants judge.
 
-Why:    an invariant should read like the promise it checks; where its facts come from is not its
-        business.
-How:    plain values, made by `member.py` (what replicas do), `producers.py` and `consumers.py`
-        (what clients were told) and `audit.py` (what the logs hold).
+Why:    an invariant should read like the promise it checks, and not depend on the source of its
+        facts.
+How:    plain values, made by `member.py` (actions of replicas), `producers.py` and `consumers.py`
+        (answers to clients) and `audit.py` (contents of logs).
 Source: design section 10."""
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,8 +20,8 @@ NO_EPOCH = Epoch(-1)
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a broken promise is about, as far as it can be said: where in which group's log, by
-    offset or by index, and which records."""
+    """The place of a broken promise, as far as it is known: the group, the position in its log by
+    offset or by index, and the records."""
 
     group: GroupId | None = None
     offset: Offset | None = None
@@ -98,17 +98,17 @@ class Acknowledged:
     values: Sequence[bytes]
     broker: BrokerId = NO_BROKER
     epoch: Epoch = NO_EPOCH
-    """In which that broker leads as it says so."""
+    """The epoch in which that broker leads as it answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordsRead:
     """A replica answered a consumer that asked for `position`.
 
-    `committed_end`: what lies below is committed, as this replica knew; `visible_end`: what lies
-    below may be seen. `is_leader_read`: it leads and said that it may answer for the partition.
-    `start_offset`: where it lets the partition begin; `deleted_before`: what of that was asked for
-    by DeleteRecords; `epoch`: in which it is."""
+    `committed_end`: the end of the committed records, as this replica knew; `visible_end`: the end
+    of the records that consumers may see. `is_leader_read`: the replica leads and answered for the
+    partition. `start_offset`: its log start offset; `deleted_before`: the part of it that
+    DeleteRecords requested; `epoch`: the replica's epoch."""
 
     consumer: str
     broker: BrokerId
@@ -139,7 +139,7 @@ class TableRead:
 
 @dataclass(frozen=True, slots=True)
 class DeletionAsked:
-    """A client is about to ask that the records below `before` be deleted."""
+    """A client is about to send DeleteRecords for the records below `before`."""
 
     group: GroupId
     before: Offset
@@ -180,11 +180,11 @@ class ConfigurationCommitted:
 
 @dataclass(frozen=True, slots=True)
 class VotersRecorded:
-    """A broker has replayed a record about who votes in a group, or who is to lead it.
+    """A broker has replayed a record about the voters or the appointed leader of a group.
 
     `state_version`: how many records the controller's log had up to this one; `possible`: all
-    voters that may be in force from then on, those that are stable first; `own`: those that
-    placement asks for; `leader`: who was appointed by it, or None."""
+    voters that may be in force from then on, the stable ones first; `own`: the voters that
+    placement requests; `leader`: the broker that the record appoints, or None."""
 
     group: GroupId
     what: Literal["granted", "stable", "grant", "appointed", "declared"]
@@ -197,8 +197,9 @@ class VotersRecorded:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """Somebody's word that the replicas at `lost` are gone for good: by `grant` the group goes on
-    with the log of `leader`, which ends at `end`. Offsets from `at_risk_from` on are at risk."""
+    """An operator declared that the replicas at `lost` are gone for good. By `grant` the group
+    continues with the log of `leader`, which ends at `end`. Offsets from `at_risk_from` on are at
+    risk."""
 
     group: GroupId
     grant: int
@@ -210,15 +211,14 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class LossConfirmed:
-    """An operator was shown this, has typed the name, and is about to have it declared."""
+    """An operator saw this, typed the name, and is about to declare it."""
 
     declaration: Declaration
 
 
 @dataclass(frozen=True, slots=True)
 class LossRecorded:
-    """The controller's log says this from now on. `version`: the last voters that had been granted
-    before."""
+    """The controller's log has this from now on. `version`: of the last voters granted before."""
 
     declaration: Declaration
     version: int
@@ -234,8 +234,7 @@ class ReplicaRemoved:
     life: int
     first_voters: tuple[BrokerId, ...]
     has_state: bool = True
-    """False on a disk that has been lost since, and where the log is outdated: there is nothing to
-    let go."""
+    """False if the disk was lost since, or the log is outdated: there is nothing to delete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,8 +255,8 @@ class AuditedBatch:
 class LogAudited:
     """A whole log as it lies on the disk of a living broker. `is_final`: nothing more happens.
 
-    `commit`, `committed_end`: as far as that is committed, as its replica knows; more may be shown
-    of records whose producers do not wait (`write.caching`, acks=1)."""
+    `commit`, `committed_end`: the committed part, as its replica knows. Consumers may see more, if
+    producers do not wait (`write.caching`, acks=1)."""
 
     broker: BrokerId
     group: GroupId
@@ -272,10 +271,10 @@ class LogAudited:
 
 @dataclass(frozen=True, slots=True)
 class PlacementKnown:
-    """How a partition with a policy is placed, as of a version of the controller's state.
+    """The placement of a partition with a policy, as of a version of the controller's state.
 
-    `question`: what it is judged by: the policy, and everything else; `may_break`: whether what has
-    no other place may be placed against the policy."""
+    `question`: the policy, and everything else that the judgement depends on; `may_break`: whether
+    a replica without another place may break the policy."""
 
     group: GroupId
     state_version: int
@@ -288,7 +287,8 @@ class PlacementKnown:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A zone or region of a broker, and who counts there; `idle`: who of these holds nothing."""
+    """A zone or region of a broker, and the brokers that count there; `idle`: those of them without
+    a replica."""
 
     broker: BrokerId
     domain: Domain
@@ -301,9 +301,9 @@ class Place:
 class BalancerMoved:
     """The balancer has set a target, as of a version of the controller's state.
 
-    `leaving`: who loses a replica by that; `held`: the silent brokers of zones and regions that the
-    state says are down, without a person who said that they are to be repaired. `places`: where
-    those live who lose a replica, as far as no person has said anything about it."""
+    `leaving`: the brokers that lose a replica; `held`: the silent brokers of zones and regions that
+    are down in that state and that no operator has released. `places`: the zones and regions of the
+    brokers that lose a replica, without those that an operator has ruled on."""
 
     group: GroupId
     state_version: int
@@ -312,7 +312,7 @@ class BalancerMoved:
     held: frozenset[BrokerId] = frozenset()
     places: tuple[Place, ...] = ()
     patience_ms: int = 0
-    """For how long a controller has to have missed a broker itself."""
+    """How long a controller itself must have missed a broker."""
     at_us: int = field(default=0, compare=False)
     """When this broker received it."""
 
@@ -330,8 +330,8 @@ class Disturbed:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAwaited:
-    """After the last fault somebody asked for service for up to `limit_ms`; `what`: who got none
-    all the while, and what it was; empty where everybody was served."""
+    """After the last fault clients requested service for up to `limit_ms`; `what`: a client that
+    got none, and the request; empty if all got an answer."""
 
     what: str
     limit_ms: int
@@ -340,7 +340,7 @@ class ServiceAwaited:
 
 @dataclass(frozen=True, slots=True)
 class BalanceAwaited:
-    """After the last fault the balancer had up to `limit_ms`; `left`: what it has still to do."""
+    """After the last fault the balancer had up to `limit_ms`; `left`: its unfinished work."""
 
     left: str
     limit_ms: int
@@ -348,8 +348,8 @@ class BalanceAwaited:
 
 @dataclass(frozen=True, slots=True)
 class RestAwaited:
-    """Nobody produced any more, and the cluster had time to come to rest; `left`: what still keeps
-    it from that, empty for nothing."""
+    """No client produced any more, and the cluster had time to come to rest; `left`: what is still
+    under way, or empty."""
 
     left: str
     subject: Subject = NOWHERE
@@ -357,7 +357,7 @@ class RestAwaited:
 
 @dataclass(frozen=True, slots=True)
 class DamageAwaited:
-    """The scrub had time to go round; `left`: what it has not found, or not had mended."""
+    """The scrub had time to go round; `left`: damage that it did not find, or did not repair."""
 
     left: str
     limit_ms: int
@@ -366,7 +366,7 @@ class DamageAwaited:
 
 @dataclass(frozen=True, slots=True)
 class IdlePassed:
-    """Nobody produced or consumed for a while, and every group was at rest.
+    """No client produced or consumed for a while, and every group was at rest.
 
     `control_counts` and `bulk_counts`: {(from, to): messages sent meanwhile}."""
 
@@ -376,7 +376,7 @@ class IdlePassed:
     bulk_counts: Mapping[tuple[BrokerId, BrokerId], int]
 
     def noise(self) -> str:
-        """What was sent besides one heartbeat and one answer each way in an interval."""
+        """Messages beyond one heartbeat and one answer each way in an interval."""
         intervals = self.duration_ms // self.heartbeat_interval_ms + 1
         for (source, target), count in self.control_counts.items():
             if count > 2 * intervals:
@@ -389,7 +389,7 @@ class IdlePassed:
 
 @dataclass(frozen=True, slots=True)
 class EntriesSent:
-    """A leader gave entries to a connection, which has a number of its own; None where it ordered
+    """A leader gave entries to a connection. `connection`: its number; None if the leader ordered
     another replica to send them."""
 
     leader: BrokerId
@@ -404,7 +404,8 @@ class EntriesSent:
 
 @dataclass(frozen=True, slots=True)
 class EntriesPassed:
-    """A broker gave entries to a connection to another one: its own, lent ones, or handed on."""
+    """A broker gave entries to a connection to another one: as leader, as catch-up source, or as
+    relay."""
 
     sender: BrokerId
     receiver: BrokerId
@@ -416,8 +417,8 @@ class EntriesPassed:
 
 @dataclass(frozen=True, slots=True)
 class RegionsInStep:
-    """In a history without faults all members of a group are in step with the leader of `epoch`:
-    from `first_index` on everything is sent to them as usual."""
+    """In a history without faults all members of a group are in step with the leader of `epoch`,
+    which sends them all entries from `first_index` on as usual."""
 
     group: GroupId
     epoch: Epoch
@@ -464,8 +465,8 @@ class CommitEnded:
 
 @dataclass(frozen=True, slots=True)
 class OffsetFetched:
-    """A member was told how far the group is; -1 for nothing committed. `begun`: the moment before
-    it asked."""
+    """A member got the committed offset of its group; -1 for none. `begun`: the moment before it
+    asked."""
 
     group: GroupId
     offset: int

@@ -1,4 +1,4 @@
-"""What must hold whatever happens, one class for each promise.
+"""The promises that must hold at all times, one class for each.
 
 Why:    a history is judged by promises that have names; a failure names the one that was broken.
 How:    the checker hands each fact to the invariants. An invariant that finds its promise broken
@@ -146,8 +146,8 @@ class SingleLeaderPerEpoch(Invariant):
 
 
 class LeaderCompleteness(Invariant):
-    """What was committed in an epoch is in the log of the leader of every later epoch; of what was
-    committed before a loss was declared, what was not at risk."""
+    """The leader of every later epoch has all entries that were committed in an epoch. Entries
+    committed before a declared loss count only if they were not at risk."""
 
     def __init__(self) -> None:
         self._declared: dict[GroupId, Declaration] = {}
@@ -163,11 +163,11 @@ class LeaderCompleteness(Invariant):
                 known[fact.epoch] = (fact.commit, fact.commit_epoch)
 
     def on_loss_recorded(self, fact: LossRecorded) -> None:
-        """What was at risk may be gone from the log of the next leader."""
+        """The log of the next leader may lack the entries at risk."""
         self._declared[fact.declaration.group] = fact.declaration
 
     def _forgive(self, fact: LeaderElected) -> None:
-        """Of what earlier grants committed, only what was not at risk is asked for from now on."""
+        """From now on leaders need not have the entries at risk that earlier grants committed."""
         declared = self._declared.get(fact.group)
         if declared is None or grant_of(fact.epoch) < declared.grant or fact.index_of is None:
             return
@@ -181,7 +181,7 @@ class LeaderCompleteness(Invariant):
                 self._committed[fact.group][epoch] = safe, fact.epoch_of(safe)
 
     def on_leader_elected(self, fact: LeaderElected) -> None:
-        """A leader has all that was committed before its epoch."""
+        """A leader has all entries that were committed before its epoch."""
         self._forgive(fact)
         for epoch, (index, entry_epoch) in self._committed.get(fact.group, {}).items():
             if epoch >= fact.epoch or index < fact.start_index:
@@ -226,14 +226,14 @@ class LogMatching(Invariant):
 
 
 class CommittedPrefixEqual(Invariant):
-    """What one replica holds to be committed, every replica has, for ever, but for what was at risk
-    when a loss was declared."""
+    """If one replica knows an entry as committed, every replica keeps it for ever, unless it was at
+    risk in a declared loss."""
 
     def __init__(self) -> None:
         self._committed: dict[GroupId, dict[Index, AuditedBatch]] = {}
 
     def on_loss_recorded(self, fact: LossRecorded) -> None:
-        """What was at risk may be another from now on, for everybody."""
+        """From now on other entries may stand in the place of those at risk."""
         committed = self._committed.get(fact.declaration.group, {})
         at_risk_from = fact.declaration.at_risk_from
         for index, batch in list(committed.items()):
@@ -241,7 +241,7 @@ class CommittedPrefixEqual(Invariant):
                 del committed[index]
 
     def on_log_audited(self, fact: LogAudited) -> None:
-        """Compare with what was committed, then add to it."""
+        """Compare with the known committed entries, then add to them."""
         committed = self._committed.setdefault(fact.group, {})
         for batch in fact.batches:
             if batch.index + batch.index_count - 1 > fact.commit:
@@ -264,13 +264,13 @@ class CommittedPrefixEqual(Invariant):
 
 
 class OffsetsDense(Invariant):
-    """Offsets have no holes, whatever elections happened, but for records that are superseded."""
+    """Offsets have no holes, whatever elections happened, except where records are superseded."""
 
     def __init__(self, superseding: Superseding = NOTHING) -> None:
         self._may_lack = superseding.is_possible
 
     def on_records_read(self, fact: RecordsRead) -> None:
-        """What is read follows on the position."""
+        """The first record is at the requested position, and each next one follows on."""
         due = fact.position
         for offset, _ in fact.records:
             if offset < due or (offset > due and not self._may_lack):
@@ -309,23 +309,23 @@ class OffsetsDense(Invariant):
 
 
 class HighWatermarkMonotonic(Invariant):
-    """A replica's high watermark never goes back while its process lives, nor beyond its log. One
-    that was removed and is added again is another replica. And no leader's is below what anybody
-    has shown to a consumer before, whoever led then.
+    """A replica's high watermark never goes back while its process lives, nor beyond its log. A
+    replica that was removed and added again counts as another one. A leader's high watermark is
+    never below the highest one that a broker has shown to a consumer.
 
-    Records of the relaxed kind that were lost with the power take it back, down to the commit; so
-    does a loss that was declared, down to what was not at risk."""
+    If unflushed visible records are lost with the power, it may go back to the commit. After a
+    declared loss it may go back to the first offset at risk."""
 
     def __init__(self, *, may_lose_unflushed: bool) -> None:
         self._may_lose_unflushed = may_lose_unflushed
         self._seen: dict[tuple[BrokerId, int, GroupId], Offset] = {}
         self._shown: dict[GroupId, tuple[Offset, BrokerId]] = {}
-        """{group: (the highest that consumers were shown, the broker)}"""
+        """{group: (the highest one shown to consumers, the broker)}"""
         self._declared: dict[GroupId, Declaration] = {}
-        """{group: what was declared lost of it last}"""
+        """{group: its last declared loss}"""
 
     def on_marks_moved(self, fact: MarksMoved) -> None:
-        """As the replica says."""
+        """The high watermark as the replica knows it."""
         if not self._may_lose_unflushed:
             self._check(fact.broker, fact.life, group=fact.group, end=fact.high_watermark)
         if fact.high_watermark > fact.log_end_offset:
@@ -336,7 +336,7 @@ class HighWatermarkMonotonic(Invariant):
             )
 
     def on_records_read(self, fact: RecordsRead) -> None:
-        """As a consumer sees it, at this replica and wherever it was before."""
+        """The high watermark as a consumer sees it, at this replica and at others before."""
         end = fact.committed_end if self._may_lose_unflushed else fact.high_watermark
         self._check(fact.broker, fact.life, group=fact.group, end=end)
         shown, by = self._shown.get(fact.group, (Offset(0), fact.broker))
@@ -352,40 +352,40 @@ class HighWatermarkMonotonic(Invariant):
             )
 
     def on_loss_recorded(self, fact: LossRecorded) -> None:
-        """What was at risk may be gone."""
+        """Leaders may lack the records at risk."""
         declared = self._declared[fact.declaration.group] = fact.declaration
         shown, by = self._shown.get(declared.group, (declared.at_risk_from, declared.leader))
         self._shown[declared.group] = min(shown, declared.at_risk_from), by
 
     def _is_declared_lost(self, fact: RecordsRead) -> bool:
-        """Whether whoever answers has not heard yet that its records may be gone."""
+        """Whether the broker that answers does not know of the declared loss yet."""
         declared = self._declared.get(fact.group)
         return declared is not None and grant_of(fact.epoch) < declared.grant
 
     def on_replica_removed(self, fact: ReplicaRemoved) -> None:
-        """Nothing is shown any more."""
+        """Consumers cannot see this replica any more."""
         self._seen.pop((fact.broker, fact.life, fact.group), None)
 
     def _check(self, broker: BrokerId, life: int, *, group: GroupId, end: Offset) -> None:
         seen = self._seen.get((broker, life, group), Offset(0))
         if end < seen:
             raise self.broken(
-                f"group {group}: what broker {broker} shows ended at {seen} and now at {end}",
+                f"group {group}: broker {broker} showed records up to {seen}, and now up to {end}",
                 Subject(group, end),
             )
         self._seen[broker, life, group] = end
 
 
 class NothingShownTooEarly(Invariant):
-    """A replica shows what its core says may be seen, and not a record more."""
+    """A replica shows records up to the end that its core made visible, and not one more."""
 
     def on_records_read(self, fact: RecordsRead) -> None:
-        """The high watermark is not ahead, and nothing beyond it was given."""
+        """Neither the high watermark nor the answer is beyond the visible end."""
         shown = fact.records[-1][0] + 1 if fact.records else fact.position
         if fact.high_watermark > fact.visible_end or (fact.records and shown > fact.visible_end):
             raise self.broken(
                 f"group {fact.group}: broker {fact.broker} shows up to "
-                f"{max(shown, fact.high_watermark)}; what may be seen ends at {fact.visible_end}",
+                f"{max(shown, fact.high_watermark)}; its visible records end at {fact.visible_end}",
                 Subject(fact.group, fact.visible_end),
             )
 
@@ -393,8 +393,8 @@ class NothingShownTooEarly(Invariant):
 class NoAcknowledgedRecordLost(Invariant):
     """A record acknowledged with acks=all stays at its offset, or is superseded by a later one.
 
-    `may_lose`: it was not flushed, and the power may fail. What was committed stays all the same
-    (CommittedPrefixEqual)."""
+    `may_lose`: acks=all does not wait for flushes, and the power may fail. Committed records stay
+    all the same (CommittedPrefixEqual)."""
 
     def __init__(self, superseding: Superseding = NOTHING, *, may_lose: bool = False) -> None:
         self._superseding = superseding
@@ -403,7 +403,7 @@ class NoAcknowledgedRecordLost(Invariant):
         self._declared: dict[GroupId, list[Declaration]] = {}
 
     def on_loss_recorded(self, fact: LossRecorded) -> None:
-        """What was at risk may be gone."""
+        """Logs may lack the records at risk."""
         declared = fact.declaration
         self._declared.setdefault(declared.group, []).append(declared)
         known = self._acknowledged.get(declared.group, {})
@@ -411,14 +411,14 @@ class NoAcknowledgedRecordLost(Invariant):
             del known[offset]
 
     def may_be_gone(self, group: GroupId, offset: Offset, epoch: Epoch) -> bool:
-        """Whether what was acknowledged there, in that epoch, was at risk in a declared loss."""
+        """Whether a record acknowledged there, in that epoch, was at risk in a declared loss."""
         return any(
             offset >= one.at_risk_from and grant_of(epoch) < one.grant
             for one in self._declared.get(group, ())
         )
 
     def on_acknowledged(self, fact: Acknowledged) -> None:
-        """Remember; two records at one offset are one too many."""
+        """Remember the records; two records at one offset break the promise."""
         if fact.acks != QUORUM_ACK or self._may_lose:
             return
         known = self._acknowledged.setdefault(fact.group, {})
@@ -434,7 +434,7 @@ class NoAcknowledgedRecordLost(Invariant):
                 )
 
     def on_log_audited(self, fact: LogAudited) -> None:
-        """In the end, and in every log as far as that is committed, all of them are there."""
+        """The committed part of every log has all of them, and in the end the whole log does."""
         known = self._acknowledged.get(fact.group, {})
         found = records_of(fact)
         newest = self._superseding.newest(found)
@@ -456,10 +456,10 @@ class NoAcknowledgedRecordLost(Invariant):
 
 
 class NoReadOfWhatDisappeared(Invariant):
-    """What a consumer has read stays where it was.
+    """Records that a consumer has read stay at their offsets.
 
-    Below the commit always; up to the high watermark as long as no power failed. In a compacted log
-    it goes when it is superseded; and what was at risk may go when a loss is declared."""
+    Records below the commit always stay; those up to the high watermark stay if no power fails. In
+    a compacted log a superseded record may go. After a declared loss the records at risk may go."""
 
     def __init__(self, superseding: Superseding = NOTHING, *, power_fails: bool) -> None:
         self._superseding = superseding
@@ -486,7 +486,7 @@ class NoReadOfWhatDisappeared(Invariant):
                 )
 
     def on_log_audited(self, fact: LogAudited) -> None:
-        """In the end it is all there."""
+        """In the end every record that was read is there."""
         if not fact.is_final:
             return
         found = records_of(fact)
@@ -505,7 +505,7 @@ class NoReadOfWhatDisappeared(Invariant):
 
 
 class NoStaleLeaderRead(Invariant):
-    """A leader that says it may answer knows every acknowledged record, and all that was read.
+    """A leader that answers knows every acknowledged record, and every one that was read.
 
     `may_lose`: acknowledged records were not flushed, and the power may fail."""
 
@@ -514,13 +514,13 @@ class NoStaleLeaderRead(Invariant):
         self._known_end: dict[GroupId, Offset] = {}
 
     def on_loss_recorded(self, fact: LossRecorded) -> None:
-        """What was at risk may be gone."""
+        """Leaders may lack the records at risk."""
         declared = fact.declaration
         known_end = self._known_end.get(declared.group, declared.at_risk_from)
         self._known_end[declared.group] = min(known_end, declared.at_risk_from)
 
     def on_acknowledged(self, fact: Acknowledged) -> None:
-        """An acknowledgement with acks=all says that its records are committed."""
+        """Records acknowledged with acks=all are committed."""
         if fact.acks == QUORUM_ACK and not self._may_lose:
             self._raise_end(fact.group, Offset(fact.base_offset + len(fact.values)))
 
@@ -549,7 +549,7 @@ class NoDuplicateFromIdempotentProducer(Invariant):
         self._producers = {name.encode() for name in producers}
 
     def on_log_audited(self, fact: LogAudited) -> None:
-        """Numbers grow."""
+        """The numbers of each producer grow."""
         last: dict[bytes, tuple[int, Offset]] = {}
         for offset, value in records_of(fact).items():
             name, number, _ = value.split(b"/", 2)
@@ -571,5 +571,5 @@ def records_of(fact: LogAudited) -> dict[Offset, bytes]:
 
 
 def short(value: bytes | None) -> str:
-    """A value as people may read it: without its filling."""
+    """A value without its padding, for messages."""
     return "nothing" if value is None else value.rsplit(b"/", 1)[0].decode()

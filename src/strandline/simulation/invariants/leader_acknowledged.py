@@ -1,9 +1,10 @@
 """What acks=1 promises.
 
-Why:    nobody but the leader may have such a record, and it goes with it; but where anything is
-        left that the same leader wrote behind it, it is there too, and where its producer was told.
-How:    a leader's entries lie in its order in every log (LogMatching), so a log that has a later
-        one of the same epoch has this one.
+Why:    perhaps only the leader has such a record, and the record is lost with it. But if any log
+        has a later entry of that leader, it also has this record, at the offset that the producer
+        got.
+How:    every log has a leader's entries in their order (LogMatching). So a log that has a later
+        entry of the same epoch has this one.
 Owns:   what was acknowledged in one run.
 Source: Kafka's acks=1; Raft 5.3."""
 
@@ -30,7 +31,7 @@ class LeaderAcknowledgedKept(Invariant):
                 known[fact.epoch, Offset(fact.base_offset + number)] = value
 
     def on_log_audited(self, fact: LogAudited) -> None:
-        """What comes before a leader's last entry here is as it was acknowledged."""
+        """Records before a leader's last entry here are as the leader acknowledged them."""
         ends = {batch.epoch: batch.next_offset for batch in fact.batches}
         found = records_of(fact)
         for (epoch, offset), value in self._acknowledged.get(fact.group, {}).items():

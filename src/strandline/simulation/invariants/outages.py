@@ -1,14 +1,14 @@
 """Replicas in a zone that is down are not made elsewhere until an operator says so.
 
 Why:    a hold that lets one partition through copies as much as that partition has, across regions.
-How:    each broker tells of every move that the balancer sets, with who loses a replica by it, who
-        is held then, by the log alone, and which zones and regions these brokers are in. A zone may
-        be down that the controller never took for that: so the hosts count, too. Where so many
-        of a domain have no process for longer than a controller may take to see it, and nothing
-        else has happened all that time, nobody there loses a replica either, unless a person has
-        said something about it. That a hold ends with its outage is `BalancerProgress`: once all
-        brokers are up nothing may be taken for down.
-Owns:   who has no process, and since when nothing has happened; one for each run.
+How:    each broker reports every move that the balancer sets: the brokers that lose a replica, the
+        brokers that the controller's log holds then, and the zones and regions of both. The
+        controller may miss that a zone is down, so this counts hosts too. If enough hosts of a
+        domain have no process for longer than a controller needs to see it, and nothing else
+        happens meanwhile, no broker there may lose a replica, unless an operator has ruled on the
+        domain. `BalancerProgress` checks that a hold ends with its outage: once all brokers are up,
+        nothing may count as down.
+Owns:   the brokers without a process, and the time of the last disturbance; one for each run.
 Source: docs/decisions/0018-outages.md; design sections 8 and 10."""
 
 from collections.abc import Iterator
@@ -31,23 +31,24 @@ from strandline.simulation.invariants.facts import (
 from strandline.simulation.invariants.invariants import Invariant
 
 SIGHT_MS = 20_000
-"""For so long a controller may be without a judgement, beside its own patience: until nobody hears
-them any more (two election time-outs, 10 s at most), others have been asked whom they hear and have
-told (3 s), it has looked (1 s), and what it had asked for before is done or given up (5 s)."""
+"""So long may a controller have no judgement, beside its own patience. All brokers stop hearing the
+silent ones (two election time-outs, 10 s at most); the controller collects which brokers the others
+hear (3 s), looks (1 s), and finishes or gives up its earlier requests (5 s)."""
 US_PER_MS = 1_000
 
 
 class RepairHeldIffZoneDown(Invariant):
     """The balancer takes no replica from a silent broker whose zone or region is down, by the log
-    or by its hosts, unless a person has released it; and it is down no more once it is back."""
+    or by its hosts, unless an operator has released it. A domain that is back is not down."""
 
     def __init__(self) -> None:
         self._gone: frozenset[BrokerId] = frozenset()
         self._has_other_faults = False
         self._since_us = 0
-        """Since when it is so, and the controller is who it is."""
+        """The last disturbance or election of a controller."""
         self._last_version = 0
-        """Of the move that was told last: others tell of it later, and starts all over again."""
+        """Of the move that was reported last. Other brokers report it later, and a broker that
+        starts reports all moves again."""
 
     def on_disturbed(self, fact: Disturbed) -> None:
         """The controller has to see everything again."""
@@ -63,7 +64,7 @@ class RepairHeldIffZoneDown(Invariant):
             self._since_us = max(self._since_us, fact.at_us)
 
     def on_balancer_moved(self, fact: BalancerMoved) -> None:
-        """No broker that is held loses a replica, with a vote or without."""
+        """No held broker loses a replica, voter or observer."""
         moved = sorted(fact.leaving & fact.held)
         if moved:
             raise self._away(fact, moved, "whose zone is down")
@@ -75,7 +76,7 @@ class RepairHeldIffZoneDown(Invariant):
             return
         for place in fact.places:
             members, gone = place.members, place.members & self._gone
-            if members - gone:  # Who may have been replaced counts no more while others live there.
+            if members - gone:  # An idle broker may be a replaced one, if others live there.
                 members, gone = members - (gone & place.idle), gone - place.idle
             share = Share(len(members), len(gone))
             if place.broker in gone and is_down(share, place.marks, was_down=False):
@@ -88,11 +89,11 @@ class RepairHeldIffZoneDown(Invariant):
 
 
 def balancer_moved(record: ReassignmentSet, cluster: Cluster, *, at_us: int = 0) -> BalancerMoved:
-    """What a broker tells of a move, once it has applied it."""
+    """The report of a broker that has applied a move."""
     roles = cluster.groups[record.group].roles
     leaving = frozenset(roles.all).difference(record.target, record.observers)
     config = ClusterConfig.from_values(cluster.cluster_configs)
-    silent = cluster.silent_ms.keys() - leaving_of(cluster)  # A person has those emptied.
+    silent = cluster.silent_ms.keys() - leaving_of(cluster)  # An operator empties the others.
     return BalancerMoved(
         record.group,
         cluster.version,
@@ -108,7 +109,8 @@ def balancer_moved(record: ReassignmentSet, cluster: Cluster, *, at_us: int = 0)
 def _places(
     leaving: frozenset[BrokerId], cluster: Cluster, config: ClusterConfig
 ) -> Iterator[Place]:
-    """Not those where somebody counts for nothing, and not where holds end by themselves."""
+    """Omits domains with brokers that leave or are in maintenance, domains with a ruling, and all
+    if holds end by themselves."""
     inside = members({one.id: one.labels for one in cluster.brokers.values()})
     planned = leaving_of(cluster) | maintained_of(cluster)
     hosts = frozenset(one for group in cluster.groups.values() for one in group.hosts)

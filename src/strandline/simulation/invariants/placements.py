@@ -1,9 +1,9 @@
-"""What placements there are, and that policies hold once they do.
+"""A placement that keeps its policy goes on keeping it.
 
-Why:    a balancer that mends one promise may break another without a sign.
-How:    whenever voters become stable, or what they are judged by changes, each broker tells of the
-        placements as it knows them then. They are judged by the constraints of the solver, over all
-        registered brokers, whoever is down, and not by anything of the balancer's.
+Why:    a balancer that repairs one promise may break another without a sign.
+How:    whenever voters become stable, or a policy or a label changes, each broker reports the
+        placements that it knows. The solver's constraints judge them, over all registered brokers,
+        up or down, without any code of the balancer.
 Owns:   which placements have kept their policies; one set for each run.
 Source: docs/decisions/0010-the-balancer.md; design section 7."""
 
@@ -24,18 +24,18 @@ from strandline.simulation.invariants.facts import PlacementKnown, Subject
 from strandline.simulation.invariants.invariants import Invariant
 
 ANSWERS_MAX = 4096
-"""So many answers are kept: every broker asks the same."""
+"""How many answers the cache keeps: every broker asks the same questions."""
 
 
 class PlacementHolds(Invariant):
-    """A placement that keeps its policy, at rest, keeps it until policy or labels change. Where
-    what has no other place may be placed against it, that is for Convergence to judge."""
+    """A placement that keeps its policy, at rest, keeps it until policy or labels change. If a
+    replica without another place may break the policy, Convergence judges instead."""
 
     def __init__(self) -> None:
         self._last: dict[GroupId, int] = {}
-        """{group: the version of the state that was judged last}"""
+        """{group: the last version of the state that this judged}"""
         self._kept: dict[GroupId, tuple[str, str]] = {}
-        """{group: the question that its placement, at rest, answered rightly}"""
+        """{group: the question to which its placement, at rest, was right}"""
 
     def on_placement_known(self, fact: PlacementKnown) -> None:
         """In the order of the state's versions, whichever broker reports first."""
@@ -55,7 +55,7 @@ class PlacementHolds(Invariant):
 
 
 def placement_of(partition: Partition, cluster: Cluster) -> PlacementKnown | None:
-    """How a partition is placed, by what a broker knows; None for one without a policy."""
+    """The placement of a partition as a broker knows it; None if it has no policy."""
     answer = _judged(
         tuple(cluster.topics[partition.topic].configs.items()),
         tuple(cluster.cluster_configs.items()),

@@ -1,9 +1,8 @@
 """No replica deletes data that may be needed, and none votes without a grant.
 
-Why:    the one moment in which a cluster destroys data on purpose.
-How:    committed configurations of a group are in one order, that of their places in the log. Who
-        removes its replica is in none that is the last; and two that have one version have the same
-        voters.
+Why:    this is the one moment in which a cluster destroys data on purpose.
+How:    the log orders the committed configurations of a group. A broker that removes its replica
+        must not be a voter of the last one. Two configurations of one version have the same voters.
 Owns:   the last known committed configuration of each group; one set for each run.
 Source: docs/decisions/0009-moving-replicas.md; design section 6, rule R2."""
 
@@ -21,7 +20,7 @@ from strandline.simulation.invariants.invariants import Invariant
 
 class RemovedWhereStable(Invariant):
     """A broker removes its replica only once voters without it are committed, or once it was
-    declared lost, and before it has another one. A lost disk has none."""
+    declared lost and has no new replica yet. A lost disk has no replica."""
 
     def __init__(self) -> None:
         self._last: dict[GroupId, tuple[Index, Configuration]] = {}
@@ -31,14 +30,14 @@ class RemovedWhereStable(Invariant):
         """{group: the last version of its voters from before a loss was declared}"""
 
     def on_loss_recorded(self, fact: LossRecorded) -> None:
-        """What was committed by those who are lost counts no more, and they begin anew."""
+        """Earlier configurations do not count any more; the lost replicas begin anew."""
         declared = fact.declaration
         for broker in declared.lost:
             self._given_up[declared.group, broker] = declared.grant
         self._before[declared.group] = fact.version
 
     def on_configuration_committed(self, fact: ConfigurationCommitted) -> None:
-        """Remember the last."""
+        """Remember the last configuration."""
         group, configuration = fact.group, fact.configuration
         before = self._before.get(group, -1)
         last, is_new = self._last.get(group), configuration.version > before
@@ -46,13 +45,13 @@ class RemovedWhereStable(Invariant):
             self._last[group] = fact.index, configuration
 
     def on_marks_moved(self, fact: MarksMoved) -> None:
-        """Who takes part by the grant, or a later one, has begun anew."""
+        """A broker that takes part by the grant, or by a later one, has begun anew."""
         grant = self._given_up.get((fact.group, fact.broker)) if self._given_up else None
         if grant is not None and grant_of(fact.epoch) >= grant:
             del self._given_up[fact.group, fact.broker]
 
     def on_replica_removed(self, fact: ReplicaRemoved) -> None:
-        """It must not be among the voters, before or after a change under way."""
+        """The broker must not be a voter, before or after a change under way."""
         if not fact.has_state or (fact.group, fact.broker) in self._given_up:
             return
         last = self._last.get(fact.group)
@@ -71,7 +70,7 @@ class OneGrantPerVersion(Invariant):
         self._voters: dict[tuple[GroupId, int], frozenset[BrokerId]] = {}
 
     def on_configuration_committed(self, fact: ConfigurationCommitted) -> None:
-        """As it was seen first."""
+        """Compare with the first one of this version."""
         voters = frozenset(fact.configuration.voters)
         granted = self._voters.setdefault((fact.group, fact.configuration.version), voters)
         if voters != granted:

@@ -26,7 +26,7 @@ KINDS = (
 
 
 def above_majority(scenario: Scenario) -> frozenset[GroupId]:
-    """Groups that ask for more than a majority, all the time."""
+    """Groups whose `min.insync.replicas` is above a majority in the whole run."""
     changed = {one.group for one in scenario.changes if one.min_insync}
     return frozenset(
         plan.group
@@ -43,10 +43,11 @@ class RoleChanges:
         self._fenced: set[tuple[GroupId, BrokerId, Epoch]] = set()
         self._lowered: set[tuple[GroupId, Index]] = set()
         self.above_majority: frozenset[GroupId] = frozenset()
-        """Groups that ask for more than a majority as long as nobody is lost; set by the world."""
+        """Groups whose write quorum is above a majority while no broker is lost; the world sets
+        this."""
 
     def note(self, fact: VotersRecorded) -> None:
-        """What this record changed."""
+        """Count the changes of this record."""
         if fact.what == "grant":
             self.counts["grants"] += 1
         elif fact.what == "appointed":
@@ -62,14 +63,14 @@ class RoleChanges:
             self.counts["leavings" if broker in fact.own else "demotions"] += 1
 
     def note_configuration(self, fact: ConfigurationCommitted) -> None:
-        """Whether a majority is enough for the write quorum, where more were asked for."""
+        """Count a write quorum that was lowered to a majority."""
         key = fact.group, fact.index
         if fact.group in self.above_majority and fact.configuration.min_insync == 1:
             self.counts["lowerings"] += key not in self._lowered
             self._lowered.add(key)
 
     def note_epoch(self, broker: BrokerId, group: GroupId, epoch: Epoch) -> None:
-        """A replica is in this epoch: fenced, where it is the first of a grant."""
+        """A replica is in this epoch; if it is the first one of a grant, the replica is fenced."""
         key = group, broker, epoch
         if grant_of(epoch) and epoch == first_epoch(grant_of(epoch)) and key not in self._fenced:
             self._fenced.add(key)

@@ -1,6 +1,6 @@
-"""What must hold of groups that the controller lets go on without a majority.
+"""What must hold of groups that continue without a majority, by a grant of the controller.
 
-Why:    a leader that was left behind may live, serve clients, and know nothing of a successor.
+Why:    the earlier leader may live, serve clients, and know nothing of its successor.
 How:    judges by elections and marks; see `simulation.invariants`.
 Source: design section 6, 2; decisions 0016 and 0020."""
 
@@ -9,15 +9,15 @@ from strandline.simulation.invariants.facts import LeaderElected, MarksMoved, Su
 from strandline.simulation.invariants.invariants import Invariant
 
 TAIL_COUNT = 1_000
-"""Of an appointed leader's log so many of the last entries are remembered, with their epochs."""
+"""How many of the last entries of an appointed leader's log this remembers, with their epochs."""
 
 
 class AtMostOneSuccessor(Invariant):
-    """One broker at most is appointed by a grant, and nobody who leads by an earlier one commits
-    what that broker's log did not have when it was appointed.
+    """By one grant the controller appoints at most one broker. A leader of an earlier grant commits
+    nothing that the log of that broker lacked at its appointment.
 
-    What it had may be learnt late: voters acknowledged it before they were fenced, and their
-    answers are read after it."""
+    The earlier leader may commit late: voters acknowledged an entry before they were fenced, and
+    the leader reads their answers after the appointment."""
 
     def __init__(self) -> None:
         self._appointed: dict[tuple[GroupId, int], BrokerId] = {}
@@ -28,7 +28,7 @@ class AtMostOneSuccessor(Invariant):
         self._commits: dict[tuple[GroupId, BrokerId], Index] = {}
 
     def on_leader_elected(self, fact: LeaderElected) -> None:
-        """A broker is appointed, or elected."""
+        """A broker was appointed, or elected."""
         grant = grant_of(fact.epoch)
         self._led[fact.group, fact.broker] = fact.epoch
         begun = self._begun.setdefault(fact.group, {})
@@ -45,8 +45,7 @@ class AtMostOneSuccessor(Invariant):
                 )
 
     def on_marks_moved(self, fact: MarksMoved) -> None:
-        """What a leader commits after another one was appointed by a later grant is what that one
-        had, too."""
+        """If a later grant has appointed a leader, that leader's log had the entry too."""
         key = fact.group, fact.broker
         before, self._commits[key] = self._commits.get(key), fact.commit
         if before is None or fact.commit <= before or self._led.get(key) != fact.epoch:

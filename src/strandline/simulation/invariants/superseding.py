@@ -1,11 +1,11 @@
-"""What compaction may take from a log: records whose key has a later one, and tombstones.
+"""The records that compaction may remove: those whose key has a later record, and tombstones.
 
-Why:    in a compacted log a record that was acknowledged may be gone, and all is well if that is
-        why; the promises about records ask here.
-How:    a record's key follows from its value, so that nobody has to remember it. Where logs are not
-        compacted, nothing may be gone. A tombstone, too, goes in the end; what it has deleted may
-        be gone then without anything later to show for it, so the tombstones that were committed
-        are remembered.
+Why:    a compacted log may lack an acknowledged record. The promises about records ask here whether
+        compaction explains that.
+How:    a record's key follows from its value, so no table of keys is needed. If logs are not
+        compacted, no record may be gone. Compaction removes a tombstone too, in the end. Then no
+        later record explains why the deleted ones are gone, so this remembers the committed
+        tombstones.
 Owns:   those tombstones, in one run.
 Source: Kafka's log cleaner; design section 4."""
 
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from strandline.model.ids import GroupId, Offset
 
 TOMBSTONE = b"deleted"
-"""What stands for the filling of a record without a value."""
+"""Stands for the padding of a record without a value."""
 
 
 def key_of(value: bytes, key_count: int) -> bytes | None:
@@ -26,7 +26,7 @@ def key_of(value: bytes, key_count: int) -> bytes | None:
 
 
 def is_tombstone(value: bytes) -> bool:
-    """Whether the record that is known by this value has none."""
+    """Whether this value stands for a record without one."""
     return value.endswith(b"/" + TOMBSTONE)
 
 
@@ -53,8 +53,8 @@ class Superseding:
             offsets[key] = max(offset, offsets.get(key, offset))
 
     def deleted(self, group: GroupId) -> dict[bytes | None, Offset]:
-        """{key: its tombstone} of the keys that are deleted, as far as is known. Where something
-        came after a tombstone, that has taken its place."""
+        """{key: its tombstone} of the deleted keys, as far as is known. A key with a record after
+        its tombstone is not deleted."""
         last = self._last.get(group, {})
         known = self._deleted.get(group, {})
         return {key: offset for key, offset in known.items() if last[key] == offset}
@@ -64,7 +64,7 @@ class Superseding:
         return key_of(value, self._key_count)
 
     def table(self, records: Mapping[Offset, bytes]) -> dict[bytes | None, Offset]:
-        """What a consumer makes of {offset: value}: {key: its last record}, if it has one."""
+        """A consumer's table from {offset: value}: {key: the offset of its last record}."""
         newest = self.newest(records)
         return {key: offset for key, offset in newest.items() if not is_tombstone(records[offset])}
 

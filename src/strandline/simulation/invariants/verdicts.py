@@ -1,6 +1,6 @@
 """Waits, after the last fault, until the cluster works, agrees and falls silent.
 
-Why:    what a cluster does by itself takes time; one place says how long each step may take.
+Why:    a cluster needs time to recover by itself; one place says how long each step may take.
 How:    every group takes a write, and the consumer group works -> every placement keeps its policy
         -> near readers have read all -> the replicas of each group agree on leader and log ->
         brokers send at most a heartbeat and an answer an interval. Each outcome is a fact, which
@@ -32,23 +32,23 @@ from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.scheduler import US_PER_MS
 
 PROGRESS_MS = 20_000 + UNACKNOWLEDGED_MAX_MS
-"""A leader may have to be elected over connections that died without a word, and then finds that
-those for its appends died as well."""
+"""An election may run over connections that died silently, and the new leader may then find that
+its connections for appends are dead too."""
 GROUP_PROGRESS_MS = 40_000
 CONVERGENCE_MS = 20_000
 GAIN_MS = 5_000
 """After that, a late replica must gain something in so long."""
 IDLE_COUNT_MAX = 3
-"""So many times in a row it may not: a dead connection is found out after 10 s."""
+"""So many times in a row it may gain nothing: brokers detect a dead connection after 10 s."""
 BALANCE_MS = 30_000
 BALANCE_FACTOR = 4
-"""So many times `broker.lost.after.ms`: brokers that came and went have to stay for a while."""
+"""So many times `broker.lost.after.ms`: brokers that came and went must stay up for a while."""
 DEMOTION_MS = Bounds().demote_ms
-"""So long each observer that stands in waits before it leaves, one after the other."""
-MENDING_MS = 3_000
-"""After so long an operator looks after a broker whose disk has gone bad."""
+"""How long each promoted observer waits before its demotion, one after the other."""
+REPLACEMENT_MS = 3_000
+"""After so long an operator replaces a bad disk."""
 LOOK_MS = 100
-"""How often is looked whether all is well."""
+"""How often the waits below check their condition."""
 SESSIONS_END_MS = 3 * SESSION_TIMEOUT_MS
 REST_INTERVALS = 5
 REST_ATTEMPTS = 30
@@ -60,11 +60,11 @@ class DiskReplacer:
 
     def __init__(self, cluster: SimCluster) -> None:
         self._cluster = cluster
-        self._due_us = cluster.scheduler.now_us + MENDING_MS * US_PER_MS
+        self._due_us = cluster.scheduler.now_us + REPLACEMENT_MS * US_PER_MS
         self._may_act = bool(cluster.begun_kinds & BAD_DISKS)
 
     def look(self) -> None:
-        """Act, where it is time and there is something to be done."""
+        """Replace the disk, if it is time and the broker keeps a log closed."""
         cluster = self._cluster
         if not self._may_act or cluster.scheduler.now_us < self._due_us:
             return
@@ -138,7 +138,7 @@ def await_group(cluster: SimCluster, load: Load) -> None:
 
 
 def await_near_readers(cluster: SimCluster, load: Load) -> None:
-    """Wait until near readers have all that was visible when this began."""
+    """Wait until near readers have all records that were visible when this began."""
     if not load.near_readers or cluster.is_over:
         return
     ends: dict[GroupId, Offset] = {}
@@ -179,9 +179,9 @@ def await_balance(cluster: SimCluster, load: Load) -> None:
 
 
 def _imbalance(cluster: SimCluster, load: Load) -> str:
-    """What the balancer has still to do; empty when there is nothing."""
+    """The balancer's unfinished work; empty for none."""
     if not all(one.is_done for one in load.operators):
-        return "what was wanted could not be set"
+        return "an operator could not set a configuration"
     members = [host.program for host in cluster.hosts.values()]
     active = next(
         (one for one in members if isinstance(one, BrokerMember) and one.findings is not None),
@@ -203,7 +203,7 @@ def _imbalance(cluster: SimCluster, load: Load) -> str:
         if partition.acting or partition.pending or partition.is_fenced or partition.appointment:
             return f"{partition.name} has voters {partition.possible} for {partition.replicas}"
     for domain in sorted(state.outages):
-        return f"{'/'.join(domain)} is taken for down, and every broker is up"
+        return f"{'/'.join(domain)} counts as down, and every broker is up"
     for broker in sorted(leaving_of(state)):
         held = [one.name for one in state.groups.values() if broker in one.hosts]
         if held:
@@ -240,7 +240,7 @@ def await_rest(cluster: SimCluster, load: Load) -> None:
 
 
 def _missing_count(cluster: SimCluster) -> int:
-    """How many records members of groups have not, which their leaders have."""
+    """How many records of their leaders the members of groups lack, in all."""
     missing = 0
     for leader in cluster.replicas():
         if leader.is_serving:
