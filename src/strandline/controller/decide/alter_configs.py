@@ -1,11 +1,10 @@
 """Changes configuration key by key: of a topic, of the whole cluster, or of a single broker.
 
-Why:    what is refused here can be in force nowhere, so an unknown name or value is refused with
-        the reason.
-How:    Each resource changes as a whole or not at all. Lists can be appended to and subtracted
-        from. A policy must be one that can be met; replicas then move to it (decision 0010). For a
-        single broker a command can set only what is wanted of it (decision 0011), not what its file
-        says.
+Why:    all configuration passes here. So this refuses an unknown name or value, with the reason.
+How:    Each resource changes as a whole or not at all. Operations can append to lists and subtract
+        from them. The cluster must be able to meet a new policy; replicas then move to it (decision
+        0010). For a single broker a command can set only its desired life (decision 0011), not the
+        keys of its file.
             A command that replaces a resource's configuration resets the keys of Kafka's that it
         does not name (decision 0044).
 Source: Kafka's AlterConfigs and IncrementalAlterConfigs (KIP-133, KIP-339)."""
@@ -43,7 +42,7 @@ CONFIG_VALUE_CHARACTERS_MAX = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Resource:
-    """Something that has configuration: its table, and the values that hold now."""
+    """A resource with configuration: its table, and its present values."""
 
     scope: Scope
     name: str
@@ -60,7 +59,7 @@ class _Resource:
 
 
 def decide_alter_configs(facts: Facts, command: AlterConfigs) -> Decision:
-    """Change what can be changed; the others are refused one by one."""
+    """Change each resource, or refuse it with the reason."""
     named = Counter((resource.type, resource.name) for resource in command.resources)
     cluster, checks, lives = facts.state.cluster, PolicyChecks(facts), LifeChecks(facts)
     records: list[Record] = []
@@ -134,7 +133,7 @@ def _find(facts: Facts, changes: ResourceChanges) -> _Resource:
 
 
 def _change(resource: _Resource, changes: ResourceChanges) -> dict[str, str | None]:
-    """The values that the resource gets; None for those it loses."""
+    """The new values of the resource; None for removed ones."""
     values: dict[str, str | None] = {}
     for change in changes.changes:
         if change.key in values:

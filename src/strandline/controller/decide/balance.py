@@ -1,9 +1,9 @@
 """Records the replicas that the balancer wants, each partition for itself.
 
-Why:    since the balancer looked, an operator may have moved the partition, changed its policy,
-        paused the balancer or granted other voters; or a zone has gone down, and what is lost there
-        must wait for it.
-How:    compare and set. A move that no longer fits is left out, and looked at in the next round.
+Why:    after the balancer looked, an operator may have moved the partition, changed its policy,
+        paused the balancer or granted other voters. Or a zone has gone down, and the repair of its
+        replicas must wait.
+How:    compare and set. A move that no longer fits is left out, and the next round looks again.
 Source: decision 0010."""
 
 from strandline.controller.commands import BalancedReplicas, BalanceNoted, BalanceReplicas
@@ -13,7 +13,7 @@ from strandline.model.cluster import Roles
 
 
 def decide_balance_replicas(facts: Facts, command: BalanceReplicas) -> Decision:
-    """Set what still fits."""
+    """Set the moves that still fit."""
     moves = {move.group: move for move in command.moves}
     records = tuple(
         ReassignmentSet(move.group, move.target, by_balancer=True, observers=move.target_observers)

@@ -1,8 +1,8 @@
 """Records which brokers are silent, and which are heard again, for the next controller.
 
-How:    Compare and set, broker by broker. What does not fit is left out: the controller looks again
-        each second. The record is a registration with this in it, as in `labels`: versions that do
-        not know of it read it correctly.
+How:    Compare and set, broker by broker. A note that does not fit is left out: the controller
+        looks again each second. The record is a registration with one more field, as in `labels`,
+        so earlier versions read it correctly.
 Source: decision 0010, "Damping"."""
 
 import msgspec
@@ -12,7 +12,7 @@ from strandline.controller.decision import Decision, Facts
 
 
 def decide_note_last_seen(facts: Facts, command: NoteLastSeen) -> Decision:
-    """Note what still fits."""
+    """Record the notes that still fit."""
     notes = [one for one in command.notes if _fits(facts, one)]
     records = tuple(
         msgspec.structs.replace(facts.state.registration(one.broker), silent_ms=one.silent_ms)

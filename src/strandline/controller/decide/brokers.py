@@ -3,9 +3,9 @@
 Why:    two processes that run as the same broker would vote twice.
 How:    Every start of a broker's process is one registration. A broker that lost its disk returns
         under its id with a new data directory; so would a second broker of the same id, but then
-        the first one is alive. A broker can be unregistered if it is silent, holds no replica, and
-        has no vote in the controller. Labels changed at run time stay, unless the configuration
-        gives another value than it did at the start before.
+        the first one is alive. An operator can unregister a broker that is silent, holds no
+        replica, and has no vote in the controller. Labels changed at run time stay, unless the
+        configuration has another value than at the start before.
 Source: Kafka's BrokerRegistration and UnregisterBroker (KIP-631, KIP-858);
         `ControllerState.has_lost`; decisions 0011 and 0015."""
 

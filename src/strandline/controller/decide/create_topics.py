@@ -34,7 +34,7 @@ CONFIG_VALUE_CHARACTERS_MAX = 4096
 
 
 def decide_create_topics(facts: Facts, command: CreateTopics) -> Decision:
-    """Create what can be created; the others are refused one by one."""
+    """Create each topic, or refuse it with the reason."""
     draft = Draft(facts.state)
     named = Counter(topic.name for topic in command.topics)
     results: dict[str, TopicResult] = {}

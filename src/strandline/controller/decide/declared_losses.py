@@ -1,7 +1,7 @@
 """Records an operator's declaration that replicas are gone for good, as the last resort.
 
-Why:    it gives up what only they had. So it is refused unless nothing else lets the group
-        continue, and unless the operator was shown what is at risk.
+Why:    it gives up records that only these replicas had. So the controller refuses it unless
+        nothing else lets the group continue, and unless the operator saw which offsets are at risk.
 How:    for this command the controller asks the brokers that it hears which brokers they hear and
         where their logs of the group end (`controller.reports`):
 
@@ -49,7 +49,7 @@ BY_CHARACTERS_MAX = 200
 
 
 def decide_declare_lost(facts: Facts, command: DeclareLost) -> Decision:
-    """Give them up, or say what stands against it."""
+    """Give up these replicas, or refuse with the reason."""
     partition = find_group(facts, command.group)
     brokers = set(command.brokers)
     for last in partition.losses[-1:]:
@@ -90,16 +90,15 @@ def decide_declare_lost(facts: Facts, command: DeclareLost) -> Decision:
 
 
 def _has_empty(facts: Facts, partition: Partition) -> bool:
-    """Whether a broker that is heard has lost its log of it: then there may be none left to
-    name, and too few that have anything."""
+    """Whether a heard broker has lost its log of the partition. Then there may be no broker to
+    name, and too few logs."""
     told = (facts.reports.get(one) for one in partition.hosts)
     logs = (one.logs.get(partition.group) for one in told if one is not None)
     return any(one is not None and one.has_lost for one in logs)
 
 
 def _require_somebody_missing(facts: Facts, partition: Partition) -> None:
-    """If the command names no broker though a majority answers, a link must be repaired: say
-    which."""
+    """Refuse a command that names no broker if a majority answers: name the link to repair."""
     logs = [one for one in (_log_of(facts, partition, host) for host in partition.hosts) if one]
     standing = _assess(partition, logs).standing
     if standing in (GroupStatus.LED, GroupStatus.ELECTABLE):
@@ -107,7 +106,7 @@ def _require_somebody_missing(facts: Facts, partition: Partition) -> None:
 
 
 def _require_silence(facts: Facts, partition: Partition, brokers: Collection[BrokerId]) -> None:
-    """A broker that any other hears may continue, and is asked first."""
+    """Refuse if another broker hears a named one: it may continue, so its log counts."""
     for broker in sorted(brokers):
         if broker in facts.alive:
             raise refuse(
@@ -152,7 +151,7 @@ def _logs(
 
 
 def _log_of(facts: Facts, partition: Partition, broker: BrokerId) -> SurvivingLog | None:
-    """What it has told of its log; None where it does not answer, or has it not open."""
+    """The broker's report of its log; None if it does not answer, or the log is not open."""
     told = facts.reports.get(broker)
     log = None if told is None else told.logs.get(partition.group)
     if log is None:
@@ -214,7 +213,7 @@ def _loss(
 def _why_refused(
     facts: Facts, partition: Partition, logs: Collection[SurvivingLog], standing: GroupStatus
 ) -> str:
-    """Why no loss need be declared, or none can be; empty where one has to be."""
+    """Why a declaration is not necessary or not possible; empty if it is both."""
     match standing:
         case GroupStatus.ELECTABLE:
             return _why_electable(facts, partition, logs)
@@ -233,7 +232,7 @@ def _why_refused(
 
 
 def _why_electable(facts: Facts, partition: Partition, logs: Collection[SurvivingLog]) -> str:
-    """What helps if a majority answers, and none of them leads."""
+    """The remedy if a majority answers, and none of them leads."""
     able = {one.broker for one in logs if not one.has_lost}
     silent = {
         one: [other for other in facts.alive if other not in told.hears]
@@ -257,7 +256,7 @@ def _why_electable(facts: Facts, partition: Partition, logs: Collection[Survivin
 
 
 def _told_of(sides: Sequence[frozenset[BrokerId]]) -> str:
-    """Which voters do not hear which, of voters on more than one side."""
+    """The voters that do not hear each other, if they are on more than one side."""
     if len(sides) == 2 and sides[0].isdisjoint(sides[1]):
         one, other = (
             f"broker{'s' * (len(side) > 1)} {_ids(sorted(side))}" for side in sorted(sides, key=min)
@@ -282,7 +281,7 @@ def _meanwhile(facts: Facts, partition: Partition, reach: Reach, able: Collectio
 
 
 def _appointment_text(facts: Facts, partition: Partition, whom: str) -> str:
-    """What to do if the controller may appoint `whom`."""
+    """The remedy if the controller may appoint `whom`."""
     cluster = facts.state.cluster
     own, defaults = cluster.topics[partition.topic].configs, cluster.cluster_configs
     config = TopicConfig.from_overrides(defaults, own, derived_defaults(own, defaults))

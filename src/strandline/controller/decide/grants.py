@@ -1,15 +1,15 @@
 """Begins grants, and chooses their leaders, for groups that cannot continue by themselves.
 
-Why:    the rest of a group may hold everything that was acknowledged, and elect no leader.
+Why:    the remaining members of a group may hold every acknowledged record, and elect no leader.
 How:    Compare and set on the number of the grant. `controller.arbiter` names the best logs among
-        the possible voters: they hold all that was acknowledged. Of equal ones the preferred
-        leader's is taken, or another voter's (`_first`). The successor's voters are those that were
-        fenced, may vote, and whose log ends in the same epoch as the leader's and not far before
-        it: no write waits for a voter that has much to catch up. After a declared loss observers
-        may have been fenced, too; of these only the leader votes.
-            A replica that is not certain to be a voter may have been removed since, and keep what
-        others removed. If its log lacks the leader's last configuration it cannot know, and it does
-        not vote.
+        the possible voters: they hold every acknowledged record. Of equal logs this takes the
+        preferred leader's, or another voter's (`_first`). The successor's voters are the fenced
+        members that may vote and whose log ends in the same epoch as the leader's and not far
+        before it: no write waits for a voter that has much to catch up. After a declared loss the
+        controller may have fenced observers too; of these only the leader votes.
+            A replica that is not certainly a voter may have left since, and keep entries that the
+        others removed. If its log lacks the leader's last configuration, it cannot tell, and it
+        does not vote.
 Source: design section 6, rules R3 and R4; decisions 0016, 0020 and 0038."""
 
 from collections.abc import Collection
@@ -27,11 +27,11 @@ from strandline.raft.messages import Fenced
 SPREAD = 2_654_435_761
 """Groups that differ by any step come to different brokers (Fibonacci hashing)."""
 LAG_COUNT_MAX = 64
-"""So many entries at most a voter of the successor lacks: no more than what was on its way."""
+"""How many entries a voter of the successor may lack: no more than a leader has in flight."""
 
 
 def decide_begin_grant(facts: Facts, command: BeginGrant) -> Decision:
-    """Fence the group off, unless that was done."""
+    """Fence the group off, unless the grant has begun."""
     partition = find_group(facts, command.group)
     if partition.grant == command.grant + 1:
         return Decision(VotersNoted())
@@ -41,7 +41,7 @@ def decide_begin_grant(facts: Facts, command: BeginGrant) -> Decision:
 
 
 def decide_appoint_leader(facts: Facts, command: AppointLeader) -> Decision:
-    """Appoint the best of those logs, where they hold all that was acknowledged."""
+    """Appoint the best of those logs, if they hold every acknowledged record."""
     partition = find_group(facts, command.group)
     if partition.grant != command.grant:
         raise refuse(Error.INVALID_REQUEST, f"{partition.name}: its grant is {partition.grant}")
@@ -80,12 +80,12 @@ def decide_appoint_leader(facts: Facts, command: AppointLeader) -> Decision:
 
 
 def _first(partition: Partition, equal: Collection[BrokerId], cluster: Cluster) -> BrokerId:
-    """Which of these leads, whose logs are equal.
+    """The member that leads, of those with equal logs.
 
     Of the partition's own voters that are not in maintenance: the preferred leader, or else
-    the one that the group's number picks; otherwise one surviving broker would lead all that
-    a lost region did. The next one if a leader was appointed and nothing has been reported
-    since: it may be unable to lead."""
+    the one that the group's number picks; otherwise one surviving broker would lead all the groups
+    of a lost region. If the last appointed leader has not reported, the next one leads: the last
+    one may be unable to."""
     maintained = maintained_of(cluster)
     own = [one for one in partition.replicas if one in equal] or sorted(equal)
     able = [one for one in own if one not in maintained] or own
@@ -96,9 +96,8 @@ def _first(partition: Partition, equal: Collection[BrokerId], cluster: Cluster) 
 def _declared(
     partition: Partition, best: BrokerId, fenced: dict[BrokerId, Fenced], cluster: Cluster
 ) -> BrokerId:
-    """The leader after a declared loss: the one chosen then, if no member has met it, with the
-    log that was shown, and if none has more than was shown. Raises ApiError if that no longer
-    holds."""
+    """The leader after a declared loss: the one chosen then, if no member has met it, if it still
+    has the log that the operator saw, and if no member has more. Raises ApiError otherwise."""
     if not partition.is_declared:
         return best
     loss = partition.losses[-1]
@@ -122,7 +121,7 @@ def _declared(
 def _successor(partition: Partition, leader: BrokerId, fenced: dict[BrokerId, Fenced]) -> Roles:
     best = fenced[leader]
     may_vote = {*partition.replicas, leader}
-    # After a declaration the first of these are all who were left, observers among them.
+    # After a declaration the first of these are all that were left, with observers.
     for voters in partition.possible[1 if partition.is_declared else 0 :]:
         may_vote.update(voters)
     certain = () if partition.is_declared else partition.voters

@@ -1,4 +1,4 @@
-"""Creates the topics that brokers themselves write to, when they are first needed.
+"""Creates the internal topics when a broker first needs them.
 
 Source: Kafka's automatic creation of `__consumer_offsets`."""
 

@@ -2,9 +2,9 @@
 
 Why:    a machine gets faster disks, or had a wrong label: neither is worth a restart.
 How:    All named brokers get the changes, or none. Objections refuse them, unless the operator
-        forces them: a broker's true place must be recorded even if no policy can be met there. The
-        record is a registration with the new labels, not a new kind, so that versions which do not
-        know of this read it correctly.
+        forces them: the log must have a broker's true place even if no policy can be met there. The
+        record is a registration with the new labels, not a new kind, so that earlier versions read
+        it correctly.
 Source: decision 0015."""
 
 import msgspec
@@ -21,7 +21,7 @@ from strandline.protocol.errors import Error
 
 
 def decide_alter_labels(facts: Facts, command: AlterLabels) -> Decision:
-    """Take the new labels down, or say what stands against them."""
+    """Record the new labels, or refuse them with the objections."""
     wanted = _wanted(facts, command)
     checks = LabelChecks(facts, wanted)
     objections = checks.objections()
@@ -63,7 +63,7 @@ def _wanted(facts: Facts, command: AlterLabels) -> dict[BrokerId, Labels]:
 
 
 def _registered(facts: Facts, broker: BrokerId, labels: Labels) -> Record:
-    """The registration as it is, but for the labels."""
+    """The present registration with other labels."""
     present = facts.state.registration(broker)
     configured = present.labels if present.configured is None else present.configured
     return msgspec.structs.replace(present, labels=labels, configured=configured)

@@ -1,10 +1,10 @@
-"""Records an operator's ruling on a zone or region, and what the controller found about it.
+"""Records an operator's ruling on a zone or region, and the controller's own findings.
 
-Why:    a hold that the next controller does not know is none.
-How:    A ruling is refused if it would change nothing, or if the brokers that it declares lost are
-        heard by the controller or by others; the controller asks these. Notes are compare and set:
-        the controller looks again in a second at what does not fit. The record is an empty change
-        of configuration with this in it, so versions that do not know of it read it correctly.
+Why:    a hold must outlive the controller that began it.
+How:    The controller refuses a ruling that would change nothing, and one that declares brokers
+        lost which it or others hear; it asks the others. Notes are compare and set: if one does not
+        fit, the controller looks again in a second. The record is an empty change of configuration
+        with one more field, so earlier versions read it correctly.
 Source: decision 0018."""
 
 from strandline.controller.commands import (
@@ -26,7 +26,7 @@ from strandline.protocol.errors import Error
 
 
 def decide_rule_domain(facts: Facts, command: RuleDomain) -> Decision:
-    """Take the ruling down, or say why it would be wrong."""
+    """Record the ruling, or refuse it with the reason."""
     labels = {one.id: one.labels for one in facts.brokers}
     known = members(labels)
     if command.domain not in known:
@@ -55,7 +55,7 @@ def decide_rule_domain(facts: Facts, command: RuleDomain) -> Decision:
 
 
 def _is_down_or_held_around(facts: Facts, command: RuleDomain) -> bool:
-    """Whether brokers of it are held as its region is down or held, or a zone in it is down."""
+    """Whether its brokers are held because its region is down or held, or a zone in it is down."""
     for domain, outage in facts.state.cluster.outages.items():
         if domain in widening(command.domain)[1:]:
             if outage.is_down or outage.ruling is Ruling.HOLD:
@@ -66,7 +66,7 @@ def _is_down_or_held_around(facts: Facts, command: RuleDomain) -> bool:
 
 
 def _require_silence(facts: Facts, name: str, domain: Domain, inside: frozenset[BrokerId]) -> None:
-    """An operator may be wrong about what is lost: a broker that any other hears is not."""
+    """Refuse a loss if the controller or another broker hears one of the brokers."""
     cut = _cut_off(facts)
     living = inside & cut.union(facts.alive)
     share = Share(len(inside), len(inside) - len(living))

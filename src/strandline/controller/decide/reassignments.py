@@ -1,7 +1,7 @@
 """Records the targets of reassignments; the partitions' leaders carry the moves out.
 
 How:    Each partition is decided by itself. A new target replaces an earlier one. A cancel removes
-        the target. If other voters were already granted, a cancel asks for the stable ones again:
+        the target. If other voters were already granted, a cancel requests the stable ones again:
         the change finishes first, and is then undone.
 Source: Kafka's AlterPartitionReassignments (KIP-455, KIP-860); decisions 0009 and 0017."""
 

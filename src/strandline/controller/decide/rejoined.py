@@ -1,9 +1,9 @@
-"""Records which replicas take part again after they lost what they knew.
+"""Records which replicas take part again after they lost their state.
 
-Why:    an earlier data directory may be put back. It does not have what the broker's replicas
-        acknowledged and voted with the later one, and only this record shows that.
-How:    the record is an empty change of configuration with this in it, so versions that do not know
-        of it read it correctly.
+Why:    an operator may put an earlier data directory back. It lacks the acknowledgements and votes
+        that the broker's replicas gave with the later one, and only this record shows that.
+How:    the record is an empty change of configuration with one more field, so earlier versions read
+        it correctly.
 Source: decision 0030."""
 
 from strandline.controller.commands import NoteRejoined, RejoinedNoted
@@ -13,7 +13,7 @@ from strandline.protocol.errors import Error
 
 
 def decide_note_rejoined(facts: Facts, command: NoteRejoined) -> Decision:
-    """For the present start of the broker alone; groups that are no more are left out."""
+    """Record them for the present start of the broker; groups that are gone are left out."""
     cluster = facts.state.cluster
     known = cluster.brokers.get(command.broker)
     if known is None or known.incarnation != command.incarnation:

@@ -1,16 +1,17 @@
 """Grants a group's leader other members, and records that they are stable: one change at a time.
 
-Why:    a broker that deletes its data must know that no configuration in force counts on it; the
-        controller must know in an outage which configurations there may be.
+Why:    a broker that deletes its data must know that no configuration in force counts on it. In an
+        outage the controller must know which configurations may be in force.
 How:    Compare and set: a request rests on a version, on the grant of the leader's epoch, and on
         the present target (`controller.arbiter`). A command that was already carried out gets the
         same answer.
-            A leader may ask for one of these:
+            A leader may request one of these:
         - the whole target;
         - other voters among the usual holders of the log, of its observers one more at a time;
         - the same voters, with another promised write quorum (decision 0041);
-        - instead of a grant that cannot be begun, whatever it could ask for without that grant, the
-          stable voters included. The earlier grant may yet be in force until this one is reported.
+        - instead of a grant that it cannot begin, anything that it could request without that
+          grant, the stable voters included. The earlier grant may be in force until the leader
+          reports this one.
 Source: design section 6, rules R2, R3 and R6; decisions 0009, 0020, 0025 and 0029."""
 
 from msgspec import UNSET
@@ -25,11 +26,11 @@ from strandline.protocol.errors import Error
 from strandline.raft.group.configuration import Configuration, PromisedQuorum, promised_quorum_of
 
 SUPERSEDED_COUNT_MAX = 8
-"""So many grants at most wait for one that is reported: each may be in force."""
+"""How many grants may wait for a report: each of them may be in force."""
 
 
 def decide_request_voters(facts: Facts, command: RequestVoters) -> Decision:
-    """Grant what is asked for, whole, from the stable voters that the leader goes by."""
+    """Grant the request as a whole, if the leader knows the present stable voters."""
     partition = find_group(facts, command.group)
     if command.version != partition.version:
         raise refuse(
@@ -73,8 +74,8 @@ def _may_be(partition: Partition, asked: Roles, floor: PromisedQuorum) -> bool:
     if partition.is_moving and asked == partition.wanted:
         return True
     is_other = bool(partition.pending) or set(asked.voters) != set(partition.voters)
-    # To withdraw is granted though nothing is known to be promised: an earlier release may have
-    # taken the report down.
+    # The controller grants a withdrawal even if it knows no promise: an earlier release may have
+    # recorded the report.
     is_other |= floor is not UNSET and (floor == 0 or floor != partition.floor)
     promoted = {one for one in asked.voters if one in partition.observers}
     if len(promoted.difference(partition.voters)) > 1:
@@ -83,7 +84,7 @@ def _may_be(partition: Partition, asked: Roles, floor: PromisedQuorum) -> bool:
 
 
 def decide_report_voters(facts: Facts, command: ReportVoters) -> Decision:
-    """Note that what was granted is committed."""
+    """Record that the granted configuration is committed."""
     partition = find_group(facts, command.group)
     if command.version == partition.version and not partition.pending:
         return Decision(VotersNoted())
@@ -105,7 +106,7 @@ def decide_report_voters(facts: Facts, command: ReportVoters) -> Decision:
 
 
 def next_grant(partition: Partition) -> int:
-    """The grant after its present one; raises ApiError where no epoch could name that."""
+    """The grant after its present one; raises ApiError if no epoch is left for it."""
     if partition.grant >= GRANT_MAX:
         raise refuse(
             Error.POLICY_VIOLATION,
@@ -116,7 +117,7 @@ def next_grant(partition: Partition) -> int:
 
 
 def find_group(facts: Facts, group: GroupId) -> Partition:
-    """The partition of a group; raises ApiError where there is none."""
+    """The partition of a group; raises ApiError if there is none."""
     partition = facts.state.cluster.groups.get(group)
     if partition is None:
         raise refuse(Error.UNKNOWN_TOPIC_OR_PARTITION, f"no partition has group {group}")

@@ -281,9 +281,8 @@ class Outages:
                 is_over = is_over or not has_waiting
             elif outage.ruling is Ruling.LOST:
                 down = view.brokers & scene.condition.down_since_ms.keys()
-                missing = Share(
-                    len(view.brokers), len(down)
-                )  # A lost broker counts, planned or not.
+                # A lost broker counts, planned or not.
+                missing = Share(len(view.brokers), len(down))
                 is_below = missing.silent > 0 and missing.is_below(view.marks.back_percent)
                 is_over = is_over or view.was_down or not is_below
         return Outage(view.is_down) if is_over else outage

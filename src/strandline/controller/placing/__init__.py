@@ -4,8 +4,8 @@ Map:    assignments.py      brokers for new partitions
         policies.py         brokers by a placement policy
         chosen_replicas.py  whether replicas chosen by a client keep the policy
         policy_changes.py   whether a changed policy can be met
-        label_changes.py    what changed labels mean for policies
+        label_changes.py    the effect of changed labels on policies
         broker_removal.py   whether the cluster can do without a broker
-        space.py            whether the others have room for what a broker holds
+        space.py            whether the others have room for a broker's replicas
         copy_shares.py      each broker's share of the copy budget
 """

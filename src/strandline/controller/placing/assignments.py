@@ -1,4 +1,4 @@
-"""Which brokers new partitions get: chosen by placement, or given by the client and checked.
+"""The brokers of new partitions: chosen by placement, or given by the client and checked.
 
 Source: Kafka's `ReplicationControlManager` (rules for manual assignments); design section 7."""
 
@@ -49,7 +49,7 @@ def choose(facts: Facts, draft: Draft, *, partitions: int, replication_factor: i
 
 
 def full_disks(facts: Facts) -> str:
-    """In words: whose disks are too full for new partitions."""
+    """The text about brokers with disks too full for new partitions."""
     full = sorted(facts.full.intersection(one.id for one in facts.staying))
     which = f"disk of broker {full[0]} is" if len(full) == 1 else "disks of brokers "
     if len(full) > 1:
@@ -74,7 +74,7 @@ def check_manual(
 ) -> list[Roles]:
     """Check the replicas that a client chose for partitions: all are voters; raises ApiError.
 
-    All partitions of a topic have the same number of replicas: `replication_factor` where the
+    All partitions of a topic have the same number of replicas: `replication_factor` if the
     topic exists."""
     for replicas in assignments:
         check_replicas(facts, replicas)

@@ -1,16 +1,16 @@
-"""Brokers that are to leave, or to be spared: whether the cluster can do without them. Pure.
+"""Checks that the cluster can do without brokers that leave or go into maintenance. Pure.
 
-Why:    replicas without another place would stay for ever, and the operator who waits for the
-        broker to be empty would learn it last.
-How:    What is wanted of each broker is its configuration. Before a broker leaves, every topic is
-        checked against the brokers that stay, up or down: its policy or its count of replicas, and
-        its bytes against their disks. A policy that cannot be met anyhow keeps only brokers that
-        hold a replica of its topic.
-            Before a broker is spared, every partition with a replica on it, and the controller if
-        it votes there, must keep a quorum of brokers that are in sync, as the leader reports, and
-        not spared. A partition that has too few anyhow may lose none. The restart planner gives its
-        reasons in the same words.
-Owns:   nothing; `LifeChecks` sees what earlier parts of its command ask for.
+Why:    replicas without another place would stay for ever, and the operator would wait in vain for
+        the broker to be empty.
+How:    The desired life of each broker is its configuration. Before a broker leaves, this checks
+        every topic against the brokers that stay, up or down: its policy or its count of replicas,
+        and its bytes against their disks. A policy that cannot be met anyhow keeps only brokers
+        that hold a replica of its topic.
+            Before a broker goes into maintenance, every partition with a replica on it, and the
+        controller if it votes there, must keep a quorum of other brokers that are in sync, as the
+        leader reports, and not in maintenance. A partition that has too few anyhow may lose none.
+        The restart planner gives its reasons in the same words.
+Owns:   nothing; `LifeChecks` sees the changes of earlier parts of its command.
 Source: decision 0011."""
 
 from collections.abc import Collection, Iterator, Mapping
@@ -36,11 +36,11 @@ from strandline.placement.survival.restarts import QuorumGroup, hurt_by, need_of
 from strandline.protocol.errors import Error
 
 CONTROLLER = "the controller"
-"""How its group is told of."""
+"""The name of the controller's group in messages."""
 
 
 def question_of(command: Command) -> Question | None:
-    """What brokers have to be asked before such a command is decided; None: nothing."""
+    """The reports that such a command needs; None: none."""
     if isinstance(command, DeclareLost):
         return Question(hears=True, logs=(command.group,))
     if isinstance(command, RuleDomain):
@@ -73,7 +73,7 @@ class LifeChecks:
         }
 
     def check(self, broker: BrokerId, changes: Mapping[str, str | None]) -> None:
-        """Refuse changes to a broker that the cluster cannot bear; raises ApiError."""
+        """Refuse changes to a broker that break a check; raises ApiError."""
         own = {**self._facts.state.cluster.broker_configs.get(broker, {}), **changes}
         after = BrokerLife.from_values({key: one for key, one in own.items() if one is not None})
         if not after.broker_decommission:
@@ -134,7 +134,7 @@ class LifeChecks:
         raise refuse(Error.POLICY_VIOLATION, text)
 
     def _groups(self, broker: BrokerId) -> Iterator[QuorumGroup]:
-        """Everything that this broker votes in, or may: the partitions, and the controller."""
+        """All groups in which this broker votes, or may: the partitions, and the controller."""
         cluster = self._facts.state.cluster
         for topic in cluster.topics.values():
             config = TopicConfig.from_overrides(cluster.cluster_configs, topic.configs)
@@ -150,7 +150,7 @@ class LifeChecks:
     def _group(
         self, name: str, group: GroupId, voters: Collection[BrokerId], quorum: int
     ) -> QuorumGroup:
-        """In sync: up, and its leader does not say otherwise."""
+        """Whether the replica is in sync: its broker is up, and the leader reports no lag."""
         up = frozenset(voters) & frozenset(self._facts.alive)
         ready = up - self._behind.get(group, frozenset())
         return QuorumGroup(name=name, voters=frozenset(voters), quorum=quorum, ready=ready)

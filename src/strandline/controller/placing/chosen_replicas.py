@@ -1,10 +1,11 @@
-"""Replicas that a client chose for new partitions, checked against the policy that will be in
-force.
+"""Checks the replicas that a client chose for new partitions against the policy that will apply.
 
-Why:    a cluster's default policy is a promise for all topics. The balancer would move what breaks
-        it within seconds, and data that may not leave a country must not be there even that long.
-How:    Each set of replicas is judged once, as the balancer judges existing ones. What it would
-        call broken is refused. What only costs more by soft rules is accepted, and moved in time.
+Why:    a cluster's default policy is a promise for all topics. The balancer would move replicas
+        that break it within seconds, and data that may not leave a country must not be there even
+        that long.
+How:    This judges each set of replicas once, as the balancer judges existing ones. It refuses a
+        set that the balancer would find broken. It accepts one that only costs more by soft rules;
+        the balancer moves that in time.
 Source: decision 0008, "Replicas that a client chooses"."""
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ def check_given(
 ) -> None:
     """Refuse replicas that break the policy, which is given with its key; raises ApiError.
 
-    `configs`: what is set on the topic."""
+    `configs`: the topic's own keys."""
     if policy is None:
         return
     key, wanted = policy

@@ -1,11 +1,11 @@
 """How brokers that copy share the budget for copies. Pure.
 
 Why:    a link that many leaders share is bounded by their sum, which none of them knows.
-How:    A broker that copies claims again and again, and is granted a share for a while: as much as
-        every other claimant, and no more than is free. A granted share counts until its end,
-        whatever was granted or claimed after it. So the shares held never exceed the whole,
-        whatever messages are lost or late. A new claimant waits until the others' shares end and
-        are renewed as smaller ones.
+How:    A broker that copies claims again and again, and the controller grants it a share for a
+        while: as much as every other claimant, and no more than is free. A granted share counts
+        until its end, whatever grants or claims follow. So the shares in use never exceed the
+        whole, whatever messages are lost or late. A new claimant waits until the others' shares end
+        and are renewed as smaller ones.
             A new controller grants nothing until the last one's grants have ended. Shares are parts
         of a budget: a changed budget needs no new shares.
 Owns:   the shares of each budget, on the active controller, for one epoch of it.
@@ -19,21 +19,21 @@ from strandline.model.ids import BrokerId
 
 ALL, CROSS_REGION = "all", "cross-region"
 TO_BROKER = "to broker "
-"""The names of budgets, as clients are told them too: over all copies, over those between regions,
-and, with its id behind, over those that one broker takes."""
+"""The names of budgets, also in answers to clients: of all copies, of copies between regions, and,
+with the broker's id appended, of copies to one broker."""
 WHOLE = 1_000_000
-"""Shares are so many parts of it."""
+"""How many parts a budget has; shares are numbers of parts."""
 VALID_MS = 2_000
-"""For so long whoever claimed a share may use it, from when it claimed."""
+"""How long the claimant may use a share, from its claim on."""
 HELD_MS = 3_000
-"""For so long it counts as held, from when it was granted: clocks drift, and claims take time."""
+"""How long a share counts as used, from its grant on: clocks drift, and claims take time."""
 
 _Held = dict[BrokerId, list[tuple[int, int]]]
 """{broker: [(until when, parts)]}"""
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True):
-    """A broker copies for which these budgets count, by their names."""
+    """The claim of a broker that copies: the names of the budgets that limit it."""
 
     budgets: tuple[str, ...]
 
@@ -56,7 +56,7 @@ class Shares:
         return {name: self._grant(now_ms, broker, name) for name in budgets}
 
     def held(self, now_ms: int) -> dict[str, dict[BrokerId, int]]:
-        """{budget: {broker: parts that it was granted last}}, as far as they have not ended."""
+        """{budget: {broker: parts of its last grant}}, without those that have ended."""
         for name in list(self._held):
             if not self._drop(now_ms, self._held[name]):
                 del self._held[name]
@@ -77,7 +77,7 @@ class Shares:
 
     @staticmethod
     def _drop(now_ms: int, held: _Held) -> _Held:
-        """Forget what has ended."""
+        """Drop the shares that have ended."""
         for broker in list(held):
             held[broker] = [one for one in held[broker] if one[0] > now_ms]
             if not held[broker]:

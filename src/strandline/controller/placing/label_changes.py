@@ -1,12 +1,12 @@
-"""What other labels of brokers would mean for the policies in force, before they are accepted.
+"""Checks new labels of brokers against the policies in force, before the controller accepts them.
 
-Why:    A label decides what may be where. A mistyped one moves data across regions, and a removed
-        one leaves a policy without meaning. A restart asks no one.
-How:    Every policy in force is checked with the brokers' present labels, and with the new ones. It
-        is an objection if a policy could be met and no longer can, or if a broker would lack a
-        label that a policy needs. It is none if the policy cannot be met either way, or can be met
-        by moving data, for the balancer moves it: so the partitions with a replica on these brokers
-        are judged as the balancer would judge them.
+Why:    Labels decide where data may be. A mistyped one moves data across regions, and a removed one
+        leaves a policy without meaning. A restart applies them without a question.
+How:    This checks every policy in force with the brokers' present labels, and with the new ones.
+        It objects if a policy could be met and no longer can, or if a broker would lack a label
+        that a policy needs. It does not object if the policy cannot be met either way, or can be
+        met by moving data, because the balancer moves it. To report these moves it judges the
+        partitions with a replica on these brokers as the balancer would.
 Owns:   nothing; one `LabelChecks` for each command.
 Source: decision 0015."""
 
@@ -27,8 +27,8 @@ from strandline.placement.topology.labels import MissingLabel
 from strandline.placement.topology.universe import Candidate
 
 JUDGED_MAX = 1_000
-"""Partitions: a third of a second. Whether policies can be met is asked of all; what moves is told
-of so many."""
+"""How many partitions the check of moves covers: a third of a second. The check of policies covers
+all."""
 EXAMPLES_MAX = 5
 
 
@@ -47,13 +47,13 @@ class LabelChecks:
         ]
 
     def objections(self) -> list[str]:
-        """Why the labels should not be so, each a sentence without an end."""
+        """The objections to the labels, each a sentence without its full stop."""
         found = self._missing()
-        # A label that a policy needs, and that somebody lacks, is all there is to say of it.
+        # If a broker lacks a label that a policy needs, that is the only objection by that policy.
         return found or self._unmet()
 
     def moves(self) -> list[TopicMoves]:
-        """The partitions that are as their policies want, and would not be."""
+        """The partitions that keep their policies now, and would not."""
         found: dict[str, list[int]] = {}
         judged = 0
         for topic, ask in self._asks():
@@ -69,7 +69,7 @@ class LabelChecks:
         ]
 
     def _asks(self) -> Iterator[tuple[Topic, Ask]]:
-        """The topics that have a policy, and what it asks for."""
+        """The topics that have a policy, with the policy."""
         cluster = self._facts.state.cluster
         for topic in cluster.topics.values():
             ask = self._before.ask(topic, cluster)
@@ -77,7 +77,7 @@ class LabelChecks:
                 yield topic, ask
 
     def _missing(self) -> list[str]:
-        """The labels that brokers have, or need not have, and would lack."""
+        """The labels that policies need, and that brokers would newly lack."""
         lacking: dict[MissingLabel, list[str]] = {}
         known: dict[Ask, list[MissingLabel]] = {}
         for topic, ask in self._asks():
@@ -94,13 +94,13 @@ class LabelChecks:
         ]
 
     def _unmet(self) -> list[str]:
-        """The policies that are met, or could be, and could not any more."""
+        """The policies that could be met now, and could not then."""
         reasons: dict[tuple[Ask, int], str] = {}
         hurt: dict[tuple[Ask, int], list[Topic]] = {}
         for topic, ask in self._asks():
             key = ask, len(topic.partitions[0].replicas)
             if key not in reasons:
-                # The first reason is told in full, with what could be met instead.
+                # The first reason comes in full, with the nearest policy that can be met.
                 reasons[key] = self._unmet_reason(*key, explains=not any(reasons.values()))
             if reasons[key]:
                 hurt.setdefault(key, []).append(topic)
@@ -111,7 +111,7 @@ class LabelChecks:
         ]
 
     def _unmet_reason(self, ask: Ask, voters: int, *, explains: bool) -> str:
-        """Why it could not be met; empty where it could, or cannot be met now."""
+        """Why the policy could not be met; empty if it could, or cannot be met now either."""
         request = Request(
             policy=ask.policy,
             min_insync_replicas=ask.min_insync_replicas,
@@ -129,7 +129,7 @@ class LabelChecks:
         return refusal.text()
 
     def _replicas_of(self, topics: list[Topic]) -> str:
-        """The replicas that are placed on the brokers whose labels change."""
+        """The replicas on the brokers whose labels change."""
         held = [
             (one.name, sorted(self._changed.intersection(one.hosts)))
             for topic in topics

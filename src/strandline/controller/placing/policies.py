@@ -1,13 +1,13 @@
-"""Placement policies where topics are created: read, checked, and followed.
+"""Reads, checks and follows the placement policies of new topics.
 
-Why:    a policy that cannot be met is refused when the topic is created, with the reason and the
-        nearest one that can. An accepted policy is stored in one spelling, so that every broker
-        reads the same.
+Why:    the controller refuses a policy that cannot be met when a client creates the topic, with the
+        reason and the nearest policy that can. It stores an accepted policy in one spelling, so
+        that every broker reads the same.
 How:    A topic's own `placement.policy` or `confluent.placement.constraints` wins; then the
         cluster's default; without any, placement spreads evenly. If a topic's constraints are set
-        to nothing, it has none of Confluent's, nor the cluster's default of them; a topic created
-        with its own replication factor is one. Redpanda's leader preference adds where leaders
-        should be: the topic's own before the cluster's.
+        to nothing, neither its own nor the cluster's default constraints apply; a topic created
+        with its own replication factor is such a topic. Redpanda's leader preference adds the place
+        of leaders: the topic's own before the cluster's.
 Owns:   nothing.
 Source: design section 7; decision 0008."""
 
@@ -45,11 +45,11 @@ CLUSTER_POLICY_KEYS = tuple(TOPIC_KEYS_BY_NAME[name].cluster_name for name in TO
 """The cluster's defaults of these, in the same order."""
 CLUSTER_CONSTRAINTS = TOPIC_KEYS_BY_NAME[CONSTRAINTS].cluster_name
 OFFSETS_CONSTRAINTS = "confluent.offsets.topic.placement.constraints"
-"""What `__consumer_offsets` is created with, as its own constraints."""
+"""The cluster key with the constraints of `__consumer_offsets`."""
 
 
 def _read_preference(text: str, *, source: str) -> Policy:
-    """Nothing is asked for but where leaders should be: replicas are spread as without it."""
+    """The policy requires only a place of leaders: replicas spread as without it."""
     return Policy(leaders=import_leader_preference(text, source=source), distinct_host=False)
 
 
@@ -59,19 +59,19 @@ _READERS = {
     for names in (TOPIC_POLICY_KEYS, CLUSTER_POLICY_KEYS)
     for name, read in zip(names, _INPUTS, strict=True)
 }
-"""{key: what reads its value}."""
+"""{key: the function that reads its value}"""
 _READERS[OFFSETS_CONSTRAINTS] = import_confluent
 Said = tuple[str, Policy]
-"""A key, and the policy that it gives."""
+"""A key, and its policy."""
 _Texts = tuple[tuple[str, str], ...]
-"""Keys, and what they are set to."""
+"""Keys, and their values."""
 PARTITIONS_BY_POLICY_MAX = 2_000
-"""So many are placed in a third of a second at the most: the controller must not fall silent for
-longer."""
+"""How many partitions placement takes at once: a third of a second, for the controller must not
+fall silent for longer."""
 
 
 def canonical_policy(name: str, text: str) -> str:
-    """The text that is kept for a key of a topic or of the cluster: one line of JSON for a policy.
+    """The stored text for a key of a topic or of the cluster: one line of JSON for a policy.
 
     Raises ApiError INVALID_CONFIG."""
     text = text.strip()
@@ -86,9 +86,9 @@ def canonical_policy(name: str, text: str) -> str:
 
 
 def policy_of(own: Mapping[str, str], cluster: Mapping[str, str]) -> Said | None:
-    """The key that gives a topic its policy, and the policy; None where it has none.
+    """The key that gives a topic its policy, and the policy; None if it has none.
 
-    `own`: what is set on the topic; `cluster`: what is set for the cluster. Raises ApiError."""
+    `own`: the topic's own keys; `cluster`: the cluster's. Raises ApiError."""
     *keys, preference = TOPIC_POLICY_KEYS
     *defaults, default_preference = CLUSTER_POLICY_KEYS
     base = _said(keys, own)
@@ -111,9 +111,9 @@ def policy_of(own: Mapping[str, str], cluster: Mapping[str, str]) -> Said | None
 def with_factor(
     own: dict[str, str], cluster: Mapping[str, str], policy: Said | None
 ) -> tuple[dict[str, str], Said | None]:
-    """(what is set on a topic that is created with a replication factor of its own, the policy that
-    it follows): as Confluent's brokers do, the cluster's default of constraints counts for nothing
-    then. Arguments as for `policy_of`, and what that says."""
+    """(the keys of a topic that is created with a replication factor of its own, its policy): the
+    cluster's default constraints do not apply then, as on Confluent's brokers. Arguments as for
+    `policy_of`, and its result."""
     if policy is None or policy[0] != CLUSTER_CONSTRAINTS:
         return own, policy
     own = {**own, CONSTRAINTS: ""}
@@ -121,14 +121,14 @@ def with_factor(
 
 
 def derived_defaults(own: Mapping[str, str], cluster: Mapping[str, str]) -> dict[str, str]:
-    """{topic key: its default}, of those whose default comes from the topic's policy; arguments as
+    """{topic key: its default}, of the keys with a default from the topic's policy; arguments as
     for `policy_of`."""
     policy = policy_in_force(own, cluster)
     return {SHRINK: "true"} if policy is not None and policy.promotion else {}
 
 
 def policy_in_force(own: Mapping[str, str], cluster: Mapping[str, str]) -> Policy | None:
-    """As `policy_of`, for what was accepted once: none where it cannot be read, too."""
+    """As `policy_of`, for a policy accepted earlier: also None if it cannot be read."""
     return _read_once(
         tuple((name, own[name]) for name in TOPIC_POLICY_KEYS if name in own),
         tuple((name, cluster[name]) for name in CLUSTER_POLICY_KEYS if name in cluster),
@@ -145,9 +145,10 @@ def _read_once(own: _Texts, cluster: _Texts) -> Policy | None:
 
 
 def require_networks(policy: Said | None, cluster: Mapping[str, str]) -> None:
-    """Refuse a policy, given with its key, that the cluster knows too little for; raises ApiError.
+    """Refuse a policy, given with its key, if the cluster lacks configuration for it; raises
+    ApiError.
 
-    `cluster`: what is set for the cluster."""
+    `cluster`: the cluster's keys."""
     if policy is not None and policy[1].leaders.follow and not cluster.get(NETWORKS):
         raise refuse(
             Error.INVALID_CONFIG,
@@ -165,10 +166,10 @@ def choose_by_policy(
     partitions: int,
     replication_factor: int | None,
 ) -> list[Roles]:
-    """Place new partitions as the policy asks, which is given with its key; raises ApiError.
+    """Place new partitions by the policy, given with its key; raises ApiError.
 
-    `configs`: what is set on the topic. `replication_factor`: what the client asked for; None
-    leaves it to the policy, and to the cluster's default where that says nothing."""
+    `configs`: the topic's own keys. `replication_factor`: the client's; None leaves it to the
+    policy, or to the cluster's default if the policy has none."""
     key, wanted = policy
     cluster = facts.state.cluster.cluster_configs
     if partitions > PARTITIONS_BY_POLICY_MAX:
@@ -215,7 +216,7 @@ def choose_by_policy(
 
 
 def unknown_to(candidates: Collection[Candidate], policy: Policy) -> str:
-    """What ends a refusal: the values that the policy names and no broker has, a line for each."""
+    """The end of a refusal: the values in the policy that no broker has, a line for each."""
     found = unknown_values(policy, [(one.id, one.labels) for one in candidates])
     return "".join(f"\n{one}" for one in found)
 
@@ -229,8 +230,8 @@ def _said(names: Sequence[str], values: Mapping[str, str]) -> Said | None:
 
 
 def _preferred(name: str, values: Mapping[str, str], *, beside: Said | None) -> Said | None:
-    """The key of a leader preference, if it is set, with what it means. `beside`: the policy that
-    the same owner has given."""
+    """The key of a leader preference, if it is set, and its policy. `beside`: the policy of the
+    same owner."""
     if not values.get(name):
         return None
     if beside is not None and _tells_leaders(beside):
@@ -259,8 +260,8 @@ def candidates_of(
     *,
     minds_room: bool = False,
 ) -> list[Candidate]:
-    """The registered brokers as the solver sees them. `leaving`: those being decommissioned, if
-    not the present ones; `minds_room`: with what is known of their disks."""
+    """The registered brokers as candidates of the solver. `leaving`: the brokers in
+    decommissioning, if not the present ones; `minds_room`: consider the reports of their disks."""
     load = draft.load
     gone, maintained = facts.leaving if leaving is None else leaving, facts.maintained
 

@@ -1,11 +1,11 @@
-"""Whether a changed policy can be met, before the change is accepted.
+"""Checks that a changed policy can be met, before the controller accepts the change.
 
-Why:    an operator who types a policy that cannot be met reads why, and which one could be, as when
-        creating a topic.
-How:    The policy in force after the change is solved for one partition, with down brokers as
-        candidates. A change that asks for no more than before is always accepted, also in an
-        outage. A default of the cluster changes every topic that has no policy of its own.
-Owns:   what it has solved, for one command.
+Why:    if a policy cannot be met, the operator gets the reason and the nearest policy that can, as
+        for a new topic.
+How:    This solves the new policy for one partition, with down brokers as candidates. A change that
+        requires no more than before is always accepted, also in an outage. A default of the cluster
+        changes every topic that has no policy of its own.
+Owns:   its solutions, for one command.
 Source: decisions 0008 and 0010."""
 
 from collections.abc import Collection, Mapping
@@ -35,12 +35,12 @@ from strandline.placement.topology.universe import Candidate
 from strandline.protocol.errors import Error
 
 Changes = Mapping[str, str | None]
-"""New values by key; None where a key is no more set."""
+"""New values by key; None for a removed key."""
 
 
 class PolicyChecks:
-    """The checks of one command; each question is solved once. `leaving`: the brokers that are
-    decommissioned, if not the present ones."""
+    """The checks of one command, which solves each question once. `leaving`: the brokers in
+    decommissioning, if not the present ones."""
 
     def __init__(self, facts: Facts, *, leaving: Collection[BrokerId] | None = None) -> None:
         self._facts = facts
@@ -51,8 +51,7 @@ class PolicyChecks:
         self._others: dict[tuple[tuple[str, str], ...], bool] = {}
 
     def check_topic(self, topic: Topic, changes: Changes) -> None:
-        """Refuse changes to a topic that leave it with a policy that cannot be met; raises
-        ApiError."""
+        """Refuse changes that leave a topic with a policy that cannot be met; raises ApiError."""
         own = _changed(topic.configs, changes)
         before = TopicConfig.from_overrides(self._values, topic.configs)
         after = TopicConfig.from_overrides(self._values, own)
@@ -67,13 +66,13 @@ class PolicyChecks:
                 raise refusal_of({topic.name: (key, refusal)})
 
     def present(self, topic: Topic) -> tuple[str, str]:
-        """(what gives the topic its policy now, why that cannot be met); an empty key where it has
-        none, and no reason where it can."""
+        """(the key of the topic's present policy, why it cannot be met); an empty key if the topic
+        has none, an empty reason if it can."""
         return self._solve(topic, topic.configs, self._values)
 
     def check_default(self, changes: Changes) -> None:
-        """The same for the cluster's defaults, and the topics that have none of their own; those
-        that are in the way are named."""
+        """The same for the cluster's defaults and the topics without their own policy; the refusal
+        names the topics."""
         after = _changed(self._values, changes)
         require_networks(policy_of({}, after), after)
         is_policy_changed = any(
@@ -97,7 +96,7 @@ class PolicyChecks:
             raise refusal_of(refused)
 
     def _check_offsets(self, constraints: str, values: Mapping[str, str]) -> None:
-        """Refuse constraints with which the offsets topic could not be made."""
+        """Refuse constraints that prevent the creation of the offsets topic."""
         found = policy_of({CONSTRAINTS: constraints}, {})
         if found is None:
             return
@@ -120,8 +119,8 @@ class PolicyChecks:
     def _solve(
         self, topic: Topic, own: Mapping[str, str], inherited: Mapping[str, str]
     ) -> tuple[str, str]:
-        """(what gives the policy, why it cannot be met); an empty key where there is none, and no
-        reason where it can."""
+        """(the key of the policy, why it cannot be met); an empty key if there is none, an empty
+        reason if it can."""
         found = policy_of(own, inherited)
         if found is None:
             return "", ""
@@ -130,7 +129,7 @@ class PolicyChecks:
         return key, self._refusal(policy, least, len(topic.partitions[0].replicas))
 
     def _refusal(self, policy: Policy, least: int, voters: int) -> str:
-        """Why it cannot be met, by so many voters where it says nothing; empty where it can."""
+        """Why the policy cannot be met; empty if it can. `voters` applies if it names no number."""
         if (policy, least, voters) in self._solved:
             return self._solved[policy, least, voters]
         if not self._candidates:
@@ -150,7 +149,7 @@ class PolicyChecks:
 
 
 def refusal_of(refused: Mapping[str, tuple[str, str]]) -> ApiError:
-    """{topic: (what gives its policy, why that cannot be met)}: the first in full."""
+    """{topic: (the key of its policy, why it cannot be met)}: the first reason in full."""
     (name, (key, refusal)), *others = refused.items()
     text = f"{key} of topic {name}: {refusal}"
     if others:

@@ -1,11 +1,11 @@
-"""Whether what leaves a broker has room on those that stay. Pure.
+"""Checks that the replicas of a leaving broker fit on the brokers that stay. Pure.
 
-Why:    a broker that is emptied onto disks that are too small fills them one after the other, and
-        is never empty.
+Why:    if the disks of the others are too small, a broker that leaves fills them one after the
+        other, and is never empty.
 How:    Each replica that leaves goes to one of the brokers that its policy allows instead, the one
         with most room up to `balancer.disk.high.percent`; replicas with the fewest such brokers go
-        first. What already moves takes its room. If a broker has not reported its room, it gets
-        only what fits nowhere else, and counts as large enough.
+        first. Replicas that already move take their room. If a broker has not reported its room, it
+        gets only the replicas that fit nowhere else, and counts as large enough.
 Owns:   nothing.
 Source: decision 0011."""
 
@@ -23,12 +23,12 @@ from strandline.placement.explain.amounts import format_bytes
 from strandline.protocol.errors import Error
 
 _Leaving = tuple[Partition, int, tuple[BrokerId, ...]]
-"""A replica that leaves: its partition, its bytes, and who may have it."""
+"""A replica that leaves: its partition, its bytes, and the brokers that may get it."""
 
 
 def require_room(facts: Facts, broker: BrokerId, leaving: Collection[BrokerId]) -> None:
-    """Refuse to empty `broker`, one of those that leave then, where the others lack the room;
-    raises ApiError."""
+    """Refuse to empty `broker`, one of the leaving ones, if the others lack the room; raises
+    ApiError."""
     percent = facts.config.balancer_disk_high_percent
     sizes = Counter[int]()
     for report in facts.reports.values():
@@ -91,9 +91,9 @@ def _replicas_that_leave(
                 wanted = plans.of(ask, replicas)
                 if not isinstance(wanted, str) and not wanted.refusal:
                     if is_surplus(wanted, replicas, broker):
-                        continue  # It goes, and nobody gets it.
+                        continue  # The replica goes, and no other broker gets it.
                     found = places(wanted, replicas, broker)
-                if not found:  # Several have to move together; who else, nobody can say yet.
+                if not found:  # Several must move together, in a combination not known yet.
                     others = set(cluster.brokers) - set(leaving) - set(replicas.all)
                     found = tuple(sorted(others))
                 yield partition, sizes[partition.group], found
