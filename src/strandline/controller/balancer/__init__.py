@@ -1,11 +1,11 @@
-"""Decides which replicas move, so that every placement is what its policy wants. Pure.
+"""Decides which replicas move, so that every placement keeps its policy. Pure.
 
-Map:    health.py (which brokers are lost, and which may be given replicas), fullness.py (disks too
-        full for more replicas), disks.py (how full disks are once what moves has moved), plans.py
-        (what policies ask of these brokers), mending.py (what one partition needs, and what would
-        give it that), makeshift.py (what replaces a lost replica if no placement is right),
-        relief.py (what leaves disks that are too full), evening.py (full brokers give to empty
-        ones), leaders.py (and brokers that lead much give leaderships), round.py (all partitions:
-        moves, and what waits), stalls.py (why a move stands still), reasons.py (the codes of all),
-        preview.py (what would follow, to the end).
+Map:    health.py (which brokers are lost, and which may get replicas), fullness.py (disks too full
+        for more replicas), disks.py (how full disks are after the present moves), plans.py (the
+        constraints of policies on these brokers), mending.py (the needs of one partition, and the
+        replicas that meet them), makeshift.py (the replacement of a lost replica if no placement
+        keeps the policy), relief.py (the replicas that leave disks that are too full), evening.py
+        (moves from full brokers to empty ones), leaders.py (an even number of preferred leaders),
+        round.py (all partitions: the moves, and those that wait), stalls.py (why a move does not
+        proceed), reasons.py (the codes of all), preview.py (all moves that would follow).
 Source: design section 7; decision 0010."""

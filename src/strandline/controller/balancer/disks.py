@@ -1,6 +1,6 @@
-"""How full disks are once what moves has moved: the brokers' reports, and what changed since. Pure.
+"""How full disks are after the present moves: the brokers' reports, and the changes since. Pure.
 
-Why:    a disk must not be relieved twice, nor filled twice: reports are seconds old, and moves take
+Why:    a disk must be neither relieved nor filled twice: reports are seconds old, and moves take
         hours.
 How:    A broker reports, at one moment, the use of its disk and the size of each log there. With
         that and the state, each byte counts once:
@@ -11,8 +11,8 @@ How:    A broker reports, at one moment, the use of its disk and the size of eac
             goes                  less what its log has        nothing: it goes last
             went                  less what its log had
 
-        "Came since": its replicas changed after the broker was asked. A log is as large as the
-        largest of its replicas. What producers add meanwhile is not predicted. A report counts for
+        "Came since": its replicas changed after the question to the broker. A log is as large as
+        the largest of its replicas. This does not predict new records. A report counts for
         `VALID_MS`: a broker without a report neither gives nor gets replicas.
 Owns:   the reports, and when replicas changed, on the active controller.
 Source: decision 0010."""
@@ -32,7 +32,7 @@ COUNT_STEP = 500
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What a broker reported, and when it was asked."""
+    """A broker's report, and the time of the question."""
 
     report: Report
     asked_ms: int
@@ -47,7 +47,7 @@ class Disks:
         """{group: when its replicas became others}, as long as reports are older"""
 
     def hear(self, reports: Reports, *, asked_ms: int) -> None:
-        """What brokers told with the sizes of their logs."""
+        """Take the brokers' reports with the sizes of their logs."""
         self._reported |= {broker: Reported(report, asked_ms) for broker, report in reports.items()}
         old = [one for one, at_ms in self._changed_ms.items() if asked_ms - at_ms > KEPT_MS]
         for group in old:
@@ -58,7 +58,7 @@ class Disks:
         self._changed_ms[group] = now_ms
 
     def room(self, now_ms: int, *, low_percent: int) -> "Room":
-        """The room there is, by what was told lately."""
+        """The room on the disks, by the recent reports."""
         valid = {
             one: reported
             for one, reported in self._reported.items()
@@ -69,7 +69,7 @@ class Disks:
 
 
 class Room:
-    """How much room each broker has up to the low mark. A move counts once it is asked for."""
+    """How much room each broker has up to the low mark. A move counts once it is requested."""
 
     def __init__(
         self,
@@ -85,9 +85,9 @@ class Room:
         self._reported = reported
         self._changed_ms = changed_ms
         self._outdated = outdated
-        """They say how large a log is of which nobody else tells."""
+        """They give the size of a log that no recent report has."""
         self._end: Counter[BrokerId] = Counter()
-        """{broker: bytes on its disk once what moves has moved}"""
+        """{broker: bytes on its disk after the present moves}"""
         self._worst: Counter[BrokerId] = Counter()
         """The same as long as nothing is gone that is to go."""
 
@@ -97,7 +97,7 @@ class Room:
         return cls({}, {})
 
     def steps(self, cluster: Cluster) -> Iterator[None]:
-        """Count what is and what moves, in steps. All of it as it is at the first of them."""
+        """Count present replicas and moves, in steps, all as of the first step."""
         groups = dict(cluster.groups)
         uneasy = {*cluster.moving, *self._changed_ms}
         for one in self._reported.values():
@@ -128,29 +128,29 @@ class Room:
                 yield
 
     def knows(self, broker: BrokerId) -> bool:
-        """Whether the broker told of its disk lately."""
+        """Whether there is a recent report of the broker's disk."""
         return broker in self._reported
 
     def held_bytes(self, broker: BrokerId, partition: Partition) -> int:
-        """What the broker has of a partition; 0 where it told nothing of it."""
+        """The bytes that the broker has of a partition; 0 if it reported none."""
         return self._reported[broker].report.sizes.get(partition.group, 0)
 
     def other_bytes(self, broker: BrokerId) -> int:
-        """What else is on its disk than logs that it told of."""
+        """The bytes on its disk beside the reported logs."""
         report = self._reported[broker].report
         return report.used_bytes - sum(report.sizes.values())
 
     def part_bytes(self, broker: BrokerId, percent: int) -> int:
-        """So much of its disk."""
+        """This share of its disk, in bytes."""
         report = self._reported[broker].report
         return (report.used_bytes + report.free_bytes) * percent // 100
 
     def excess_bytes(self, broker: BrokerId) -> int:
-        """How much has to go beside what goes already, until the low mark."""
+        """How many more bytes must go until the low mark, beside the present moves."""
         return self._end[broker] - self.part_bytes(broker, self.low_percent)
 
     def free_bytes(self, broker: BrokerId) -> int:
-        """How much may come until the low mark; negative above it."""
+        """How many bytes may come until the low mark; negative above it."""
         return self.part_bytes(broker, self.low_percent) - self._worst[broker]
 
     def has_room(self, broker: BrokerId, partition: Partition) -> bool:
@@ -166,7 +166,7 @@ class Room:
         return (self._worst[broker] + self._coming_bytes(broker, partition)) / total
 
     def move(self, partition: Partition, target: Roles) -> None:
-        """Another target is asked for."""
+        """Count another requested target."""
         after = replace(partition, target=target.voters, target_observers=target.observers)
         for broker in {*partition.hosts, *after.hosts}:
             if broker in self._reported:
@@ -174,7 +174,7 @@ class Room:
                 self._add(broker, (then[0] - was[0], then[1] - was[1]))
 
     def _coming_bytes(self, broker: BrokerId, partition: Partition) -> int:
-        """What a copy adds. A log that was there, and is in the report, counts as gone already."""
+        """The bytes that a copy adds. An earlier log in the report counts as gone already."""
         if broker in partition.hosts:
             return 0
         return max(self.sizes[partition.group], self.held_bytes(broker, partition))

@@ -21,7 +21,7 @@ EXCESS_RATIO = 1.25
 
 @dataclass(frozen=True, slots=True)
 class Movable:
-    """A partition that is as it should be, and what its policy wants."""
+    """A partition that keeps its policy, and the constraints of the policy."""
 
     partition: Partition
     wanted: Wanted
@@ -55,14 +55,14 @@ def exchanged(movable: Movable, full: BrokerId, empty: BrokerId) -> Roles | None
 
 
 def is_surplus(wanted: Wanted, replicas: Roles, broker: BrokerId) -> bool:
-    """Whether no rule asks for this broker's replica beside the others."""
+    """Whether no rule requires this broker's replica beside the others."""
     bit = wanted.plan().universe.index[broker]
     return all(seat != bit for seat, _ in wanted.seats(replicas))
 
 
 def places_of(wanted: Wanted, replicas: Roles, broker: BrokerId) -> list[BrokerId]:
     """The brokers that may take this one's place by the hard constraints, if the other replicas
-    stay. Some rule asks for it."""
+    stay. Some rule requires this replica."""
     _, _, mask = _without(wanted, replicas, broker)
     index = wanted.plan().universe.index
     return [one for one, bit in index.items() if mask >> bit & 1 and one not in replicas.all]

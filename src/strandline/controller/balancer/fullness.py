@@ -1,4 +1,4 @@
-"""Which brokers' disks are too full for more replicas, and which even for those they hold. Pure.
+"""Which disks are too full for more replicas, and which even for their present ones. Pure.
 
 Why:    a copy that fills a disk stops everything on it.
 How:    A disk is full above `balancer.disk.high.percent`, and overfull if that lasts for more than
@@ -12,7 +12,7 @@ from strandline.controller.reports import Reports
 from strandline.model.ids import BrokerId
 
 LASTING_MS = 20_000
-"""So long a disk has to be above the high mark before anything moves away."""
+"""How long a disk must be above the high mark before replicas move away."""
 
 
 class Fullness:
@@ -23,11 +23,11 @@ class Fullness:
         self.overfull: frozenset[BrokerId] = frozenset()
         self.used_percent: dict[BrokerId, int] = {}
         self._above_ms: dict[BrokerId, int] = {}
-        """{who is above the high mark: since when}"""
+        """{broker above the high mark: since when}"""
         self._marks = (0, 0)
 
     def step(self, now_ms: int, reports: Reports, *, high_percent: int, low_percent: int) -> None:
-        """Look at what brokers told last."""
+        """Judge the last reports of the brokers."""
         if self._marks != (high_percent, low_percent):
             self._marks = high_percent, low_percent
             self.full = self.overfull = frozenset()

@@ -1,13 +1,13 @@
-"""Which brokers are lost, which are only down, and which may be given replicas. Pure.
+"""Which brokers are lost, which are only down, and which may get replicas. Pure.
 
 Why:    copies are expensive and most silences are short: a broker that reboots, or that comes and
-        goes, must not set anything in motion.
+        goes, must not start any move.
 How:    up --silent--> down --for broker.lost.after.ms--> lost;  down --heard--> up
-        lost --up for a while--> up.  A broker must also be up for "a while" before it is given
+        lost --up for a while--> up.  A broker must also be up for "a while" before it gets
         replicas; that time doubles with each time that it went down lately.
             A new controller begins with the silences in the log (`silent_ms`), and looks for a
-        while itself (`own_look_ms`) before it takes any broker for lost. Time in which its own
-        process did not run does not count.
+        while itself (`own_look_ms`) before it finds any broker lost. Time in which its own process
+        did not run does not count.
 Owns:   since when each broker is up or down, on the active controller.
 Source: decision 0010."""
 
@@ -19,30 +19,31 @@ from strandline.controller.balancer.reasons import Wait
 from strandline.model.ids import BrokerId
 
 SPARED_MS_MAX = 24 * 60 * 60 * 1_000
-"""After so much silence a broker in maintenance is lost, too."""
+"""After this much silence a broker in maintenance is lost, too."""
 NOBODY: Mapping[BrokerId, int] = {}
 SETTLE_MS = 10_000
-"""How long a broker has to be up before it counts on; never longer than it takes to be lost."""
+"""How long a broker must be up before it may get replicas; never longer than it takes to be
+lost."""
 DOWNS_MAX = 20
 UNSEEN_MS_MAX = 5_000
-"""Of the time between two looks no more than that makes a silence longer."""
+"""The largest part of the time between two looks that counts as silence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """How the brokers are at one time."""
+    """The condition of the brokers at one time."""
 
     up: frozenset[BrokerId] = frozenset()
     settled: frozenset[BrokerId] = frozenset()
-    """Up for long enough to be given replicas."""
+    """The brokers that have been up for long enough to get replicas."""
     lost: frozenset[BrokerId] = frozenset()
-    """Their replicas are made anew elsewhere. One that has just returned is still one of them."""
+    """The balancer replaces their replicas. A broker that has just returned is still lost."""
     absent: frozenset[BrokerId] = frozenset()
-    """Down for at least as long as a broker takes to settle: nothing is copied to them."""
+    """Down for at least as long as a broker takes to settle: they get no copies."""
     down_since_ms: Mapping[BrokerId, int] = field(default_factory=dict)
 
     spared: frozenset[BrokerId] = frozenset()
-    """In maintenance."""
+    """The brokers in maintenance."""
 
     full: frozenset[BrokerId] = frozenset()
     """Their disks are too full for more replicas."""
@@ -52,11 +53,11 @@ class Condition:
     held: Mapping[BrokerId, Wait] = field(default_factory=dict)
     """{broker that is down, and not lost because of an outage: why}"""
     is_sure: bool = True
-    """Whether this controller has looked for long enough to take anybody for lost."""
+    """Whether this controller has looked for long enough to find a broker lost."""
 
     @property
     def takers(self) -> frozenset[BrokerId]:
-        """The brokers that may be given replicas now."""
+        """The brokers that may get replicas now."""
         return self.settled - self.full
 
     def of(self, broker: BrokerId) -> str:
@@ -78,7 +79,7 @@ class _Seen:
     is_up: bool
     since_ms: int
     looked_ms: int
-    """Since when it is so by this controller's own looks."""
+    """The last change that this controller saw itself."""
     is_lost: bool = False
     is_returning: bool = False
     """Whether it was lost, and has not been up for long enough since then."""
@@ -93,7 +94,7 @@ class Health:
         self._seen: dict[BrokerId, _Seen] = {}
         self._stepped_ms: int | None = None
         self._began_ms = 0
-        """Since when this controller looks, but for what it slept through."""
+        """Since when this controller looks, without the time that its process did not run."""
 
     def step(
         self,
@@ -105,9 +106,9 @@ class Health:
         spared: Collection[BrokerId] = (),
         silent_ms: Mapping[BrokerId, int] = NOBODY,
     ) -> Condition:
-        """Look at the registered brokers, and which of them are heard now. `spared`: those in
-        maintenance; they are given nothing, and are lost much later. `silent_ms`: {broker:
-        how long it was silent before, at least}, for those that controllers did not hear."""
+        """Look at the registered brokers, and which of them are heard now. `spared`: the brokers in
+        maintenance, which get no replicas, and are lost much later. `silent_ms`: {broker: how long
+        it was silent before, at least}, for the brokers that controllers did not hear."""
         self._pass_over(now_ms)
         self._seen = {one: seen for one, seen in self._seen.items() if one in brokers}
         for broker in brokers:
@@ -165,11 +166,11 @@ class Health:
 
 
 def own_look_ms(lost_after_ms: int) -> int:
-    """How long a controller must have missed a broker itself before that is more than a moment:
-    a new controller has not heard all of them yet."""
+    """How long a controller itself must have missed a broker before it may be lost: a new
+    controller has not heard all of them yet."""
     return min(SETTLE_MS, lost_after_ms // 4)
 
 
 def _settle_ms(seen: _Seen, lost_after_ms: int) -> int:
-    """A broker that went down twice lately has to be up for four times as long."""
+    """A broker that went down twice lately must be up for four times as long."""
     return int(min(SETTLE_MS << len(seen.downs_ms), lost_after_ms))

@@ -1,7 +1,7 @@
-"""Evens out of how many partitions each broker is the preferred leader. Pure.
+"""Evens out the number of preferred leaders on each broker. Pure.
 
 Why:    replicas move, topics come and go: evenly placed leaders do not stay even.
-How:    Those replicas may lead a partition that meet the best preference that any of them meets.
+How:    The replicas that meet the best preference that any of them meets may lead a partition.
         The balancer counts the preferred leaders of all partitions, not the present leaders: those
         change with every failure and return by themselves. A broker that leads two more than
         another, and a twentieth more, hands one on.
@@ -20,8 +20,8 @@ EXCESS_RATIO = 1.05
 def evened_leaders(
     movables: Sequence[Movable], led: Mapping[BrokerId, int], *, changes_max: int
 ) -> Iterator[tuple[Movable, BrokerId] | None]:
-    """(a partition that is as it should be, its new preferred leader), each partition once; nothing
-    for a step without a result. `led`: of how many each broker is the preferred leader."""
+    """(a partition that keeps its policy, its new preferred leader), each partition once; None for
+    a step without a result. `led`: how many preferred leaders each broker has."""
     if not movables:
         return
     universe = movables[0].wanted.plan().universe

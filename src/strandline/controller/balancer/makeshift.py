@@ -1,9 +1,9 @@
-"""What replaces a lost replica if no placement keeps the whole policy. Pure.
+"""Replaces a lost replica if no placement keeps the whole policy. Pure.
 
 Why:    a policy that can no longer be met must not leave a partition with a copy less for ever.
-How:    Each lost replica in turn is replaced by a broker that its own rule allows (labels,
-        residency) and that breaks least: first by the rules that count replicas, then by the soft
-        ones. If that would break more than is broken already, the operator must permit it.
+How:    For each lost replica in turn this takes a broker that the replica's own rule allows
+        (labels, residency) and that breaks least: first by the rules that count replicas, then by
+        the soft ones. If that would break more than is broken already, the operator must permit it.
 Owns:   nothing.
 Source: design section 7; decision 0010."""
 
@@ -22,8 +22,8 @@ def replace_lost(
     loads: Mapping[BrokerId, int],
     may_break_more: bool,
 ) -> Roles | None:
-    """The replicas, with those lost ones replaced for which a broker was found, in the same
-    order; None if there was none. `settled`: brokers that may be given replicas."""
+    """The replicas, with the lost ones replaced as far as there are brokers, in the same order;
+    None without any. `settled`: brokers that may get replicas."""
     plan = wanted.plan()
     found = replicas
     for lost in wanted.lost(replicas):

@@ -1,13 +1,13 @@
-"""What one partition needs, and the replicas that would give it that. Pure.
+"""The needs of one partition, and the replicas that meet them. Pure.
 
-Why:    a replica moves because it must, or not at all; and a partition that waits names the reason.
+Why:    a replica moves only for a need; and a partition that waits has a reason.
 How:    Needs, the most urgent first: a replica's broker is lost, or is to be emptied; a rule is
         broken; the soft rules prefer others; leaders should be elsewhere. As few replicas as
-        possible are replaced.
+        possible change.
             A lost replica without an equally good replacement is excused, so that others can be
-        replaced. If no placement keeps the policy, lost replicas are replaced by what breaks no
-        more of it (`makeshift`), and nothing else moves. A replica on a decommissioned broker goes
-        to any broker there is, unless a policy says otherwise.
+        replaced. If no placement keeps the policy, only lost replicas move, to brokers that break
+        no more of it (`makeshift`). A replica on a decommissioned broker goes to any broker, unless
+        a policy says otherwise.
 Source: decision 0010."""
 
 from collections.abc import Collection, Mapping, Sequence
@@ -30,11 +30,11 @@ from strandline.placement.survival.replicas import Quorum
 from strandline.placement.topology.labels import BROKER_LABEL
 
 STEPS_MAX = 1_000
-"""Steps of one repair: the controller must not be held up."""
+"""Steps of one repair: a search must not block the controller."""
 
 
 def need_of(wanted: Wanted, replicas: Roles) -> str:
-    """Why the replicas should be others: a code of `reasons.MOVES`; empty when they are right."""
+    """Why the replicas should change: a code of `reasons.MOVES`; empty when they are right."""
     lost = wanted.lost(replicas)
     if lost:
         return "decommission" if set(lost) <= wanted.plans.leaving else "broker-lost"
@@ -83,8 +83,7 @@ def _no_quorum(wanted: Wanted, voters: Sequence[BrokerId], up: frozenset[BrokerI
 
 
 def margin_of(wanted: Wanted, voters: Sequence[BrokerId], up: frozenset[BrokerId]) -> int:
-    """How many more of the voters may go down before nothing can be written; negative where that
-    is so."""
+    """How many more of the voters may go down before writes stop; negative if they have."""
     quorum = Quorum.of(len(voters), wanted.request.min_insync_replicas).write_quorum
     return sum(one in up for one in voters) - quorum
 
@@ -100,12 +99,13 @@ def mend(
     led: Mapping[BrokerId, int],
     best_effort: bool = False,
 ) -> Roles | Wait:
-    """The replicas that there should be, the preferred leader first; or why there are none.
+    """The replicas that the partition should have, the preferred leader first; or why there are
+    none.
 
-    `up`: brokers that are heard; replicas had better leave others. `settled`: brokers that
-    may be given replicas. `held`: {broker that may lose none, unless an operator empties it:
-    why}. `loads`: how many each broker holds, `led`: of how many it is the preferred leader.
-    `best_effort`: whether lost ones may be replaced by what breaks the policy."""
+    `up`: brokers that are heard; replicas rather leave the others. `settled`: brokers that may get
+    replicas. `held`: {broker that may lose none, unless an operator empties it: why}. `loads`: how
+    many replicas each broker holds, `led`: how many preferred leaders. `best_effort`: whether the
+    replacement of a lost replica may break the policy."""
     find = partial(_repair, wanted, replicas, up=up, settled=settled, loads=loads)
     stays = held.keys() - wanted.plans.lost
     found = None if wanted.refusal else find(held=stays)
@@ -164,7 +164,7 @@ def _repair(
     leaving = wanted.leaving(replicas)
     if wanted.has_policy or not leaving:
         return None
-    # A person wants the broker empty, and no policy says what that may not cost.
+    # An operator wants the broker empty, and no policy limits the cost.
     excused = tuple(one for one in lost if one not in leaving)
     return search(wanted.plan(excused), seated(replicas), leaving_max=len(leaving))
 
@@ -188,8 +188,8 @@ def _shortage(wanted: Wanted, replicas: Roles, settled: frozenset[BrokerId]) -> 
 
 
 def place_of(wanted: Wanted, broker: BrokerId, could: Collection[BrokerId] = ()) -> str:
-    """The labels that a broker in this one's place must have; those that all of `could` have,
-    which could take it, too."""
+    """The labels that a broker in this one's place must have, and those that all possible ones
+    (`could`) have."""
     brokers = wanted.plans.brokers
     labels = brokers[broker].labels
     said = [

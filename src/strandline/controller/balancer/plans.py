@@ -1,13 +1,13 @@
-"""What a topic's policy asks of the present brokers: the constraints that judge and mend replicas.
+"""The constraints of a topic's policy on the present brokers, which judge and repair replicas.
 
-Why:    thousands of partitions share a few policies; each policy is worked out once for this
-        cluster, and each set of replicas is judged once.
+Why:    thousands of partitions share a few policies. This works out each policy once for this
+        cluster, and judges each set of replicas once.
 How:    The number of voters is that of the best placement over all registered brokers, up or down,
         without those being decommissioned: it must not change because a broker is away. Replicas
         that satisfy the policy with fewer voters stay as they are. To the constraints, lost brokers
         and those being decommissioned do not exist, and all others are active. Some of the former
         are excused if no broker can replace them while others can be replaced.
-Owns:   what it has worked out, for one set of brokers, labels and lost ones.
+Owns:   its results, for one set of brokers, labels and lost ones.
 Source: decisions 0008 and 0010."""
 
 from collections import Counter
@@ -37,12 +37,12 @@ from strandline.placement.topology.labels import tell_missing
 from strandline.placement.topology.universe import BrokerState, Candidate, Universe
 
 NODES_MAX = 1_000
-"""Steps of a search for the best placement: the controller must not be held up. What is not proved
-within them moves nothing."""
+"""Steps of a search for the best placement: a search must not block the controller. A result that
+these steps do not prove moves no replica."""
 SEARCHES_KEPT_MAX = 200_000
-"""So many searches, in vain or not, are remembered; then all of their kind are forgotten."""
+"""How many searches of each kind the cache keeps, successful or not; then it drops all of them."""
 SPREAD = Policy(distinct_host=False)
-"""What topics without a policy are held against: their spread, and nothing else."""
+"""The policy of topics without one: their spread, and nothing else."""
 
 _TOPIC_KEYS = (*TOPIC_POLICY_KEYS, MIN_INSYNC)
 _CLUSTER_KEYS = (*CLUSTER_POLICY_KEYS, TOPIC_KEYS_BY_NAME[MIN_INSYNC].cluster_name)
@@ -57,9 +57,9 @@ class Wanted:
     plans: "Plans"
     has_policy: bool
     key: str = ""
-    """What gives the policy."""
+    """The key that gives the policy."""
     refusal: str = ""
-    """Why no placement keeps all of it, whoever is up; empty where one does."""
+    """Why no placement keeps all of it, even with all brokers up; empty if one does."""
     _plans: dict[frozenset[BrokerId], Plan] = field(default_factory=dict)
     _right: dict[tuple[frozenset[BrokerId], Roles], bool] = field(default_factory=dict)
     _costs: dict[Roles, int] = field(default_factory=dict)
@@ -83,14 +83,14 @@ class Wanted:
         return tuple(one for one in replicas.all if one in self.plans.leaving)
 
     def is_right(self, replicas: Roles, excused: Collection[BrokerId] = ()) -> bool:
-        """Whether these replicas keep every hard constraint, and are as many as are asked for."""
+        """Whether these replicas keep every hard constraint, and have the required number."""
         key = frozenset(excused), replicas
         if key not in self._right:
             self._right[key] = judge(self.plan(excused), seated(replicas)).is_right
         return self._right[key]
 
     def cost(self, replicas: Roles) -> int:
-        """What they cost by the soft constraints, lost brokers or not."""
+        """Their cost by the soft constraints, on lost brokers or not."""
         if replicas not in self._costs:
             self._costs[replicas] = self.plan().cost(self.seats(replicas))
         return self._costs[replicas]
@@ -114,8 +114,8 @@ class Wanted:
         return self._broken[replicas]
 
     def breaks_more(self, replicas: Roles, *, than: Roles) -> bool:
-        """Whether more is broken by these replicas; where the policy cannot be met, the soft
-        constraints count, too."""
+        """Whether these replicas break more; if the policy cannot be met, the soft constraints
+        count, too."""
         before, after = self.broken(than), self.broken(replicas)
         if any(count > before.get(name, 0) for name, count in after.items()):
             return True
@@ -189,8 +189,8 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ask:
-    """What a topic's configuration asks for: its policy, and the key that gives it ("" for none).
-    `mistake`: why it asks for nothing that can be understood."""
+    """A topic's policy by its configuration, and the key that gives it ("" for none). `mistake`:
+    why the configuration is invalid."""
 
     key: str
     policy: Policy
@@ -199,9 +199,9 @@ class Ask:
 
 
 class Sought(NamedTuple):
-    """The conditions of a search for other replicas. `takers`: brokers that may be given some;
-    `up`, `given_up`, `held`: the present ones that are up, that were declared lost, and that
-    may lose none."""
+    """The conditions of a search for other replicas. `takers`: brokers that may get some; `up`,
+    `given_up`, `held`: the present ones that are up, that were declared lost, and that may lose
+    none."""
 
     wanted: Wanted
     replicas: Roles
@@ -225,15 +225,15 @@ class Plans:
         self.leaving = leaving
         """Those that are being decommissioned."""
         self.lost = lost | leaving
-        """Those that are not to hold replicas: what is on them is made anew elsewhere."""
+        """The brokers that shall hold no replicas: the balancer replaces those on them."""
         self.ids = tuple(self.brokers)
         """By bit."""
         self.hopeless: dict[Sought, tuple[str, str]] = {}
-        """{what was looked for: why nobody can mend it}"""
+        """{search: why no broker can repair the partition}"""
         self.hopeful: set[Sought] = set()
-        """The same, of what somebody can mend."""
+        """The same, for partitions that a broker can repair."""
         self.places: dict[tuple[Wanted, Roles, BrokerId], Mapping[BrokerId, int]] = {}
-        """{(what is wanted, replicas, one of them): who may have its place, at which cost}"""
+        """{(constraints, replicas, one of them): the brokers for its place, with the cost}"""
         self._universes: dict[frozenset[BrokerId], Universe] = {}
         self._asks: dict[tuple[str | None, ...], Ask] = {}
         self._known: dict[tuple[Ask, Roles], Wanted | str] = {}
@@ -241,14 +241,14 @@ class Plans:
         self._fewer: dict[tuple[Ask, int], Wanted] = {}
 
     def note_hopeless(self, sought: Sought, why: tuple[str, str]) -> None:
-        """No broker can mend it. Room on disks comes and goes, so the notes are dropped once
-        there are too many."""
+        """Note that no broker can repair it. Room on disks comes and goes, so these notes are
+        dropped once there are too many."""
         if len(self.hopeless) >= SEARCHES_KEPT_MAX:
             self.hopeless.clear()
         self.hopeless[sought] = why
 
     def note_hopeful(self, sought: Sought) -> None:
-        """A broker can mend it; dropped alike."""
+        """Note that a broker can repair it; dropped alike."""
         if len(self.hopeful) >= SEARCHES_KEPT_MAX:
             self.hopeful.clear()
         self.hopeful.add(sought)
@@ -256,7 +256,7 @@ class Plans:
     def are_for(
         self, brokers: Iterable[Broker], lost: frozenset[BrokerId], leaving: frozenset[BrokerId]
     ) -> bool:
-        """Whether what was worked out here still holds."""
+        """Whether these results still hold."""
         labels = {one.id: one.labels for one in brokers}
         if (lost | leaving, leaving) != (self.lost, self.leaving):
             return False
@@ -283,7 +283,7 @@ class Plans:
         return Universe.mask(bit for bit, one in enumerate(self.ids) if one in brokers)
 
     def ask(self, topic: Topic, cluster: Cluster) -> Ask:
-        """What the topic asks for now."""
+        """The topic's present policy."""
         values = tuple(topic.configs.get(name) for name in _TOPIC_KEYS)
         values += tuple(cluster.cluster_configs.get(name) for name in _CLUSTER_KEYS)
         if values not in self._asks:
@@ -291,7 +291,7 @@ class Plans:
         return self._asks[values]
 
     def of(self, ask: Ask, replicas: Roles) -> Wanted | str:
-        """What is wanted of a partition with these replicas; or why its policy says nothing."""
+        """The constraints of a partition with these replicas; or why its policy is invalid."""
         key = ask, replicas
         if key not in self._known:
             self._known[key] = self._find(ask, replicas)
@@ -301,7 +301,7 @@ class Plans:
         count = len(replicas.voters)
         if ask.mistake:
             return ask.mistake
-        # Without a policy there are to be as many observers as there are.
+        # Without a policy the number of observers stays.
         observers = 0 if ask.key else len(replicas.observers)
         key = ask, count, observers
         if key not in self._wanted:

@@ -1,13 +1,13 @@
-"""What the balancer would do, to the end, worked out on a copy of the controller's state. Pure.
+"""All moves that the balancer would make, worked out on a copy of the controller's state. Pure.
 
-Why:    an operator who changes a policy wants to know first what will move; only the balancer
-        itself knows.
+Why:    before changing a policy, an operator needs to know which replicas will move; only the
+        balancer itself knows.
 How:    It makes rounds as the active controller does, each with the moves of the one before it in
-        place: the order of the copies does not matter, for rounds count brokers by what they will
-        hold. What already moves arrives first. If that took too many rounds, more moves go into a
-        round than the limit allows; if evening out comes at the end, the balancer may choose others
-        then, and the preview says so. A last round looks at the one topic and says what waits, and
-        why.
+        place: the order of the copies does not matter, because rounds count the replicas that
+        brokers will hold. The present moves arrive first. If that took too many rounds, more moves
+        go into a round than the limit allows; if evening out comes at the end, the balancer may
+        choose others then, and the preview says so. A last round looks at the one topic and reports
+        the partitions that wait, and why.
 Owns:   nothing; it changes the state that it is given, by records.
 Source: design section 7; decision 0010."""
 
@@ -25,16 +25,16 @@ from strandline.model.cluster import Roles
 from strandline.model.ids import BrokerId, GroupId
 
 LOOKS_MAX = 1_000_000
-"""So many times partitions are looked at: about ten seconds."""
+"""How many partitions a preview looks at, in all its rounds: about ten seconds."""
 ROUNDS_MIN = 2
 SPARE_RATIO = 2
-"""Rounds there may be, of those that the topic's partitions take if each moves once: some take two
-steps, and other topics' partitions move, too."""
+"""The largest number of rounds, as a multiple of those that the topic's partitions take if each
+moves once: some take two steps, and other topics' partitions move, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A partition's replicas become others: why is a code of `reasons.MOVES`."""
+    """A partition gets other replicas; `why`: a code of `reasons.MOVES`."""
 
     topic: str
     partition: int
@@ -50,9 +50,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """All steps, in order. `waits`: why partitions of the topic stay as they are then. `is_whole`:
-    whether nothing follows. `arriving`: partitions that moved already, and are taken to arrive.
-    `is_by_turns`: whether no more moved at a time than may."""
+    """All steps, in order. `waits`: why partitions of the topic then stay as they are. `is_whole`:
+    whether no further move follows. `arriving`: partitions with a present move, which the preview
+    assumes to arrive. `is_by_turns`: whether each round kept the limit of moves."""
 
     steps: tuple[Step, ...]
     waits: Waits
@@ -64,7 +64,7 @@ class Preview:
 def preview(
     state: ControllerState, condition: Condition, settings: Settings, *, topic: str
 ) -> Preview:
-    """What follows from this state. What moves already is taken to arrive first."""
+    """The moves that follow from this state. The present moves arrive first."""
     cluster = state.cluster
     plans = Plans(cluster.brokers.values(), condition.lost, leaving_of(cluster))
     steps: list[Step] = []
@@ -104,7 +104,7 @@ def _run(one: Round) -> None:
 
 
 def _arrive(state: ControllerState, groups: Iterable[GroupId]) -> None:
-    """What moves is where it is wanted."""
+    """Complete the present moves."""
     for group in groups:
         one = state.cluster.groups[group]
         if not one.pending:

@@ -1,8 +1,8 @@
 """Why replicas move, and why others do not: codes, with their numbers.
 
-Why:    "stalled" without a reason is what users of other systems complain of most.
-How:    one table of codes. Partitions that wait for the same are counted together, and reported
-        with the first names.
+Why:    users of other systems complain most of "stalled" without a reason.
+How:    one table of codes. Partitions with the same reason are counted together, and reported with
+        the first names.
 Source: STYLE, rule 4; reference "what users ask for" 12."""
 
 from collections import Counter
@@ -46,14 +46,14 @@ WAITS = {
 """Why replicas do not move."""
 
 Wait = tuple[str, str]
-"""A code of these, and words."""
+"""A code of these, and a text."""
 
 EXAMPLES_MAX = 3
 
 
 @dataclass(slots=True)
 class Waiting:
-    """Partitions that wait for the same."""
+    """Partitions that wait for the same reason."""
 
     count: int = 0
     examples: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Waiting:
 
 
 class Waits:
-    """What waits, by code and words."""
+    """The partitions that wait, by code and text."""
 
     def __init__(self) -> None:
         self._found: dict[Wait, Waiting] = {}
@@ -77,7 +77,7 @@ class Waits:
             one.examples.append(partition)
 
     def note(self, code: str, text: str) -> None:
-        """Something waits that is not about partitions."""
+        """Note a reason that is not about partitions."""
         assert code in WAITS, code
         self._found.setdefault((code, text), Waiting())
 

@@ -1,14 +1,15 @@
 """Which replicas leave disks that are too full, and where they go. Pure.
 
 Why:    a full disk stops everything on it, while others have room.
-How:    Each such disk gives up what is above the low mark; what leaves already counts (`disks`).
-        First choice: the smallest replica that is enough alone, unless it is more than twice as
-        large as needed and smaller ones together would do. Else: the largest that is not too much.
+How:    Each such disk gives up replicas until the low mark; those that leave already count
+        (`disks`). First choice: the smallest replica that is enough alone, unless it is more than
+        twice as large as needed and smaller ones together would do. Else: the largest that is not
+        too much.
         It goes to a broker that may take its place by the hard constraints and whose disk stays
         below the low mark: at no higher soft cost while there is such a replica, then at the least.
         Without a policy the spread gets no worse. Between equals, the emptiest disk wins.
-            Nothing lands above the mark down to which disks are relieved, so relief ends. What the
-        soft rules prefer elsewhere returns only if there is room (`round`).
+            No disk fills above the mark down to which disks are relieved, so relief ends. A replica
+        that the soft rules prefer elsewhere returns only if there is room (`round`).
 Owns:   nothing.
 Source: decision 0010."""
 
@@ -32,12 +33,12 @@ others."""
 
 
 _Candidate = tuple[int, GroupId, Movable]
-"""(bytes of it on the disk, group, what it is)"""
+"""(its bytes on the disk, group, the partition)"""
 
 
 @dataclass(frozen=True, slots=True)
 class Relieved:
-    """A replica that should go, whereto, and what to say while it waits."""
+    """A replica that should go, its target, and the reason to report while it waits."""
 
     partition: Partition
     target: Roles
@@ -55,9 +56,9 @@ class Stuck:
 
 @dataclass(slots=True)
 class Relief:
-    """One round of relief. `takers`: brokers that may be given replicas; `left_alone`: {group:
-    why nothing of it moves}. The caller counts each finding in `room`, whether it moves now
-    or waits, before the next step."""
+    """One round of relief. `takers`: brokers that may get replicas; `left_alone`: {group: why none
+    of its replicas moves}. Before the next step the caller counts each finding in `room`, whether
+    the replica moves now or waits."""
 
     room: Room
     plans: Plans
@@ -69,7 +70,7 @@ class Relief:
     left_alone: Mapping[GroupId, Wait]
     search_count: int = 0
     is_cut: bool = False
-    """Whether not everything was looked for."""
+    """Whether the round skipped searches."""
     _gone: set[GroupId] = field(default_factory=set)
 
     def steps(
@@ -78,8 +79,9 @@ class Relief:
         spared: Collection[BrokerId],
         held: Mapping[BrokerId, Sequence[Movable]],
     ) -> Iterator[Relieved | Stuck | None]:
-        """What should go, from the fullest disk on, and what stays; nothing for a step without a
-        result. `spared`: those in maintenance; `held`: {broker: what may be moved of it}."""
+        """The replicas that should go, from the fullest disk on, and those that are stuck; None for
+        a step without a result. `spared`: brokers in maintenance; `held`: {broker: the replicas of
+        it that may move}."""
         for source in sorted(sources, key=lambda one: (-self.used_percent.get(one, 0), one)):
             hindrance = self._hindrance(source, spared)
             if hindrance:
@@ -154,7 +156,7 @@ class Relief:
         self._gone.add(partition.group)
         return Relieved(partition, target, self.said(source))
 
-    # ---- whereto -----------------------------------------------------------------------------
+    # ---- targets -----------------------------------------------------------------------------
 
     def _taker(self, one: Movable, source: BrokerId, *, is_dearer: bool) -> BrokerId | None:
         """The broker that gets its place; None if none can."""
@@ -176,8 +178,8 @@ class Relief:
         return min(able)[2] if able else None
 
     def _places(self, one: Movable, source: BrokerId) -> Mapping[BrokerId, int]:
-        """{broker that may have the place by the hard constraints, up or down, full or not: what
-        the placement costs then}"""
+        """{broker that may have the place by the hard constraints, up or down, full or not: the
+        cost of the placement}"""
         replicas, wanted = one.partition.roles, one.wanted
         key = wanted, replicas, source
         if key in self.plans.places:
@@ -197,7 +199,7 @@ class Relief:
         self.plans.places[key] = found
         return found
 
-    # ---- what is said ------------------------------------------------------------------------
+    # ---- texts -------------------------------------------------------------------------------
 
     def _stuck(
         self,
@@ -232,7 +234,7 @@ def said(source: BrokerId, used_percent: int, low_percent: int) -> str:
 
 
 def _choice(sizes: Sequence[int], excess: int) -> int:
-    """Which of these, ascending, goes first where so much has to go."""
+    """The one of these, ascending, that goes first if so many bytes must go."""
     enough = bisect_left(sizes, excess)
     if enough < len(sizes) and (sizes[enough] <= 2 * excess or sum(sizes[:enough]) < excess):
         return enough

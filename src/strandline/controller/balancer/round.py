@@ -1,16 +1,16 @@
-"""One round: looks at all partitions, and says which move now, and why the others do not. Pure.
+"""One round: looks at all partitions, and reports which move now, and why the others do not. Pure.
 
 Why:    a round that looks at the present state misses no event, whichever controller led before;
-        its report is the whole truth about what moves and what waits.
-How:    1. Count loads as they will be when what moves has arrived: the order of copies is no
-        matter.
-        2. Look at each partition: review what moves, note what needs to move.
+        its report covers every partition that moves or waits.
+How:    1. Count loads as they will be after the present moves, so that the order of copies does not
+           matter.
+        2. Look at each partition: review its move, or note its need.
         3. Meet the needs, the most urgent first, up to `moves_max`. Disks that are too full come
-           after what is lost or broken, and before what is only better.
+           after lost replicas and broken rules, and before soft rules.
         4. Only without such needs: full brokers give to empty ones.
         5. Only without these: even out leaders.
         It runs in steps, so that the driver can give the loop back between them.
-Owns:   its findings. Later parts of it see what earlier ones moved.
+Owns:   its findings. Later parts of it see the moves of earlier ones.
 Source: decision 0010."""
 
 from collections import Counter
@@ -42,23 +42,23 @@ LEADER_CHANGES_MAX = 100
 EXCHANGES_MAX = 2_000
 """Exchanges that one round looks at for evenness."""
 VAIN_MAX = 200
-"""Searches in vain that one round makes: what can move must not wait for what cannot. They are
-remembered, so that the next round makes others."""
+"""Searches in vain that one round makes: partitions that can move must not wait for those that
+cannot. The round notes them, so that the next one makes others."""
 AHEAD_MAX = 50
-"""Searches that one round makes for what has to wait for its turn anyhow. What they find out is
-remembered, too, so that the next round makes others."""
+"""Searches that one round makes for partitions that must wait for their turn anyhow. The round
+notes their results too, so that the next one makes others."""
 NOT_KNOWN: Mapping[BrokerId, int] = {}
 GOES_FIRST = -1
-"""As a load: nobody has less."""
+"""As a load: no broker has less."""
 NOBODY = Roles(())
-"""As a target: what there is stays."""
+"""As a target: the present replicas stay."""
 _RANKS = {code: rank for rank, code in enumerate(MOVES)}
 _URGENT = ("broker-lost", "decommission", "best-effort", "policy-broken")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the cluster's configuration says about it."""
+    """The balancer's keys of the cluster's configuration."""
 
     is_enabled: bool
     moves_max: int
@@ -69,7 +69,7 @@ class Settings:
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> "Settings":
-        """Read what is set for the cluster."""
+        """Read the cluster's keys."""
         config = ClusterConfig.from_values(values)
         return cls(
             is_enabled=config.balancer_enable,
@@ -83,7 +83,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A move to ask for, and why: a code of `reasons.MOVES`."""
+    """A move to request; `why`: a code of `reasons.MOVES`."""
 
     command: BalancedReplicas
     code: str
@@ -128,9 +128,9 @@ class Round:
         self.moving_count = 0
         """Partitions that the balancer has set moving, those of this round included."""
         self.is_cut = False
-        """Whether not everything was looked for: another round is due at once."""
+        """Whether this round skipped searches: another one is due at once."""
         self.is_short = False
-        """Whether something waits for room on disks: another round is due once they tell anew."""
+        """Whether a move waits for room on disks: another round is due after their next report."""
         self.found_reasons: dict[GroupId, str] = {}
         """{group: why the balancer must have set it moving}, of those of which that is forgotten"""
         self._cluster = cluster
@@ -157,8 +157,8 @@ class Round:
         return self._room.sizes
 
     def steps(self) -> Iterator[None]:
-        """The round, in steps. The state may change between them: what is asked for in the end is
-        checked against it again."""
+        """The round, in steps. The state may change between them: the controller checks the
+        requested moves against it again."""
         yield from self._count()
         for _, topic in sorted(self._cluster.topics.items()):
             ask = self._plans.ask(topic, self._cluster)
@@ -233,7 +233,7 @@ class Round:
         else:
             self.moving_count += 1
             self._urgent_count += code in _URGENT
-        # A new controller misses nobody yet: what moves for somebody would seem to be in vain.
+        # A new controller misses no broker yet: the moves away from one would seem in vain.
         if not partition.pending and self._settings.is_enabled and self._condition.is_sure:
             if code in _URGENT and partition.group not in self._reasons:
                 why = self._code_of(wanted, partition, partition.wanted, code)
@@ -259,10 +259,10 @@ class Round:
                 self._wait(partition, ("broker-down", text))
 
     def _review(self, partition: Partition, wanted: Wanted, ask: Ask, code: str) -> None:
-        """Whether the balancer still wants what it has set, while no voters are granted yet."""
+        """Whether the balancer still wants its target, while no voters are granted yet."""
         is_right = code not in _URGENT
         reason = self._reason(partition)
-        # Nothing else takes replicas from who is down.
+        # The balancer takes replicas from a down broker for no other reason.
         was_urgent = reason in _URGENT or (
             reason is None and not self._condition.up.issuperset(partition.removing)
         )
@@ -278,12 +278,12 @@ class Round:
                 self._set(partition, found, self._code_of(wanted, partition, found, code))
 
     def _reason(self, partition: Partition) -> str | None:
-        """Why the balancer has set it moving; None where that cannot be told any more."""
+        """Why the balancer moves it; None if that is unknown by now."""
         group = partition.group
         return self._reasons.get(group) or self.found_reasons.get(group)
 
     def _is_good(self, partition: Partition, ask: Ask) -> bool:
-        """Whether what is wanted can be had, and would be right."""
+        """Whether the target is possible, and would keep the policy."""
         wanted, code = self._plans.of(ask, partition.wanted), self._reason(partition)
         if isinstance(wanted, str) or set(partition.adding) & self._condition.absent:
             return False
@@ -295,8 +295,8 @@ class Round:
         return is_makeshift and not wanted.lost(partition.wanted)
 
     def _is_as_good(self, partition: Partition, wanted: Wanted, found: Roles) -> bool:
-        """Whether what is wanted mends no less than what was found: then its copies go on. Where
-        not all that is lost can be replaced, others would do as well in each round."""
+        """Whether the present target repairs no less than the new one: then its copies go on. If
+        not all lost replicas can be replaced, each round finds other targets as good."""
         target = partition.wanted
         if found.is_alike(target):
             return True
@@ -340,7 +340,7 @@ class Round:
                 self.moving_count += 1
                 self._urgent_count += need.code in _URGENT
                 self._set(partition, found, self._code_of(wanted, partition, found, need.code))
-        if wait is not None and wait not in self._held(partition).values():  # That was noted.
+        if wait is not None and wait not in self._held(partition).values():  # Noted already.
             self._wait(partition, wait)
 
     def _look_ahead(self, need: _Need) -> Wait:
@@ -380,7 +380,7 @@ class Round:
         return wait
 
     def _find(self, need: _Need) -> Roles | Wait:
-        """What mends it; or why nothing does, which is remembered."""
+        """The replicas that repair it; or why there are none, which the round notes."""
         found = self._mend(need.partition, need.wanted, need.code)
         if not isinstance(found, Roles):
             self._plans.note_hopeless(self._sought(need), found)
@@ -409,14 +409,14 @@ class Round:
         return {one: condition.held[one] for one in away if one in condition.held}
 
     def _code_of(self, wanted: Wanted, partition: Partition, target: Roles, code: str) -> str:
-        """Why it moves; said where the policy is broken by that."""
+        """Why it moves; noted if the move breaks the policy."""
         if not self._settings.is_best_effort or not wanted.has_policy:
             return code
         return "best-effort" if wanted.breaks_more(target, than=partition.roles) else code
 
     def _takers(self, partition: Partition, code: str) -> frozenset[BrokerId]:
-        """The brokers that may be given a replica of it now. A move that only improves may not
-        fill a disk."""
+        """The brokers that may get a replica of it now. A move that only improves may not fill a
+        disk."""
         takers = self._condition.takers
         if code in _URGENT:
             return takers
@@ -427,7 +427,7 @@ class Round:
         )
 
     def _mend(self, partition: Partition, wanted: Wanted, code: str) -> Roles | Wait:
-        """The replicas that there should be, and can be in the end; or why there are none."""
+        """The replicas that it should have, if the move can end; or why there are none."""
         condition, replicas = self._condition, partition.roles
         takers = self._takers(partition, code)
         find = partial(
@@ -455,8 +455,8 @@ class Round:
         return "disk-full", f"{text}have no room for it below {self._room.low_percent} %"
 
     def _loads_beside(self, partition: Partition) -> Mapping[BrokerId, int]:
-        """What brokers hold, as if nothing was wanted of this partition; a broker that already
-        gets a replica of it goes before others, whatever they hold."""
+        """The loads of brokers without this partition's target; a broker that already gets a
+        replica of it comes before others, whatever their loads."""
         if not partition.is_moving:
             return self._loads
         loads = self._loads.copy()
@@ -465,7 +465,7 @@ class Round:
         return {**loads, **dict.fromkeys(partition.adding, GOES_FIRST)}
 
     def _set(self, partition: Partition, target: Roles, code: str) -> None:
-        """Ask for a move, and count what it changes."""
+        """Request a move, and count its changes."""
         before = partition.wanted if partition.is_moving else partition.roles
         after = target if target.voters else partition.roles
         self._loads.subtract(before.all)
@@ -489,7 +489,7 @@ class Round:
     # ---- full disks --------------------------------------------------------------------------
 
     def _relieve(self) -> Iterator[None]:
-        """What has to go from disks that are too full; after what is lost or broken."""
+        """Move replicas from disks that are too full; after lost replicas and broken rules."""
         sources = self._condition.overfull.difference(self._plans.lost) & self._plans.brokers.keys()
         if not sources:
             return
@@ -567,7 +567,7 @@ class Round:
                     break
 
     def _even_leaders(self) -> Iterator[None]:
-        """The preferred leaders, if nothing else is to be done."""
+        """Even out preferred leaders, if there is no other work."""
         if self.moves or not self._condition.is_calm or self._cluster.moving:
             return
         free = [one for one in self._movable if one.partition.group not in self._stopped]

@@ -1,4 +1,4 @@
-"""Why moves that have begun stand still: codes of `reasons.WAITS`, with their numbers. Pure.
+"""Why moves that have begun do not proceed: codes of `reasons.WAITS`, with their numbers. Pure.
 
 Why:    otherwise "8 of them moving away" shows for an hour, and hides that copies are halted or
         that the new broker is down.
@@ -26,8 +26,8 @@ def stalls(
     leader_of: Callable[[Partition], BrokerId],
     leaving: Collection[BrokerId],
 ) -> Waits:
-    """What moves and cannot continue. `leader_of`: as far as known, up or not; `leaving`:
-    brokers being decommissioned."""
+    """The moves that cannot continue. `leader_of`: as far as known, up or not; `leaving`: brokers
+    in decommissioning."""
     found = Waits()
     moving = (cluster.groups[group] for group in cluster.moving)
     for one in sorted(moving, key=lambda each: (each.topic, each.index)):
@@ -50,7 +50,7 @@ def _stall(
     if leader not in up:
         who = "nobody leads" if leader == NO_BROKER else f"broker {leader}, which led, is down"
         return "leader-down", who
-    if coming and not one.pending:  # Who is granted its vote has copied all.
+    if coming and not one.pending:  # A replica with a granted vote has copied all.
         halted = next(_halted(cluster, leader, coming), None)
         if halted is not None:
             return "copies-halted", f"copies are halted ({halted})"
