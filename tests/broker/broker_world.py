@@ -75,7 +75,7 @@ class ObedientReplica:
         self.configuration = Configuration(voters=(SELF, OTHER, THIRD))
         self.in_sync_now = [SELF, OTHER, THIRD]
         self.watchers = Watchers()
-        # What `handing_over` says of itself.
+        # What `transfer` says of itself.
         self.is_under_way = False
         self.read_count = 0
         self.lead(epoch=1)
@@ -85,7 +85,7 @@ class ObedientReplica:
         return self
 
     @property
-    def handing_over(self) -> "ObedientReplica":
+    def transfer(self) -> "ObedientReplica":
         return self
 
     @property

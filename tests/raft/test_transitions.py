@@ -19,7 +19,7 @@ from strandline.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 from strandline.raft.transitions import NEXT_ROLE, TRANSITIONS, Cause, Role
 
 FOLLOWER, PRECANDIDATE, CANDIDATE, LEADER = Role
@@ -181,13 +181,13 @@ def test_a_cause_leads_to_the_role_that_the_table_names(
     role: Role, cause: Cause, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     met: list[tuple[Role, Cause]] = []
-    change = ReplicaState._change_role
+    change = RaftState._change_role
 
-    def record(self: ReplicaState, cause: Cause) -> None:
+    def record(self: RaftState, cause: Cause) -> None:
         met.append((self.role, cause))
         change(self, cause)
 
-    monkeypatch.setattr(ReplicaState, "_change_role", record)
+    monkeypatch.setattr(RaftState, "_change_role", record)
     member = SCENARIOS[cause](role)
     assert member.raft.role == NEXT_ROLE[role, cause]
     assert met[-1] == (role, cause)

@@ -16,7 +16,7 @@ from strandline.raft.messages import AppendRequest, Run
 from strandline.records.batch import iterate_headers
 from strandline.records.cleaning import filler
 from strandline.records.record import Record, build_batch, decode_records
-from strandline.replication.catchup.peer_catchup import split_after
+from strandline.replication.catchup.peer_sender import split_after
 from strandline.replication.replica.entries import Entries, cut_before
 from strandline.replication.replica.replica import Replica
 from strandline.storage.config import LogConfig

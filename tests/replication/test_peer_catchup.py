@@ -91,11 +91,11 @@ def test_orders_that_wait_are_forgotten_where_their_leader_begins_anew(tmp_path:
             await write(leader, [b"value"] * 30, acks=-1)
             await until(lambda: near.replica.high_watermark == 30, "the other knows what it has")
             near.network.remove_peer(away.broker)
-            peer_catchup = near.replication.peer_catchup
+            peer_sender = near.replication.peer_sender
             counts = []
             for first, last in ((1, 10), (11, 20), (21, 30), (11, 20), (21, 30)):
-                peer_catchup.add(near.replica, order(away.broker, first, last))
-                counts.append(peer_catchup.order_count)
+                peer_sender.add(near.replica, order(away.broker, first, last))
+                counts.append(peer_sender.order_count)
             assert counts == [1, 2, 3, 1, 2]
 
     asyncio.run(scenario())
@@ -126,9 +126,9 @@ def test_a_replica_that_returns_is_sent_what_it_lacks_by_the_one_near_it(
                 hosts[near].network.remove_peer(hosts[away].broker)
             await bring_back(hosts, away)
             returned = hosts[away].replica
-            peer_catchup = hosts[near].replication.peer_catchup
+            peer_sender = hosts[near].replication.peer_sender
             if connects_late:
-                await until(lambda: peer_catchup.order_count > 0, "the other was ordered to lend")
+                await until(lambda: peer_sender.order_count > 0, "the other was ordered to lend")
                 if is_told_late:
                     events = leader.host.inbound
                     events.on_peer_connected(hosts[away].broker, Lane.CONTROL)
@@ -137,6 +137,6 @@ def test_a_replica_that_returns_is_sent_what_it_lacks_by_the_one_near_it(
                 hosts[near].network.set_peer(hosts[away].broker, "127.0.0.1", hosts[away].port)
             await until(lambda: returned.high_watermark == 410, "the returned replica has all")
             assert contents(returned) == contents(leader)
-            assert peer_catchup.peer_sent_bytes >= 8_000_000
+            assert peer_sender.peer_sent_bytes >= 8_000_000
 
     asyncio.run(scenario())

@@ -54,8 +54,8 @@ async def stretched(directory: Path) -> AsyncIterator[tuple[Replica, Host, Host]
         }
         for host in hosts:
             host.replication.nearness.place(labels)
-        assert leader.leading is not None
-        ways = leader.leading.relays
+        assert leader.leadership is not None
+        ways = leader.leadership.relays
 
         def relay() -> BrokerId:
             return max(ways.relay_of(one) for one in BROKERS if one != leader.self_id)
@@ -130,8 +130,8 @@ def test_what_a_relay_cannot_hand_on_is_sent_directly(tmp_path: Path) -> None:
                 await write(leader, [bytes([number]) * 10_000] * 10, acks=-1)
             await all_have(leader, near, behind)
             assert near.replication.relaying.relayed_bytes == before
-            assert leader.leading is not None
-            assert leader.leading.relays.relay_of(behind.broker) < 0
+            assert leader.leadership is not None
+            assert leader.leadership.relays.relay_of(behind.broker) < 0
 
     asyncio.run(scenario())
 
@@ -144,8 +144,8 @@ def test_who_was_served_from_the_log_is_in_step_once_a_relay_serves_it(
 
     async def scenario() -> None:
         async with stretched(tmp_path) as (leader, near, behind):
-            leading = leader.leading
-            assert leading is not None
+            leadership = leader.leadership
+            assert leadership is not None
             for one in (leader.host, near.replication):
                 one.network.remove_peer(behind.broker)
             for number in range(10):
@@ -161,7 +161,7 @@ def test_who_was_served_from_the_log_is_in_step_once_a_relay_serves_it(
             monkeypatch.setattr(behind.replication.relaying, "on_relayed", lambda *_: None)
             await write(leader, [b"under way"], acks=-1)
             assert leader.raft.progress[behind.broker].match_flushed < leader.raft.commit
-            assert leading.is_in_step(behind.broker)
+            assert leadership.is_in_step(behind.broker)
 
     asyncio.run(scenario())
 

@@ -27,7 +27,7 @@ from strandline.raft.group.quorums import Quorums
 from strandline.raft.leader import sending
 from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import AppendRequest, Run, VoteResponse
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 from strandline.records.batch import BatchHeader
 from strandline.replication.host.replication import Replication
 from strandline.replication.leader.appender import Appender
@@ -375,7 +375,7 @@ def forget_what_was_sent(patch: pytest.MonkeyPatch) -> None:
     """`last_sent` is ignored: a follower is sent the same entries until it acknowledges them."""
     honest = sending.mark_sent
 
-    def mark_sent(state: ReplicaState, progress: Progress, last_index: Index) -> None:
+    def mark_sent(state: RaftState, progress: Progress, last_index: Index) -> None:
         next_index = progress.next_index
         honest(state, progress, last_index)
         progress.next_index = next_index

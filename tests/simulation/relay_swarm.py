@@ -56,8 +56,8 @@ Begin = Callable[[SimCluster, random.Random, Target], End | None]
 def find_relay(cluster: SimCluster, rng: random.Random) -> Target | None:
     """One that something is under way by."""
     for replica in cluster.leading_replicas(rng):
-        assert replica.leading is not None
-        streams = replica.leading._streams
+        assert replica.leadership is not None
+        streams = replica.leadership._streams
         behind = [one for one, stream in streams.items() if stream.relay != NO_BROKER]
         if behind:
             one = rng.choice(behind)

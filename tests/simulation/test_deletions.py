@@ -52,7 +52,7 @@ def delete_here_only(self: Deletions, before: int, *, timeout_ms: int, done: Del
 
 def apply_only_while_leading(self: Deletions, commit: Index) -> None:
     """A follower lets deletions pass, and does not know them when it is elected."""
-    if self._owner.leading is None:
+    if self._owner.leadership is None:
         self._commit = commit
     else:
         on_commit(self, commit)

@@ -274,7 +274,7 @@ def test_who_handed_over_and_heard_nothing_since_makes_nobody_forget_the_next_le
         cut(world, old.self_id, other)
     timeout_ms = world.scenario.settings.election_timeout_ms
     world.scheduler.run_until(world.scheduler.now_us + (timeout_ms - 50) * MS)
-    assert old.handing_over.is_under_way
+    assert old.transfer.is_under_way
     assert new.can_serve_reads
     cut(world, to, voter)
     heal(world, old.self_id, voter)

@@ -10,7 +10,7 @@ from tests.simulation.plain_scenario import plain_scenario, started
 
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 from strandline.raft.messages import NO_HINT, AppendResponse
-from strandline.replication.leader.leadership import Leading
+from strandline.replication.leader.leadership import Leadership
 from strandline.replication.leader.sender import FollowerStream
 from strandline.replication.liveness import sessions
 from strandline.replication.relay.forwarding import Relaying
@@ -84,8 +84,8 @@ class Stretched:
 
     def relay(self) -> BrokerId:
         """Through whom the others of the west get what is new."""
-        assert self.leader.leading is not None
-        relays = [self.leader.leading.relays.relay_of(one) for one in WEST]
+        assert self.leader.leadership is not None
+        relays = [self.leader.leadership.relays.relay_of(one) for one in WEST]
         (relay,) = {one for one in relays if one != NO_BROKER}
         assert relays.count(relay) == 2
         return relay
@@ -123,14 +123,14 @@ def test_what_is_appended_crosses_to_a_region_once(
     """And nothing is refused, for nothing overtakes what comes before it."""
     stretched = Stretched(seed)
     refused: list[AppendResponse] = []
-    on_response = Leading.on_response
+    on_response = Leadership.on_response
 
-    def listen(self: Leading, peer: BrokerId, response: AppendResponse) -> None:
+    def listen(self: Leadership, peer: BrokerId, response: AppendResponse) -> None:
         if not response.accepted:
             refused.append(response)
         on_response(self, peer, response)
 
-    monkeypatch.setattr(Leading, "on_response", listen)
+    monkeypatch.setattr(Leadership, "on_response", listen)
     assert stretched.crossed_ratio(5_000) < 1.02
     assert refused == []
     stretched.end()
@@ -149,8 +149,8 @@ def test_who_becomes_a_replica_is_served_through_others_once_it_is_in_step() -> 
     leader.change_configuration(voters=leader.configuration.voters, observers=(new,))
     stretched.run(3_000)
     assert stretched.leader is leader
-    assert leader.leading is not None
-    assert leader.leading.relays.relay_of(new) in WEST[:2]
+    assert leader.leadership is not None
+    assert leader.leadership.relays.relay_of(new) in WEST[:2]
     assert stretched.crossed_ratio(2_000) < 1.02
     stretched.end()
 
@@ -245,14 +245,14 @@ def test_what_a_new_leader_sends_through_a_relay_may_overtake_that_it_leads(
     stretched.run(1_500)
     (transfer_target,) = (one for one in EAST if one != stretched.leader.self_id)
     refused: list[AppendResponse] = []
-    on_response = Leading.on_response
+    on_response = Leadership.on_response
 
-    def listen(self: Leading, peer: BrokerId, response: AppendResponse) -> None:
+    def listen(self: Leadership, peer: BrokerId, response: AppendResponse) -> None:
         if not response.accepted and response.hint != NO_HINT:
             refused.append(response)
         on_response(self, peer, response)
 
-    monkeypatch.setattr(Leading, "on_response", listen)
+    monkeypatch.setattr(Leadership, "on_response", listen)
     stretched.leader.transfer_leadership(transfer_target)
     stretched.run(1_000)
     assert stretched.leader.self_id == transfer_target

@@ -11,7 +11,7 @@ from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.raft.follower.peer_catchup import PeerCatchup
 from strandline.raft.messages import AppendResponse
 from strandline.replication.host.replication import Replication
-from strandline.replication.leader.leadership import Leading
+from strandline.replication.leader.leadership import Leadership
 from strandline.replication.liveness import sessions
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
@@ -146,7 +146,7 @@ class Outage:
         """By the processes that run now."""
         hosts = self.world.hosts.values()
         return sum(
-            host.program.replication.peer_catchup.peer_sent_bytes for host in hosts if host.program
+            host.program.replication.peer_sender.peer_sent_bytes for host in hosts if host.program
         )
 
     def behind(self) -> list[Replica]:
@@ -267,13 +267,13 @@ def test_a_region_is_whole_though_who_lends_dies(seed: int) -> None:
     scheduler = outage.world.scheduler
     assert scheduler.run_until_true(
         lambda: any(
-            outage.program(one).peer_catchup.peer_sent_bytes > 100_000
+            outage.program(one).peer_sender.peer_sent_bytes > 100_000
             for one in AWAY
             if outage.world.hosts[one].program
         ),
         limit_us=scheduler.now_us + 10_000 * MS,
     )
-    fetch_source = max(AWAY, key=lambda one: outage.program(one).peer_catchup.peer_sent_bytes)
+    fetch_source = max(AWAY, key=lambda one: outage.program(one).peer_sender.peer_sent_bytes)
     outage.world.hosts[fetch_source].kill()
     outage.run(5_000)
     assert not outage.behind()
@@ -344,10 +344,10 @@ def test_who_sends_and_who_lends_keep_to_the_rate_of_recoveries() -> None:
         lambda: outage.peer_sent_bytes() > 100_000,
         limit_us=outage.world.scheduler.now_us + 10_000 * MS,
     )
-    lent = {one: outage.program(one).peer_catchup.peer_sent_bytes for one in AWAY}
+    lent = {one: outage.program(one).peer_sender.peer_sent_bytes for one in AWAY}
     outage.run(2_000)
     for one in AWAY:
-        assert outage.program(one).peer_catchup.peer_sent_bytes - lent[one] < 2_300 * KIB
+        assert outage.program(one).peer_sender.peer_sent_bytes - lent[one] < 2_300 * KIB
     assert outage.behind()
     outage.run_until_whole()
     assert outage.crossed_ratio() < 1.1
@@ -437,14 +437,14 @@ def test_nothing_overtakes_what_is_lent(seed: int, monkeypatch: pytest.MonkeyPat
     is refused, and has to be sent again."""
     outage = Outage(seed, near_us=20_000)
     refused: list[AppendResponse] = []
-    on_response = Leading.on_response
+    on_response = Leadership.on_response
 
-    def listen(self: Leading, peer: BrokerId, response: AppendResponse) -> None:
+    def listen(self: Leadership, peer: BrokerId, response: AppendResponse) -> None:
         if outage.peer_sent_bytes() and not response.accepted:
             refused.append(response)
         on_response(self, peer, response)
 
-    monkeypatch.setattr(Leading, "on_response", listen)
+    monkeypatch.setattr(Leadership, "on_response", listen)
     outage.end()
     for producer in outage.world.producers:
         producer.start()

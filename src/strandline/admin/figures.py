@@ -114,7 +114,7 @@ def broker_figures(
         "strandline_partitions_without_series": led.without_series,
         "strandline_elections_total": replication.durable.candidacy_count,
         "strandline_relayed_bytes_total": replication.relaying.relayed_bytes,
-        "strandline_lent_bytes_total": replication.peer_catchup.peer_sent_bytes,
+        "strandline_lent_bytes_total": replication.peer_sender.peer_sent_bytes,
         "strandline_leader_changes_total": _by_label(happenings.leader_changes),
         "strandline_replica_failures_total": _by_label(happenings.failures),
         "strandline_damaged_logs": walked.damaged,

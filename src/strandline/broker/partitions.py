@@ -66,7 +66,7 @@ def find_writable(services: Services, partition: Partition) -> tuple[Replica | N
     if replica is not None:
         return replica, error
     replica = services.replication.replicas.get(partition.group)
-    if replica is not None and replica.handing_over.is_under_way:
+    if replica is not None and replica.transfer.is_under_way:
         return replica, Error.NONE
     return None, error
 

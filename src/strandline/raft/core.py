@@ -20,7 +20,7 @@ How:    `step` finds the handler of the event, or of the message received, by it
                         rejoin.py                after the loss of a disk
                         peer_catchup.py          entries that followers send each other
             group/      membership.py            the configuration in force
-Owns:   the state of one replica (`state.ReplicaState`); nothing else writes it.
+Owns:   the state of one replica (`state.RaftState`); nothing else writes it.
 Source: Raft (Ongaro, thesis 2014); design sections 4-6."""
 
 from collections.abc import Callable, Mapping
@@ -79,7 +79,7 @@ from strandline.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from strandline.raft.state import NO_EPOCH, ReplicaState
+from strandline.raft.state import NO_EPOCH, RaftState
 from strandline.raft.transitions import Role
 
 NO_INDEX = Index(-1)
@@ -113,7 +113,7 @@ class Raft:
         `lost_state`: it was a member, but its disk was lost or is not to be trusted; see
         `rejoin`. `asks_to_rejoin`: it takes part again only after `RejoinAllowed`. `joined`:
         as persisted with the epoch, see `stale_log_reset`; None if the log may be of any age."""
-        state = self._state = ReplicaState(
+        state = self._state = RaftState(
             group=group,
             self_id=self_id,
             log=log,

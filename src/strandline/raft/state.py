@@ -18,7 +18,7 @@ NO_EPOCH = Epoch(0)
 """No replica votes in it, so no vote of it is delegated."""
 
 
-class ReplicaState:
+class RaftState:
     """See the module."""
 
     __slots__ = (

@@ -2,7 +2,7 @@
 
 Why:    the rules of who may lead are the core of Raft; in one table a reader, the code and a test
         see the same ones.
-How:    a part of the room names the cause of a change (`ReplicaState.follow`, `become`, `lead`);
+How:    a part of the room names the cause of a change (`RaftState.follow`, `become`, `lead`);
         `NEXT_ROLE` says which role follows. A pair that is not in the table is a programming error.
 
             FOLLOWER --timed out--> PRECANDIDATE --pre-votes won--> CANDIDATE --votes won--> LEADER

@@ -27,7 +27,7 @@ from strandline.raft.group.membership import Membership
 from strandline.raft.group.quorums import Quorums
 from strandline.raft.leader.configuration_change import ConfigurationChanges
 from strandline.raft.leader.leading import Leading
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 from strandline.raft.transitions import Cause, Role
 
 
@@ -74,7 +74,7 @@ def _mutant(
 # ---- votes ---------------------------------------------------------------------------------------
 
 
-@_mutant(ReplicaState, "adopt", seed=445)
+@_mutant(RaftState, "adopt", seed=445)
 def vote_not_persisted(self: Any, epoch: int, *, vote: int) -> None:
     self.epoch = epoch
     self.vote = vote
@@ -196,7 +196,7 @@ def stands_without_all_that_timeout_now_names(self: Any) -> None:
 _obey = TransferRequests.try_pending
 
 
-@_mutant(ReplicaState, "hand_over", seed=168)
+@_mutant(RaftState, "hand_over", seed=168)
 def vote_of_the_transfer_not_persisted(self: Any, transfer_target: int) -> None:
     self.epoch += 1
     self.vote = transfer_target
@@ -228,7 +228,7 @@ def requested_vote_not_persisted(self: Any, request: Any) -> None:
 # ---- delegated votes -----------------------------------------------------------------------------
 
 
-@_mutant(ReplicaState, "persist", seed=2_013_675)
+@_mutant(RaftState, "persist", seed=2_013_675)
 def delegation_not_persisted(self: Any) -> None:
     self.effects.append(events.PersistState(self.epoch, self.vote))
 

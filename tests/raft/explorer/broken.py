@@ -23,7 +23,7 @@ from strandline.raft.group.membership import Membership
 from strandline.raft.group.quorums import Quorums
 from strandline.raft.leader import configuration_change
 from strandline.raft.leader.configuration_change import ConfigurationChanges
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 
 Patch = Callable[[], AbstractContextManager[object]]
 
@@ -144,12 +144,12 @@ def _written_is_enough() -> AbstractContextManager[object]:
 
 
 def _votes_are_forgotten() -> AbstractContextManager[object]:
-    adopt = ReplicaState.adopt
+    adopt = RaftState.adopt
 
-    def forget(self: ReplicaState, epoch: Epoch, *, vote: BrokerId) -> None:
+    def forget(self: RaftState, epoch: Epoch, *, vote: BrokerId) -> None:
         adopt(self, epoch, vote=BrokerId(-1) if vote == self.self_id else vote)
 
-    return patch.object(ReplicaState, "adopt", forget)
+    return patch.object(RaftState, "adopt", forget)
 
 
 @dataclass(frozen=True)

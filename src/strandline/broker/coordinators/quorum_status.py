@@ -87,7 +87,7 @@ async def _ask(services: Services) -> QuorumStatus | None:
 def _own_status(services: Services) -> QuorumStatus | None:
     """What this broker knows; None if it is not the controller."""
     replica = services.replication.replicas.get(CONTROLLER_GROUP)
-    if replica is None or replica.leading is None or not replica.can_serve_reads:
+    if replica is None or replica.leadership is None or not replica.can_serve_reads:
         return None
     now_ms = services.clock.wall_ms()
     voters = replica.configuration.all_voters

@@ -68,11 +68,11 @@ class WantedVoters:
         )
 
     def _health(self, replica: Replica) -> Health:
-        assert replica.leading is not None
+        assert replica.leadership is not None
         return Health(
             keeps_up=replica.may_count,
             is_heard=self._replication.is_peer_alive,
-            lacks_ms=replica.leading.lacks_ms,
+            lacks_ms=replica.leadership.lacks_ms,
             lag_ms=replica.lag_limit_ms,
         )
 

@@ -67,7 +67,7 @@ def _hand_over(replica: Replica, spared: Collection[BrokerId]) -> BrokerId:
 def _hand_over_again(replica: Replica, to: BrokerId, spared: Collection[BrokerId]) -> BrokerId:
     """The next leader of a group that was handed to `to`: another one if `to` has handed it
     back."""
-    if not replica.is_leader or replica.handing_over.is_under_way:
+    if not replica.is_leader or replica.transfer.is_under_way:
         return to
     again = _hand_over(replica, spared)
     return to if again == NO_BROKER else again

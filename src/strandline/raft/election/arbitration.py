@@ -21,14 +21,14 @@ from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.raft.group.membership import Membership
 from strandline.raft.leader.leading import Leading
 from strandline.raft.messages import Appoint, Fence, Fenced
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 from strandline.raft.transitions import Cause
 
 
 class Arbitration:
     """See the module."""
 
-    def __init__(self, state: ReplicaState, membership: Membership, leading: Leading) -> None:
+    def __init__(self, state: RaftState, membership: Membership, leading: Leading) -> None:
         self._state = state
         self._membership = membership
         self._leading = leading

@@ -21,7 +21,7 @@ from strandline.raft.events import ElectionTimedOut, QuorumLost
 from strandline.raft.group.membership import Membership
 from strandline.raft.leader.leading import Leading
 from strandline.raft.messages import Removal, TimeoutNow, VoteRequest, VoteResponse
-from strandline.raft.state import NO_EPOCH, ReplicaState
+from strandline.raft.state import NO_EPOCH, RaftState
 from strandline.raft.transitions import Cause, Role
 
 NO_END = Index(-1)
@@ -31,7 +31,7 @@ NO_END = Index(-1)
 class Elections:
     """See the module."""
 
-    def __init__(self, state: ReplicaState, membership: Membership, leading: Leading) -> None:
+    def __init__(self, state: RaftState, membership: Membership, leading: Leading) -> None:
         self._state = state
         self._membership = membership
         self._leading = leading

@@ -7,20 +7,20 @@ How:    It counts as it did while leading, until all of it is committed, the log
         the epoch after the next begins. An entry that a write quorum has flushed in its own epoch
         is committed whatever happens later: the leader of the next epoch, elected with this
         replica's vote, has all of this log, and so have later leaders, as after any commit.
-Owns:   `ReplicaState.handing_over`.
+Owns:   `RaftState.handing_over`.
 Source: Raft thesis 3.6.3 (the argument for leader completeness); decision 0013."""
 
 from strandline.model.ids import BrokerId
 from strandline.raft.leader.leader_state import HandOver
 from strandline.raft.leader.leading import Leading
 from strandline.raft.messages import AppendResponse
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 
 
 class HandOvers:
     """See the module."""
 
-    def __init__(self, state: ReplicaState, leading: Leading) -> None:
+    def __init__(self, state: RaftState, leading: Leading) -> None:
         self._state = state
         self._leading = leading
 

@@ -10,21 +10,21 @@ How:    A request waits until the log of its receiver has all that it names, and
         epoch it could not, and what was appended last would wait for the next leader. No other
         leader came between: a voter that heard of one, or lost its disk, is in another epoch or
         does not vote.
-Owns:   `ReplicaState.pending_request`.
+Owns:   `RaftState.pending_request`.
 Source: Raft thesis 3.10; decision 0013."""
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch
 from strandline.raft.election.election import Elections
 from strandline.raft.follower.appends import Appends
 from strandline.raft.messages import LeaderContact, TimeoutNow, VoteResponse
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 from strandline.raft.transitions import Cause, Role
 
 
 class TransferRequests:
     """See the module."""
 
-    def __init__(self, state: ReplicaState, elections: Elections, appends: Appends) -> None:
+    def __init__(self, state: RaftState, elections: Elections, appends: Appends) -> None:
         self._state = state
         self._elections = elections
         self._appends = appends

@@ -30,14 +30,14 @@ from strandline.raft.events import AbandonTransfer, DelegationsTimedOut, Transfe
 from strandline.raft.leader.leader_state import HandOver, LeaderState
 from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import LeaderContact, TimeoutNow, VoteResponse
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 from strandline.raft.transitions import Role
 
 
 class Transfers:
     """See the module."""
 
-    def __init__(self, state: ReplicaState, elections: Elections) -> None:
+    def __init__(self, state: RaftState, elections: Elections) -> None:
         self._state = state
         self._elections = elections
         # For which epoch the target of the last transfer got the vote of this replica; -1 for none.

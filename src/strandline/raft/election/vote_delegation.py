@@ -13,16 +13,16 @@ How:    A voter promises, durably, that in the next epoch it votes for the repli
             A replica that loses its disk forgets what it delegated. It takes part again only after
         the leader has learned of the loss, and the leader then counts no delegation of that replica
         for the rest of its epoch.
-Owns:   `ReplicaState.delegated_epoch`, `LeaderState.delegators`.
+Owns:   `RaftState.delegated_epoch`, `LeaderState.delegators`.
 Source: Raft thesis 3.10 and 3.8; decision 0021."""
 
 from strandline.model.ids import BrokerId, Epoch
 from strandline.raft.leader.leader_state import LeaderState
 from strandline.raft.messages import LeaderContact, VoteResponse
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 
 
-def delegate_vote(state: ReplicaState, leader: BrokerId) -> None:
+def delegate_vote(state: RaftState, leader: BrokerId) -> None:
     """A voter: the leader that it follows asks for its vote of the next epoch."""
     if state.lost_state:
         return
@@ -33,7 +33,7 @@ def delegate_vote(state: ReplicaState, leader: BrokerId) -> None:
     )
 
 
-def request_delegations(state: ReplicaState, leader_state: LeaderState) -> None:
+def request_delegations(state: RaftState, leader_state: LeaderState) -> None:
     """A leader: delegate its own vote, and ask the voters that have not delegated theirs."""
     _delegate_next_vote(state)
     contact = LeaderContact(state.epoch, state.commit, state.visible, requests_delegation=True)
@@ -43,7 +43,7 @@ def request_delegations(state: ReplicaState, leader_state: LeaderState) -> None:
 
 
 def count_delegation(
-    state: ReplicaState, sender: BrokerId, message: VoteResponse
+    state: RaftState, sender: BrokerId, message: VoteResponse
 ) -> LeaderState | None:
     """A voter has delegated its vote; None if this replica does not lead or may not count it."""
     leader_state = state.leader_state
@@ -59,7 +59,7 @@ def count_delegation(
 
 
 def delegated_votes_elect(
-    state: ReplicaState, leader_state: LeaderState, transfer_target: BrokerId
+    state: RaftState, leader_state: LeaderState, transfer_target: BrokerId
 ) -> bool:
     """Whether the leader's own vote and those delegated to it elect `transfer_target`."""
     return state.configuration.wins_election(
@@ -67,7 +67,7 @@ def delegated_votes_elect(
     )
 
 
-def _delegate_next_vote(state: ReplicaState) -> None:
+def _delegate_next_vote(state: RaftState) -> None:
     epoch = Epoch(state.epoch + 1)
     assert state.delegated_epoch <= epoch, "a delegated vote is not taken back"
     if state.delegated_epoch != epoch:

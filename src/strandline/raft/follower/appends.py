@@ -28,7 +28,7 @@ from strandline.raft.messages import (
     LeaderContact,
     ResetRequest,
 )
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 from strandline.raft.transitions import Cause, Role
 
 NOTHING_RECEIVED = Index(-2)
@@ -38,7 +38,7 @@ class Appends:
     """See the module."""
 
     def __init__(
-        self, state: ReplicaState, membership: Membership, *, asks_to_rejoin: bool = False
+        self, state: RaftState, membership: Membership, *, asks_to_rejoin: bool = False
     ) -> None:
         self._state = state
         self._membership = membership

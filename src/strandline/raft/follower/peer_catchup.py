@@ -22,14 +22,14 @@ from strandline.raft.events import SendPeerAppend
 from strandline.raft.follower.appends import Appends
 from strandline.raft.leader.leader_state import LeaderState
 from strandline.raft.messages import AppendRequest, LeaderContact, PeerAppend, PeerCatchupRequest
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 from strandline.raft.transitions import Role
 
 
 class PeerCatchup:
     """See the module."""
 
-    def __init__(self, state: ReplicaState, appends: Appends) -> None:
+    def __init__(self, state: RaftState, appends: Appends) -> None:
         self._state = state
         self._appends = appends
 
@@ -64,7 +64,7 @@ class PeerCatchup:
         return is_following and request.epoch == state.epoch
 
 
-def member_since(state: ReplicaState, peer: BrokerId) -> Index:
+def member_since(state: RaftState, peer: BrokerId) -> Index:
     """See `Raft.member_since`."""
     since = Index(state.log.last_index + 1)
     for index, configuration in reversed(state.log.configurations):
@@ -74,7 +74,7 @@ def member_since(state: ReplicaState, peer: BrokerId) -> Index:
     return Index(state.log.first_index - 1) if peer in state.start_configuration.members else since
 
 
-def peer_fetch_end(state: ReplicaState, leader_state: LeaderState, fetch_source: BrokerId) -> Index:
+def peer_fetch_end(state: RaftState, leader_state: LeaderState, fetch_source: BrokerId) -> Index:
     """See `Raft.peer_fetch_end`."""
     progress = leader_state.progress.get(fetch_source)
     if progress is None or progress.is_recovering:

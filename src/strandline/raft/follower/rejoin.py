@@ -16,7 +16,7 @@ How:    The replica refuses votes, never stands, and says `recovering` instead o
             If too many disks are lost for that, no replica rejoins: an operator must decide.
             If others must know that the replica takes part again before it does, it asks the driver
         first (`asks_to_rejoin`; decision 0030).
-Owns:   whether this replica is recovering (`ReplicaState.lost_state`), and its peers' `rejoin_at`.
+Owns:   whether this replica is recovering (`RaftState.lost_state`), and its peers' `rejoin_at`.
 Source: Viewstamped Replication Revisited 4.3 (recovery); NATS PR 7038; design section 4."""
 
 import msgspec
@@ -27,13 +27,13 @@ from strandline.raft.leader.leader_state import LeaderState
 from strandline.raft.leader.leading import Leading
 from strandline.raft.leader.progress import NEVER_SENT, Progress
 from strandline.raft.messages import AppendResponse
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 
 
 class Rejoin:
     """The replica's own side."""
 
-    def __init__(self, state: ReplicaState, *, asks: bool) -> None:
+    def __init__(self, state: RaftState, *, asks: bool) -> None:
         self._state = state
         self._asks = asks
         self._has_asked = False
@@ -96,7 +96,7 @@ def count_unless_recovering(
     return msgspec.structs.replace(response, flushed=Index(-1), compacted=Index(-1))
 
 
-def grant_rejoins(state: ReplicaState, leader_state: LeaderState) -> None:
+def grant_rejoins(state: RaftState, leader_state: LeaderState) -> None:
     """Send recovering peers their marker, if enough voters without them hold it."""
     waiting = [progress for progress in leader_state.progress.values() if progress.is_recovering]
     leader_state.has_recovering = bool(waiting)

@@ -20,21 +20,21 @@ How:    With the first entry of a log, the leader names the index of its last co
             Other logs lose only whole prefixes: such a replica continues with what it has.
             If another data directory took this one's place, its log is known to be outdated when it
         is opened. It begins anew once a leader is heard: until then it may be all that is left.
-Owns:   `ReplicaState.joined` and `is_outdated`.
+Owns:   `RaftState.joined` and `is_outdated`.
 Source: decisions 0037 and 0038."""
 
 from strandline.model.ids import BrokerId, Index, first_epoch, grant_of
 from strandline.raft.events import FoundOutdated
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import AppendRequest
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 from strandline.raft.transitions import Role
 
 OUTDATED = Index(-2)
 """In the place of `joined`: the log is of an earlier data directory."""
 
 
-def note_joining(state: ReplicaState, message: AppendRequest) -> None:
+def note_joining(state: RaftState, message: AppendRequest) -> None:
     """The first entries of a log are about to be appended."""
     joined = max(message.commit, message.configured)
     if state.joined is not None and state.joined < joined:
@@ -42,7 +42,7 @@ def note_joining(state: ReplicaState, message: AppendRequest) -> None:
         state.persist()
 
 
-def check_outdated(state: ReplicaState) -> None:
+def check_outdated(state: RaftState) -> None:
     """A leader's append is taken over and not acknowledged yet: configurations may have come
     with it, or the driver has reported that the log is compacted."""
     state.must_check_outdated = False
@@ -54,7 +54,7 @@ def check_outdated(state: ReplicaState) -> None:
         state.effects.append(FoundOutdated())
 
 
-def decide_outdated(state: ReplicaState) -> None:
+def decide_outdated(state: RaftState) -> None:
     """If the log is of two memberships: if compacted, count for nothing; else keep it for good."""
     if state.joined is None or state.is_outdated or state.role != Role.FOLLOWER:
         return
@@ -70,7 +70,7 @@ def decide_outdated(state: ReplicaState) -> None:
         state.persist()
 
 
-def _last_absence(state: ReplicaState, joined: Index) -> Index | None:
+def _last_absence(state: RaftState, joined: Index) -> Index | None:
     """The index of the last configuration behind `joined` that lacks this replica, if it is a
     member again since; else None."""
     log = state.log
@@ -96,13 +96,13 @@ def _last_absence(state: ReplicaState, joined: Index) -> Index | None:
     return None
 
 
-def last_certain(state: ReplicaState) -> Index:
+def last_certain(state: RaftState) -> Index:
     """The index of the last configuration that is committed for certain: this leader knows the
     commit, or roles changed behind it, other than by an appointment. -1 if there is none."""
     return _last_certain(state)[0]
 
 
-def is_certain_member(state: ReplicaState, peer: BrokerId) -> bool:
+def is_certain_member(state: RaftState, peer: BrokerId) -> bool:
     """Whether `peer` is a member whatever may be lost, or votes already: then it may be needed
     to commit anything at all."""
     configurations = state.log.configurations
@@ -111,7 +111,7 @@ def is_certain_member(state: ReplicaState, peer: BrokerId) -> bool:
     return peer in state.configuration.all_voters or peer in _last_certain(state)[1].members
 
 
-def _last_certain(state: ReplicaState) -> tuple[Index, Configuration]:
+def _last_certain(state: RaftState) -> tuple[Index, Configuration]:
     later: tuple[Index, Configuration] | None = None
     for index, configuration in reversed(state.log.configurations):
         if index <= state.commit:
@@ -129,7 +129,7 @@ def _roles(one: Configuration) -> tuple[frozenset[BrokerId], ...]:
     return frozenset(one.voters), frozenset(one.old_voters), frozenset(one.observers)
 
 
-def _is_appointment(state: ReplicaState, index: Index) -> bool:
+def _is_appointment(state: RaftState, index: Index) -> bool:
     """Whether the entry there is the first one of a leader that was appointed by a grant."""
     epoch = state.log.epoch_at(index)
     grant = grant_of(epoch)

@@ -24,13 +24,13 @@ from strandline.model.ids import BrokerId, Epoch, Index
 from strandline.raft.events import ConfigurationChanged, PrefixDropped
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import Removal
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 
 
 class Membership:
     """See the module."""
 
-    def __init__(self, state: ReplicaState) -> None:
+    def __init__(self, state: RaftState) -> None:
         self._state = state
         self._index = self._last()[0]
         # The latest removal that a refusal reported to this replica.

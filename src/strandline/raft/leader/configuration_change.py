@@ -24,13 +24,13 @@ from strandline.raft.events import ChangeConfiguration
 from strandline.raft.group.configuration import Configuration, promised_quorum_of
 from strandline.raft.group.membership import Membership
 from strandline.raft.leader.leading import Leading
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 
 
 class ConfigurationChanges:
     """See the module."""
 
-    def __init__(self, state: ReplicaState, membership: Membership, leading: Leading) -> None:
+    def __init__(self, state: RaftState, membership: Membership, leading: Leading) -> None:
         self._state = state
         self._membership = membership
         self._leading = leading

@@ -27,14 +27,14 @@ from strandline.raft.group.quorums import Quorums
 from strandline.raft.leader.leader_state import LeaderState
 from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import AppendResponse, TimeoutNow
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 from strandline.raft.transitions import Cause
 
 
 class Leading:
     """See the module."""
 
-    def __init__(self, state: ReplicaState, membership: Membership) -> None:
+    def __init__(self, state: RaftState, membership: Membership) -> None:
         self._state = state
         self._membership = membership
 

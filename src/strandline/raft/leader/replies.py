@@ -12,7 +12,7 @@ from strandline.raft.follower.rejoin import count_unless_recovering, grant_rejoi
 from strandline.raft.leader.leading import Leading
 from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import NO_HINT, AppendResponse
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 from strandline.raft.transitions import Cause
 
 
@@ -20,7 +20,7 @@ class Replies:
     """See the module."""
 
     def __init__(
-        self, state: ReplicaState, leading: Leading, transfers: Transfers, hand_overs: HandOvers
+        self, state: RaftState, leading: Leading, transfers: Transfers, hand_overs: HandOvers
     ) -> None:
         self._state = state
         self._leading = leading

@@ -13,11 +13,11 @@ from strandline.raft.follower.stale_log_reset import is_certain_member, last_cer
 from strandline.raft.leader.leader_state import LeaderState
 from strandline.raft.leader.progress import AppendPlan, Progress
 from strandline.raft.messages import ResetRequest
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import RaftState
 
 
 def plan(
-    state: ReplicaState, leader_state: LeaderState, progress: Progress
+    state: RaftState, leader_state: LeaderState, progress: Progress
 ) -> AppendPlan | ResetRequest | None:
     """See `Raft.plan_append`."""
     log = state.log
@@ -60,7 +60,7 @@ def plan(
     )
 
 
-def mark_sent(state: ReplicaState, progress: Progress, last_index: Index) -> None:
+def mark_sent(state: RaftState, progress: Progress, last_index: Index) -> None:
     """See `events.AppendSent`."""
     assert last_index <= state.log.last_index, "what is sent is in the log"
     if progress.next_index >= state.log.first_index:
@@ -75,7 +75,7 @@ def mark_sent(state: ReplicaState, progress: Progress, last_index: Index) -> Non
         progress.next_index = Index(last_index + 1)
 
 
-def _configured(state: ReplicaState, progress: Progress) -> Index:
+def _configured(state: RaftState, progress: Progress) -> Index:
     """For `AppendRequest.configured`; see `stale_log_reset`."""
     configurations = state.log.configurations
     if configurations and progress.match_written < configurations[-1][0]:

@@ -4,4 +4,4 @@ entries.
 Map:    throttle.py       limits the rate of all catch-up traffic
         token_bucket.py   a token bucket
         fetch_sources.py  the leader chooses which near replica serves which follower
-        peer_catchup.py   a replica serves a neighbour that is behind, on its leader's request"""
+        peer_sender.py    a replica serves a neighbour that is behind, on its leader's request"""

@@ -52,8 +52,8 @@ class EarlyAppends:
         """These groups are open on `peer` now."""
         for group in groups:
             replica = self._replicas.get(group)
-            if replica is not None and replica.leading is not None:
-                replica.leading.ask(peer)
+            if replica is not None and replica.leadership is not None:
+                replica.leadership.ask(peer)
             elif replica is not None:
                 replica.on_voter_opened()
 

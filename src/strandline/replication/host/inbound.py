@@ -15,7 +15,7 @@ from strandline.base.network import Lane, PeerEvents
 from strandline.model.ids import BrokerId, GroupId
 from strandline.network.calls import Calls
 from strandline.raft.messages import NO_HINT, AppendResponse
-from strandline.replication.catchup.peer_catchup import PeerCatchup
+from strandline.replication.catchup.peer_sender import PeerSender
 from strandline.replication.host.bootstrap import GroupBootstrap
 from strandline.replication.host.early_appends import EarlyAppends
 from strandline.replication.host.leaders import Leaders
@@ -53,7 +53,7 @@ class Inbound(PeerEvents):
         led: LedGroups,
         leaders: Leaders,
         calls: Calls,
-        peer_catchup: PeerCatchup,
+        peer_sender: PeerSender,
         relaying: Relaying,
         early_appends: EarlyAppends,
         group_bootstrap: GroupBootstrap,
@@ -66,7 +66,7 @@ class Inbound(PeerEvents):
         self._liveness = shared.liveness
         self._outbox = shared.outbox
         self._calls = calls
-        self._peer_catchup = peer_catchup
+        self._peer_sender = peer_sender
         self._relaying = relaying
         self._early_appends = early_appends
         self._group_bootstrap = group_bootstrap
@@ -107,7 +107,7 @@ class Inbound(PeerEvents):
                 self._outbox.send_now(peer, Kind.LEADERS, entries)
         if lane is Lane.BULK:
             self._led.reset(peer)
-            self._peer_catchup.on_connected(peer)
+            self._peer_sender.on_connected(peer)
         else:
             self._led.on_marks_lost(peer)
 
@@ -127,7 +127,7 @@ class Inbound(PeerEvents):
         head, payload = decode_append(message)
         replica = self._replicas.get(head.group)
         if message[0] == Kind.PEER_APPEND:
-            self._peer_catchup.on_peer_append(peer, head, payload)
+            self._peer_sender.on_peer_append(peer, head, payload)
         elif message[0] == Kind.RELAYED:
             self._relaying.on_relayed(peer, head, payload)
         elif replica is None:
@@ -181,7 +181,7 @@ class Inbound(PeerEvents):
         elif kind == Kind.LEADERS:
             self._on_leaders(peer, decode_leaders(body))
         elif kind == Kind.PEER_CATCHUP_ORDER:
-            self._peer_catchup.on_order(peer, decode_peer_catchup_order(body))
+            self._peer_sender.on_order(peer, decode_peer_catchup_order(body))
         elif kind == Kind.NOT_RELAYED:
             self._relaying.on_refused(peer, decode_not_relayed(body))
         elif kind == Kind.OPENED:

@@ -51,23 +51,23 @@ class LedGroups:
     def on_marks_lost(self, peer: BrokerId) -> None:
         """Marks sent to `peer` may be lost, and nothing else."""
         for replica in self.all:
-            if replica.leading is not None:
-                replica.leading.on_marks_lost(peer)
+            if replica.leadership is not None:
+                replica.leadership.on_marks_lost(peer)
 
     def probe_returned(self, peer: BrokerId) -> None:
         """`peer` is alive again: acknowledgements may be lost, and streams that probed it in vain
         would wait long before the next probe."""
         for group in sorted(self._sending):
-            leading = self._sending[group].leading
-            if leading is not None:
-                leading.on_returned(peer)
+            leadership = self._sending[group].leadership
+            if leadership is not None:
+                leadership.on_returned(peer)
 
     def probe_stalled(self, now_ms: int) -> None:
         """Probe followers that have acknowledged nothing for too long."""
         for group in sorted(self._sending):
             replica = self._sending[group]
-            if replica.leading is None or not replica.leading.has_inflight:
+            if replica.leadership is None or not replica.leadership.has_inflight:
                 del self._sending[group]
                 continue
-            for peer in replica.leading.stalled_peers(now_ms):
-                replica.leading.on_stalled(peer)
+            for peer in replica.leadership.stalled_peers(now_ms):
+                replica.leadership.on_stalled(peer)

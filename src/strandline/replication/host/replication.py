@@ -21,7 +21,7 @@ from strandline.base.network import Lane, Network
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, Epoch, GroupId, Index
 from strandline.network.calls import Calls
 from strandline.raft.group.configuration import Configuration
-from strandline.replication.catchup.peer_catchup import PeerCatchup
+from strandline.replication.catchup.peer_sender import PeerSender
 from strandline.replication.host.bootstrap import GroupBootstrap
 from strandline.replication.host.early_appends import EarlyAppends
 from strandline.replication.host.group_spec import GroupSpec
@@ -110,7 +110,7 @@ class Replication:
         self.leaders = Leaders(self._on_leader_known)
         self.calls = Calls(self._send_call, first_number=session)
         self.compactor = Compactor(clock, slice_bytes=settings.compaction_slice_bytes)
-        self.peer_catchup = PeerCatchup(self.replicas, shared)
+        self.peer_sender = PeerSender(self.replicas, shared)
         self.relaying = Relaying(self.replicas, shared)
         self.repairs = LogRepair(self.replicas, self.calls, clock)
         self.log_start_offsets = LogStartOffsets(self.replicas, self.calls, shared)
@@ -132,7 +132,7 @@ class Replication:
             led=self.led,
             leaders=self.leaders,
             calls=self.calls,
-            peer_catchup=self.peer_catchup,
+            peer_sender=self.peer_sender,
             relaying=self.relaying,
             early_appends=self.early_appends,
             group_bootstrap=self.group_bootstrap,
@@ -184,7 +184,7 @@ class Replication:
         self.log_start_offsets.stop()
         self.throttle.stop()
         self.reserve.stop()
-        self.peer_catchup.stop()
+        self.peer_sender.stop()
         self.relaying.stop()
         self.shared.relay_watch.stop()
         if self._opening is not None:

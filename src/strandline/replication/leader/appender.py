@@ -34,7 +34,7 @@ from strandline.base.errors import ApiError
 from strandline.model.ids import Index, Offset
 from strandline.protocol.errors import Error
 from strandline.records.batch import BatchHeader
-from strandline.replication.leader.leadership import Leading
+from strandline.replication.leader.leadership import Leadership
 from strandline.replication.leader.requests import Appended, AppendResult, Request
 from strandline.replication.liveness.lease import Lease
 from strandline.replication.memory_budget import MemoryBudget
@@ -62,7 +62,7 @@ _log = logging.getLogger("strandline.replication")
 class AppendingReplica(Protocol):
     """What the batcher asks of its replica."""
 
-    leading: Leading | None
+    leadership: Leadership | None
 
     @property
     def can_serve_reads(self) -> bool:
@@ -166,8 +166,8 @@ class Appender:
 
     @property
     def _has_room(self) -> bool:
-        leading = self._owner.leading
-        is_taken = leading is None or leading.has_room
+        leadership = self._owner.leadership
+        is_taken = leadership is None or leadership.has_room
         return self.uncommitted_bytes < UNCOMMITTED_BYTES_MAX and is_taken
 
     def _append_soon(self) -> None:
@@ -294,10 +294,10 @@ class Appender:
     def _write(self, chunk: list[Request], *, relaxed: bool) -> Appended:
         """Stamp, write, replicate; the units of the requests go with them. Raises OSError, and
         then nothing was appended."""
-        leading = self._owner.leading
-        assert leading is not None
+        leadership = self._owner.leadership
+        assert leadership is not None
         try:
-            appended = leading.append(chunk, relaxed=relaxed)
+            appended = leadership.append(chunk, relaxed=relaxed)
         except OSError as error:
             if self._replica.log.failed:
                 self._owner.fail(error)

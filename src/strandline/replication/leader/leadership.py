@@ -72,7 +72,7 @@ class LeadingReplica(Protocol):
         """Send the followers the marks in a little while, unless an append brings them before."""
 
 
-class Leading:
+class Leadership:
     """See the module. `on_room`: the followers have taken enough for more to be appended.
     `on_sent`: an append has left, and waits for its acknowledgement."""
 

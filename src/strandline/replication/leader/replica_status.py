@@ -56,8 +56,8 @@ class Standing:
 
 def standings(replica: Replica) -> list[Standing]:
     """Every member of a leader's group: the voters as they are ordered, then the observers."""
-    leading = replica.leading
-    assert leading is not None
+    leadership = replica.leadership
+    assert leadership is not None
     configuration = replica.configuration
     in_sync = replica.in_sync()
     voters = configuration.all_voters
@@ -114,9 +114,9 @@ def stalled_by(replica: Replica) -> tuple[BrokerId, ...]:
     """For a leader that commits nothing for `lag_limit_ms`, though its voters are heard: those that
     lack something for so long, where those that keep up are no majority; it may be one of them,
     for its own disk. Nobody else."""
-    leading = replica.leading
+    leadership = replica.leadership
     limit_ms = _stalled_ms(replica)
-    if leading is None or not limit_ms:
+    if leadership is None or not limit_ms:
         return ()
     voters, ready = replica.configuration.all_voters, _ready(replica)
     if replica.configuration.wins_election(ready):
@@ -127,7 +127,7 @@ def stalled_by(replica: Replica) -> tuple[BrokerId, ...]:
         if one not in ready
         and (
             one == replica.self_id
-            or (replica.shared.liveness.is_peer_alive(one) and leading.lacks_ms(one) >= limit_ms)
+            or (replica.shared.liveness.is_peer_alive(one) and leadership.lacks_ms(one) >= limit_ms)
         )
     )
 
@@ -144,11 +144,11 @@ def should_give_way(replica: Replica) -> bool:
 def _stalled_ms(replica: Replica) -> float:
     """For how long at least a leader has committed nothing, though it has something to commit; 0
     where that is no matter yet."""
-    leading, raft = replica.leading, replica.raft
-    if leading is None or raft.commit >= replica.log.last_index:
+    leadership, raft = replica.leadership, replica.raft
+    if leadership is None or raft.commit >= replica.log.last_index:
         return 0
     limit_ms = max(replica.lag_limit_ms, STALLED_MS_MIN * replica.shared.settings.patience_ratio)
-    return limit_ms if leading.age_ms(Index(raft.commit + 1)) >= limit_ms else 0
+    return limit_ms if leadership.age_ms(Index(raft.commit + 1)) >= limit_ms else 0
 
 
 def _ready(replica: Replica) -> list[BrokerId]:
@@ -189,8 +189,8 @@ def _caught_up_lag_ms(replica: Replica, broker: BrokerId) -> int:
         return UNKNOWN
     if flushed >= replica.log.last_index:
         return silence
-    assert replica.leading is not None
-    since = replica.leading.append_times.of(Index(flushed + 1))
+    assert replica.leadership is not None
+    since = replica.leadership.append_times.of(Index(flushed + 1))
     if since is None:
         return UNKNOWN
     return max(replica.shared.clock.monotonic_ms() - since, silence)

@@ -83,8 +83,12 @@ class Relaying:
     def on_refused(self, relay: BrokerId, message: NotRelayed) -> None:
         """A relay says so."""
         replica = self._replicas.get(message.group)
-        if replica is not None and replica.leading is not None and replica.epoch == message.epoch:
-            replica.leading.relays.on_missed(relay, message.peers)
+        if (
+            replica is not None
+            and replica.leadership is not None
+            and replica.epoch == message.epoch
+        ):
+            replica.leadership.relays.on_missed(relay, message.peers)
 
     # ---- taking ----------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from typing import Protocol
 from strandline.base.clock import Clock
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Epoch, Index
-from strandline.replication.leader.leadership import Leading
+from strandline.replication.leader.leadership import Leadership
 from strandline.replication.liveness.liveness import Liveness
 from strandline.replication.replica.state import ReplicaState
 
@@ -30,7 +30,7 @@ _log = logging.getLogger("strandline.replication")
 class DamagedReplica(Protocol):
     """What a damaged replica can do about it."""
 
-    leading: Leading | None
+    leadership: Leadership | None
 
     def in_sync(self) -> list[BrokerId]:
         """The voters that are alive and not behind."""
@@ -82,14 +82,14 @@ class Damage:
         self._replica.is_damaged = True
         if lost_at is not None:
             self._lost_at = frozenset(lost_at)
-        if self._owner.leading is not None and self._may_complain():
+        if self._owner.leadership is not None and self._may_complain():
             self._hand_over_soon()
 
     def on_repaired(self) -> None:
         """All damage is repaired: serve the followers that may wait for it."""
         self._replica.is_damaged = False
         self._lost_at = frozenset()
-        if self._owner.leading is not None:
+        if self._owner.leadership is not None:
             self._owner.report_marks_soon()
 
     def _may_complain(self) -> bool:
@@ -107,7 +107,7 @@ class Damage:
         """Hand over to the next replica in sync that is not known to be damaged; the next time to
         the one after it."""
         replica = self._replica
-        if self._owner.leading is None or replica.raft.transferring_to is not None:
+        if self._owner.leadership is None or replica.raft.transferring_to is not None:
             return
         has_tried = self._tried_epoch == replica.epoch
         self._tried_epoch = replica.epoch
@@ -128,11 +128,11 @@ class Damage:
         If commits stall, only this one: followers may lack other entries that are unreadable
         here."""
         replica = self._replica
-        leading = self._owner.leading
-        assert leading is not None
+        leadership = self._owner.leadership
+        assert leadership is not None
         commit = replica.raft.commit
         stalls = commit < replica.log.last_index and (
-            leading.age_ms(Index(commit + 1)) >= COMPLAINT_INTERVAL_MS
+            leadership.age_ms(Index(commit + 1)) >= COMPLAINT_INTERVAL_MS
         )
         return frozenset((replica.self_id,)) | (frozenset() if stalls else self._lost_at)
 

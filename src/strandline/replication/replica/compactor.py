@@ -99,11 +99,11 @@ class Compactor:
 
 def _outlived_offset(replica: Replica) -> Offset:
     """Tombstones below this offset may go, as far as this replica knows."""
-    log, leading = replica.log, replica.leading
-    if leading is None:
+    log, leadership = replica.log, replica.leadership
+    if leadership is None:
         outlived = replica.leader_outlived
     else:
-        outlived = tombstones.outlived_index(replica, leading.held_index)
+        outlived = tombstones.outlived_index(replica, leadership.held_index)
     if outlived >= log.last_index:
         return log.end_offset
     return log.offset_of(Index(outlived + 1)) if outlived >= log.start_index else Offset(0)

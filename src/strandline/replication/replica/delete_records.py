@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.protocol.errors import Error
-from strandline.replication.leader.leadership import Leading
+from strandline.replication.leader.leadership import Leadership
 from strandline.replication.replica.state import ReplicaState
 from strandline.replication.shared import Shared
 from strandline.replication.waiters import MarkWaiters
@@ -42,7 +42,7 @@ class Contact(NamedTuple):
 class DeletingReplica(Protocol):
     """What a deletion asks of its replica."""
 
-    leading: Leading | None
+    leadership: Leadership | None
 
     @property
     def can_serve_reads(self) -> bool:
@@ -137,9 +137,9 @@ class Deletions:
 
     def _append(self, before: Offset) -> Index:
         """Write the marker; its index. Raises OSError, and then nothing was appended."""
-        assert self._owner.leading is not None
+        assert self._owner.leadership is not None
         try:
-            return self._owner.leading.append_deletion(before)
+            return self._owner.leadership.append_deletion(before)
         except OSError as error:
             if self._replica.log.failed:
                 self._owner.fail(error)
@@ -174,7 +174,7 @@ class Deletions:
     @property
     def can_go_on(self) -> bool:
         """Whether the replica still leads."""
-        return self._owner.leading is not None and self._replica.failed is None
+        return self._owner.leadership is not None and self._replica.failed is None
 
     def all_have(self, index: Index) -> bool:
         """Whether every living member that clients may read has flushed the entry at `index`."""

@@ -57,8 +57,8 @@ from strandline.raft.messages import (
 from strandline.records.marker import build_configuration_marker, build_epoch_marker
 from strandline.replication.host.election_priority import ElectionPriority
 from strandline.replication.leader.appender import Appender
-from strandline.replication.leader.hand_over import HandOver
-from strandline.replication.leader.leadership import Leading
+from strandline.replication.leader.leadership import Leadership
+from strandline.replication.leader.leadership_transfer import LeadershipTransfer
 from strandline.replication.liveness.lease import Lease
 from strandline.replication.repair.damage import Damage
 from strandline.replication.replica.delete_records import Deletions
@@ -109,7 +109,7 @@ class ReplicaDriver(ReplicaState):
         self._liveness = liveness
         self._outbox = shared.outbox
         self._pending: deque[tuple[Event, Entries | None]] = deque()
-        self.leading: Leading | None = None
+        self.leadership: Leadership | None = None
         """What exists only while this replica leads."""
         self.watchers = Watchers()
         self._commit_waiters = MarkWaiters()
@@ -126,7 +126,7 @@ class ReplicaDriver(ReplicaState):
             clock=clock,
             memory=shared.memory,
         )
-        self.handing_over = HandOver(self, self, self.appender, shared)
+        self.transfer = LeadershipTransfer(self, self, self.appender, shared)
         self.damage = Damage(
             self,
             self,
@@ -160,18 +160,18 @@ class ReplicaDriver(ReplicaState):
     def in_sync(self) -> list[BrokerId]:
         """Voters whose broker is alive and, as far as the leader knows, not behind by more than a
         window, nor for longer than `lag_limit_ms`."""
-        is_alive, leading = self._liveness.is_alive, self.leading
+        is_alive, leadership = self._liveness.is_alive, self.leadership
         return [
             broker
             for broker in self.configuration.voters
             if broker == self.self_id
-            or (is_alive(broker) and (leading is None or leading.is_in_step(broker)))
+            or (is_alive(broker) and (leadership is None or leadership.is_in_step(broker)))
         ]
 
     def transfer_leadership(self, to: BrokerId) -> None:
         """Hand over to `to`, a voter; raises RejectedError where this replica does not lead."""
         self._require_leadership()
-        self.handing_over.to(to)
+        self.transfer.to(to)
 
     def _require_leadership(self) -> None:
         if not self.is_leader:
@@ -196,8 +196,8 @@ class ReplicaDriver(ReplicaState):
         self.shared.mark_notices.add(self.group, self._report_marks)
 
     def _report_marks(self) -> None:
-        if self.leading is not None:
-            self.leading.pump_all()
+        if self.leadership is not None:
+            self.leadership.pump_all()
 
     # ---- deciding and doing ----------------------------------------------------------------------
 
@@ -207,14 +207,14 @@ class ReplicaDriver(ReplicaState):
             return
         if isinstance(message, (AppendRequest, LeaderContact)) and message.epoch >= self.epoch:
             self.last_contact_ms = self._clock.monotonic_ms()
-        elif isinstance(message, AppendResponse) and self.leading is not None:
+        elif isinstance(message, AppendResponse) and self.leadership is not None:
             if message.recovering:
                 self._liveness.on_recovering(self)
-            self.leading.on_response(sender, message)
+            self.leadership.on_response(sender, message)
         is_bound = self._is_bound(sender, message)
         self.step(Received(sender, message, is_bound), entries)  # type: ignore[arg-type]
-        if isinstance(message, AppendResponse) and self.leading is not None:
-            self.leading.resume(sender)
+        if isinstance(message, AppendResponse) and self.leadership is not None:
+            self.leadership.resume(sender)
 
     def step(self, event: Event, entries: Entries | None = None) -> None:
         """Step the core and perform its effects, one event at a time."""
@@ -340,7 +340,7 @@ class ReplicaDriver(ReplicaState):
         self.flushes.request(may_wait=entries.may_wait)
 
     def _append_marker(self, effect: AppendMarker, _: Entries | None) -> None:
-        assert self.leading is not None
+        assert self.leadership is not None
         log = self.log
         assert effect.index == log.last_index + 1
         now = self._clock.wall_ms()
@@ -349,7 +349,7 @@ class ReplicaDriver(ReplicaState):
         else:
             payload = encode_configuration(effect.configuration)
             marker = build_configuration_marker(log.end_offset, effect.epoch, payload, now)
-        self.leading.append_marker(
+        self.leadership.append_marker(
             bytes(marker), epoch=effect.epoch, configuration=effect.configuration
         )
 
@@ -380,7 +380,7 @@ class ReplicaDriver(ReplicaState):
         if offset > self.high_watermark:
             self.high_watermark = offset
             self.watchers.notify()
-        if self.leading is not None:
+        if self.leadership is not None:
             self.report_marks_soon()
             if not self.is_serving and self.raft.may_serve:
                 self.is_serving = True
@@ -391,8 +391,8 @@ class ReplicaDriver(ReplicaState):
     def _became_leader(self: Self, effect: BecameLeader, _: Entries | None) -> None:
         self.is_fresh = False
         self.is_leader = True
-        assert self.leading is None, "one leader state an epoch"
-        self.leading = Leading(
+        assert self.leadership is None, "one leader state an epoch"
+        self.leadership = Leadership(
             self,
             self.shared,
             self,
@@ -404,7 +404,7 @@ class ReplicaDriver(ReplicaState):
         self.leading_since_ms = self._clock.monotonic_ms()
         self._liveness.on_leading(self, self.configuration.members)
         self.host.announce(self, effect.epoch)
-        self.handing_over.on_leader()
+        self.transfer.on_leader()
         for callback in self.host.on_elected:
             callback(self)
 
@@ -414,22 +414,22 @@ class ReplicaDriver(ReplicaState):
             self.is_fresh = False
             self.host.learn_leader(self.group, effect.epoch, effect.leader)
         if effect.transfer_target != NO_BROKER:
-            self.handing_over.begin()
+            self.transfer.begin()
         else:
-            if self.handing_over.is_under_way:
-                self.handing_over.on_follower(effect.leader)
+            if self.transfer.is_under_way:
+                self.transfer.on_follower(effect.leader)
             else:
                 self.stop_leading()
             self._liveness.on_following(self)
         self.watchers.notify()
 
     def _replication_ready(self, effect: ReplicationReady, _: Entries | None) -> None:
-        if self.leading is not None:
-            self.leading.pump(effect.peer)
+        if self.leadership is not None:
+            self.leadership.pump(effect.peer)
 
     def _peer_refused(self, effect: PeerRefused, _: Entries | None) -> None:
-        if self.leading is not None:
-            self.leading.on_refused(effect.peer)
+        if self.leadership is not None:
+            self.leadership.on_refused(effect.peer)
 
     def _configuration_changed(self: Self, effect: ConfigurationChanged, _: Entries | None) -> None:
         _log.info(
@@ -446,11 +446,11 @@ class ReplicaDriver(ReplicaState):
                 callback(self, effect.index, effect.configuration)
         self.lease.end()
         # The core may be ahead, and lead no more: its epoch is another one's by now.
-        if self.leading is not None and self.raft.is_leader:
+        if self.leadership is not None and self.raft.is_leader:
             self._liveness.on_leading(self, self.configuration.members)
 
     def _lend_entries(self: Self, effect: SendPeerAppend, _: Entries | None) -> None:
-        self.host.peer_catchup.add(self, effect.request)
+        self.host.peer_sender.add(self, effect.request)
 
     def _rejoin_asked(self: Self, effect: RejoinAsked, _: Entries | None) -> None:
         for callback in self.host.on_rejoin_asked:
@@ -492,7 +492,7 @@ class ReplicaDriver(ReplicaState):
 
     def stop_leading(self, error: Error = Error.NOT_LEADER_OR_FOLLOWER) -> None:
         """Lead no more; every request that waits gets an answer: this replica does not lead."""
-        self.handing_over.end()
+        self.transfer.end()
         self.end_leadership()
         self.appender.fail(error)
         self._fail_waiters()
@@ -504,9 +504,9 @@ class ReplicaDriver(ReplicaState):
 
     def end_leadership(self: Self) -> None:
         """Lead no more, whatever becomes of the requests that wait."""
-        if self.leading is not None:
-            self.leading.close()
-            self.leading = None
+        if self.leadership is not None:
+            self.leadership.close()
+            self.leadership = None
             self.is_leader = False
             self.host.led.remove(self)
         self.lease.end()

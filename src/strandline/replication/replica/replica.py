@@ -5,7 +5,7 @@ Why:    clients append and read, the broker moves and configures, other brokers 
 How:    `ReplicaState` is the data, `ReplicaDriver` steps the core and performs its effects, and
         `Replica` is what callers use.
 
-            replicate --> Appender --> Leading --> log, tail, core --> streams --> followers
+            replicate --> Appender --> Leadership --> log, tail, core --> streams --> followers
             followers' acknowledgements, own flush --> core --> MarksAdvanced --> waiters, watchers
 Owns:   nothing besides what it extends.
 Source: design sections 4 and 5."""
@@ -52,7 +52,7 @@ class Replica(ReplicaDriver):
     @property
     def is_waited_for(self) -> bool:
         """Whether clients wait for this replica: it leads, or has just handed over."""
-        return self.is_leader or self.handing_over.is_under_way or len(self._commit_waiters) > 0
+        return self.is_leader or self.transfer.is_under_way or len(self._commit_waiters) > 0
 
     @property
     def log_start_offset(self) -> Offset:
@@ -67,15 +67,15 @@ class Replica(ReplicaDriver):
     def may_count(self, broker: BrokerId) -> bool:
         """For a leader: whether commits would go on if they needed `broker`: it is alive, has
         flushed something in this epoch, lost nothing since, and keeps up."""
-        if broker == self.self_id or self.leading is None:
-            return self.leading is not None
+        if broker == self.self_id or self.leadership is None:
+            return self.leadership is not None
         progress = self.raft.progress.get(broker)
         return (
             progress is not None
             and not progress.is_recovering
             and progress.match_flushed >= 0
             and self._liveness.is_alive(broker)
-            and self.leading.is_in_step(broker)
+            and self.leadership.is_in_step(broker)
         )
 
     def is_ready_to_vote(self, broker: BrokerId) -> bool:
@@ -101,7 +101,7 @@ class Replica(ReplicaDriver):
         here, -1: committed).
 
         The buffers belong to the replica from here on: the caller never changes them again."""
-        if self.failed is not None or not (self.is_leader or self.handing_over.is_under_way):
+        if self.failed is not None or not (self.is_leader or self.transfer.is_under_way):
             done(AppendResult(Error.NOT_LEADER_OR_FOLLOWER, -1, -1))
             return
         size = len(buffers[0]) if len(buffers) == 1 else sum(map(len, buffers))
@@ -144,7 +144,7 @@ class Replica(ReplicaDriver):
         """Let another replica in sync lead, none of `avoid`, before this broker ends; which of
         those of the best rank depends on the group, so that not all go to the same broker.
         NO_BROKER where nothing is to be done, or no replica can do it."""
-        return self.handing_over.to_the_best(avoid)
+        return self.transfer.to_the_best(avoid)
 
     def change_configuration(
         self,
@@ -200,8 +200,8 @@ class Replica(ReplicaDriver):
 
     def on_peer_reset(self, peer: BrokerId) -> None:
         """What was in flight to `peer` is lost, or a fresh connection is up."""
-        if self.leading is not None and peer in self.raft.progress:
-            self.leading.on_reset(peer)
+        if self.leadership is not None and peer in self.raft.progress:
+            self.leadership.on_reset(peer)
             self.step(PeerReset(peer))
 
     def set_compacted(self) -> None:

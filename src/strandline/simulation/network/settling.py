@@ -52,13 +52,13 @@ class Settling:
 
 def all_in_step(leader: Replica) -> bool:
     """Whether every member keeps up, and may be served by others than its leader."""
-    leading = leader.leading
+    leadership = leader.leadership
     progress = leader.raft.progress
-    return leading is not None and all(
+    return leadership is not None and all(
         not one.is_probing
         and not one.is_recovering
-        and leading.is_in_step(peer)
-        and not leading.is_backing_off(peer)
+        and leadership.is_in_step(peer)
+        and not leadership.is_backing_off(peer)
         for peer, one in progress.items()
     )
 

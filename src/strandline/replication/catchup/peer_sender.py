@@ -37,7 +37,7 @@ _Reader = tuple[GroupId, BrokerId]
 _log = logging.getLogger("strandline.replication")
 
 
-class PeerCatchup:
+class PeerSender:
     """See the module."""
 
     def __init__(self, replicas: Mapping[GroupId, Replica], shared: Shared) -> None:

@@ -44,7 +44,7 @@ class LedReplica(Protocol):
         """Lead no more; requests that wait fail."""
 
 
-class HandOver:
+class LeadershipTransfer:
     """See the module."""
 
     __slots__ = (
