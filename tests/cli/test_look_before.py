@@ -5,6 +5,7 @@ import json
 from tests.cli.command_line import Run, run
 from tests.cli.explain_world import DEFAULT, FROM_TOPIC, World, world
 from tests.cli.test_move_commands import alter_moves
+from tests.cli.test_topic_commands import alter_configs
 
 __all__ = ["run", "world"]  # The fixtures.
 
@@ -119,3 +120,18 @@ def test_a_refusal_of_a_live_cluster_is_told_in_lines(world: World, run: Run) ->
     )
     assert len(others) >= 3 and all(one.startswith("  ") and len(one) < 160 for one in others)
     assert others[-1] == '  as a policy: {"survive":[{"region":1}]}'
+
+
+def test_more_in_sync_than_there_are_replicas_is_warned_of(world: World, run: Run) -> None:
+    world.fake.extra["IncrementalAlterConfigs"] = alter_configs
+    world.voters = [[1, 2, 3], [3, 4, 5]]
+    asked = ("topic", "alter", "t", "-c", "min.insync.replicas=4")
+    assert run(*asked)[1].splitlines() == ["topic t changed"]  # It is 1 in this cluster.
+    world.min_insync = 4
+    note = (
+        "topic t: min.insync.replicas=4 is more than its 3 replicas: acks=all needs all of them, "
+        "and is refused while one is down or behind"
+    )
+    assert run(*asked)[1].splitlines() == ["topic t changed", f"note: {note}"]
+    assert json.loads(run(*asked, "--json")[1])["notes"] == [note]
+    assert f"note: {note}" in run("topic", "create", "t", "-p", "2")[1].splitlines()

@@ -180,7 +180,7 @@ def test_voters_that_answer_and_do_not_hear_each_other_are_helped_by_a_mended_li
     world: World, run: Run
 ) -> None:
     world.ends = {1: (12, 12), 2: (12, 12), 3: (10, 12)}
-    assert "zone status names the link: repair it, or let one side" in told(run)[-1]
+    assert "zone status` names the link: repair it, or let one side" in told(run)[-1]
     assert told(run)[-1].endswith("topic alter t -c voters.shrink.enable=true")
     world.shrinks = "true"
     assert told(run)[-1].endswith(

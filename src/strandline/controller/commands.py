@@ -7,6 +7,7 @@ How:    tagged structs in MessagePack. Every answer has `error_code` (0 if all w
 Source: Kafka's CreateTopics, DeleteTopics, CreatePartitions, IncrementalAlterConfigs,
         AlterPartitionReassignments and BrokerRegistration; design sections 3 and 6 (rule R2)."""
 
+import re
 from enum import IntEnum
 from typing import TypeVar
 from uuid import UUID
@@ -335,6 +336,13 @@ Command = (
 )
 
 # ---- answers -------------------------------------------------------------------------------------
+
+
+def words_of(command: "Command") -> str:
+    """What a command asks for, in words for a log: "request voters of group 7"."""
+    words = re.sub(r"(?<!^)(?=[A-Z])", " ", type(command).__name__).lower()
+    group = getattr(command, "group", None)
+    return words if group is None else f"{words} of group {group}"
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):

@@ -275,7 +275,7 @@ class TcpNetwork:
             raise ValueError("no greeting") from error
         if greeting.wire_version != WIRE_VERSION or greeting.cluster != self._cluster:
             _log.warning(
-                "refused broker %d: cluster %r, wire version %d; here %r, %d",
+                "refused broker %d: cluster '%s', wire version %d; here '%s', %d",
                 greeting.sender,
                 greeting.cluster,
                 greeting.wire_version,

@@ -45,7 +45,7 @@ from strandline.controller.arbitration.grant_progress import (
 )
 from strandline.controller.arbitration.member_reports import MemberReports, Stalled
 from strandline.controller.arbitration.sides import Need, Reach
-from strandline.controller.commands import AppointLeader, BeginGrant, Command, Refused
+from strandline.controller.commands import AppointLeader, BeginGrant, Command, Refused, words_of
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId
 from strandline.network.calls import CallError
@@ -387,4 +387,4 @@ class Arbitrating:
         controller = self._services.controller
         answer = await controller.submit(command, timeout_ms=SUBMIT_TIMEOUT_MS)
         if isinstance(answer, Refused):
-            _log.info("the controller refuses %s: %s", command, answer.message)
+            _log.info("the controller refuses to %s: %s", words_of(command), answer.message)

@@ -59,7 +59,7 @@ class ControllerLog:
                 "%s: its log cannot be opened; it is copied again once another of the brokers %s "
                 "leads it: %s",
                 spec.name,
-                list(voters),
+                ", ".join(map(str, voters)),
                 error,
             )
             self._damaged.add(spec)

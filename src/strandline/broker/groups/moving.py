@@ -39,7 +39,13 @@ from strandline.broker.groups.wanted_voters import WantedVoters
 from strandline.broker.leadership.leader_ranks import LeaderRanks
 from strandline.config.topic import TopicConfig
 from strandline.controller.arbitration.promotion import Code, Verdict
-from strandline.controller.commands import Command, Refused, ReportVoters, RequestVoters
+from strandline.controller.commands import (
+    Command,
+    Refused,
+    ReportVoters,
+    RequestVoters,
+    words_of,
+)
 from strandline.controller.records import (
     ReassignmentSet,
     Record,
@@ -283,7 +289,7 @@ class Moving:
         )
         if self._blocked_grants.note_due(partition, is_still_wanted=is_still_wanted):
             text = "%s: the granted voters %s cannot begin yet: asking for others"
-            _log.info(text, partition.name, granted.voters)
+            _log.info(text, partition.name, ", ".join(map(str, granted.voters)))
         self._ask(command)
 
     def _log_verdict(self, replica: Replica, verdict: Verdict | None) -> None:
@@ -320,11 +326,12 @@ class Moving:
         try:
             answer = await self._controller.submit(command, timeout_ms=ASK_TIMEOUT_MS)
             if isinstance(answer, Refused):
-                _log.info("the controller refuses %s: %s", command, answer.message)
+                words = words_of(command)
+                _log.info("the controller refuses to %s: %s", words, answer.message)
                 if isinstance(command, RequestVoters) and command.floor is not UNSET:
                     self._write_quorums.on_refused(group)
         except ApiError as error:
-            _log.info("%s: %s", command, error)
+            _log.info("cannot %s, trying again: %s", words_of(command), error)
             self._leader_step_down.on_unanswered(group)
         finally:
             self._asking.pop(group, None)

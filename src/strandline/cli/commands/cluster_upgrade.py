@@ -33,7 +33,7 @@ def plan(
         found = look_at_restarts(client)
     told: dict[str, Json] = {
         "steps": [[_unit(one) for one in step] for step in found.plan.steps],
-        "never": [{**_unit(one), "why": _needs(group)} for one, group in found.plan.never],
+        "never": [{**_unit(one), "why": _needs(found, group)} for one, group in found.plan.never],
         "split": [_unit(one) for one in found.plan.split],
     }
     show(told, as_json=as_json, people=lambda: _print_plan(found))
@@ -71,9 +71,9 @@ def _unit(one: "Unit") -> dict[str, Json]:
     return {"name": one.name, "brokers": sorted(one.brokers)}
 
 
-def _needs(group: "QuorumGroup") -> str:
-    more = f", and {group.count - 1} more like it" if group.count > 1 else ""
-    return f"{group.name} needs {group.quorum} of brokers {ids(sorted(group.voters))}{more}"
+def _needs(found: "Restarts", group: "QuorumGroup") -> str:
+    more = f"; so it is with {group.count - 1} more" if group.count > 1 else ""
+    return f"{found.why(group)}{more}"
 
 
 def _print_plan(found: "Restarts") -> None:
@@ -86,7 +86,7 @@ def _print_plan(found: "Restarts") -> None:
     for unit in found.plan.split:
         print_line(f"{unit.name} cannot go down as a whole: restart its brokers one by one")
     for unit, group in found.plan.never:
-        print_line(f"{unit.name} cannot go down: {_needs(group)}")
+        print_line(f"{unit.name} cannot go down: {_needs(found, group)}")
 
 
 def _ids_of(units: "Sequence[Unit]") -> str:

@@ -108,7 +108,7 @@ def electable_advice(which: str, *, shrinks: bool) -> list[str]:
     from strandline.cli.output import program
 
     text = "if there is no leader for long, the voters do not reach each other: "
-    text += f"{program()} zone status names the link: repair it"
+    text += f"`{program()} zone status` names the link: repair it"
     text += (
         "; meanwhile the controller appoints a leader on one side, if that side holds every record"
         if shrinks

@@ -62,7 +62,7 @@ def create(
     """Create topics; returns when every partition has a leader. Shows which losses each topic
     survives by itself."""
     from strandline.cli.text.losses import look_at_losses
-    from strandline.cli.text.policy_notes import notes_on_changes
+    from strandline.cli.text.policy_notes import notes_on_changes, notes_on_min_insync
     from strandline.client.admin import USE_DEFAULT, NewTopic, create_topic
     from strandline.client.operations.observers import describe_observers
 
@@ -83,7 +83,7 @@ def create(
             for name in names
         ]
         observed = describe_observers(client, names)
-        notes = notes_on_changes(client, dict(configs))
+        notes = notes_on_changes(client, dict(configs)) + notes_on_min_insync(client, names)
         losses = look_at_losses(client, names)
         notes += dict.fromkeys(note for one in losses.values() for note in one.notes)
     _show_list(topics, observed, as_json=as_json, notes=notes, losses=losses)
@@ -163,8 +163,9 @@ def alter(
 ) -> None:
     """Change keys of topics. With another policy, replicas move automatically."""
     from strandline.base.errors import OperatorError
-    from strandline.cli.text.policy_notes import notes_on_changes, tell_notes
+    from strandline.cli.text.policy_notes import notes_on_changes, notes_on_min_insync, tell_notes
     from strandline.client.operations.configs import alter_topic_configs
+    from strandline.controller.placing.policies import MIN_INSYNC
 
     changes = parse_changes(config, unset)
     if policy is not None:
@@ -175,6 +176,8 @@ def alter(
         for name in names:
             alter_topic_configs(client, name, changes)
         notes = notes_on_changes(client, changes)
+        if MIN_INSYNC in changes:
+            notes += notes_on_min_insync(client, names)
 
     def people() -> None:
         for name in names:

@@ -1,4 +1,5 @@
-"""Warnings about an accepted policy: values that no broker has.
+"""Warnings about what was accepted: values of a policy that no broker has, and more replicas in
+sync than there are.
 
 Why:    a misspelt value may place data in the wrong place, and a command without a warning looks
         right.
@@ -47,6 +48,47 @@ def notes_on_changes(client: "Client", changes: Mapping[str, str | None]) -> lis
     except StrandlineError:
         return []
     return [str(one) for one in unknown_values(policy[1], [(b.id, b.labels) for b in brokers])]
+
+
+def notes_on_min_insync(
+    client: "Client", names: Iterable[str], values: Mapping[str, str | None] | None = None
+) -> list[str]:
+    """Topics that ask for more replicas in sync than they have. `values`: what they would be set
+    to; default: what they are. Empty if the cluster does not answer."""
+    from strandline.base.errors import StrandlineError
+    from strandline.client.operations.configs import describe_configs
+    from strandline.client.operations.observers import describe_observers
+    from strandline.controller.placing.policies import MIN_INSYNC
+
+    names = list(names)
+    found = []
+    try:
+        observed = describe_observers(client, names)
+        configs = describe_configs(client, names, (MIN_INSYNC,))
+        for name in names:
+            least = next(int(one.value) for one in configs[name] if one.name == MIN_INSYNC)
+            if values is not None and values.get(MIN_INSYNC):
+                least = int(values[MIN_INSYNC] or 0)
+            voters = min(
+                len(one.replicas)
+                - (len(told.present) if (told := observed.get((name, one.index))) else 0)
+                for one in client.topic(name).partitions
+            )
+            found += more_than_voters(f"topic {name}", least, voters)
+    except (StrandlineError, ValueError, StopIteration):
+        return []
+    return found
+
+
+def more_than_voters(what: str, least: int, voters: int) -> list[str]:
+    """The note on so many replicas in sync of so many voters, where it is due."""
+    if least <= voters:
+        return []
+    noun = "replica" if voters == 1 else f"{voters} replicas"
+    return [
+        f"{what}: min.insync.replicas={least} is more than its {noun}: acks=all needs all of them, "
+        "and is refused while one is down or behind"
+    ]
 
 
 def tell_notes(notes: Iterable[str]) -> None:

@@ -57,17 +57,18 @@ class Restarts:
                 together = unit.brokers.union(*(one.brokers for one in now))
                 group = self._hurt(unit.brokers if not is_turn else together)
                 if group is not None:
-                    later.append((unit, self._why(group)))
+                    later.append((unit, self.why(group)))
                 elif is_turn:
                     now.append(unit)
                 else:
                     later.append((unit, "in a later step"))
         for unit, group in self.plan.never:
             if unit.name not in done:
-                later.append((unit, self._why(group)))
+                later.append((unit, self.why(group)))
         return now, later
 
-    def _why(self, group: QuorumGroup) -> str:
+    def why(self, group: QuorumGroup) -> str:
+        """What a group needs, and what it lacks."""
         return f"{group.name} {need_of(group, self.up, self.spared)}"
 
     def _hurt(self, brokers: Brokers) -> QuorumGroup | None:
@@ -94,18 +95,26 @@ def _units(cluster: LiveCluster) -> list[Unit]:
 
 def partition_groups(cluster: LiveCluster, up: Brokers) -> list[QuorumGroup]:
     """The partitions as quorum groups, by current voters; equal ones are one group."""
-    found: dict[tuple[Brokers, int, Brokers], QuorumGroup] = {}
-    counts = Counter[tuple[Brokers, int, Brokers]]()
+    found: dict[object, QuorumGroup] = {}
+    counts = Counter[object]()
     for topic in cluster.topics:
         for one in topic.partitions:
             voters = frozenset(one.voting)
             least = topic.request.min_insync_replicas
             quorum = Quorum.of(len(voters), least).write_quorum
-            ready = voters & up - frozenset(one.behind) if one.leader in up else frozenset()
-            key = voters, quorum, ready
+            leads = one.leader in up
+            ready = voters & up - frozenset(one.behind) if leads else frozenset()
+            away = frozenset(one.voters) - voters
+            key = voters, quorum, ready, away, leads
             counts[key] += 1
-            name = f"{topic.name}-{one.index}"
-            group = QuorumGroup(name=name, voters=voters, quorum=quorum, ready=ready)
+            group = QuorumGroup(
+                name=f"{topic.name}-{one.index}",
+                voters=voters,
+                quorum=quorum,
+                ready=ready,
+                away=away,
+                has_leader=leads,
+            )
             found.setdefault(key, group)
     return [replace(group, count=counts[key]) for key, group in found.items()]
 

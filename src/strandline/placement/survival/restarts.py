@@ -21,13 +21,17 @@ Brokers = frozenset[BrokerId]
 class QuorumGroup:
     """Replicas that commit together: a partition, or several alike, or the controller.
 
-    `ready`: those of the voters that are up and in sync; `quorum`: how many it takes."""
+    `ready`: those of the voters that are up and in sync; `quorum`: how many it takes. `away`:
+    voters by placement that have left the voters, because they are down or behind.
+    `has_leader`: whether it has one; without it nothing is known to be in sync."""
 
     name: str
     voters: Brokers
     quorum: int
     ready: Brokers
     count: int = 1
+    away: Brokers = frozenset()
+    has_leader: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +107,15 @@ def need_of(group: QuorumGroup, up: Brokers, spared: Brokers = frozenset()) -> s
     gone = group.voters & spared
     others = group.voters - spared
     found = f"needs {group.quorum} of brokers {', '.join(map(str, sorted(group.voters)))}"
+    behind = others & up - group.ready if group.has_leader else frozenset()
     for which, what in (
         (gone, "in maintenance"),
-        (others - up, "down"),
-        (others & up - group.ready, "behind"),
+        ((others | group.away) - up, "down"),
+        (behind | group.away & up, "behind"),
     ):
         if which:
             found += f"; {what}: {', '.join(map(str, sorted(which)))}"
-    return found
+    return found if group.has_leader else f"{found}; it has no leader"
 
 
 def _divided(

@@ -32,6 +32,16 @@ class Configuration(msgspec.Struct, frozen=True):
     """`min_insync` never goes below it under this version, and a lease needs as many as it makes a
     write quorum: so the controller may count on it. Never set while joint."""
 
+    def __str__(self) -> str:
+        """`voters 1, 2, 3, observers 4, min.insync 2, version 5`; of a joint one both sets."""
+        voters = ", ".join(map(str, self.voters))
+        if self.old_voters:
+            voters = f"{', '.join(map(str, self.old_voters))} and {voters}"
+        observers = ", ".join(map(str, self.observers))
+        text = f"voters {voters}" + (f", observers {observers}" if observers else "")
+        floor = "" if self.floor is msgspec.UNSET else f", promised {self.floor}"
+        return f"{text}, min.insync {self.min_insync}{floor}, version {self.version}"
+
     @property
     def is_joint(self) -> bool:
         """Whether both sets must agree."""

@@ -78,7 +78,7 @@ class GroupBootstrap:
                     "%s: no state on this broker; waiting for brokers %s to answer whether the "
                     "group is new",
                     replica.name,
-                    sorted(question.waiting),
+                    ", ".join(map(str, sorted(question.waiting))),
                 )
 
     def has_history(self, group: GroupId) -> bool:
