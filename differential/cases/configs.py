@@ -2,6 +2,9 @@
 
 from differential.cases.registry import case, create
 from differential.peer import Peer
+from strandline.config.broker import BROKER_KEYS
+from strandline.config.broker_life import LIFE_KEYS
+from strandline.config.cluster import CLUSTER_KEYS
 from strandline.protocol.messages import alter_configs, incremental_alter_configs
 from strandline.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -10,6 +13,9 @@ from strandline.protocol.messages.describe_configs import (
 )
 
 TOPIC, BROKER = 2, 4
+_OWN_KEYS = {row.name for row in BROKER_KEYS} - {"broker.id"} | {
+    row.name for row in (*CLUSTER_KEYS, *LIFE_KEYS) if row.own
+}
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
@@ -32,11 +38,13 @@ def of_a_topic(peer: Peer) -> None:
 
 @case
 def of_a_broker(peer: Peer) -> None:
-    """The names of the keys; their values are each broker's own."""
+    """The names of the keys but for Strandline's own; their values are each broker's."""
     answer = peer.ask_silently(_describe(BROKER, "1"), 4)
     assert isinstance(answer, DescribeConfigsResponse)
     (result,) = answer.results
     for config in result.configs:
+        if config.name in _OWN_KEYS:
+            continue
         kind = (config.config_type, config.read_only, config.is_sensitive)
         peer.note(f"key {config.name}", kind)
     peer.ask("another one", _describe(BROKER, "99"), 4)

@@ -159,3 +159,25 @@ def test_a_topic_shows_what_does_nothing_here_too(world: BrokerWorld) -> None:
     row = rows_of(world, TOPIC, "t")["file.delete.delay.ms"]
     assert (row.value, row.config_source) == ("5", 1)
     assert "changes nothing" in (row.documentation or "")
+
+
+def test_a_default_that_nothing_can_change_has_no_synonym(world: BrokerWorld) -> None:
+    world.add_topic("t")
+    rows = rows_of(world, TOPIC, "t")
+    assert (rows["remote.storage.enable"].value, rows["remote.storage.enable"].synonyms) == (
+        "false",
+        [],
+    )
+    assert [one.name for one in rows["retention.ms"].synonyms] == ["log.retention.ms"]
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("a/b", Error.INVALID_TOPIC_EXCEPTION), ("gone", Error.UNKNOWN_TOPIC_OR_PARTITION)],
+)
+def test_a_topic_that_is_not_there_has_no_configuration(
+    world: BrokerWorld, name: str, code: Error
+) -> None:
+    request = DescribeConfigsRequest([DescribeConfigsResource(TOPIC, name, None)])
+    answer = world.ask(request, DescribeConfigsResponse, 4)
+    assert [one.error_code for one in answer.results] == [code]

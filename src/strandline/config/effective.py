@@ -30,8 +30,8 @@ class ConfigSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """One place that gives a value: under which name, which value, and which kind of place. None:
-    the key has no value by default."""
+    """One place that gives a value: under which name, which value, and which kind of place. A
+    default without a name of its own cannot be changed; without a value, the key has none."""
 
     name: str
     value: str | None
@@ -69,7 +69,7 @@ def topic_values(
         places = []
         if row.name in overrides:
             places.append(Synonym(row.name, overrides[row.name], ConfigSource.TOPIC))
-        places += _cluster_places(row, row.cluster_name or row.name, cluster_defaults)
+        places += _cluster_places(row, row.cluster_name, cluster_defaults)
         if row.name in derived:
             places[-1] = Synonym(row.cluster_name, derived[row.name], ConfigSource.DEFAULT)
         values.append(EffectiveValue(row, tuple(places)))

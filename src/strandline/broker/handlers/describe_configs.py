@@ -15,6 +15,7 @@ from strandline.config.effective import (
 )
 from strandline.config.keys import ValueType
 from strandline.controller.commands import ResourceType
+from strandline.controller.names import check_topic_name
 from strandline.controller.placing.policies import derived_defaults
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_configs import (
@@ -68,6 +69,7 @@ def _values(services: Services, resource: DescribeConfigsResource) -> list[Effec
     cluster = services.cluster
     name = resource.resource_name
     if resource.resource_type == ResourceType.TOPIC:
+        check_topic_name(name)
         topic = cluster.topics.get(name)
         if topic is None:
             raise ApiError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
@@ -96,7 +98,7 @@ def _row(value: EffectiveValue, request: DescribeConfigsRequest) -> DescribeConf
         synonyms=[
             DescribeConfigsSynonym(name=one.name, value=one.value, source=int(one.source))
             for one in (value.synonyms if request.include_synonyms else ())
-            if one.value is not None and not is_sensitive
+            if one.name and one.value is not None and not is_sensitive
         ],
         config_type=value.key.type.value,
         documentation=value.key.doc if request.include_documentation else None,
