@@ -109,6 +109,20 @@ def test_tiered_storage_holds_nothing_and_the_local_start_is_the_start(world: Br
     assert list_one(world, -7).error_code == Error.UNSUPPORTED_VERSION
 
 
+@pytest.mark.parametrize(
+    ("kind", "since"),
+    [(LATEST, 1), (GREATEST, 7), (LOCAL, 8), (TIERED, 9), (PENDING, 11), (-7, 12)],
+)
+def test_what_stands_for_a_time_is_known_since_its_version(
+    world: BrokerWorld, kind: int, since: int
+) -> None:
+    (replica,) = world.add_topic("t")
+    replica.write(b"a")
+    for version in range(1, 12):
+        code = list_one(world, kind, version=version).error_code
+        assert code == (0 if version >= since else Error.UNSUPPORTED_VERSION), version
+
+
 def test_an_empty_log_begins_and_ends_at_the_same_offset(world: BrokerWorld) -> None:
     world.add_topic("t")
     assert [list_one(world, kind).offset for kind in (LATEST, EARLIEST)] == [0, 0]

@@ -5,7 +5,8 @@ Why:    Spark asks twice for every 500 records it reads, so the ends are two num
         answer from the past. A leader that has lost its lease for a moment waits for it.
 How:    -1 latest: the high watermark; -2 earliest and -4 earliest local: the log's start; -3: the
         record with the greatest timestamp; -5 and -6 (tiered storage): no offset; >= 0: the
-        first record at or after that time, of those that can be read. A partition that is named
+        first record at or after that time, of those that can be read. In a version that does not
+        know a negative number it is UNSUPPORTED_VERSION. A partition that is named
         twice is INVALID_REQUEST the second time, as in Kafka.
 Source: spark reference 2 (ListOffsets is hot); kafka-peer reference 0 and reliability reference
         (stale reads); KIP-79, KIP-320, KIP-734."""
@@ -37,8 +38,19 @@ EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
+SINCE_VERSION = {
+    LATEST: 1,
+    EARLIEST: 1,
+    GREATEST_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+"""{what stands for a time: the first version that knows it}"""
+
 NO_OFFSET = -1
 NO_TIMESTAMP = -1
+NEVER = 1 << 15
 OFFSET_NOT_AVAILABLE_SINCE_VERSION = 5
 
 _Found = tuple[int, int, int]
@@ -89,6 +101,9 @@ def _answer(
     partition = find_partition(topic, index)
     if partition is None:
         return _refuse(index, Error.UNKNOWN_TOPIC_OR_PARTITION)
+    timestamp = requested.timestamp
+    if timestamp < 0 and version < SINCE_VERSION.get(timestamp, NEVER):
+        return _refuse(index, Error.UNSUPPORTED_VERSION)
     replica, error = find_leader(services, partition, requested.current_leader_epoch)
     if replica is None:
         return _refuse(index, error)
@@ -97,14 +112,14 @@ def _answer(
         late = version >= OFFSET_NOT_AVAILABLE_SINCE_VERSION
         return _refuse(index, Error.OFFSET_NOT_AVAILABLE if late else Error.LEADER_NOT_AVAILABLE)
     try:
-        timestamp, offset, epoch = _find(replica, requested.timestamp)
+        found_at, offset, epoch = _find(replica, timestamp)
     except ApiError as refusal:
         return _refuse(index, refusal.code)
     except (OSError, StorageError) as failure:
         replica.on_unreadable(failure)
         return _refuse(index, Error.KAFKA_STORAGE_ERROR)
     return ListOffsetsPartitionResponse(
-        partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=epoch
+        partition_index=index, timestamp=found_at, offset=offset, leader_epoch=epoch
     )
 
 
@@ -122,10 +137,9 @@ def _find(replica: Replica, timestamp: int) -> _Found:
         found = replica.log.offset_for_time(
             timestamp, replica.high_watermark, start_offset=replica.log_start_offset
         )
-    elif timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        found = None
     else:
-        raise ApiError(Error.UNSUPPORTED_VERSION)
+        assert timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
+        found = None
     if found is None:
         return NO_TIMESTAMP, NO_OFFSET, NO_EPOCH
     return found[0], found[1], _epoch_at(replica, found[1])
