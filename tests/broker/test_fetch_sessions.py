@@ -117,6 +117,13 @@ def test_only_news_is_told(world: BrokerWorld, version: int) -> None:
     assert set(client.ask()) == {("t", 0)}
 
 
+def test_a_partition_that_is_named_twice_is_answered_once(world: BrokerWorld) -> None:
+    world.add_topic("t", 4)
+    answer = Client(world).send(("t", 0, 0), ("t", 0, 0)).answer(FetchResponse)
+    (topic,) = answer.responses
+    assert [one.partition_index for one in topic.partitions] == [0]
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_partitions_come_and_go(world: BrokerWorld, version: int) -> None:
     replicas = world.add_topic("t", 3)

@@ -50,9 +50,10 @@ def test_levels_are_told_and_those_from_0_only_where_clients_take_them(world: Br
         assert finalized.min_version_level == 2
 
 
+@pytest.mark.usefixtures("rows")
 @pytest.mark.parametrize("version", range(3))
 def test_a_level_that_the_cluster_has_is_accepted(world: BrokerWorld, version: int) -> None:
-    answer = update(world, "group.version", 0, version=version)
+    answer = update(world, "some.version", 2, version=version)
     assert (answer.error_code, answer.error_message) == (0, None)
     assert [one.error_code for one in answer.results] == ([0] if version < 2 else [])
 
@@ -61,6 +62,7 @@ def test_a_level_that_the_cluster_has_is_accepted(world: BrokerWorld, version: i
 def test_a_level_that_the_cluster_does_not_have_is_refused(
     world: BrokerWorld, version: int
 ) -> None:
+    assert update(world, "transaction.version", 0).error_code == Error.INVALID_UPDATE_VERSION
     answer = update(world, "transaction.version", 2, version=version)
     assert answer.error_code == Error.INVALID_UPDATE_VERSION
     assert answer.error_message == (

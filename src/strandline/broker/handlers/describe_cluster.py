@@ -27,7 +27,6 @@ async def handle(
             if is_known
             else Error.UNSUPPORTED_ENDPOINT_TYPE,
             error_message="this port describes brokers only",
-            endpoint_type=request.endpoint_type,
         )
     brokers = []
     for one in sorted(services.cluster.brokers.values(), key=lambda broker: broker.id):

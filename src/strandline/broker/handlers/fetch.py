@@ -3,7 +3,7 @@
 Why:    consumers live on long polls; a fetch that finds too little is parked, not a task.
 How:    A client that wants no session is answered at once; `session_requests` has the others. A
         partition that is named twice is answered once, as in Kafka; the check runs only if more
-        partitions are named than exist.
+        partitions are named than exist, or a session is opened.
 Source: KIP-227 (sessions); `broker.fetch.fetching` for the reading."""
 
 from uuid import UUID
@@ -11,7 +11,7 @@ from uuid import UUID
 from strandline.broker.context import RequestContext
 from strandline.broker.fetch.fetching import FetchCall
 from strandline.broker.fetch.session_requests import start_in_session
-from strandline.broker.fetch.sessions import FINAL_EPOCH, NO_SESSION
+from strandline.broker.fetch.sessions import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION
 from strandline.broker.server.request_limits import distinct, require_few
 from strandline.protocol.fast_fetch import decode_request
 from strandline.protocol.messages.fetch import FetchRequest, FetchTopic
@@ -24,7 +24,8 @@ def start(context: RequestContext) -> None:
     context.frame = None  # A parked fetch needs no memory.
     requested_count = sum([len(topic.partitions) for topic in request.topics])
     require_few(requested_count + len(request.topics))
-    if requested_count > len(context.services.cluster.groups):
+    exist = len(context.services.cluster.groups)
+    if requested_count > exist or request.session_epoch == FIRST_EPOCH:
         _drop_repeated(request)
     if request.session_epoch == FINAL_EPOCH and request.session_id == NO_SESSION:
         FetchCall(context, request).start()

@@ -1,6 +1,7 @@
 """OffsetDelete: deletes a group's committed offsets of some partitions.
 
-How:    Partitions that do not exist are refused here; the rest go to the group's coordinator.
+How:    Partitions that do not exist are refused here; the rest go to the group's coordinator. It
+        judges the group, so it is asked even if nothing is left.
 Source: KIP-496."""
 
 from strandline.base.errors import ApiError
@@ -34,8 +35,6 @@ async def handle(request: OffsetDeleteRequest, context: RequestContext) -> Offse
                 row.error_code = Error.UNKNOWN_TOPIC_OR_PARTITION
             else:
                 known.setdefault((requested.name, index), []).append(row)
-    if not known:
-        return response
     answer = await _delete(services, request.group_id, tuple(known))
     if answer.error_code != Error.NONE:
         return OffsetDeleteResponse(error_code=answer.error_code)

@@ -1,7 +1,7 @@
 """UpdateFeatures: accepts the levels that the cluster has, and refuses all others.
 
-How:    levels are part of the release (see `broker.features`). A feature that is not there has
-        level 0. One refusal refuses the whole request, as in Kafka.
+How:    levels are part of the release (see `broker.features`). One refusal refuses the whole
+        request, as in Kafka.
 Source: KIP-584, KIP-778, KIP-1022."""
 
 from strandline.broker import features
@@ -45,7 +45,7 @@ def _refusal(update: FeatureUpdateKey) -> str:
         return "a level cannot be negative"
     known = next((one for one in features.FEATURES if one.name == update.feature), None)
     if known is None:
-        return "" if level == 0 else "this release has no such feature"
+        return "this release has no such feature"
     if level == known.level:
         return ""
     return f"the level is part of the release, and this one runs at {known.level}"
