@@ -96,6 +96,8 @@ def _value(column: Column) -> st.SearchStrategy[object]:
     return strategy
 
 
+TIMES = ("issue_timestamp_ms", "expiry_timestamp_ms", "max_timestamp_ms")
+PERIODS = ("retention_time_ms", "max_lifetime_ms", "renew_period_ms", "expiry_time_period_ms")
 _INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 
@@ -105,9 +107,11 @@ def _item(column: Column) -> st.SearchStrategy[object]:
         return any_message(column.element)
     if column.name.endswith("error_code"):
         return st.sampled_from([int(code) for code in Error if code <= 133])
+    if column.name in TIMES:
+        return st.integers(0, 10**14)
     if column.name == "log_append_time_ms":  # kio knows no time before 1970.
         return st.just(-1) | st.integers(0, 10**14)
-    if column.name == "retention_time_ms":  # kio's timedelta has no more.
+    if column.name in PERIODS:  # kio's timedelta has no more.
         return st.integers(-1, 10**14)
     if column.wire == "uint16":
         return st.integers(0, 2**16 - 1)
@@ -116,6 +120,7 @@ def _item(column: Column) -> st.SearchStrategy[object]:
         return st.integers(-bound, bound - 1)
     return {
         "bool": st.booleans(),
+        "float64": st.floats(allow_nan=False),
         "string": st.text(max_size=5) | st.sampled_from(["x" * 126, "x" * 127, "é" * 100]),
         "bytes": st.binary(max_size=5) | st.just(b"b" * 300),
         "records": st.binary(max_size=5) | st.just(b"r" * 20_000),

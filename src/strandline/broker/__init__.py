@@ -10,6 +10,7 @@ Map:    handlers/         One file for each Kafka API.
         partitions.py     finds the replica of a partition, or the error
         broker.py         Broker: composes one process
         context.py        one request, and what handlers work with
+        no_authoriser.py  what clients are told about access rules
         features.py       the features of a cluster, and their levels
         handler_table.py  which handler serves which API
 Source: Design sections 3 to 5.

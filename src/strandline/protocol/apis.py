@@ -21,18 +21,29 @@ from strandline.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
 )
 from strandline.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from strandline.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
+from strandline.protocol.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
 from strandline.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
 )
 from strandline.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from strandline.protocol.messages.declare_lost import DeclareLostRequest, DeclareLostResponse
+from strandline.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from strandline.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from strandline.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from strandline.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from strandline.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from strandline.protocol.messages.describe_balance import (
     DescribeBalanceRequest,
     DescribeBalanceResponse,
+)
+from strandline.protocol.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
 )
 from strandline.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
@@ -41,6 +52,10 @@ from strandline.protocol.messages.describe_cluster import (
 from strandline.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
+)
+from strandline.protocol.messages.describe_delegation_token import (
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
 )
 from strandline.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
@@ -86,6 +101,10 @@ from strandline.protocol.messages.describe_topology import (
     DescribeTopologyRequest,
     DescribeTopologyResponse,
 )
+from strandline.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+)
 from strandline.protocol.messages.describe_writers import (
     DescribeWritersRequest,
     DescribeWritersResponse,
@@ -95,6 +114,10 @@ from strandline.protocol.messages.describe_zones import (
     DescribeZonesResponse,
 )
 from strandline.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from strandline.protocol.messages.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
 from strandline.protocol.messages.fetch import FetchRequest, FetchResponse
 from strandline.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -134,6 +157,10 @@ from strandline.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
 )
 from strandline.protocol.messages.produce import ProduceRequest, ProduceResponse
+from strandline.protocol.messages.renew_delegation_token import (
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
+)
 from strandline.protocol.messages.rule_zone import RuleZoneRequest, RuleZoneResponse
 from strandline.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from strandline.protocol.messages.unregister_broker import (
@@ -220,17 +247,26 @@ APIS: dict[int, Api] = {
         _api(DeleteRecordsRequest, DeleteRecordsResponse),
         _api(InitProducerIdRequest, InitProducerIdResponse),
         _api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
+        _api(DescribeAclsRequest, DescribeAclsResponse),
+        _api(CreateAclsRequest, CreateAclsResponse),
+        _api(DeleteAclsRequest, DeleteAclsResponse),
         _api(DescribeConfigsRequest, DescribeConfigsResponse),
         _api(AlterConfigsRequest, AlterConfigsResponse),
         _api(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse),
         _api(DescribeLogDirsRequest, DescribeLogDirsResponse),
         _api(CreatePartitionsRequest, CreatePartitionsResponse),
+        _api(CreateDelegationTokenRequest, CreateDelegationTokenResponse),
+        _api(RenewDelegationTokenRequest, RenewDelegationTokenResponse),
+        _api(ExpireDelegationTokenRequest, ExpireDelegationTokenResponse),
+        _api(DescribeDelegationTokenRequest, DescribeDelegationTokenResponse),
         _api(DeleteGroupsRequest, DeleteGroupsResponse),
         _api(ElectLeadersRequest, ElectLeadersResponse),
         _api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
         _api(AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse),
         _api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse),
         _api(OffsetDeleteRequest, OffsetDeleteResponse),
+        _api(DescribeClientQuotasRequest, DescribeClientQuotasResponse),
+        _api(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse),
         _api(DescribeQuorumRequest, DescribeQuorumResponse),
         _api(UpdateFeaturesRequest, UpdateFeaturesResponse),
         _api(DescribeClusterRequest, DescribeClusterResponse),

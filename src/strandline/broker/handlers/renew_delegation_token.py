@@ -1,0 +1,21 @@
+"""RenewDelegationToken: a connection without authentication knows no tokens.
+
+Source: KIP-48."""
+
+from strandline.broker.context import RequestContext
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.renew_delegation_token import (
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
+)
+
+NO_TIME = -1
+
+
+async def handle(
+    request: RenewDelegationTokenRequest, context: RequestContext
+) -> RenewDelegationTokenResponse:
+    """Refuse, as Kafka does on a listener without authentication."""
+    return RenewDelegationTokenResponse(
+        error_code=Error.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NO_TIME
+    )
