@@ -141,6 +141,23 @@ def test_a_static_member_keeps_its_place_through_a_join_phase_it_misses() -> Non
     assert {member.instance_id for member in answer.members} == {"one", "two"}
 
 
+def test_a_member_that_has_joined_leads_where_the_leader_misses_the_join_phase() -> None:
+    """Only a leader that gets an answer can assign partitions."""
+    world = World()
+    patience = {"session_timeout_ms": 600_000, "rebalance_timeout_ms": 20_000}
+    tokens = [world.join(instance_id=name, **patience) for name in ("one", "two", "three")]
+    world.finish_join()
+    one, _, three = (world.joined(token).member_id for token in tokens)
+    world.sync(one, 1, instance_id="one")
+    assert world.joined(tokens[0]).leader == one
+    world.join(instance_id="four", **patience)
+    again = world.join(three, instance_id="three", **patience)
+    world.finish_join()
+    answer = world.joined(again)
+    assert (answer.generation, answer.leader) == (2, three)
+    assert len(answer.members) == 4, "static members keep their places"
+
+
 def test_a_join_phase_that_nobody_attends_waits_until_the_sessions_end() -> None:
     world = World()
     group = StaticGroup(world)

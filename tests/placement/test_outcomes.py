@@ -224,6 +224,22 @@ def test_voters_that_come_back_bring_the_controller_back_whose_voters_they_are()
     assert back([*every, *seeds("c")], loss="1 region and 1 broker") == (True, 1)
 
 
+def test_without_its_controller_a_partition_needs_all_voters_that_acks_all_waits_for() -> None:
+    """The controller promotes no observer while too few of its own voters can return with those of
+    the partition."""
+    placement = placed(*HALVES, observers=("c", "c"), min_insync_replicas=4)
+    one = Replica(placement.voters[0].broker, placement.voters[0].labels)
+
+    def back(controllers: list[Replica]) -> tuple[bool, int]:
+        rules = Rules(4, shrinks=True, controllers=controllers, promotion="under-min-isr")
+        found = one_of(outcomes([(placement, (0,))], rules), "2 regions")
+        return found.without_controller, found.back
+
+    assert back([one, *seeds("a", "b")]) == (True, 4)
+    every = [Replica(voter.broker, voter.labels) for voter in placement.voters]
+    assert back([*every, *seeds("c")])[1] < 4
+
+
 def test_of_all_choices_that_end_alike_the_one_counts_that_needs_most() -> None:
     """Where more observers are left, the controller may have lost more; and where it is left, more
     voters may be lost."""

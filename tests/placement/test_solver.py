@@ -109,6 +109,20 @@ def test_a_rule_without_a_count_takes_what_the_others_leave() -> None:
     assert where(THREE_REGIONS, placed.voters, "region").count("a") >= 2
 
 
+def test_replicas_of_one_rule_may_share_a_domain_while_another_rule_can_bring_the_rest() -> None:
+    """Two of three regions in all: both replicas of the first rule have to be in one region."""
+    policy = """
+    rules:
+      - {count: 2, where: [{label: region, op: in, values: [a]}]}
+      - {count: 1, where: [{label: region, op: in, values: [b, c]}]}
+    spread: [{by: region, min_distinct: 2}]
+    """
+    brokers = cluster("a", "a", "b", "b", "c", "c")
+    (placed,) = solved(policy, brokers).partitions
+    found = where(brokers, placed.voters, "region")
+    assert found in (["a", "a", "b"], ["a", "a", "c"])
+
+
 def test_confluents_example_is_placed_by_its_racks() -> None:
     policy = import_confluent(
         '{"version": 2, "replicas": [{"count": 2, "constraints": {"rack": "a"}}, '
