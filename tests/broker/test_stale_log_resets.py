@@ -28,8 +28,8 @@ from strandline.protocol.messages.produce import (
 )
 from strandline.raft.follower import stale_log_reset
 from strandline.records.record import Record, build_batch
+from strandline.replication.leader.follower_stream import FollowerStream
 from strandline.replication.leader.leadership import Leadership
-from strandline.replication.leader.sender import FollowerStream
 from strandline.replication.repair.gap_fetch import EntriesOf
 from strandline.replication.replica.entries import cut_before
 from strandline.replication.replica.replica import Replica

@@ -12,7 +12,7 @@ from strandline.model.ids import BrokerId, Index
 from strandline.raft.leader.progress import Progress
 from strandline.replication.catchup.fetch_sources import LANE_WAIT_EVERY_MS, LEADER, FetchSources
 from strandline.replication.host.nearness import Nearness
-from strandline.replication.leader.sender import FollowerStream
+from strandline.replication.leader.follower_stream import FollowerStream
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import Ability
 

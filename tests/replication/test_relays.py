@@ -14,7 +14,7 @@ from strandline.base.errors import ProtocolError
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId, Epoch, Index
 from strandline.raft.messages import AppendRequest, Run
-from strandline.replication.leader.sender import FollowerStream
+from strandline.replication.leader.follower_stream import FollowerStream
 from strandline.replication.relay import forwarding, relays
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings

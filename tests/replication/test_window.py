@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from strandline.model.ids import BrokerId, Index
-from strandline.replication.leader.sender import FollowerStream
+from strandline.replication.leader.follower_stream import FollowerStream
 from strandline.replication.leader.window import BYTES_MIN, COUNT_MIN, ROUND_TRIP_MS_MIN, Window
 from strandline.replication.settings import ReplicationSettings
 

@@ -10,8 +10,8 @@ from tests.simulation.plain_scenario import plain_scenario, started
 
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 from strandline.raft.messages import NO_HINT, AppendResponse
+from strandline.replication.leader.follower_stream import FollowerStream
 from strandline.replication.leader.leadership import Leadership
-from strandline.replication.leader.sender import FollowerStream
 from strandline.replication.liveness import sessions
 from strandline.replication.relay.forwarding import Relaying
 from strandline.replication.relay.relay_watch import LOOK_MS

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
 from strandline.model.ids import NO_BROKER, BrokerId, Index
-from strandline.replication.leader.sender import FollowerStream
+from strandline.replication.leader.follower_stream import FollowerStream
 from strandline.replication.leader.urgency import Urgency
 from strandline.replication.relay.relays import Relays
 from strandline.replication.replica.state import ReplicaState

@@ -23,7 +23,7 @@ from strandline.base.errors import StorageError
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, GroupId, Index
 from strandline.raft.messages import AppendRequest, PeerAppend, PeerCatchupRequest, Run
-from strandline.replication.leader.sender import ORDER_MS_MAX
+from strandline.replication.leader.follower_stream import ORDER_MS_MAX
 from strandline.replication.replica.entries import Entries, cut_before
 from strandline.replication.replica.replica import Replica
 from strandline.replication.shared import Shared

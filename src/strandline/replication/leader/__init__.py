@@ -3,7 +3,7 @@
 Map:    appender.py             the batcher: waiting requests become one append
         leadership.py           the tail, the streams and the appends of one epoch as leader
         requests.py             produce requests and their results
-        sender.py               the stream to one follower
+        follower_stream.py      the stream to one follower
         window.py               how many bytes and requests may be in flight to a follower
         urgency.py              which followers a request waits for
         mark_notices.py         reports marks that no append carries; one per broker

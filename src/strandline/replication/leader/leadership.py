@@ -32,8 +32,8 @@ from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_deletion_marker
 from strandline.replication.catchup.fetch_sources import LEADER, FetchSources, switch_source
 from strandline.replication.leader.append_times import AppendTimes
+from strandline.replication.leader.follower_stream import BACK_OFF_MS, ORDER_MS_MAX, FollowerStream
 from strandline.replication.leader.requests import Appended, Request
-from strandline.replication.leader.sender import BACK_OFF_MS, ORDER_MS_MAX, FollowerStream
 from strandline.replication.leader.tail import BEYOND, NOTHING, AppendChunk, Chunk, Tail
 from strandline.replication.leader.urgency import Urgency
 from strandline.replication.relay.relays import Relays

@@ -8,7 +8,7 @@ Source: design section 5."""
 from collections.abc import Mapping
 
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, Index
-from strandline.replication.leader.sender import FollowerStream
+from strandline.replication.leader.follower_stream import FollowerStream
 from strandline.replication.leader.tail import Tail
 from strandline.replication.replica.state import ReplicaState
 from strandline.replication.shared import Shared

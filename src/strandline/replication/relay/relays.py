@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Mapping
 from strandline.base.network import Lane
 from strandline.model.ids import NO_BROKER, BrokerId, Index
 from strandline.raft.group.configuration import Configuration
-from strandline.replication.leader.sender import BACK_OFF_MS, FollowerStream
+from strandline.replication.leader.follower_stream import BACK_OFF_MS, FollowerStream
 from strandline.replication.replica.state import ReplicaState
 from strandline.replication.shared import Shared
 from strandline.replication.wire import Ability
