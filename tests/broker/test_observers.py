@@ -208,13 +208,13 @@ def test_one_that_is_added_and_down_keeps_the_change_waiting_and_nobody_else(
 def test_what_a_permanent_observer_lacks_is_no_copy_for_a_move(world: MovingWorld) -> None:
     leader = world.replicas_of(TOPIC)[world.leader_of(TOPIC)]
     assert leader.leadership is not None
-    assert not leader.leadership.urgency.is_copied_to(BrokerId(4))
+    assert not leader.leadership.sender.urgency.is_copied_to(BrokerId(4))
     world.balance(VOTERS, (5,))
     reach(world, "observer")
     leader = world.replicas_of(TOPIC)[world.leader_of(TOPIC)]
     assert leader.leadership is not None
-    assert leader.leadership.urgency.is_copied_to(BrokerId(5))
-    assert not leader.leadership.urgency.is_copied_to(BrokerId(4))
+    assert leader.leadership.sender.urgency.is_copied_to(BrokerId(5))
+    assert not leader.leadership.sender.urgency.is_copied_to(BrokerId(4))
     world.finish(*VOTERS, observers=(5,))
 
 

@@ -28,8 +28,8 @@ from strandline.protocol.messages.produce import (
 )
 from strandline.raft.follower import stale_log_reset
 from strandline.records.record import Record, build_batch
+from strandline.replication.leader.append_sender import AppendSender
 from strandline.replication.leader.follower_stream import FollowerStream
-from strandline.replication.leader.leadership import Leadership
 from strandline.replication.repair.gap_fetch import EntriesOf
 from strandline.replication.replica.entries import cut_before
 from strandline.replication.replica.replica import Replica
@@ -413,10 +413,10 @@ def test_who_may_be_outdated_helps_nobody_to_mend(
     world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It finds out at the end of what it lacks, and has what a tombstone that is gone deletes."""
-    read, ends = Leadership._read, []
+    read, ends = AppendSender._read, []
 
     def read_one_for_x(
-        self: Leadership,
+        self: AppendSender,
         peer: BrokerId,
         stream: FollowerStream,
         first_index: Index,
@@ -431,7 +431,7 @@ def test_who_may_be_outdated_helps_nobody_to_mend(
 
     leave_stale_log(world)
     with monkeypatch.context() as patch:
-        patch.setattr(Leadership, "_read", read_one_for_x)
+        patch.setattr(AppendSender, "_read", read_one_for_x)
         start(world, X)
         world.until(lambda: bool(ends))
         world.advance(3_000)

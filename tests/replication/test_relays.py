@@ -55,7 +55,7 @@ async def stretched(directory: Path) -> AsyncIterator[tuple[Replica, Host, Host]
         for host in hosts:
             host.replication.nearness.place(labels)
         assert leader.leadership is not None
-        ways = leader.leadership.relays
+        ways = leader.leadership.sender.relays
 
         def relay() -> BrokerId:
             return max(ways.relay_of(one) for one in BROKERS if one != leader.self_id)
@@ -131,7 +131,7 @@ def test_what_a_relay_cannot_hand_on_is_sent_directly(tmp_path: Path) -> None:
             await all_have(leader, near, behind)
             assert near.replication.relaying.relayed_bytes == before
             assert leader.leadership is not None
-            assert leader.leadership.relays.relay_of(behind.broker) < 0
+            assert leader.leadership.sender.relays.relay_of(behind.broker) < 0
 
     asyncio.run(scenario())
 
@@ -161,7 +161,7 @@ def test_who_was_served_from_the_log_is_in_step_once_a_relay_serves_it(
             monkeypatch.setattr(behind.replication.relaying, "on_relayed", lambda *_: None)
             await write(leader, [b"under way"], acks=-1)
             assert leader.raft.progress[behind.broker].match_flushed < leader.raft.commit
-            assert leadership.is_in_step(behind.broker)
+            assert leadership.followers.is_in_step(behind.broker)
 
     asyncio.run(scenario())
 

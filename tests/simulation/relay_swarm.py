@@ -57,7 +57,7 @@ def find_relay(cluster: SimCluster, rng: random.Random) -> Target | None:
     """One that something is under way by."""
     for replica in cluster.leading_replicas(rng):
         assert replica.leadership is not None
-        streams = replica.leadership._streams
+        streams = replica.leadership.streams
         behind = [one for one, stream in streams.items() if stream.relay != NO_BROKER]
         if behind:
             one = rng.choice(behind)

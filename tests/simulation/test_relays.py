@@ -11,7 +11,7 @@ from tests.simulation.plain_scenario import plain_scenario, started
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 from strandline.raft.messages import NO_HINT, AppendResponse
 from strandline.replication.leader.follower_stream import FollowerStream
-from strandline.replication.leader.leadership import Leadership
+from strandline.replication.leader.followers import Followers
 from strandline.replication.liveness import sessions
 from strandline.replication.relay.forwarding import Relaying
 from strandline.replication.relay.relay_watch import LOOK_MS
@@ -85,7 +85,7 @@ class Stretched:
     def relay(self) -> BrokerId:
         """Through whom the others of the west get what is new."""
         assert self.leader.leadership is not None
-        relays = [self.leader.leadership.relays.relay_of(one) for one in WEST]
+        relays = [self.leader.leadership.sender.relays.relay_of(one) for one in WEST]
         (relay,) = {one for one in relays if one != NO_BROKER}
         assert relays.count(relay) == 2
         return relay
@@ -123,14 +123,14 @@ def test_what_is_appended_crosses_to_a_region_once(
     """And nothing is refused, for nothing overtakes what comes before it."""
     stretched = Stretched(seed)
     refused: list[AppendResponse] = []
-    on_response = Leadership.on_response
+    on_response = Followers.on_response
 
-    def listen(self: Leadership, peer: BrokerId, response: AppendResponse) -> None:
+    def listen(self: Followers, peer: BrokerId, response: AppendResponse) -> None:
         if not response.accepted:
             refused.append(response)
         on_response(self, peer, response)
 
-    monkeypatch.setattr(Leadership, "on_response", listen)
+    monkeypatch.setattr(Followers, "on_response", listen)
     assert stretched.crossed_ratio(5_000) < 1.02
     assert refused == []
     stretched.end()
@@ -150,7 +150,7 @@ def test_who_becomes_a_replica_is_served_through_others_once_it_is_in_step() -> 
     stretched.run(3_000)
     assert stretched.leader is leader
     assert leader.leadership is not None
-    assert leader.leadership.relays.relay_of(new) in WEST[:2]
+    assert leader.leadership.sender.relays.relay_of(new) in WEST[:2]
     assert stretched.crossed_ratio(2_000) < 1.02
     stretched.end()
 
@@ -245,14 +245,14 @@ def test_what_a_new_leader_sends_through_a_relay_may_overtake_that_it_leads(
     stretched.run(1_500)
     (transfer_target,) = (one for one in EAST if one != stretched.leader.self_id)
     refused: list[AppendResponse] = []
-    on_response = Leadership.on_response
+    on_response = Followers.on_response
 
-    def listen(self: Leadership, peer: BrokerId, response: AppendResponse) -> None:
+    def listen(self: Followers, peer: BrokerId, response: AppendResponse) -> None:
         if not response.accepted and response.hint != NO_HINT:
             refused.append(response)
         on_response(self, peer, response)
 
-    monkeypatch.setattr(Leadership, "on_response", listen)
+    monkeypatch.setattr(Followers, "on_response", listen)
     stretched.leader.transfer_leadership(transfer_target)
     stretched.run(1_000)
     assert stretched.leader.self_id == transfer_target

@@ -11,7 +11,7 @@ from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.raft.follower.peer_catchup import PeerCatchup
 from strandline.raft.messages import AppendResponse
 from strandline.replication.host.replication import Replication
-from strandline.replication.leader.leadership import Leadership
+from strandline.replication.leader.followers import Followers
 from strandline.replication.liveness import sessions
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
@@ -437,14 +437,14 @@ def test_nothing_overtakes_what_is_lent(seed: int, monkeypatch: pytest.MonkeyPat
     is refused, and has to be sent again."""
     outage = Outage(seed, near_us=20_000)
     refused: list[AppendResponse] = []
-    on_response = Leadership.on_response
+    on_response = Followers.on_response
 
-    def listen(self: Leadership, peer: BrokerId, response: AppendResponse) -> None:
+    def listen(self: Followers, peer: BrokerId, response: AppendResponse) -> None:
         if outage.peer_sent_bytes() and not response.accepted:
             refused.append(response)
         on_response(self, peer, response)
 
-    monkeypatch.setattr(Leadership, "on_response", listen)
+    monkeypatch.setattr(Followers, "on_response", listen)
     outage.end()
     for producer in outage.world.producers:
         producer.start()

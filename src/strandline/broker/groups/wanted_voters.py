@@ -72,7 +72,7 @@ class WantedVoters:
         return Health(
             keeps_up=replica.may_count,
             is_heard=self._replication.is_peer_alive,
-            lacks_ms=replica.leadership.lacks_ms,
+            lacks_ms=replica.leadership.followers.lacks_ms,
             lag_ms=replica.lag_limit_ms,
         )
 

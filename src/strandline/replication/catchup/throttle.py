@@ -7,8 +7,8 @@ How:    each append read from the log needs bytes in its buckets, and waits its 
           sends the entries (`fetch_sources`);
         - for copies to future replicas, the cluster's limits (`CopyLimits`), too. At a limit of 0
           they wait for a new one.
-            Records appended meanwhile come on top (`follower_stream.allowance_bytes`): otherwise a fast
-        producer would leave the follower behind for ever.
+            Records appended meanwhile come on top (`FollowerStream.allowance_bytes`): otherwise a
+        fast producer would leave the follower behind for ever.
 Owns:   the buckets and the turns; one per broker.
 Source: design section 5 ("one recovery reader, throttled"); Redpanda's throttle; KIP-73."""
 

@@ -53,7 +53,7 @@ class EarlyAppends:
         for group in groups:
             replica = self._replicas.get(group)
             if replica is not None and replica.leadership is not None:
-                replica.leadership.ask(peer)
+                replica.leadership.sender.ask(peer)
             elif replica is not None:
                 replica.on_voter_opened()
 

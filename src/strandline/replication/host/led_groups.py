@@ -52,7 +52,7 @@ class LedGroups:
         """Marks sent to `peer` may be lost, and nothing else."""
         for replica in self.all:
             if replica.leadership is not None:
-                replica.leadership.on_marks_lost(peer)
+                replica.leadership.followers.on_marks_lost(peer)
 
     def probe_returned(self, peer: BrokerId) -> None:
         """`peer` is alive again: acknowledgements may be lost, and streams that probed it in vain
@@ -60,14 +60,14 @@ class LedGroups:
         for group in sorted(self._sending):
             leadership = self._sending[group].leadership
             if leadership is not None:
-                leadership.on_returned(peer)
+                leadership.followers.on_returned(peer)
 
     def probe_stalled(self, now_ms: int) -> None:
         """Probe followers that have acknowledged nothing for too long."""
         for group in sorted(self._sending):
             replica = self._sending[group]
-            if replica.leadership is None or not replica.leadership.has_inflight:
+            if replica.leadership is None or not replica.leadership.followers.has_inflight:
                 del self._sending[group]
                 continue
-            for peer in replica.leadership.stalled_peers(now_ms):
-                replica.leadership.on_stalled(peer)
+            for peer in replica.leadership.followers.stalled_peers(now_ms):
+                replica.leadership.followers.on_stalled(peer)

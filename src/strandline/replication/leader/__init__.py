@@ -1,7 +1,9 @@
 """What a replica does while it leads: the append path, and one stream to each follower.
 
 Map:    appender.py             the batcher: waiting requests become one append
-        leadership.py           the tail, the streams and the appends of one epoch as leader
+        leadership.py           what exists only while a replica leads: its appends and their tail
+        append_sender.py        sends each follower what it may be sent next
+        followers.py            what a leader hears of its followers, and which of them keep up
         requests.py             produce requests and their results
         follower_stream.py      the stream to one follower
         window.py               how many bytes and requests may be in flight to a follower

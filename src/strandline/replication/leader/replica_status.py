@@ -121,14 +121,12 @@ def stalled_by(replica: Replica) -> tuple[BrokerId, ...]:
     voters, ready = replica.configuration.all_voters, _ready(replica)
     if replica.configuration.wins_election(ready):
         return ()
+    is_alive, lacks_ms = replica.shared.liveness.is_peer_alive, leadership.followers.lacks_ms
     return tuple(
         one
         for one in voters
         if one not in ready
-        and (
-            one == replica.self_id
-            or (replica.shared.liveness.is_peer_alive(one) and leadership.lacks_ms(one) >= limit_ms)
-        )
+        and (one == replica.self_id or (is_alive(one) and lacks_ms(one) >= limit_ms))
     )
 
 
@@ -148,7 +146,7 @@ def _stalled_ms(replica: Replica) -> float:
     if leadership is None or raft.commit >= replica.log.last_index:
         return 0
     limit_ms = max(replica.lag_limit_ms, STALLED_MS_MIN * replica.shared.settings.patience_ratio)
-    return limit_ms if leadership.age_ms(Index(raft.commit + 1)) >= limit_ms else 0
+    return limit_ms if leadership.followers.age_ms(Index(raft.commit + 1)) >= limit_ms else 0
 
 
 def _ready(replica: Replica) -> list[BrokerId]:

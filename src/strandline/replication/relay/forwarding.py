@@ -88,7 +88,7 @@ class Relaying:
             and replica.leadership is not None
             and replica.epoch == message.epoch
         ):
-            replica.leadership.relays.on_missed(relay, message.peers)
+            replica.leadership.sender.relays.on_missed(relay, message.peers)
 
     # ---- taking ----------------------------------------------------------------------------------
 

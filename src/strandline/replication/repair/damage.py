@@ -132,7 +132,7 @@ class Damage:
         assert leadership is not None
         commit = replica.raft.commit
         stalls = commit < replica.log.last_index and (
-            leadership.age_ms(Index(commit + 1)) >= COMPLAINT_INTERVAL_MS
+            leadership.followers.age_ms(Index(commit + 1)) >= COMPLAINT_INTERVAL_MS
         )
         return frozenset((replica.self_id,)) | (frozenset() if stalls else self._lost_at)
 

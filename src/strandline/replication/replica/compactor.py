@@ -103,7 +103,7 @@ def _outlived_offset(replica: Replica) -> Offset:
     if leadership is None:
         outlived = replica.leader_outlived
     else:
-        outlived = tombstones.outlived_index(replica, leadership.held_index)
+        outlived = tombstones.outlived_index(replica, replica.held_index)
     if outlived >= log.last_index:
         return log.end_offset
     return log.offset_of(Index(outlived + 1)) if outlived >= log.start_index else Offset(0)

@@ -160,12 +160,13 @@ class ReplicaDriver(ReplicaState):
     def in_sync(self) -> list[BrokerId]:
         """Voters whose broker is alive and, as far as the leader knows, not behind by more than a
         window, nor for longer than `lag_limit_ms`."""
-        is_alive, leadership = self._liveness.is_alive, self.leadership
+        is_alive = self._liveness.is_alive
+        followers = None if self.leadership is None else self.leadership.followers
         return [
             broker
             for broker in self.configuration.voters
             if broker == self.self_id
-            or (is_alive(broker) and (leadership is None or leadership.is_in_step(broker)))
+            or (is_alive(broker) and (followers is None or followers.is_in_step(broker)))
         ]
 
     def transfer_leadership(self, to: BrokerId) -> None:
@@ -197,7 +198,7 @@ class ReplicaDriver(ReplicaState):
 
     def _report_marks(self) -> None:
         if self.leadership is not None:
-            self.leadership.pump_all()
+            self.leadership.sender.pump_all()
 
     # ---- deciding and doing ----------------------------------------------------------------------
 
@@ -210,11 +211,11 @@ class ReplicaDriver(ReplicaState):
         elif isinstance(message, AppendResponse) and self.leadership is not None:
             if message.recovering:
                 self._liveness.on_recovering(self)
-            self.leadership.on_response(sender, message)
+            self.leadership.followers.on_response(sender, message)
         is_bound = self._is_bound(sender, message)
         self.step(Received(sender, message, is_bound), entries)  # type: ignore[arg-type]
         if isinstance(message, AppendResponse) and self.leadership is not None:
-            self.leadership.resume(sender)
+            self.leadership.sender.resume(sender)
 
     def step(self, event: Event, entries: Entries | None = None) -> None:
         """Step the core and perform its effects, one event at a time."""
@@ -425,11 +426,11 @@ class ReplicaDriver(ReplicaState):
 
     def _replication_ready(self, effect: ReplicationReady, _: Entries | None) -> None:
         if self.leadership is not None:
-            self.leadership.pump(effect.peer)
+            self.leadership.sender.pump(effect.peer)
 
     def _peer_refused(self, effect: PeerRefused, _: Entries | None) -> None:
         if self.leadership is not None:
-            self.leadership.on_refused(effect.peer)
+            self.leadership.followers.on_refused(effect.peer)
 
     def _configuration_changed(self: Self, effect: ConfigurationChanged, _: Entries | None) -> None:
         _log.info(

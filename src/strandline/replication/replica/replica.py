@@ -75,7 +75,7 @@ class Replica(ReplicaDriver):
             and not progress.is_recovering
             and progress.match_flushed >= 0
             and self._liveness.is_alive(broker)
-            and self.leadership.is_in_step(broker)
+            and self.leadership.followers.is_in_step(broker)
         )
 
     def is_ready_to_vote(self, broker: BrokerId) -> bool:
@@ -201,7 +201,7 @@ class Replica(ReplicaDriver):
     def on_peer_reset(self, peer: BrokerId) -> None:
         """What was in flight to `peer` is lost, or a fresh connection is up."""
         if self.leadership is not None and peer in self.raft.progress:
-            self.leadership.on_reset(peer)
+            self.leadership.followers.on_reset(peer)
             self.step(PeerReset(peer))
 
     def set_compacted(self) -> None:

@@ -152,3 +152,14 @@ class ReplicaState:
         it may take part again: for that other replicas are needed."""
         progress = self.raft.progress.get(broker)
         return progress is not None and progress.is_recovering and progress.rejoin_at < 0
+
+    @property
+    def held_index(self) -> Index:
+        """For a leader: every member has flushed the log up to here, as far as they have told; or
+        -1."""
+        held = self.log.flushed_index
+        for member in self.configuration.members:
+            if member != self.self_id:
+                progress = self.raft.progress.get(member)
+                held = min(held, Index(-1) if progress is None else progress.match_flushed)
+        return held

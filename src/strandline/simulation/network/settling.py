@@ -57,8 +57,8 @@ def all_in_step(leader: Replica) -> bool:
     return leadership is not None and all(
         not one.is_probing
         and not one.is_recovering
-        and leadership.is_in_step(peer)
-        and not leadership.is_backing_off(peer)
+        and leadership.followers.is_in_step(peer)
+        and not leadership.followers.is_backing_off(peer)
         for peer, one in progress.items()
     )
 
