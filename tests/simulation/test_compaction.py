@@ -37,6 +37,25 @@ def test_all_invariants_hold_where_logs_are_compacted(seed: int) -> None:
 
 
 @pytest.mark.simulation
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_all_invariants_hold_where_lags_and_jitter_decide_when(seed: int) -> None:
+    """Each replica rolls and compacts at other times than its peers."""
+    scenario = Scenario.draw(seed).of_groups().compacted()
+    log = replace(
+        scenario.log,
+        segment_ms=800,
+        segment_jitter_ms=600,
+        min_compaction_lag_ms=150 * (seed % 3),
+        max_compaction_lag_ms=500 + 100 * seed,
+        min_cleanable_dirty_ratio=1.0,
+        preallocate_segment=seed % 2 == 0,
+    )
+    outcome = run_scenario(replace(scenario, log=log))
+    assert outcome.violation is None
+    assert outcome.tally.superseded_count > 0
+
+
+@pytest.mark.simulation
 def test_compaction_takes_something() -> None:
     outcomes = [run_scenario(Scenario.draw(seed).of_groups().compacted()) for seed in range(1, 4)]
     assert sum(outcome.tally.superseded_count for outcome in outcomes) > 1_000
