@@ -352,7 +352,8 @@ class StorageSection:
 
     retention_check_interval_ms: int = key(
         300_000,
-        "The interval of checks for segments to remove, roll or compact.",
+        "The interval of checks for segments to remove or to close. Logs that are compacted are "
+        "checked every `log.cleaner.backoff.ms` too.",
         unit="ms",
         minimum=100,
         maximum=86_400_000,
