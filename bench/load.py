@@ -20,6 +20,7 @@ from pathlib import Path
 from strandline.protocol.apis import APIS
 from strandline.protocol.codec import decode, encode
 from strandline.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from strandline.records.codec import CODEC_NAMES
 from strandline.records.record import Record, build_batch
 
 PRODUCE, METADATA = 0, 3
@@ -70,14 +71,18 @@ def produce_frame(topic: str, partition: int, *, batch: bytes, acks: int) -> byt
     return struct.pack(">i", len(frame)) + frame
 
 
-def make_batch(batch_bytes: int, record_bytes: int) -> bytes:
-    """A batch of incompressible records of about this size."""
+def make_batch(batch_bytes: int, record_bytes: int, codec: int = 0) -> bytes:
+    """A batch of records of about this size, uncompressed; half of each value is random."""
     count = max(1, batch_bytes // (record_bytes + 8))
-    value = os.urandom(record_bytes)
+    half = record_bytes // 2
     now = int(time.time() * 1000)
     return bytes(
         build_batch(
-            [Record(offset_delta=n, timestamp=now, key=None, value=value) for n in range(count)]
+            [
+                Record(offset_delta=n, timestamp=now, value=os.urandom(half) + bytes(half))
+                for n in range(count)
+            ],
+            codec=codec,
         )
     )
 
@@ -155,7 +160,8 @@ def cpu_seconds(pids: list[int]) -> float:
 def run(arguments: argparse.Namespace) -> dict[str, object]:
     """Load for the given time; what was acknowledged."""
     leaders = leaders_of(arguments.bootstrap, arguments.topic)
-    batch = make_batch(arguments.batch_bytes, arguments.record_bytes)
+    codec = CODEC_NAMES.index(arguments.codec)
+    batch = make_batch(arguments.batch_bytes, arguments.record_bytes, codec)
     connections = []
     for number in range(arguments.connections):
         partition = number % len(leaders)
@@ -209,6 +215,7 @@ def main() -> None:
     parser.add_argument("--topic", required=True)
     parser.add_argument("--batch-bytes", type=int, default=16_384)
     parser.add_argument("--record-bytes", type=int, default=100)
+    parser.add_argument("--codec", choices=CODEC_NAMES, default="none")
     parser.add_argument("--acks", type=int, default=1)
     parser.add_argument("--connections", type=int, default=4)
     parser.add_argument("--in-flight", type=int, default=5)

@@ -249,6 +249,9 @@ class Sink:
     def on_answered(self, context: RequestContext) -> None:
         self.answered.append(context)
 
+    def on_unblocked(self) -> None:
+        pass
+
     def close(self, reason: str) -> None:
         self.closed.append(reason)
 

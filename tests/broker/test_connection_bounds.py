@@ -118,6 +118,28 @@ def test_a_client_whose_request_could_not_be_appended_is_not_read(*, is_answered
     run(scenario)
 
 
+def test_a_client_is_read_again_when_its_request_holds_up_nothing_more() -> None:
+    """Of a large batch: once it is validated, and long before it is answered."""
+
+    async def scenario(world: World) -> None:
+        producer = await world.connect()
+        blocker = world.desk.blocker = FullPartition()
+        producer.send(PRODUCE, 1)
+        await world.desk.wait_seen(1)
+        world.desk.blocker = None
+        producer.send(PRODUCE, 2, b"second")
+        await world.settle()
+        assert len(world.desk.blocked) == 1
+        blocker.is_holding = False
+        world.desk.blocked[0].sink.on_unblocked()
+        await world.desk.wait_seen(len(world.desk.seen) + 1)
+        for context in world.desk.blocked:
+            context.respond(())
+        assert [(await producer.receive())[0] for _ in range(2)] == [1, 2]
+
+    run(scenario)
+
+
 def test_memory_is_waited_for_even_when_another_bound_was_hit_first() -> None:
     async def scenario(world: World) -> None:
         producer = await world.connect()

@@ -29,6 +29,7 @@ def test_defaults_are_kafkas() -> None:
     assert defaults == {
         "cleanup.policy": "delete",
         "compression.gzip.level": "-1",
+        "compressed.validation.enable": "true",
         "compression.lz4.level": "9",
         "compression.type": "producer",
         "compression.zstd.level": "3",

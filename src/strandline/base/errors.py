@@ -6,7 +6,8 @@
     |  |  `- NotServingError       the brokers run but did not serve in time
     |  |- ProtocolError            the peer broke the protocol: close its connection
     |  |- ApiError                 a request is refused with a Kafka error code
-    |  |  `- RejectedError         not here or not now: names the leader to ask
+    |  |  |- RejectedError         not here or not now: names the leader to ask
+    |  |  `- RefusedRecordsError   some records of a batch are refused: names each
     |  |- StorageError             a file is damaged: names the file, position, expected, found
     |  |- CallError                a call to another broker got no answer
     |  `- ClientError              our client cannot make a request or use its answer
@@ -19,7 +20,7 @@
 A test compares the drawing with the classes. Programmer errors are assertions: no code catches
 them. Source: STYLE, "Errors"."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class StrandlineError(Exception):
@@ -57,6 +58,15 @@ class RejectedError(ApiError):
     def __init__(self, code: int, message: str = "", *, leader_id: int = -1) -> None:
         super().__init__(code, message)
         self.leader_id = leader_id
+
+
+class RefusedRecordsError(ApiError):
+    """Some records of a batch are refused, and so is the batch. `record_errors`: (which record of
+    its batch, why) of the first ones."""
+
+    def __init__(self, code: int, message: str, record_errors: Sequence[tuple[int, str]]) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors
 
 
 class StorageError(StrandlineError):

@@ -33,6 +33,7 @@ from strandline.broker.leadership.writers import Writers
 from strandline.broker.operations.balancing import Balancing
 from strandline.broker.operations.copy_budget import CopyBudget
 from strandline.broker.operations.isolation import Isolation
+from strandline.broker.server.batch_validation import BatchValidation
 from strandline.broker.server.purgatory import Deadlines
 from strandline.config.broker import BrokerConfig
 from strandline.controller.commands import AllocateProducerIds, Answer, Command
@@ -74,6 +75,7 @@ class Services:
     leader_ranks: LeaderRanks = field(default_factory=LeaderRanks)
     writers: Writers = field(default_factory=Writers)
     sent_on: SentOn = field(default_factory=SentOn)
+    validation: BatchValidation = field(default_factory=BatchValidation)
     # Brokers, topics and partitions: the committed state as replayed here. Read only, and always
     # the same object.
     cluster: Cluster = field(init=False)
@@ -121,6 +123,9 @@ class AnswerSink(Protocol):
 
     def on_answered(self, context: RequestContext) -> None:
         """`context` has its answer, which is written once all earlier ones are."""
+
+    def on_unblocked(self) -> None:
+        """A request holds up those behind it no longer."""
 
     def close(self, reason: str) -> None:
         """End the connection; `reason` is one line for the log."""

@@ -207,6 +207,15 @@ def set_append_time(buffer: bytearray | memoryview, header: BatchHeader, timesta
     seal(buffer, header)
 
 
+def set_max_timestamp(
+    buffer: bytearray | memoryview, header: BatchHeader, timestamp_ms: int
+) -> None:
+    """Write the highest timestamp of the batch's records, and recompute the CRC."""
+    header.max_timestamp = timestamp_ms
+    _TIMESTAMP_FIELD.pack_into(buffer, header.position + 35, timestamp_ms)
+    seal(buffer, header)
+
+
 def seal(buffer: bytearray | memoryview, header: BatchHeader) -> None:
     """Recompute the CRC of a batch after a change of its bytes."""
     header.crc = crc_of(buffer, header.position, header.size)

@@ -9,6 +9,7 @@ How:    cramjam decompresses into a buffer of a fixed size and fails when that i
         Java reader accepts.
 Source: Kafka's compression types; xerial snappy-java's SnappyOutputStream."""
 
+import zlib
 from struct import Struct
 
 import cramjam
@@ -21,10 +22,14 @@ NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 DECOMPRESSED_BYTES_MAX = 256 << 20
+TOO_LARGE = -1
+_MODULES = {GZIP: cramjam.gzip, LZ4: cramjam.lz4, ZSTD: cramjam.zstd}
 _FIRST_BYTES = 16 << 10
 _GROWTH = 4
 _BUFFER_IS_FULL = "failed to write whole buffer"
 
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS
+_GZIP_MAGIC = b"\x1f\x8b\x08"
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_BYTES = 32 << 10
@@ -55,24 +60,65 @@ def decompress(codec: int, data: Buffer, *, bytes_max: int = DECOMPRESSED_BYTES_
     UNSUPPORTED_COMPRESSION_TYPE for a codec that is none."""
     if codec == NONE:
         return bytes(data)
-    if codec == SNAPPY:
-        return _decompress_snappy(data, bytes_max)
-    if codec not in (GZIP, LZ4, ZSTD):
-        raise ApiError(Error.UNSUPPORTED_COMPRESSION_TYPE, f"compression type {codec}")
-    module = {GZIP: cramjam.gzip, LZ4: cramjam.lz4, ZSTD: cramjam.zstd}[codec]
+    output, count = decompress_growing(codec, data, bytes_max=bytes_max)
+    return bytes(memoryview(output)[:count])
+
+
+def decompress_growing(codec: int, data: Buffer, *, bytes_max: int) -> tuple[bytearray, int]:
+    """(a buffer of at most `bytes_max`, how much of it `data` takes decompressed).
+
+    Raises ApiError as `decompress` does."""
     size = min(bytes_max, max(_FIRST_BYTES, len(data) * _GROWTH))
     while True:
         output = bytearray(size)
-        try:
-            count = module.decompress_into(data, output)
-        except cramjam.DecompressionError as error:
-            if _BUFFER_IS_FULL in str(error) and size < bytes_max:
-                size = min(bytes_max, size * _GROWTH)
-                continue
+        count = decompress_into(codec, data, output)
+        if count >= 0:
+            return output, count
+        if size >= bytes_max:
             raise ApiError(
-                Error.CORRUPT_MESSAGE, f"{CODEC_NAMES[codec]}, at most {bytes_max} bytes: {error}"
-            ) from error
-        return bytes(memoryview(output)[:count])
+                Error.CORRUPT_MESSAGE, f"{CODEC_NAMES[codec]}: more than {bytes_max} bytes"
+            )
+        size = min(bytes_max, size * _GROWTH)
+
+
+def decompress_into(codec: int, data: Buffer, output: bytearray) -> int:
+    """Decompress `data` to the beginning of `output`; how much of it that takes, `TOO_LARGE` if
+    more than there is.
+
+    Raises ApiError: CORRUPT_MESSAGE for damaged data, UNSUPPORTED_COMPRESSION_TYPE for a codec that
+    is none."""
+    if codec == SNAPPY:
+        return _decompress_snappy(memoryview(data), output)
+    if codec not in _MODULES:
+        raise ApiError(Error.UNSUPPORTED_COMPRESSION_TYPE, f"compression type {codec}")
+    try:
+        return int(_MODULES[codec].decompress_into(data, output))
+    except cramjam.DecompressionError as error:
+        if _BUFFER_IS_FULL in str(error):
+            return TOO_LARGE
+        if codec == GZIP:
+            return _decompress_gzip_members(memoryview(data), output)
+        raise ApiError(Error.CORRUPT_MESSAGE, f"{CODEC_NAMES[codec]}: {error}") from error
+
+
+def _decompress_gzip_members(view: memoryview, output: bytearray) -> int:
+    """As Java's reader does: bytes behind a member that begin no other member are ignored."""
+    count = 0
+    while True:
+        member = zlib.decompressobj(wbits=_GZIP_WINDOW)
+        try:
+            part = member.decompress(view, len(output) - count + 1)
+        except zlib.error as error:
+            raise ApiError(Error.CORRUPT_MESSAGE, f"gzip: {error}") from error
+        if len(part) > len(output) - count:
+            return TOO_LARGE
+        if not member.eof:
+            raise ApiError(Error.CORRUPT_MESSAGE, "gzip: the data is cut")
+        output[count : count + len(part)] = part
+        count += len(part)
+        view = memoryview(member.unused_data)
+        if view[: len(_GZIP_MAGIC)] != _GZIP_MAGIC:
+            return count
 
 
 def _compress_xerial(data: bytes) -> bytes:
@@ -84,33 +130,35 @@ def _compress_xerial(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _decompress_snappy(data: Buffer, bytes_max: int) -> bytes:
-    view = memoryview(data)
-    if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
-        return _decompress_block(view, bytes_max)  # Old clients send one bare block.
-    parts = []
-    left = bytes_max
+def _decompress_snappy(view: memoryview, output: bytearray) -> int:
+    if view[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
+        return _decompress_block(view, output, 0)  # Old clients send one bare block.
+    count = 0
     position = len(_XERIAL_HEADER)
     while position < len(view):
+        if view[position : position + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
+            position += len(_XERIAL_HEADER)  # Another stream follows.
+            continue
         if position + _I32.size > len(view):
             raise ApiError(Error.CORRUPT_MESSAGE, "snappy: a block's length is cut")
         (length,) = _I32.unpack_from(view, position)
         position += _I32.size
         if length < 0 or position + length > len(view):
             raise ApiError(Error.CORRUPT_MESSAGE, "snappy: a block is cut")
-        parts.append(_decompress_block(view[position : position + length], left))
-        left -= len(parts[-1])
+        count = _decompress_block(view[position : position + length], output, count)
+        if count == TOO_LARGE:
+            return TOO_LARGE
         position += length
-    return b"".join(parts)
+    return count
 
 
-def _decompress_block(block: memoryview, bytes_max: int) -> bytes:
+def _decompress_block(block: memoryview, output: bytearray, start: int) -> int:
+    """Decompress a block to `output[start:]`; where it ends, `TOO_LARGE` if there is no room."""
     try:
-        size = cramjam.snappy.decompress_raw_len(block)
-        if size > bytes_max:
-            raise ApiError(
-                Error.CORRUPT_MESSAGE, f"snappy: a block of {size} bytes, bound {bytes_max}"
-            )
-        return bytes(cramjam.snappy.decompress_raw(block))
+        size = int(cramjam.snappy.decompress_raw_len(block))
+        if size > len(output) - start:
+            return TOO_LARGE
+        target = memoryview(output)[start : start + size] if start else output
+        return start + int(cramjam.snappy.decompress_raw_into(block, target))
     except cramjam.DecompressionError as error:
         raise ApiError(Error.CORRUPT_MESSAGE, f"snappy: {error}") from error

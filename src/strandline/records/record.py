@@ -35,6 +35,7 @@ NO_TIMESTAMP = -1
 _TIMESTAMP_LIMIT = 1 << 62
 """So that no sum or difference of two leaves 64 bits."""
 Headers = tuple[tuple[str, bytes | None], ...]
+"""(name, value) of each. A name may be no UTF-8: Python's surrogateescape keeps each byte."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -177,7 +178,7 @@ def encode_record(record: Record, timestamp_delta: int) -> bytes:
         encode_varint(len(record.headers)),
     ]
     for name, value in record.headers:
-        parts.append(_encode_bytes(name.encode()))
+        parts.append(_encode_bytes(name.encode(errors="surrogateescape")))
         parts.append(_encode_bytes(value))
     body = b"".join(parts)
     return encode_varint(len(body)) + body
@@ -219,7 +220,7 @@ def _decode_record(data: bytes, position: int, end: int, *, header: BatchHeader)
         content, position = _read_bytes(data, position, end)
         if name is None:
             raise ApiError(Error.CORRUPT_MESSAGE, "a record header without a name")
-        headers.append((name.decode(errors="replace"), content))
+        headers.append((name.decode(errors="surrogateescape"), content))
     if position != end:
         raise ApiError(Error.CORRUPT_MESSAGE, "a record is shorter than it says")
     if header.attributes & APPEND_TIME_BIT:

@@ -1,9 +1,8 @@
-"""Validates the batches of a producer before the broker stores any byte of them.
+"""Validates the headers of a producer's batches before the broker stores any byte of them.
 
 Why:    every follower and consumer gets a batch that is in the log. Each refusal has the error code
         to which Kafka's clients react correctly.
-How:    reads headers and CRCs only. On a compacted topic it reads the records too, because each of
-        them needs a key.
+How:    reads headers and CRCs only; `validate_contents.py` reads the records.
 Source: Kafka's ProduceRequest.validateRecords and LogValidator."""
 
 from collections.abc import Sequence
@@ -25,7 +24,6 @@ from strandline.records.batch import (
     read_header,
 )
 from strandline.records.codec import LZ4, ZSTD
-from strandline.records.record import decode_records
 
 ZSTD_SINCE_PRODUCE_VERSION = 7
 BATCH_COUNT_MAX = 1_000
@@ -33,30 +31,18 @@ BATCH_COUNT_MAX = 1_000
 _KNOWN_BITS = CODEC_MASK | APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
 
 
-def validate_produced(
-    view: Buffer,
-    *,
-    max_bytes: int,
-    produce_version: int,
-    needs_keys: bool = False,
-    decompressed_bytes_max: int = 64 << 20,
-) -> list[BatchHeader]:
+def validate_produced(view: Buffer, *, max_bytes: int, produce_version: int) -> list[BatchHeader]:
     """The headers of the batches in `view`, which a producer sent for one partition; at least one.
 
-    `max_bytes` bounds each batch (max.message.bytes). `needs_keys`: the topic is compacted; then
-    each batch is decompressed to at most `decompressed_bytes_max`. Raises ApiError."""
+    `max_bytes` bounds each batch (max.message.bytes). Raises ApiError."""
     only = read_header(view)
     if only is not None and only.batch_length + LENGTH_END == len(view):
         _check_batch(view, only, max_bytes, produce_version)  # As nearly always.
-        headers = [only]
-    else:
-        headers = _split(view)
-        for header in headers:
-            _check_batch(view, header, max_bytes, produce_version)
-        _check_several(headers)
-    if needs_keys:
-        for header in headers:
-            _check_keys(view, header, decompressed_bytes_max)
+        return [only]
+    headers = _split(view)
+    for header in headers:
+        _check_batch(view, header, max_bytes, produce_version)
+    _check_several(headers)
     return headers
 
 
@@ -113,14 +99,6 @@ def _check_attributes(header: BatchHeader, produce_version: int) -> None:
         raise ApiError(Error.INVALID_RECORD, "a producer id without an epoch and a sequence")
     if attributes & TRANSACTIONAL_BIT and header.producer_id < 0:
         raise ApiError(Error.INVALID_RECORD, "a transactional batch without a producer id")
-
-
-def _check_keys(view: Buffer, header: BatchHeader, bytes_max: int) -> None:
-    for at, record in enumerate(decode_records(view, header.position, bytes_max=bytes_max)):
-        if record.key is None:
-            raise ApiError(Error.INVALID_RECORD, f"record {at} has no key; the topic is compacted")
-        if record.offset_delta != at:
-            raise ApiError(Error.INVALID_RECORD, f"record {at} has offset {record.offset_delta}")
 
 
 def _check_several(headers: Sequence[BatchHeader]) -> None:

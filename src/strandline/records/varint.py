@@ -25,15 +25,15 @@ def encode_varint(value: int) -> bytes:
 
 def read_varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
     """(value, position after it) of a 32-bit varint; raises ApiError when it is cut or too long."""
-    return _read(buffer, position, end, bytes_max=_VARINT_BYTES_MAX)
+    return _read(buffer, position, end, bytes_max=_VARINT_BYTES_MAX, bits=32)
 
 
 def read_varlong(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
     """(value, position after it) of a 64-bit varint; raises ApiError when it is cut or too long."""
-    return _read(buffer, position, end, bytes_max=_VARLONG_BYTES_MAX)
+    return _read(buffer, position, end, bytes_max=_VARLONG_BYTES_MAX, bits=64)
 
 
-def _read(buffer: Buffer, position: int, end: int, *, bytes_max: int) -> tuple[int, int]:
+def _read(buffer: Buffer, position: int, end: int, *, bytes_max: int, bits: int) -> tuple[int, int]:
     if position < end and (byte := buffer[position]) < 0x80:  # Most are one byte long.
         return (byte >> 1) ^ -(byte & 1), position + 1
     raw = 0
@@ -42,6 +42,8 @@ def _read(buffer: Buffer, position: int, end: int, *, bytes_max: int) -> tuple[i
         byte = buffer[at]
         raw |= (byte & 0x7F) << shift
         if byte < 0x80:
+            if raw >> bits:
+                break
             return (raw >> 1) ^ -(raw & 1), at + 1
         shift += 7
     raise ApiError(Error.CORRUPT_MESSAGE, f"a varint at byte {position} is cut or too long")

@@ -2,11 +2,12 @@
 
 Why:    the hottest path of the broker. A request costs no task, no future and no timer: each
         partition calls back, and the last one answers.
-How:    decode -> per partition: find the leader, validate, replicate -> results. Partitions fail
-        each for itself. acks=1 is answered once appended here, acks=all once committed; acks=0
-        has no answer, so an error closes the connection: a client notices nothing else. If the
-        quorum does not answer in time, the answer is REQUEST_TIMED_OUT: the records may or may
-        not survive, and the retry of an idempotent producer settles it.
+How:    decode -> per partition: find the leader, validate, replicate -> results. Large batches are
+        validated beside the loop. Partitions fail each for itself. acks=1 is answered once
+        appended here, acks=all once committed; acks=0 has no answer, so an error closes the
+        connection: a client notices nothing else. If the quorum does not answer in time, the
+        answer is REQUEST_TIMED_OUT: the records may or may not survive, and the retry of an
+        idempotent producer settles it.
 Owns:   one ProduceCall for each request that waits.
 Source: KIP-98 (idempotence), KIP-951 (the present leader in the error), KIP-516 (topic ids in v13).
 """
@@ -16,10 +17,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import islice
+from typing import NamedTuple
 
-from strandline.base.errors import ApiError
+from strandline.base.errors import ApiError, RefusedRecordsError
 from strandline.broker.context import RequestContext
 from strandline.broker.partitions import find_writable, present_leader, topic_by_id
+from strandline.broker.server.batch_validation import Allowance
 from strandline.broker.server.request_limits import require_few
 from strandline.config.topic import TopicConfig
 from strandline.controller.names import INTERNAL_TOPICS, check_topic_name
@@ -29,6 +32,7 @@ from strandline.protocol.codec import encode
 from strandline.protocol.errors import Error, message_of
 from strandline.protocol.fast_produce import decode_request, encode_usual_response
 from strandline.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceData,
@@ -40,6 +44,7 @@ from strandline.protocol.messages.produce import (
 )
 from strandline.records.batch import TRANSACTIONAL_BIT, BatchHeader, set_append_time
 from strandline.records.validate import validate_produced
+from strandline.records.validate_contents import TIMESTAMP_LIMIT, ContentRules
 from strandline.replication.leader.requests import AppendResult
 from strandline.replication.replica.replica import Replica
 
@@ -63,17 +68,30 @@ def start(context: RequestContext) -> None:
     ProduceCall(context, request).start(request)
 
 
+class _Batches(NamedTuple):
+    """The batches for one partition. `append_time_ms`: -1 if the producer's times stay."""
+
+    partition: Partition
+    result: PartitionProduceResponse
+    replica: Replica
+    records: memoryview
+    headers: Sequence[BatchHeader]
+    append_time_ms: int
+
+
 class ProduceCall:
     """One request on its way; see the module."""
 
     __slots__ = (
         "_acks",
+        "_allowance",
         "_context",
         "_endpoints",
         "_is_over",
         "_requested",
         "_results",
         "_services",
+        "_validating_count",
         "_waiting_count",
         "deadline_ms",
     )
@@ -88,6 +106,9 @@ class ProduceCall:
         self._endpoints: list[NodeEndpoint] = []
         # One more than the partitions that wait, so that the answer cannot go before all began.
         self._waiting_count = 1
+        # Partitions whose batches are validated beside the loop.
+        self._validating_count = 0
+        self._allowance = Allowance(context.size_bytes)
         self._is_over = False
         self.deadline_ms = 0
 
@@ -148,34 +169,97 @@ class ProduceCall:
         if self._acks == ALL_ACKS and not _has_write_quorum(replica, config):
             _fail(result, Error.NOT_ENOUGH_REPLICAS)
             return
+        rules, time_ms = self._rules(config)
         try:
             records = _records_of(data)
             headers = validate_produced(
                 records,
                 max_bytes=config.max_message_bytes,
                 produce_version=self._context.api_version,
-                needs_keys=config.is_compacted,
             )
-            now = services.clock.wall_ms()
-            has_own_time = config.has_log_append_time
-            _check_batches(headers, None if has_own_time else config, now)
+            _refuse_transactions(headers)
+            is_validated = services.validation.validate_now(
+                records, headers, rules, self._allowance
+            )
         except ApiError as refusal:
-            _fail(result, refusal.code, refusal.message)
+            _refuse(result, refusal)
             return
-        if has_own_time:
-            result.log_append_time_ms = now
-            for header in headers:
-                set_append_time(records, header, now)
         self._waiting_count += 1
+        batches = _Batches(partition, result, replica, records, headers, time_ms)
+        if is_validated:
+            self._replicate(batches)
+        else:
+            self._validate_aside(batches, rules)
+
+    def _rules(self, config: TopicConfig) -> tuple[ContentRules, int]:
+        """What the topic asks of records now, and the time of append; -1 if the producers' times
+        stay."""
+        now = self._services.clock.wall_ms()
+        if config.has_log_append_time:
+            rules = ContentRules(
+                config.is_compacted,
+                has_append_time=True,
+                reads_compressed=config.compressed_validation_enable,
+            )
+            return rules, now
+        rules = ContentRules(
+            config.is_compacted,
+            reads_compressed=config.compressed_validation_enable,
+            timestamp_min=max(-TIMESTAMP_LIMIT, now - config.message_timestamp_before_max_ms),
+            timestamp_max=min(TIMESTAMP_LIMIT - 1, now + config.message_timestamp_after_max_ms),
+        )
+        return rules, NO_TIMESTAMP
+
+    def _validate_aside(self, batches: _Batches, rules: ContentRules) -> None:
+        """Have the worker validate large batches. The connection is not read meanwhile: its later
+        requests must not overtake this one."""
+        context = self._context
+        self._validating_count += 1
+        context.blocked_by = self
+        self._services.validation.validate_aside(
+            batches.records,
+            batches.headers,
+            rules,
+            self._allowance,
+            done=partial(self._on_validated, batches),
+        )
+
+    def _on_validated(self, batches: _Batches, refusal: ApiError | None) -> None:
+        """The worker's call-back."""
+        self._validating_count -= 1
+        try:
+            if refusal is not None:
+                _refuse(batches.result, refusal)
+                self._count_down()
+            elif not self._is_over:  # A producer that was told of a time-out sends them again.
+                self._replicate(batches)
+        except Exception:
+            self._context.fail()
+        if not self.is_holding:
+            self._context.sink.on_unblocked()
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether some of its batches are being validated; see `context.Blocker`."""
+        return self._validating_count > 0
+
+    def _replicate(self, batches: _Batches) -> None:
+        """Hand valid batches to their replica."""
+        partition, result, replica, records, headers, append_time_ms = batches
+        if append_time_ms != NO_TIMESTAMP:
+            result.log_append_time_ms = append_time_ms
+            for header in headers:
+                set_append_time(records, header, append_time_ms)
         replica.replicate(
             [records],
             headers,
             acks=self._acks,
             done=partial(self._on_appended, partition, result),
         )
-        services.writers.note(partition.group, self._context.sink.client_host, len(records))
-        if replica.appender.is_holding:
-            self._context.blocked_by = replica.appender
+        context = self._context
+        self._services.writers.note(partition.group, context.sink.client_host, len(records))
+        if replica.appender.is_holding and not self.is_holding:
+            context.blocked_by = replica.appender
 
     def _on_appended(
         self, partition: Partition, result: PartitionProduceResponse, outcome: AppendResult
@@ -189,12 +273,18 @@ class ProduceCall:
             else:
                 result.base_offset = outcome.base_offset
                 result.log_start_offset = outcome.log_start_offset
-            self._waiting_count -= 1
-            if self._waiting_count == 0:
-                self._services.deadlines.discard(self)
-                self._finish()
+            self._count_down()
         except Exception:
             self._context.fail()
+
+    def _count_down(self) -> None:
+        """One partition less to wait for."""
+        if self._is_over:
+            return
+        self._waiting_count -= 1
+        if self._waiting_count == 0:
+            self._services.deadlines.discard(self)
+            self._finish()
 
     def _fail_leadership(
         self,
@@ -272,27 +362,10 @@ def _has_write_quorum(replica: Replica, config: TopicConfig) -> bool:
     return wanted <= voter_count // 2 + 1 or len(replica.in_sync()) >= wanted
 
 
-def _check_batches(
-    headers: Sequence[BatchHeader], time_bounds: TopicConfig | None, now_ms: int
-) -> None:
-    """Refuse valid batches that may not be written to this topic now; raises ApiError.
-
-    `time_bounds`: None if the broker sets the time itself."""
+def _refuse_transactions(headers: Sequence[BatchHeader]) -> None:
     for header in headers:
         if header.attributes & TRANSACTIONAL_BIT:
             raise ApiError(Error.INVALID_TXN_STATE, "transactions are not offered")
-        if time_bounds is None:
-            continue
-        if header.max_timestamp - now_ms > time_bounds.message_timestamp_after_max_ms:
-            raise ApiError(
-                Error.INVALID_TIMESTAMP,
-                f"timestamp {header.max_timestamp} is too far ahead of the broker's {now_ms}",
-            )
-        if now_ms - header.max_timestamp > time_bounds.message_timestamp_before_max_ms:
-            raise ApiError(
-                Error.INVALID_TIMESTAMP,
-                f"timestamp {header.max_timestamp} is too far behind the broker's {now_ms}",
-            )
 
 
 def _missing_topic(name: str) -> int:
@@ -308,6 +381,16 @@ def _records_of(data: PartitionProduceData) -> memoryview:
     if records is None or not isinstance(records, memoryview) or not len(records):
         raise ApiError(Error.INVALID_RECORD, "no record batch for this partition")
     return records
+
+
+def _refuse(result: PartitionProduceResponse, refusal: ApiError) -> None:
+    """Refuse a partition's batches; if single records are to blame, name them."""
+    _fail(result, refusal.code, refusal.message)
+    if isinstance(refusal, RefusedRecordsError):
+        result.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=reason)
+            for index, reason in refusal.record_errors
+        ]
 
 
 def _fail(result: PartitionProduceResponse, code: int, message: str = "") -> None:

@@ -8,4 +8,6 @@ Map:    server.py           listens, accepts, sweeps idle connections
         request_limits.py   how many items a request may name
         router.py           frame -> handler -> answer
         purgatory.py        requests that wait for a condition or their deadline
+        batch_validation.py where a producer's batches are validated: on the loop or beside it
+        worker_thread.py    long pieces of work, one at a time, beside the loop
 """

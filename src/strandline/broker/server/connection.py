@@ -270,6 +270,11 @@ class Connection:
             self.is_flush_due = True
             self._loop.call_soon(self._flush_answers)
 
+    def on_unblocked(self) -> None:
+        """See `context.AnswerSink`."""
+        if self.is_paused:
+            self._loop.call_soon(self.resume)
+
     def _flush_answers(self) -> None:
         """Write the answers whose turn it is, and read on if that made room."""
         self.is_flush_due = False

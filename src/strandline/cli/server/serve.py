@@ -15,6 +15,7 @@ import random
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from strandline.base.errors import OperatorError, StrandlineError
 from strandline.broker.broker import Broker
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.server import claim_port
+from strandline.broker.server.worker_thread import WorkerThread
 from strandline.cli.exit_codes import ERROR, OK
 from strandline.cli.output import print_error
 from strandline.cli.server.broker_file import load_file
@@ -111,6 +113,7 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
         )
         broker.allow_isolation(lambda is_cut: network.silence(is_silent=is_cut))
         broker.services.balancing.outages.poster = webhook
+        broker.services.validation.worker = WorkerThread(partial(_post, loop), name="validation")
         await metrics.serve(broker)
         await _unless(ended, broker.start())
         if not ended.is_set():
@@ -234,8 +237,9 @@ def _open_disk(config: BrokerConfig, loop: asyncio.AbstractEventLoop) -> RealDis
 
 
 def _post(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
-    """From the flusher's thread, run a callback on the broker's thread."""
-    loop.call_soon_threadsafe(callback)
+    """From another thread, run a callback on the broker's thread."""
+    with suppress(RuntimeError):  # The loop is closed: the process ends.
+        loop.call_soon_threadsafe(callback)
 
 
 def _end_on_signals(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:

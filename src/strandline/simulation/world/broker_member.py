@@ -173,6 +173,9 @@ class Caller:
             self.is_open = False
             self._on_answer(answer_bytes(context))
 
+    def on_unblocked(self) -> None:
+        """See `context.AnswerSink`."""
+
     def close(self, reason: str) -> None:
         """See `context.AnswerSink`."""
         if self.is_open:

@@ -1,0 +1,113 @@
+"""Decides where a producer's batches are validated: here and now, or on the worker thread.
+
+Why:    nearly every batch takes some 10 us, for which a thread would cost more than it saves. A
+        large one would hold up the event loop.
+How:    a request has `INLINE_BYTES_MAX` of uncompressed records that the loop validates by itself,
+        each batch at most the scratch buffer. What is beyond it goes to the worker thread, where a
+        request may decompress `RATIO_MAX` times its bytes, and `ASIDE_BYTES_ALLOWED` at least.
+        The worker validates one batch at a time: memory does not grow with connections.
+Owns:   the scratch buffer; one per broker.
+Source: docs/decisions/0044-inside-a-batch.md."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from strandline.base.errors import ApiError
+from strandline.protocol.errors import Error
+from strandline.records.batch import BatchHeader
+from strandline.records.contents import IS_COMPILED
+from strandline.records.validate_contents import ContentRules, validate_contents
+
+SCRATCH_BYTES = 512 << 10
+INLINE_BYTES_MAX = 2 << 20
+INLINE_RECORDS_MAX = 100_000 if IS_COMPILED else 2_000
+ASIDE_BYTES_ALLOWED = 64 << 20
+RATIO_MAX = 100
+_TOO_LARGE = -1
+
+_log = logging.getLogger("strandline.broker")
+
+
+class Worker(Protocol):
+    """What validates large batches."""
+
+    def run(
+        self, work: Callable[[], ApiError | None], done: Callable[[ApiError | None], None]
+    ) -> None:
+        """Run `work`, then `done` with its result on the broker's thread."""
+
+
+class AtOnce:
+    """A worker without a thread."""
+
+    def run(
+        self, work: Callable[[], ApiError | None], done: Callable[[ApiError | None], None]
+    ) -> None:
+        """See `Worker`."""
+        done(work())
+
+
+class Allowance:
+    """What is left of a request's bounds, in bytes of uncompressed records."""
+
+    __slots__ = ("aside_bytes", "inline_bytes", "inline_records")
+
+    def __init__(self, request_bytes: int) -> None:
+        self.inline_bytes = INLINE_BYTES_MAX
+        self.inline_records = INLINE_RECORDS_MAX
+        self.aside_bytes = max(ASIDE_BYTES_ALLOWED, RATIO_MAX * request_bytes)
+
+
+class BatchValidation:
+    """See the module."""
+
+    def __init__(self, worker: Worker | None = None) -> None:
+        self.worker: Worker = worker or AtOnce()
+        self._scratch = bytearray(SCRATCH_BYTES)
+
+    def validate_now(
+        self,
+        view: memoryview,
+        headers: Sequence[BatchHeader],
+        rules: ContentRules,
+        allowance: Allowance,
+    ) -> bool:
+        """Validate the batches; False if they are too much for the loop. Raises ApiError as
+        `validate_contents` does."""
+        for header in headers:
+            allowance.inline_records -= header.records_count
+            if allowance.inline_records < 0 or header.size > allowance.inline_bytes:
+                return False
+            count = validate_contents(view, header, rules, scratch=self._scratch)
+            if count == _TOO_LARGE:
+                return False
+            allowance.inline_bytes -= count
+        return True
+
+    def validate_aside(
+        self,
+        view: memoryview,
+        headers: Sequence[BatchHeader],
+        rules: ContentRules,
+        allowance: Allowance,
+        *,
+        done: Callable[[ApiError | None], None],
+    ) -> None:
+        """Validate the batches on the worker; `done` gets the refusal, None for none."""
+
+        def work() -> ApiError | None:
+            try:
+                for header in headers:
+                    allowance.aside_bytes -= validate_contents(view, header, rules)
+                    if allowance.aside_bytes < 0:
+                        reason = "the batches of the request decompress to too much"
+                        return ApiError(Error.INVALID_RECORD, reason)
+            except ApiError as refusal:
+                return refusal
+            except Exception as error:  # A task boundary: the worker goes on.
+                _log.exception("a batch could not be validated")
+                return ApiError(Error.UNKNOWN_SERVER_ERROR, str(error))
+            return None
+
+        self.worker.run(work, done)
