@@ -12,6 +12,8 @@ Map:    handlers/         One file for each Kafka API.
         context.py        one request, and what handlers work with
         no_authoriser.py  what clients are told about access rules
         features.py       the features of a cluster, and their levels
+        apis_page.py      the reference page of the APIs
+        not_offered.py    APIs of Kafka that are not there, and why
         handler_table.py  which handler serves which API
 Source: Design sections 3 to 5.
 """

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments: where replicas should move; `broker.groups.moving` moves them.
+"""AlterPartitionReassignments: where replicas should move. `broker.groups.moving` moves them.
 
 How:    The controller records the moves. The answer waits until this broker has replayed them, so
         that the next ListPartitionReassignments here shows them.

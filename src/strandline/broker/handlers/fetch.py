@@ -1,7 +1,7 @@
-"""Fetch: decodes the request; a `FetchCall` answers it now, or when there is enough to read.
+"""Fetch: what consumers read, now or when there is enough of it.
 
 Why:    consumers live on long polls; a fetch that finds too little is parked, not a task.
-How:    A client that wants no session is answered at once; `session_requests` has the others. A
+How:    A `FetchCall` answers a client that wants no session; `session_requests` has the others. A
         partition that is named twice is answered once, as in Kafka; the check runs only if more
         partitions are named than exist, or a session is opened.
 Source: KIP-227 (sessions); `broker.fetch.fetching` for the reading."""

@@ -70,9 +70,11 @@ def reference(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Write the reference pages: every configuration key, command and metric."""
+    """Write the reference pages: every configuration key, command, metric and API."""
     from strandline.admin.metrics_page import PAGE, render_metrics_page
     from strandline.base.errors import OperatorError
+    from strandline.broker.apis_page import PAGE as APIS_PAGE
+    from strandline.broker.apis_page import render_apis_page
     from strandline.cli.reference import render_cli_page
     from strandline.config.reference import render_pages
 
@@ -80,6 +82,7 @@ def reference(
         **render_pages(),
         "cli.md": render_cli_page(context.find_root().command),
         PAGE: render_metrics_page(),
+        APIS_PAGE: render_apis_page(),
     }
     try:
         write.mkdir(parents=True, exist_ok=True)

@@ -171,6 +171,13 @@ FILE_KEYS: tuple[FileKey, ...] = (
         lambda config: config.limits.connection_count_max,
     ),
     _row(
+        "max.incremental.fetch.session.cache.slots",
+        INT,
+        1_000,
+        "The most fetch sessions: `[limits] fetch_session_count_max` of the broker's file.",
+        lambda config: config.limits.fetch_session_count_max,
+    ),
+    _row(
         "metadata.log.dir",
         STRING,
         None,

@@ -117,12 +117,6 @@ THREAD_FIXED: tuple[Key, ...] = (
         f"The classes that report Kafka's own metrics. {_METRICS}",
     ),
     fixed(
-        "max.incremental.fetch.session.cache.slots",
-        INT,
-        1000,
-        "The most fetch sessions that Kafka keeps.",
-    ),
-    fixed(
         "max.request.partition.size.limit",
         INT,
         2000,
