@@ -42,7 +42,8 @@ def test_what_is_advertised_is_exactly_what_is_served(world: BrokerWorld, versio
     answer = world.ask(ApiVersionsRequest(), ApiVersionsResponse, version)
     assert answer.error_code == 0
     rows = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
-    assert sorted(rows) == sorted(HANDLERS)
+    # Kafka's clients ask in later versions, and some fail on a key that they do not know.
+    assert sorted(rows) == [key for key in sorted(HANDLERS) if key < 20_000 or version == 0]
     assert rows[0] == (0, 13)
     assert rows[22] == (0, 5)
     for key, (first, last) in rows.items():

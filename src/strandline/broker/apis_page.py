@@ -25,7 +25,8 @@ same list from ApiVersions; a request that is not in it closes the connection.
 _OWN = """\
 ## Strandline's own
 
-For the `strandline` command. Clients of Kafka pass over keys that they do not know.
+For the `strandline` command. ApiVersions names them in version 0 alone: some clients of Kafka fail
+on a key that they do not know.
 """
 _MISSING = """\
 ## Kafka's APIs that are not offered

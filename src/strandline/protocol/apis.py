@@ -174,8 +174,8 @@ from strandline.protocol.messages.update_features import (
 from strandline.protocol.table import Message, VersionRange
 
 OWN_APIS_FROM = 20_000
-"""APIs of our own have keys from here; Kafka has no such key, and clients pass over what they do
-not know."""
+"""APIs of our own have keys from here; Kafka has no such key. ApiVersions names them in version 0
+alone."""
 
 
 @dataclass(frozen=True, slots=True)

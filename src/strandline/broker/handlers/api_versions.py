@@ -3,7 +3,9 @@
 Why:    it is the first request of every connection, and the only one that may come in a version
         that this broker does not know. Then the answer, in version 0, names a version to retry
         with.
-How:    The features of the cluster come with it, and an epoch that says that there are no others.
+How:    Strandline's own APIs are named in version 0 alone, in which its client asks: some clients
+        of Kafka fail on a key that they do not know.
+        The features of the cluster come with it, and an epoch that says that there are no others.
 Source: KIP-511, KIP-584, KIP-1242 (misrouted connections); kafka-protocol reference 7.1 (Produce is
         advertised from 0) and 8.6."""
 
@@ -11,7 +13,7 @@ from functools import lru_cache
 
 from strandline.broker import features
 from strandline.broker.context import API_VERSIONS_KEY, RequestContext, Services
-from strandline.protocol.apis import APIS
+from strandline.protocol.apis import APIS, OWN_APIS_FROM
 from strandline.protocol.codec import decode, encode
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.api_versions import (
@@ -23,6 +25,7 @@ from strandline.protocol.messages.api_versions import (
 )
 
 LEVEL_0_SINCE_VERSION = 4
+OWN_APIS_IN_VERSION = 0
 
 Offered = tuple[tuple[int, tuple[int, int]], ...]
 """(API key, (lowest, highest version)), ascending."""
@@ -58,6 +61,7 @@ def _answer(version: int, offered: Offered) -> bytes:
         api_keys=[
             ApiVersion(api_key=key, min_version=first, max_version=last)
             for key, (first, last) in offered
+            if key < OWN_APIS_FROM or version == OWN_APIS_IN_VERSION
         ],
         supported_features=_supported(version),
         finalized_features_epoch=features.FINALIZED_EPOCH,

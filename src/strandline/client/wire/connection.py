@@ -39,7 +39,7 @@ _NAMED_VERSIONS_MAX = {
     "OffsetCommit": 9,  # OffsetCommit, OffsetFetch: topics by name, one group
     "OffsetFetch": 7,
     "FindCoordinator": 3,  # one key
-    "ApiVersions": 0,  # every broker answers it
+    "ApiVersions": 0,  # every broker answers it, and names its own APIs in no other
     "DeleteTopics": 5,  # by name
 }
 VERSIONS_MAX: dict[int, int] = {
