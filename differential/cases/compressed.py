@@ -9,8 +9,10 @@ import cramjam
 from differential.cases.produce import raw_batch
 from differential.cases.registry import case, create, fetch_request, produce_request
 from differential.peer import Peer
+from strandline.protocol.messages.fetch import FetchResponse
+from strandline.records.batch import iterate_headers
 from strandline.records.codec import GZIP, LZ4, SNAPPY, ZSTD, compress
-from strandline.records.record import Record, encode_record
+from strandline.records.record import Record, decode_records, encode_record
 
 COUNT = 10
 CONTENTS = b"".join(
@@ -110,3 +112,20 @@ def zstd_by_an_old_version(peer: Peer) -> None:
     batch = raw_batch(compress(ZSTD, CONTENTS), COUNT, attributes=ZSTD)
     for version in (3, 6, 7):
         peer.ask(f"v{version}", produce_request("zstd-old", batch), version)
+
+
+@case
+def with_the_codec_of_the_topic(peer: Peer) -> None:
+    """`compression.type`: the codec of what is stored, and the values in it."""
+    for kind in ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"):
+        topic = f"stored-{kind}"
+        create(peer, topic, configs={"compression.type": kind})
+        batch = raw_batch(compress(LZ4, CONTENTS), COUNT, attributes=LZ4)
+        peer.ask(f"{kind}: write", produce_request(topic, batch), 8)
+        answer = peer.ask_silently(fetch_request(topic, 0), 11)
+        assert isinstance(answer, FetchResponse)
+        records = answer.responses[0].partitions[0].records
+        assert isinstance(records, memoryview)
+        (header,) = iterate_headers(records)
+        peer.note(f"{kind}: codec", header.codec)
+        peer.note(f"{kind}: sizes", [len(one.value or b"") for one in decode_records(records)])

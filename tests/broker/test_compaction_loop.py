@@ -1,6 +1,6 @@
 """Compaction begins soon after its condition holds, whatever the interval of other maintenance.
 
-Source: Kafka's log.cleaner.backoff.ms; decision 0044."""
+Source: Kafka's log.cleaner.backoff.ms; decision 0045."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,6 @@
 """What admin tools ask of configuration: AlterConfigs, ListConfigResources, DescribeConfigs.
 
-Source: KIP-133, KIP-226, KIP-714, KIP-1142; decision 0044."""
+Source: KIP-133, KIP-226, KIP-714, KIP-1142; decision 0045."""
 
 import pytest
 from tests.broker.broker_world import BrokerWorld

@@ -2,7 +2,7 @@
 
 How:    kafka_4_3_keys.tsv lists scope, name, type and default, as Kafka 4.3.1's own tables have
         them; keys that Kafka calls internal are left out.
-Source: decision 0044."""
+Source: decision 0045."""
 
 from pathlib import Path
 

@@ -44,6 +44,12 @@ def test_every_key_that_is_only_kafkas_has_a_sentence_of_its_own() -> None:
         assert row.doc.endswith("changes nothing."), row.name
 
 
+def test_a_key_that_kafka_does_not_have_says_so() -> None:
+    """AlterConfigs leaves such a key, so that the flag has to be right."""
+    for row in TOPIC_KEYS:
+        assert row.own == ("Not a key of Kafka" in row.doc), row.name
+
+
 def test_defaults_lie_within_their_bounds() -> None:
     for row in (*BROKER_KEYS, *TOPIC_KEYS, *CLUSTER_KEYS):
         if row.default is not None and row.default != "":

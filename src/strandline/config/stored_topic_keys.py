@@ -3,7 +3,7 @@
 Why:    tools that manage a topic's configuration set whatever Kafka has, and compare what they
         read with what they set.
 Owns:   nothing.
-Source: Kafka 4.3's topic configuration; decision 0044."""
+Source: Kafka 4.3's topic configuration; decision 0045."""
 
 from strandline.config.keys import Key, Value, ValueType
 

@@ -6,6 +6,7 @@ Map:    batch.py     the 61-byte header: read, walk, stamp, check
         contents.py  walks over records; `_contents.c` is its compiled twin
         codec.py     bounded compression
         lz4_frame.py which lz4 frames Kafka's consumers read
+        recompress.py  batches with the codec of their topic
         record.py    records inside a batch: building and reading
         cleaning.py  compaction of one batch
         marker.py    Raft's own entries, in the shape of a batch

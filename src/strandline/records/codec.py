@@ -36,20 +36,21 @@ _XERIAL_BLOCK_BYTES = 32 << 10
 _I32 = Struct(">i")
 
 
-def compress(codec: int, data: bytes) -> bytes:
-    """`data` compressed; raises ApiError UNSUPPORTED_COMPRESSION_TYPE for a codec that is none."""
+def compress(codec: int, data: bytes, *, level: int | None = None) -> bytes:
+    """`data` compressed, at a level of the codec's; None for its own. Raises ApiError
+    UNSUPPORTED_COMPRESSION_TYPE for a codec that is none."""
     if codec == NONE:
         return data
     if codec == GZIP:
-        return bytes(cramjam.gzip.compress(data))
+        return bytes(cramjam.gzip.compress(data, level=level))
     if codec == SNAPPY:
         return _compress_xerial(data)
     if codec == LZ4:
-        compressor = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)
+        compressor = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
         compressor.compress(data)
         return bytes(compressor.finish())
     if codec == ZSTD:
-        return bytes(cramjam.zstd.compress(data, level=3))
+        return bytes(cramjam.zstd.compress(data, level=3 if level is None else level))
     raise ApiError(Error.UNSUPPORTED_COMPRESSION_TYPE, f"compression type {codec}")
 
 

@@ -1,7 +1,7 @@
 """AlterConfigs: replaces all of a resource's configuration. Some clients have no other way.
 
 How:    the keys that are named get their values; the resource's other keys of Kafka's go back to
-        their defaults. Keys that Kafka does not have stay unless they are named (decision 0044).
+        their defaults. Keys that Kafka does not have stay unless they are named (decision 0045).
 Source: KIP-133."""
 
 from strandline.base.errors import ApiError

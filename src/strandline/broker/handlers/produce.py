@@ -2,12 +2,12 @@
 
 Why:    the hottest path of the broker. A request costs no task, no future and no timer: each
         partition calls back, and the last one answers.
-How:    decode -> per partition: find the leader, validate, replicate -> results. Large batches are
-        validated beside the loop. Partitions fail each for itself. acks=1 is answered once
-        appended here, acks=all once committed; acks=0 has no answer, so an error closes the
-        connection: a client notices nothing else. If the quorum does not answer in time, the
-        answer is REQUEST_TIMED_OUT: the records may or may not survive, and the retry of an
-        idempotent producer settles it.
+How:    decode -> per partition: find the leader, validate, give the topic's codec, replicate ->
+        results. Large batches are validated and compressed beside the loop. Partitions fail each
+        for itself. acks=1 is answered once appended here, acks=all once committed; acks=0 has no
+        answer, so an error closes the connection: a client notices nothing else. If the quorum does
+        not answer in time, the answer is REQUEST_TIMED_OUT: the records may or may not survive, and
+        the retry of an idempotent producer settles it.
 Owns:   one ProduceCall for each request that waits.
 Source: KIP-98 (idempotence), KIP-951 (the present leader in the error), KIP-516 (topic ids in v13).
 """
@@ -23,6 +23,13 @@ from strandline.base.errors import ApiError, RefusedRecordsError
 from strandline.broker.context import RequestContext
 from strandline.broker.partitions import find_writable, present_leader, topic_by_id
 from strandline.broker.server.batch_validation import Allowance
+from strandline.broker.server.recompression import (
+    INLINE_BYTES_MAX,
+    Recompressed,
+    compression_of,
+    recompress_aside,
+    recompress_now,
+)
 from strandline.broker.server.request_limits import require_few
 from strandline.config.topic import TopicConfig
 from strandline.controller.names import INTERNAL_TOPICS, check_topic_name
@@ -43,6 +50,7 @@ from strandline.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from strandline.records.batch import TRANSACTIONAL_BIT, BatchHeader, set_append_time
+from strandline.records.recompress import Compression, has_codec
 from strandline.records.validate import validate_produced
 from strandline.records.validate_contents import TIMESTAMP_LIMIT, ContentRules
 from strandline.replication.leader.requests import AppendResult
@@ -69,7 +77,8 @@ def start(context: RequestContext) -> None:
 
 
 class _Batches(NamedTuple):
-    """The batches for one partition. `append_time_ms`: -1 if the producer's times stay."""
+    """The batches for one partition. `append_time_ms`: -1 if the producer's times stay.
+    `compression`: None if their codec stays; with it, each is at most `max_bytes` long."""
 
     partition: Partition
     result: PartitionProduceResponse
@@ -77,6 +86,8 @@ class _Batches(NamedTuple):
     records: memoryview
     headers: Sequence[BatchHeader]
     append_time_ms: int
+    compression: Compression | None
+    max_bytes: int
 
 
 class ProduceCall:
@@ -106,7 +117,7 @@ class ProduceCall:
         self._endpoints: list[NodeEndpoint] = []
         # One more than the partitions that wait, so that the answer cannot go before all began.
         self._waiting_count = 1
-        # Partitions whose batches are validated beside the loop.
+        # Partitions whose batches are validated or compressed beside the loop.
         self._validating_count = 0
         self._allowance = Allowance(context.size_bytes)
         self._is_over = False
@@ -185,9 +196,18 @@ class ProduceCall:
             _refuse(result, refusal)
             return
         self._waiting_count += 1
-        batches = _Batches(partition, result, replica, records, headers, time_ms)
+        batches = _Batches(
+            partition,
+            result,
+            replica,
+            records,
+            headers,
+            time_ms,
+            compression_of(config),
+            config.max_message_bytes,
+        )
         if is_validated:
-            self._replicate(batches)
+            self._store(batches)
         else:
             self._validate_aside(batches, rules)
 
@@ -232,7 +252,51 @@ class ProduceCall:
                 _refuse(batches.result, refusal)
                 self._count_down()
             elif not self._is_over:  # A producer that was told of a time-out sends them again.
-                self._replicate(batches)
+                self._store(batches)
+        except Exception:
+            self._context.fail()
+        if not self.is_holding:
+            self._context.sink.on_unblocked()
+
+    def _store(self, batches: _Batches) -> None:
+        """Give valid batches the codec of their topic, and hand them to their replica."""
+        wanted, records = batches.compression, batches.records
+        if wanted is None or has_codec(batches.headers, wanted.codec):
+            self._replicate(batches)
+        elif len(records) <= INLINE_BYTES_MAX:
+            try:
+                converted = recompress_now(
+                    records, batches.headers, wanted, max_bytes=batches.max_bytes
+                )
+            except ApiError as refusal:
+                self._on_recompressed(batches, refusal)
+            else:
+                self._on_recompressed(batches, converted)
+        else:
+            self._validating_count += 1
+            self._context.blocked_by = self
+            recompress_aside(
+                self._services.validation.worker,
+                records,
+                batches.headers,
+                wanted,
+                max_bytes=batches.max_bytes,
+                done=partial(self._on_recompressed_aside, batches),
+            )
+
+    def _on_recompressed(self, batches: _Batches, outcome: Recompressed | ApiError) -> None:
+        if isinstance(outcome, ApiError):
+            _refuse(batches.result, outcome)
+            self._count_down()
+        elif not self._is_over:
+            records, headers = outcome
+            self._replicate(batches._replace(records=records, headers=headers))
+
+    def _on_recompressed_aside(self, batches: _Batches, outcome: Recompressed | ApiError) -> None:
+        """The worker's call-back."""
+        self._validating_count -= 1
+        try:
+            self._on_recompressed(batches, outcome)
         except Exception:
             self._context.fail()
         if not self.is_holding:
@@ -240,12 +304,12 @@ class ProduceCall:
 
     @property
     def is_holding(self) -> bool:
-        """Whether some of its batches are being validated; see `context.Blocker`."""
+        """Whether some of its batches are on the worker; see `context.Blocker`."""
         return self._validating_count > 0
 
     def _replicate(self, batches: _Batches) -> None:
         """Hand valid batches to their replica."""
-        partition, result, replica, records, headers, append_time_ms = batches
+        partition, result, replica, records, headers, append_time_ms, *_ = batches
         if append_time_ms != NO_TIMESTAMP:
             result.log_append_time_ms = append_time_ms
             for header in headers:

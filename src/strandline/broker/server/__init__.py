@@ -9,5 +9,6 @@ Map:    server.py           listens, accepts, sweeps idle connections
         router.py           frame -> handler -> answer
         purgatory.py        requests that wait for a condition or their deadline
         batch_validation.py where a producer's batches are validated: on the loop or beside it
+        recompression.py    batches get their topic's codec
         worker_thread.py    long pieces of work, one at a time, beside the loop
 """

@@ -11,4 +11,4 @@ Map:    rows.py         how a row is written
         security.py     TLS, SASL, authorization
         tiering.py      tiered storage
         table.py        all of them, by name
-Source: Kafka 4.3's broker configuration; decision 0044."""
+Source: Kafka 4.3's broker configuration; decision 0045."""

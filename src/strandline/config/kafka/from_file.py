@@ -4,7 +4,7 @@ Why:    admin tools read addresses, directories and roles of a broker under Kafk
 How:    each row has the function that reads its value from the broker's configuration. The file
         is the only place to change it.
 Owns:   nothing.
-Source: Kafka 4.3's broker configuration; decision 0044."""
+Source: Kafka 4.3's broker configuration; decision 0045."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,7 +1,7 @@
 """Kafka's broker keys of groups of the consumer and streams protocols.
 
 Why:    the keys of classic groups are the cluster's (`config.cluster`).
-Source: Kafka 4.3's broker configuration; decision 0044."""
+Source: Kafka 4.3's broker configuration; decision 0045."""
 
 from strandline.config.kafka.rows import INT, LIST, LONG, STRING, fixed, stored
 from strandline.config.keys import INT_MAX, Key

@@ -1,7 +1,7 @@
 """Kafka's broker keys of logs that are no defaults of topics.
 
 Why:    they are about how Kafka flushes and compacts.
-Source: Kafka 4.3's broker configuration; decision 0044."""
+Source: Kafka 4.3's broker configuration; decision 0045."""
 
 from strandline.config.kafka.rows import BOOLEAN, DOUBLE, INT, LONG, fixed, stored
 from strandline.config.keys import LONG_MAX, Key

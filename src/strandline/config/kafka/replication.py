@@ -1,7 +1,7 @@
 """Kafka's broker keys of replication, the controller, and directories.
 
 Why:    here replicas are Raft groups with timers of their own.
-Source: Kafka 4.3's broker configuration; decision 0044."""
+Source: Kafka 4.3's broker configuration; decision 0045."""
 
 from strandline.config.kafka.rows import BOOLEAN, CLASS, INT, LIST, LONG, STRING, fixed, stored
 from strandline.config.keys import Key

@@ -1,7 +1,7 @@
 """Writes a row of Kafka's broker keys.
 
 How:    a stored key can be set at run time, in Kafka and here; a fixed one cannot be set here.
-Source: decision 0044."""
+Source: decision 0045."""
 
 from strandline.config.keys import Key, Value, ValueType
 

@@ -1,7 +1,7 @@
 """Kafka's broker keys of security, none of which can be set.
 
 Why:    a value that is stored and protects nothing would mislead.
-Source: Kafka 4.3's broker configuration; decision 0044."""
+Source: Kafka 4.3's broker configuration; decision 0045."""
 
 from strandline.config.kafka.rows import (
     BOOLEAN,

@@ -1,7 +1,7 @@
 """Kafka's broker keys of share groups.
 
 Why:    tools read them to find out what share groups may do.
-Source: Kafka 4.3's broker configuration; decision 0044."""
+Source: Kafka 4.3's broker configuration; decision 0045."""
 
 from strandline.config.kafka.rows import INT, LIST, SHORT, fixed, stored
 from strandline.config.keys import Key

@@ -1,6 +1,6 @@
 """All of Kafka's broker keys that are no settings of a cluster here, by name.
 
-Source: Kafka 4.3's broker configuration; decision 0044."""
+Source: Kafka 4.3's broker configuration; decision 0045."""
 
 from strandline.config.kafka.from_file import FILE_KEYS
 from strandline.config.kafka.groups import GROUP_FIXED, GROUP_STORED

@@ -1,7 +1,7 @@
 """Kafka's broker keys of threads, sockets, limits on clients, and metrics.
 
 Why:    they are about how Kafka is built.
-Source: Kafka 4.3's broker configuration; decision 0044."""
+Source: Kafka 4.3's broker configuration; decision 0045."""
 
 from strandline.config.kafka.rows import CLASS, INT, LIST, LONG, STRING, fixed, stored
 from strandline.config.keys import INT_MAX, Key

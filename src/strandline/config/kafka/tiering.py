@@ -1,7 +1,7 @@
 """Kafka's broker keys of tiered storage.
 
 Why:    tools read them to find out whether there is any.
-Source: Kafka 4.3's broker configuration; decision 0044."""
+Source: Kafka 4.3's broker configuration; decision 0045."""
 
 from strandline.config.kafka.rows import BOOLEAN, INT, LONG, STRING, fixed, stored
 from strandline.config.keys import LONG_MAX, Key

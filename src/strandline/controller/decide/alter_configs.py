@@ -6,7 +6,7 @@ How:    Each resource changes as a whole or not at all. Operations can append to
         0010). For a single broker a command can set only its desired life (decision 0011), not the
         keys of its file.
             A command that replaces a resource's configuration resets the keys of Kafka's that it
-        does not name (decision 0044).
+        does not name (decision 0045).
 Source: Kafka's AlterConfigs and IncrementalAlterConfigs (KIP-133, KIP-339)."""
 
 from collections import Counter
