@@ -10,7 +10,13 @@ from tests.client.fake_cluster import FakeCluster, FakeTransport, metadata
 from tests.controller.controller_world import World as Controller
 from tests.controller.controller_world import registration
 
-from strandline.cli.commands import broker_ok_to_stop, partition, policy, topic_explain
+from strandline.cli.commands import (
+    broker_ok_to_stop,
+    cluster_balance,
+    partition,
+    policy,
+    topic_explain,
+)
 from strandline.cli.commands import cluster as cluster_command
 from strandline.cli.commands import topic as topic_command
 from strandline.client.cluster import Client
@@ -282,6 +288,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
     for module in (
         topic_command, topic_explain, cluster_command, policy, partition, broker_ok_to_stop,
+        cluster_balance,
     ):  # fmt: skip
         monkeypatch.setattr(module, "open_client", made.open_client)
     return made

@@ -135,3 +135,20 @@ def test_more_in_sync_than_there_are_replicas_is_warned_of(world: World, run: Ru
     assert run(*asked)[1].splitlines() == ["topic t changed", f"note: {note}"]
     assert json.loads(run(*asked, "--json")[1])["notes"] == [note]
     assert f"note: {note}" in run("topic", "create", "t", "-p", "2")[1].splitlines()
+
+
+def test_preferred_leaders_that_pile_up_are_seen(world: World, run: Run) -> None:
+    world.voters = [[3, 1, 5]] * 6
+    world.policy = ("", DEFAULT)
+    line = (
+        "topic t: broker 3 is the preferred leader of 6 of 6 partitions, and without a policy "
+        "their order stays; to even them out: strandline topic alter t -c placement.policy={}"
+    )
+    code, out, _ = run("cluster", "balance")
+    assert code == 0 and line in out.splitlines()
+    assert "every replica is where it should be" not in out
+    assert json.loads(run("cluster", "balance", "--json")[1])["piles"] == [line]
+    world.voters = [[3, 1, 5], [1, 3, 5], [5, 3, 1]] * 2
+    assert json.loads(run("cluster", "balance", "--json")[1])["piles"] == []
+    world.voters, world.policy = [[3, 1, 5]] * 6, ("{}", FROM_TOPIC)
+    assert json.loads(run("cluster", "balance", "--json")[1])["piles"] == []

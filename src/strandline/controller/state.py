@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from strandline.config.topic import is_compacted
+from strandline.controller.displaced import note_configs, note_gone, note_move
 from strandline.controller.records import (
     Assignment,
     BrokerRegistered,
@@ -166,6 +167,7 @@ class ControllerState:
         del self.directories[record.id]
         del self._started[record.id]
         self.cluster.broker_configs.pop(record.id, None)
+        note_gone(self.cluster, broker=record.id)
         self.cluster.silent_ms.pop(record.id, None)
 
     def _on_topic_created(self, record: TopicCreated) -> None:
@@ -186,6 +188,7 @@ class ControllerState:
             del self._bootstraps[partition.group]
             self._rejoined.pop(partition.group, None)
             self.cluster.moving.discard(partition.group)
+            note_gone(self.cluster, group=partition.group)
 
     def _on_partitions_added(self, record: PartitionsAdded) -> None:
         topic = self.cluster.topics[record.topic]
@@ -212,7 +215,9 @@ class ControllerState:
                 values.pop(name, None)
             else:
                 values[name] = value
-        if record.scope == "topic" and "cleanup.policy" in record.values:
+        if record.scope == "broker":
+            note_configs(self.cluster, BrokerId(int(record.name)), record.values)
+        elif record.scope == "topic" and "cleanup.policy" in record.values:
             self._note_compaction(self.cluster.topics[record.name])
         elif record.scope == "cluster" and "log.cleanup.policy" in record.values:
             for topic in self.cluster.topics.values():
@@ -241,6 +246,7 @@ class ControllerState:
     def _on_reassignment_set(self, record: ReassignmentSet) -> None:
         partition = self.cluster.groups[record.group]
         assert record.target or not partition.pending, partition.name
+        note_move(self.cluster, record)
         by_balancer = record.by_balancer and bool(record.target)
         observers = record.observers if record.target else ()
         aimed = replace(partition, target=record.target, target_observers=observers)

@@ -350,6 +350,10 @@ class Cluster:
     """{domain that is down, or has an operator's ruling}"""
     moving: set[GroupId] = field(default_factory=set)
     """The groups of the partitions whose replicas move."""
+    displaced: dict[GroupId, Roles] = field(default_factory=dict)
+    """{group: where its partition was before a broker there was being decommissioned}"""
+    returning: dict[GroupId, Roles] = field(default_factory=dict)
+    """{group: the same, of a decommission that was cancelled: the balancer brings it back}"""
     next_group: int = 1
     next_producer_id: int = 0
     version: int = 0

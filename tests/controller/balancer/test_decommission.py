@@ -257,3 +257,71 @@ def test_a_broker_leaves_while_a_partition_has_a_replica_that_no_rule_asks_for()
     for broker in (1, 3, 5):
         assert decommission(world, broker) == (0, "")
         assert cancel(world, broker) == (0, "")
+
+
+# ---- cancelled -----------------------------------------------------------------------------------
+
+
+def ordered(world: BalancerWorld, name: str = "flights") -> list[tuple[BrokerId, ...]]:
+    """The replicas of each partition, the preferred leader first."""
+    return [one.replicas for one in world.state.cluster.topics[name].partitions]
+
+
+def test_a_cancelled_decommission_brings_back_what_was() -> None:
+    """Replicas, and which of them is the preferred leader, with and without a policy."""
+    world = BalancerWorld(SIX)
+    world.topic(policy=SURVIVE, partitions=6)
+    for number in range(6):
+        # As creation spreads them: each broker leads one.
+        order = tuple((number + step * 2) % 6 + 1 for step in range(3))
+        world.topic(f"plain{number}", replicas=order)
+    names = ("flights", *(f"plain{number}" for number in range(6)))
+    before = [ordered(world, name) for name in names]
+    assert decommission(world, 1) == (0, "")
+    world.rest()
+    assert held(world, 1) == 0
+    assert cancel(world, 1) == (0, "")
+    world.wait(60_000)
+    assert {move.code for move in world.round()} == {"undo"}
+    world.rest()
+    assert [ordered(world, name) for name in names] == before
+    assert world.waits() == {} and not world.state.cluster.returning
+
+
+def test_cancelled_while_some_moves_are_granted_what_was_comes_back() -> None:
+    world = BalancerWorld(SIX)
+    world.topic(policy=SURVIVE, partitions=12)
+    before = ordered(world)
+    decommission(world, 1)
+    world.round()
+    world.grant()
+    cancel(world, 1)
+    world.rest()
+    assert ordered(world) == before and not world.state.cluster.returning
+
+
+def test_what_was_decided_since_is_not_undone() -> None:
+    world = BalancerWorld(SIX)
+    world.topic("plain", partitions=2, replicas=(1, 3, 5))
+    decommission(world, 1)
+    world.rest()
+    chosen = ids(6, 4, 2)
+    world.run(AlterReassignments((WantedReplicas(topic="plain", index=0, replicas=chosen),)))
+    world.settle()
+    cancel(world, 1)
+    world.rest()
+    assert ordered(world, "plain") == [chosen, (1, 3, 5)]
+
+
+def test_nothing_returns_to_a_broker_that_leaves_again_or_is_gone() -> None:
+    world = BalancerWorld(SIX)
+    world.topic("plain", replicas=(1, 3, 5))
+    decommission(world, 1)
+    decommission(world, 3)
+    world.rest()
+    cancel(world, 1)
+    world.rest()
+    assert held(world, 1) == held(world, 3) == 0, "broker 3 still leaves"
+    cancel(world, 3)
+    world.rest()
+    assert ordered(world, "plain") == [(1, 3, 5)]

@@ -56,7 +56,8 @@ def cancel(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Cancel a decommission. Replicas that have moved away do not move back."""
+    """Cancel a decommission. Replicas that have moved away move back, and preferred leaders are as
+    before."""
     from strandline.config.broker_life import DECOMMISSION
 
     with open_client(bootstrap, timeout) as client:

@@ -34,6 +34,7 @@ def balance(
 ) -> None:
     """Show which replicas move automatically, which wait, and why."""
     from strandline.base.errors import OperatorError
+    from strandline.cli.text.piles import notes_on_piles
     from strandline.client.operations.balance import ENABLE, describe_balance
     from strandline.client.operations.configs import alter_cluster_configs
     from strandline.client.operations.leadership import describe_leadership
@@ -47,17 +48,18 @@ def balance(
         found = describe_balance(client)
         up = [BrokerId(one.broker_id) for one in found.brokers if not one.down_ms]
         leaders = describe_leadership(client, up)
+        piles = notes_on_piles(client)
     is_enabled = resume or (found.is_enabled and not pause)
     show(
-        _describe(found, leaders, is_enabled=is_enabled),
+        {**_describe(found, leaders, is_enabled=is_enabled), "piles": [*piles]},
         as_json=as_json,
-        people=lambda: _print(found, leaders, is_enabled=is_enabled),
+        people=lambda: _print(found, leaders, piles, is_enabled=is_enabled),
     )
 
 
 def _describe(
     found: "DescribeBalanceResponse", leaders: "list[LeaderWaiting]", *, is_enabled: bool
-) -> Json:
+) -> dict[str, Json]:
     return {
         "enabled": is_enabled,
         "moves_max": found.moves_max,
@@ -125,7 +127,11 @@ def _numbers(found: "DescribeBalanceResponse") -> list[str]:
 
 
 def _print(
-    found: "DescribeBalanceResponse", leaders: "list[LeaderWaiting]", *, is_enabled: bool
+    found: "DescribeBalanceResponse",
+    leaders: "list[LeaderWaiting]",
+    piles: list[str],
+    *,
+    is_enabled: bool,
 ) -> None:
     if not is_enabled:
         halted = [one for one in found.waits if _is_just_paused(one)]
@@ -173,10 +179,13 @@ def _print(
             f"leader {code}: {waiting[0].text}; {len(waiting)} {noun} led elsewhere "
             f"({waiting[0].topic}-{waiting[0].partition}{', ...' if len(waiting) > 1 else ''})"
         )
+    for line in piles:
+        print_line(line)
     if not found.has_looked:
         print_line("the controller has not checked yet")
     elif not found.moves and not found.waits:
-        print_line("no replica has to move" if leaders else "every replica is where it should be")
+        is_even = not leaders and not piles
+        print_line("every replica is where it should be" if is_even else "no replica has to move")
 
 
 def _is_just_paused(wait: "BalanceWait") -> bool:

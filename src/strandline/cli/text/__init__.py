@@ -5,6 +5,7 @@ Map:    live_cluster.py     a running cluster as the solver sees it
         stops.py            what a stop of brokers would do
         moves.py            what another policy would move
         one_move.py         what the move of one partition would break
+        piles.py            preferred leaders that pile up
         explaining.py       explanations of placements
         losses.py           what can act after a loss
         declared_losses.py  what was declared lost

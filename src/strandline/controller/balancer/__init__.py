@@ -6,6 +6,7 @@ Map:    health.py (which brokers are lost, and which may get replicas), fullness
         replicas that meet them), makeshift.py (the replacement of a lost replica if no placement
         keeps the policy), relief.py (the replicas that leave disks that are too full), evening.py
         (moves from full brokers to empty ones), leaders.py (an even number of preferred leaders),
-        round.py (all partitions: the moves, and those that wait), stalls.py (why a move does not
-        proceed), reasons.py (the codes of all), preview.py (all moves that would follow).
+        undo.py (the replicas that a cancelled decommission brings back), round.py (all partitions:
+        the moves, and those that wait), stalls.py (why a move does not proceed), reasons.py (the
+        codes of all), preview.py (all moves that would follow).
 Source: design section 7; decision 0010."""

@@ -18,6 +18,7 @@ MOVES = {
     "policy-broken": "the replicas break the policy",
     "disk-high": "a replica's disk is too full",
     "policy-dearer": "the policy prefers other brokers",
+    "undo": "the decommission that moved it was cancelled",
     "uneven": "a broker holds more replicas than another suitable broker",
     "leaders": "the policy prefers another leader; no data moves",
     "leaders-uneven": "a broker leads more than another that is preferred equally; no data moves",

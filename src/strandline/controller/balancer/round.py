@@ -33,6 +33,7 @@ from strandline.controller.balancer.mending import (
 from strandline.controller.balancer.plans import Ask, Plans, Sought, Wanted
 from strandline.controller.balancer.reasons import MOVES, Wait, Waits
 from strandline.controller.balancer.relief import Relief, Relieved, Stuck
+from strandline.controller.balancer.undo import home_of
 from strandline.controller.commands import BalancedReplicas
 from strandline.model.cluster import Cluster, Partition, Roles
 from strandline.model.ids import BrokerId, GroupId
@@ -217,6 +218,8 @@ class Round:
         is_held = not self._condition.overfull.isdisjoint(partition.roles.all)
         if is_held and code not in _URGENT and not wanted.refusal:
             self._relievable.append(Movable(partition, wanted))
+        if not code and self._home(partition, ask) is not None:
+            code = "undo"
         if not code:
             if wanted.has_policy and not wanted.refusal:
                 self._movable.append(Movable(partition, wanted))
@@ -329,6 +332,11 @@ class Round:
             led = wanted.lead_first(partition.roles, self._led, present=partition.replicas[0])
             self._set(partition, led, need.code)
             return
+        if wait is None and need.code == "undo":
+            home = self._cluster.returning[partition.group]
+            self.moving_count += not home.has_same_members(partition.roles)
+            self._set(partition, home, need.code)
+            return
         if wait is None and self.moving_count >= self._settings.moves_max:
             wait = self._look_ahead(need)
         elif wait is None:
@@ -372,12 +380,21 @@ class Round:
         if need.code == "policy-dearer" and self._urgent_count:
             return "calm", "other brokers would be better, once nothing urgent moves"
         wait = hindrance(need.wanted, need.partition, self._condition.up)
+        if need.code == "undo":
+            return wait or (self._turn if self.moving_count >= self._settings.moves_max else None)
         wait = wait or self._plans.hopeless.get(self._sought(need))
         is_turn = self.moving_count < self._settings.moves_max
         if wait is None and is_turn and self._vain_count >= VAIN_MAX:
             self.is_cut = True
             return "turn", "it is looked for in the next round"
         return wait
+
+    def _home(self, partition: Partition, ask: Ask) -> Roles | None:
+        """Where it goes back to after a cancelled decommission."""
+        if partition.group not in self._cluster.returning:
+            return None
+        takers = self._takers(partition, "undo")
+        return home_of(self._cluster, self._plans, ask, partition, takers)
 
     def _find(self, need: _Need) -> Roles | Wait:
         """The replicas that repair it; or why there are none, which the round notes."""
