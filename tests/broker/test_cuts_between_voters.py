@@ -19,7 +19,7 @@ from tests.broker.voters_world import votes
 from strandline.broker.groups.arbitration import Arbitrating
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId
 from strandline.replication.liveness.fencing import Fencing
-from strandline.replication.liveness.liveness import Liveness
+from strandline.replication.liveness.peer_contacts import PeerContacts
 
 REGIONS = {1: "york", 2: "york", 3: "third", 4: "boston", 5: "boston"}
 YORK, BOSTON, THIRD = (1, 2), (4, 5), 3
@@ -108,13 +108,13 @@ def test_where_one_way_alone_is_cut_it_is_the_same(
 
 def test_one_side_that_tells_of_the_cut_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Boston's brokers do not report which brokers they hear."""
-    silent = Liveness.silent
+    silent = PeerContacts.silent
 
-    def reported(self: Liveness, peers: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
+    def reported(self: PeerContacts, peers: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
         found = silent(self, peers)
         return () if {*found} & {*YORK} else found
 
-    monkeypatch.setattr(Liveness, "silent", reported)
+    monkeypatch.setattr(PeerContacts, "silent", reported)
     with cities(monkeypatch) as world:
         cut(world)
         world.until(lambda: votes(world, *BOSTON, THIRD))

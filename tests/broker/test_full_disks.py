@@ -109,7 +109,7 @@ def test_a_leader_can_count_on_a_follower_that_began_anew_without_space(
         cluster.advance(50)
         forgot_count += follower.leader_id != leader
         # The leader answers reads for as long as this one's heartbeats say that it follows.
-        assert follower.host.liveness.is_leader_alive(follower)
+        assert follower.host.liveness.bound_votes.is_leader_alive(follower)
     assert forgot_count > 0
 
 

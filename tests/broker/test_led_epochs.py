@@ -34,6 +34,6 @@ def test_who_has_moved_on_does_not_say_that_it_leads_the_next_epoch(cluster: Clu
     assert replica.epoch == later and replica.is_leader
     effect = ConfigurationChanged(Index(0), replica.configuration, committed=False)
     PERFORM[type(effect)](replica, effect, None)
-    session = replica.host.liveness.lead_session(BrokerId(peer))
+    session = replica.host.liveness.contacts.lead_session(BrokerId(peer))
     session._reset_acknowledgements()
     assert (replica.group, led) in session.heartbeat(0).changes

@@ -196,13 +196,13 @@ def test_an_old_directory_vouches_for_no_leader_before_the_controller_is_heard(
     assert world.leader_of(TOPIC) == 3 and not world.starts[4].done()
     assert world.known.group not in world.broker(4).replication.replicas
     liveness = world.broker(3).replication.liveness
-    assert liveness.is_alive(BrokerId(4))
-    assert not liveness.lead_session(BrokerId(4)).is_confirmed(world.known.group)
+    assert liveness.contacts.is_alive(BrokerId(4))
+    assert not liveness.contacts.lead_session(BrokerId(4)).is_confirmed(world.known.group)
     for source, target in ways:
         world.fabric.heal(BrokerId(source), BrokerId(target))
     world.until_started(4)
     start_and_continue(world)
-    assert liveness.lead_session(BrokerId(4)).is_confirmed(world.known.group)
+    assert liveness.contacts.lead_session(BrokerId(4)).is_confirmed(world.known.group)
     world.check()
 
 

@@ -49,7 +49,8 @@ def made(replica: Replica) -> Fencing:
         SimpleNamespace(
             self_id=BrokerId(1),
             clock=SimpleNamespace(monotonic_ms=lambda: 5),
-            liveness=SimpleNamespace(promised_ms=lambda replica: 0, silent=silent_of),
+            contacts=SimpleNamespace(silent=silent_of),
+            bound_votes=SimpleNamespace(promised_ms=lambda replica: 0),
         ),
     )
     return replica.fencing
@@ -80,7 +81,7 @@ def test_what_a_leader_was_answered_until_the_fence_was_durable_is_promised() ->
     async def scenario() -> None:
         room = made(Replica())
         promised = [0, 700]
-        room._liveness.promised_ms = lambda replica: promised.pop(0)  # type: ignore[method-assign]
+        room._bound_votes.promised_ms = lambda replica: promised.pop(0)  # type: ignore[method-assign]
         fenced = asyncio.ensure_future(room.fence(BrokerId(1), [(GROUP, 1)]))
         await until(lambda: GROUP in room._waiting, "the fence is taken up")
         room.on_fenced(GROUP, Fenced(first_epoch(1), Epoch(3), Index(9), lost_state=False))
@@ -94,7 +95,7 @@ def test_with_each_answer_goes_who_is_not_heard() -> None:
 
     async def scenario() -> None:
         room = made(Replica())
-        room._liveness.is_leader_alive = lambda replica: True  # type: ignore[method-assign]
+        room._bound_votes.is_leader_alive = lambda replica: True  # type: ignore[method-assign]
         silent = BrokerId(2), BrokerId(4)
         told = await room.led(BrokerId(1), [GROUP, GroupId(8)])
         assert told == LedGroups((GROUP,), silent)
@@ -131,20 +132,20 @@ def test_a_leader_counts_on_who_has_left_its_epoch_at_the_word_of_another(tmp_pa
     async def scenario() -> None:
         async with led(tmp_path) as (hosts, leader):
             follower, other = (host for host in hosts if host.broker != leader.self_id)
-            liveness, replica = follower.replication.liveness, follower.replica
+            bound_votes, replica = follower.replication.bound_votes, follower.replica
             timeout_ms = follower.replication.settings.election_timeout_ms
-            await until(lambda: liveness.is_leader_alive(replica), "the leader is heard")
+            await until(lambda: bound_votes.is_leader_alive(replica), "the leader is heard")
             await until(lambda: leader.lease.is_held, "it has a lease")
             refusal = AppendResponse(first_epoch(1), False, hint=NO_HINT)
             replica.on_message(other.broker, refusal)
             assert replica.epoch == first_epoch(1)
             assert replica.leader_id == NO_BROKER
-            assert 0 < liveness.promised_ms(replica) <= timeout_ms
+            assert 0 < bound_votes.promised_ms(replica) <= timeout_ms
             replica.on_message(other.broker, msgspec.structs.replace(refusal, epoch=first_epoch(2)))
-            assert 0 < liveness.promised_ms(replica) <= timeout_ms
+            assert 0 < bound_votes.promised_ms(replica) <= timeout_ms
             for host in hosts:
                 host.network.stop()
-            await until(lambda: liveness.promised_ms(replica) == 0, "the promise is over")
+            await until(lambda: bound_votes.promised_ms(replica) == 0, "the promise is over")
 
     asyncio.run(scenario())
 

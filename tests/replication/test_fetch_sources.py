@@ -51,7 +51,7 @@ class Region:
             clock=SimpleNamespace(monotonic_ms=lambda: self.now_ms),
             settings=SETTINGS,
             nearness=nearness,
-            liveness=SimpleNamespace(
+            contacts=SimpleNamespace(
                 can_do=lambda one, needed: self._is_known(one) and not needed & self.lacked,
                 cannot_do=lambda one, needed: self._is_known(one) and bool(needed & self.lacked),
                 is_peer_alive=lambda one: not (one == FOUR and self.is_silent),

@@ -92,12 +92,12 @@ class World:
             if is_led:
                 self._session.lead(one.group, one.epoch)
                 one.timeout_ms = 100_000
-        self.liveness.on_connected(LEADER)
+        self.liveness.contacts.on_connected(LEADER)
         self.hear()
 
     def hear(self) -> None:
         """A heartbeat arrives."""
-        self.liveness.on_received(LEADER)
+        self.liveness.contacts.on_received(LEADER)
         heartbeat = self._session.heartbeat(self.clock.now_ms)
         self.liveness.on_heartbeat(LEADER, heartbeat)
 
@@ -112,11 +112,11 @@ class World:
 
 def test_a_peer_has_hung_up_from_its_loss_until_it_is_heard() -> None:
     world = World()
-    assert not world.liveness.has_hung_up(LEADER)
+    assert not world.liveness.contacts.has_hung_up(LEADER)
     world.liveness.on_lost(LEADER)
-    assert world.liveness.has_hung_up(LEADER)
+    assert world.liveness.contacts.has_hung_up(LEADER)
     world.hear()
-    assert not world.liveness.has_hung_up(LEADER)
+    assert not world.liveness.contacts.has_hung_up(LEADER)
 
 
 def test_what_was_still_in_the_buffers_does_not_hide_that_a_peer_is_gone() -> None:
@@ -124,7 +124,7 @@ def test_what_was_still_in_the_buffers_does_not_hide_that_a_peer_is_gone() -> No
     world.liveness.on_lost(LEADER)
     world.hear()
     world.liveness.on_lost(LEADER)  # The attempt at another connection is refused.
-    assert world.liveness.has_hung_up(LEADER)
+    assert world.liveness.contacts.has_hung_up(LEADER)
 
 
 def test_a_peer_that_cannot_be_reached_but_is_heard_has_not_hung_up() -> None:
@@ -133,13 +133,13 @@ def test_a_peer_that_cannot_be_reached_but_is_heard_has_not_hung_up() -> None:
         world.liveness.on_lost(LEADER)
     world.hear()
     world.liveness.on_lost(LEADER)
-    assert not world.liveness.has_hung_up(LEADER)
+    assert not world.liveness.contacts.has_hung_up(LEADER)
 
 
 def test_a_peer_that_was_never_connected_has_not_hung_up() -> None:
     world = World()
     world.liveness.on_lost(FIRST)
-    assert not world.liveness.has_hung_up(FIRST)
+    assert not world.liveness.contacts.has_hung_up(FIRST)
 
 
 def test_the_preferred_follower_stands_as_soon_as_votes_can_be_had_and_no_sooner() -> None:
@@ -211,7 +211,7 @@ def test_the_others_leave_a_new_group_to_its_preferred_broker_while_that_lives()
         world = World(follower, is_led=False)
         for elapsed in range(0, 30_000, 10):
             if elapsed <= alive_for_ms:
-                world.liveness.on_received(FIRST)
+                world.liveness.contacts.on_received(FIRST)
             if world.liveness.timed_out():
                 return elapsed
             world.clock.now_ms += 10
@@ -328,7 +328,7 @@ def test_while_a_peer_is_silent_the_leaders_are_looked_at_once() -> None:
     world = World()
     led = CountedLeaders()
     for peer in (LEADER, FIRST, SECOND):
-        world.liveness.lead_session(peer)
+        world.liveness.contacts.lead_session(peer)
     for number in range(3):
         leader = Follower(group=GroupId(number), leader_id=SELF, is_leader=True)
         led.add(cast("Replica", leader))
@@ -336,7 +336,7 @@ def test_while_a_peer_is_silent_the_leaders_are_looked_at_once() -> None:
 
     def answer(*peers: BrokerId) -> None:
         for peer in peers:
-            heartbeat = world.liveness.lead_session(peer).heartbeat(world.clock.now_ms)
+            heartbeat = world.liveness.contacts.lead_session(peer).heartbeat(world.clock.now_ms)
             told = HeartbeatAnswer(
                 session=heartbeat.session,
                 number=heartbeat.number,
@@ -344,7 +344,7 @@ def test_while_a_peer_is_silent_the_leaders_are_looked_at_once() -> None:
                 version=heartbeat.version,
                 refused=[],
             )
-            world.liveness.on_heartbeat_answer(peer, told)
+            world.liveness.contacts.on_heartbeat_answer(peer, told)
 
     for _ in range(40):
         world.clock.now_ms += 100

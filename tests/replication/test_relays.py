@@ -100,7 +100,7 @@ def test_what_leaves_first_on_a_new_connection_is_not_judged_by_the_rate_of_befo
     stream = FollowerStream(ReplicationSettings())
     shared = Mock()
     shared.clock.monotonic_ms = lambda: now_ms
-    shared.liveness.rtt_ms = lambda _: 10
+    shared.contacts.rtt_ms = lambda _: 10
     relay = BROKERS[1]
     ways = relays.Relays(Mock(), shared, {relay: stream}, lambda _: None, lambda _: None)
 

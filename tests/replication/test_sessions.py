@@ -357,9 +357,9 @@ def test_who_was_forgotten_and_is_a_peer_again_hears_of_another_session() -> Non
     liveness = liveness_at(ManualClock())
     peer, follow = BrokerId(2), following()
     for now in range(100, 600, 100):
-        exchange(liveness.lead_session(peer), follow, now)
+        exchange(liveness.contacts.lead_session(peer), follow, now)
     liveness.remove_peer(peer)
-    lead = liveness.lead_session(peer)
+    lead = liveness.contacts.lead_session(peer)
     lead.lead(G1, E1)
     succeed(lead, follow, 600)
     assert lead.is_confirmed(G1)
@@ -373,7 +373,7 @@ def test_no_nonce_is_given_twice_not_to_who_is_a_peer_again() -> None:
     for session in range(5):
         heartbeat = LeadSession(session).heartbeat(100)
         liveness.on_heartbeat(peer, heartbeat)
-        given.add(liveness.follow_session(peer).answer(heartbeat).nonce)
+        given.add(liveness.contacts.follow_session(peer).answer(heartbeat).nonce)
         liveness.remove_peer(peer)
     assert len(given) == 5
 
@@ -385,16 +385,16 @@ def test_nobody_is_told_to_be_silent_before_that_can_be_known() -> None:
     peers = BrokerId(2), BrokerId(3)
     limit_ms = 2 * TIMEOUT_MS
     clock.advance(limit_ms - 1)
-    liveness.on_received(peers[0])
-    assert liveness.silent(peers) == ()
+    liveness.contacts.on_received(peers[0])
+    assert liveness.contacts.silent(peers) == ()
     clock.advance(1)
-    assert liveness.silent(peers) == peers[1:]
+    assert liveness.contacts.silent(peers) == peers[1:]
     clock.advance(2 * limit_ms)
-    assert liveness.silent(peers) == peers
+    assert liveness.contacts.silent(peers) == peers
     assert liveness.forgive()
-    assert liveness.silent(peers) == ()
+    assert liveness.contacts.silent(peers) == ()
     clock.advance(limit_ms)
-    assert liveness.silent(peers) == peers
+    assert liveness.contacts.silent(peers) == peers
 
 
 def test_an_answer_to_an_older_heartbeat_does_not_lengthen_a_lease() -> None:

@@ -32,7 +32,7 @@ from strandline.records.batch import BatchHeader
 from strandline.replication.host.replication import Replication
 from strandline.replication.leader.appender import Appender
 from strandline.replication.leader.requests import Appended, AppendResult, Request
-from strandline.replication.liveness.liveness import Liveness
+from strandline.replication.liveness.bound_votes import BoundVotes
 from strandline.replication.liveness.sessions import NEVER_MS, FollowSession
 from strandline.replication.relay.relays import Relays
 from strandline.replication.replica.durable_state import DurableState
@@ -160,7 +160,7 @@ def read_without_a_lease(patch: pytest.MonkeyPatch) -> None:
 def vote_against_a_living_leader(patch: pytest.MonkeyPatch) -> None:
     """Voters do not keep the promise on which leases rest. Random faults do not bring the moment
     about in which that shows: see `test_leases`."""
-    patch.setattr(Liveness, "is_leader_alive", lambda self, *_: False)
+    patch.setattr(BoundVotes, "is_leader_alive", lambda self, *_: False)
 
 
 def forget_whom_one_has_left(patch: pytest.MonkeyPatch) -> None:

@@ -348,7 +348,7 @@ def test_a_vote_that_had_to_wait_is_refused_if_a_leader_was_heard_meanwhile() ->
         heartbeat = Heartbeat(1 << 40, 1, 0, 0, 1, [(group, Epoch(epoch + 2))])
         body = encode_control(Kind.HEARTBEAT, heartbeat)
         follower.host.inbound.on_message(leader.self_id, Lane.CONTROL, memoryview(body))
-        answer = follower.host.liveness.follow_session(leader.self_id).answer(heartbeat)
+        answer = follower.host.liveness.contacts.follow_session(leader.self_id).answer(heartbeat)
         assert not answer.refused
 
     assert host.process is not None
@@ -382,7 +382,7 @@ def test_a_time_out_that_had_to_wait_is_passed_over_if_a_leader_was_heard_meanwh
         heartbeat = Heartbeat(1 << 40, 1, 0, 0, 1, [(follower.group, epoch)])
         body = encode_control(Kind.HEARTBEAT, heartbeat)
         follower.host.inbound.on_message(leader.self_id, Lane.CONTROL, memoryview(body))
-        answer = follower.host.liveness.follow_session(leader.self_id).answer(heartbeat)
+        answer = follower.host.liveness.contacts.follow_session(leader.self_id).answer(heartbeat)
         assert not answer.refused
 
     assert host.process is not None

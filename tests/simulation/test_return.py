@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.plain_scenario import plain_scenario, run_until_led, started
 
 from strandline.model.ids import BrokerId, GroupId
-from strandline.replication.leader import leadership
+from strandline.replication.leader import append_sender
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import AppendHead, encode_append_head
 from strandline.simulation.scenarios.scenario import ProducerPlan, Scenario
@@ -128,7 +128,7 @@ def test_a_follower_that_is_behind_is_not_asked_to_put_off_its_flushes(
             put_off.append(head.may_wait)
         return encode_append_head(head)
 
-    monkeypatch.setattr(leadership, "encode_append_head", encode)
+    monkeypatch.setattr(append_sender, "encode_append_head", encode)
     settings = ReplicationSettings(inflight_count_max=1, append_bytes_max=2_048)
     plan = ProducerPlan("p", GroupId(1), 1, False, 15, 2_000)
     world = started(plain_scenario(seed=seed, producers=(plan,), settings=settings))
@@ -168,7 +168,7 @@ def test_a_follower_that_is_heard_again_is_asked_at_once_how_far_it_is() -> None
     assert progress.match_flushed < leader.log.last_index
     liveness = leader.host.liveness
     assert world.scheduler.run_until_true(
-        lambda: liveness.is_alive(mute), limit_us=world.scheduler.now_us + 4_000 * MS
+        lambda: liveness.contacts.is_alive(mute), limit_us=world.scheduler.now_us + 4_000 * MS
     )
     run_for(world, 1_000)
     assert leader.is_leader and progress.match_flushed == leader.log.last_index

@@ -18,7 +18,9 @@ from strandline.replication.host.control_outbox import ControlOutbox
 from strandline.replication.host.nearness import Nearness
 from strandline.replication.leader.mark_notices import MarkNotices
 from strandline.replication.leader.send_queues import BulkQueues
+from strandline.replication.liveness.bound_votes import BoundVotes
 from strandline.replication.liveness.liveness import Liveness
+from strandline.replication.liveness.peer_contacts import PeerContacts
 from strandline.replication.memory_budget import MemoryBudget
 from strandline.replication.relay.relay_watch import RelayWatch
 from strandline.replication.replica.durable_state import DurableState
@@ -44,6 +46,8 @@ class Shared:
     mark_notices: MarkNotices
     relay_watch: RelayWatch
     liveness: Liveness
+    contacts: PeerContacts
+    bound_votes: BoundVotes
     reserve: Reserve
     durable: DurableState
     cores: RaftFactory
@@ -66,6 +70,15 @@ def make_shared(
     """Make all of it. `session`: the first number of this process's heartbeat sessions; `replicas`
     and `peers`: as they are at any time; `on_rejoin_asked`: see `RaftFactory`."""
     durable = DurableState(self_id)
+    liveness = Liveness(
+        self_id=self_id,
+        clock=clock,
+        rng=rng,
+        settings=settings,
+        session=session,
+        replicas=replicas,
+        remembered=durable.epoch_of,
+    )
     return Shared(
         self_id=self_id,
         clock=clock,
@@ -82,15 +95,9 @@ def make_shared(
         outbox=ControlOutbox(clock, network, peers),
         mark_notices=MarkNotices(clock),
         relay_watch=RelayWatch(clock),
-        liveness=Liveness(
-            self_id=self_id,
-            clock=clock,
-            rng=rng,
-            settings=settings,
-            session=session,
-            replicas=replicas,
-            remembered=durable.epoch_of,
-        ),
+        liveness=liveness,
+        contacts=liveness.contacts,
+        bound_votes=liveness.bound_votes,
         reserve=Reserve(clock, disk, data_directory, size_bytes=settings.reserve_bytes),
         durable=durable,
         cores=RaftFactory(self_id, durable, on_rejoin_asked),

@@ -75,7 +75,7 @@ class PromisedWriteQuorums:
         if refused_ms is not None and now - refused_ms < REFUSED_MS * self._ratio:
             return 0
         promised = Configuration(present.voters, min_insync=least, floor=least)
-        if self._replication.liveness.lease_end_ms(replica, promised) <= now:
+        if self._replication.bound_votes.lease_end_ms(replica, promised) <= now:
             return 0
         if self._has_to_wait(group) or not self._all_know_promises(present.voters):
             return 0
@@ -104,8 +104,8 @@ class PromisedWriteQuorums:
         self._promised.add(group)
         if not _is_wanted(config) or config.min_insync_replicas < least:
             return True
-        liveness = self._replication.liveness
-        if any(liveness.cannot_do(one, Ability.PROMISED_QUORUMS) for one in present.voters):
+        cannot_do = self._replication.contacts.cannot_do
+        if any(cannot_do(one, Ability.PROMISED_QUORUMS) for one in present.voters):
             return True
         if is_stuck or self._costs_reads(replica):
             self._note_withdrawn(group, present.version)
@@ -132,12 +132,12 @@ class PromisedWriteQuorums:
         """Whether reads wait for voters that a lease would not need without the promise."""
         if replica.lease.is_held:
             return False
-        now, liveness = self._clock.monotonic_ms(), self._replication.liveness
+        now, bound_votes = self._clock.monotonic_ms(), self._replication.bound_votes
         bare = msgspec.structs.replace(replica.configuration, floor=msgspec.UNSET)
-        if liveness.lease_end_ms(replica, bare) <= now:
+        if bound_votes.lease_end_ms(replica, bare) <= now:
             return False
-        since_ms = now - liveness.lease_ms / 2
-        own, session = replica.self_id, liveness.lead_session
+        since_ms = now - bound_votes.lease_ms / 2
+        own, session = replica.self_id, self._replication.contacts.lead_session
         return bare.wins_election(
             [one for one in bare.voters if one == own or session(one).answered_ms >= since_ms]
         )
@@ -147,7 +147,7 @@ class PromisedWriteQuorums:
         replication = self._replication
         controller = replication.replicas.get(CONTROLLER_GROUP)
         known = () if controller is None else controller.configuration.all_voters
-        own, can_do = replication.self_id, replication.liveness.can_do
+        own, can_do = replication.self_id, replication.contacts.can_do
         return all(can_do(one, Ability.PROMISED_QUORUMS) for one in {*voters, *known} if one != own)
 
     def _note_withdrawn(self, group: GroupId, version: int) -> None:

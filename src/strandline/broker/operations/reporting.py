@@ -26,7 +26,7 @@ def is_led(replica: Replica) -> bool:
     knows."""
     if replica.is_leader:
         return replica.can_serve_reads
-    return replica.shared.liveness.is_leader_alive(replica)
+    return replica.shared.bound_votes.is_leader_alive(replica)
 
 
 class Reporting:

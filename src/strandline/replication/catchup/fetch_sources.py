@@ -56,7 +56,7 @@ class FetchSources:
         self._settings = shared.settings
         self._network = shared.network
         self._nearness = shared.nearness
-        self._liveness = shared.liveness
+        self._contacts = shared.contacts
         self._throttle = shared.throttle
         self._streams = streams
         self._pump = pump
@@ -156,7 +156,7 @@ class FetchSources:
             self._nearness.are_apart(replica.self_id, peer)
             and peer != replica.raft.transferring_to
             and self._clock.monotonic_ms() >= stream.backs_off_until_ms
-            and self._liveness.can_do(peer, Ability.PEER_CATCHUP)
+            and self._contacts.can_do(peer, Ability.PEER_CATCHUP)
         )
 
     def may_mix(self, peer: BrokerId, first_index: Index) -> bool:
@@ -181,13 +181,13 @@ class FetchSources:
         return (
             fetch_source in self._streams
             and not self._replica.raft.progress[fetch_source].is_recovering
-            and self._liveness.is_peer_alive(fetch_source)
-            and not self._liveness.has_hung_up(fetch_source)
+            and self._contacts.is_peer_alive(fetch_source)
+            and not self._contacts.has_hung_up(fetch_source)
         )
 
     def _is_reliable(self, fetch_source: BrokerId) -> bool:
         """Whether the leader can order it to send entries, and it acknowledges what it is sent."""
-        if not self._is_usable(fetch_source) or not self._liveness.can_do(
+        if not self._is_usable(fetch_source) or not self._contacts.can_do(
             fetch_source, self._needed_abilities()
         ):
             return False
@@ -202,7 +202,7 @@ class FetchSources:
         one by one. It waits for one resend time-out per `LANE_WAIT_EVERY_MS`."""
         if (
             not self._is_usable(fetch_source)
-            or self._liveness.cannot_do(fetch_source, self._needed_abilities())
+            or self._contacts.cannot_do(fetch_source, self._needed_abilities())
             or not self._network.is_connected(fetch_source, Lane.BULK)
             or self._network.is_connected(fetch_source, Lane.CONTROL)
         ):

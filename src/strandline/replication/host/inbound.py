@@ -64,6 +64,7 @@ class Inbound(PeerEvents):
         self._led = led
         self._leaders = leaders
         self._liveness = shared.liveness
+        self._contacts = shared.contacts
         self._outbox = shared.outbox
         self._calls = calls
         self._peer_sender = peer_sender
@@ -82,7 +83,7 @@ class Inbound(PeerEvents):
         """See `base.network.PeerEvents`."""
         if self._is_stopped or not len(message):
             return
-        if self._liveness.on_received(peer):
+        if self._contacts.on_received(peer):
             self._led.probe_returned(peer)
         try:
             if lane is Lane.BULK:
@@ -98,7 +99,7 @@ class Inbound(PeerEvents):
             return
         self._connected.add((peer, lane))
         if lane is Lane.CONTROL:
-            self._liveness.on_connected(peer)
+            self._contacts.on_connected(peer)
             self._send_heartbeat(peer)
             self._group_bootstrap.on_peer_connected(peer)
             known = self._leaders
@@ -169,12 +170,12 @@ class Inbound(PeerEvents):
                 replica = self._replicas.get(state.group)
                 if replica is not None:
                     replica.on_leader_found(peer, epoch)
-            session = self._liveness.follow_session(peer)
+            session = self._contacts.follow_session(peer)
             if session.is_answered(heartbeat):
                 self._outbox.send_now(peer, Kind.HEARTBEAT_ANSWER, session.answer(heartbeat))
         elif kind == Kind.HEARTBEAT_ANSWER:
             answer = decode_heartbeat_answer(body)
-            for group, epoch in self._liveness.on_heartbeat_answer(peer, answer):
+            for group, epoch in self._contacts.on_heartbeat_answer(peer, answer):
                 replica = self._replicas.get(group)
                 if replica is not None and epoch > replica.epoch:
                     replica.on_message(peer, AppendResponse(epoch, False, hint=NO_HINT))

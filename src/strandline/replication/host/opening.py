@@ -165,11 +165,11 @@ class Opening:
     def _leads_first(self, replica: Replica) -> bool:
         """Whether this replica should be the first leader of its group: no voter that comes before
         it by election priority is alive. So the first leader never waits for a time-out."""
-        liveness = self._shared.liveness
+        contacts = self._shared.contacts
         living = [
             one
             for one in replica.configuration.voters
-            if liveness.is_peer_alive(one) and not liveness.has_hung_up(one)
+            if contacts.is_peer_alive(one) and not contacts.has_hung_up(one)
         ]
         return replica.election_priority.first(living) == self._self_id
 

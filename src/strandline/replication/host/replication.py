@@ -105,6 +105,7 @@ class Replication:
         # The names under which the rest of the broker knows what is shared.
         self.memory, self.queues, self.throttle = shared.memory, shared.queues, shared.throttle
         self.nearness, self.liveness = shared.nearness, shared.liveness
+        self.contacts, self.bound_votes = shared.contacts, shared.bound_votes
         self.reserve, self.durable = shared.reserve, shared.durable
         self.led = LedGroups()
         self.leaders = Leaders(self._on_leader_known)
@@ -243,16 +244,16 @@ class Replication:
 
     def is_peer_alive(self, peer: BrokerId) -> bool:
         """Whether a broker has sent anything lately; True for this one."""
-        return self.liveness.is_peer_alive(peer)
+        return self.contacts.is_peer_alive(peer)
 
     def has_hung_up(self, peer: BrokerId) -> bool:
         """Whether a broker has broken its connection and sent nothing since: it may be alive, but
         clients are not sent to it."""
-        return self.liveness.has_hung_up(peer)
+        return self.contacts.has_hung_up(peer)
 
     def round_trip_ms(self, peer: BrokerId) -> int | None:
         """The smoothed round trip of heartbeats to a broker; None if it has answered none."""
-        return self.liveness.measured_round_trip_ms(peer)
+        return self.contacts.measured_round_trip_ms(peer)
 
     @property
     def peers(self) -> list[BrokerId]:
@@ -307,7 +308,7 @@ class Replication:
 
     def send_heartbeat(self, peer: BrokerId) -> None:
         """Send a heartbeat at once, besides the regular ones."""
-        heartbeat = self.liveness.lead_session(peer).heartbeat(self.clock.monotonic_ms())
+        heartbeat = self.contacts.lead_session(peer).heartbeat(self.clock.monotonic_ms())
         self.network.send(peer, Lane.CONTROL, [encode_control(Kind.HEARTBEAT, heartbeat)])
 
     # ---- time ------------------------------------------------------------------------------------

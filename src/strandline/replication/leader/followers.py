@@ -45,7 +45,7 @@ class Followers:
         self._owner = owner
         self._clock = shared.clock
         self._settings = shared.settings
-        self._liveness = shared.liveness
+        self._contacts = shared.contacts
         self._streams = streams
         self._sender = sender
         self._append_times = append_times
@@ -115,7 +115,7 @@ class Followers:
         stalled: list[BrokerId] = []
         for peer, stream in self._streams.items():
             if self._is_awaited(peer) and not stream.queued_count:
-                limit = RTT_FACTOR * int(self._liveness.rtt_ms(peer))
+                limit = RTT_FACTOR * int(self._contacts.rtt_ms(peer))
                 limit += self._settings.resend_timeout_ms
                 limit += ORDER_MS_MAX if stream.has_peer_source else 0
                 if now_ms - stream.progress_ms >= stream.patience_ms(limit):

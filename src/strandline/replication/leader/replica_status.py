@@ -121,7 +121,7 @@ def stalled_by(replica: Replica) -> tuple[BrokerId, ...]:
     voters, ready = replica.configuration.all_voters, _ready(replica)
     if replica.configuration.wins_election(ready):
         return ()
-    is_alive, lacks_ms = replica.shared.liveness.is_peer_alive, leadership.followers.lacks_ms
+    is_alive, lacks_ms = replica.shared.contacts.is_peer_alive, leadership.followers.lacks_ms
     return tuple(
         one
         for one in voters
@@ -174,7 +174,7 @@ def _flushed(replica: Replica, broker: BrokerId) -> Index:
 def _heard_lag_ms(replica: Replica, broker: BrokerId) -> int:
     if broker == replica.self_id:
         return 0
-    lag = replica.shared.liveness.silence_ms(broker)
+    lag = replica.shared.contacts.silence_ms(broker)
     return UNKNOWN if lag is None else lag
 
 
@@ -182,7 +182,7 @@ def _caught_up_lag_ms(replica: Replica, broker: BrokerId) -> int:
     if broker == replica.self_id:
         return 0
     flushed = _flushed(replica, broker)
-    silence = 0 if replica.shared.liveness.is_peer_alive(broker) else _heard_lag_ms(replica, broker)
+    silence = 0 if replica.shared.contacts.is_peer_alive(broker) else _heard_lag_ms(replica, broker)
     if flushed < 0 or silence < 0:
         return UNKNOWN
     if flushed >= replica.log.last_index:

@@ -28,7 +28,7 @@ class Urgency:
         self._streams = streams
         self._tail = tail
         self._clock = shared.clock
-        self._liveness = shared.liveness
+        self._contacts = shared.contacts
         self._resend_timeout_ms = shared.settings.resend_timeout_ms
 
     def is_copied_to(self, peer: BrokerId) -> bool:
@@ -58,7 +58,7 @@ class Urgency:
         """Whether `peer` takes its appends from the tail, and acknowledges them."""
         replica = self._replica
         progress = replica.raft.progress.get(peer)
-        if progress is None or progress.is_probing or not self._liveness.is_peer_alive(peer):
+        if progress is None or progress.is_probing or not self._contacts.is_peer_alive(peer):
             return False
         end = Index(replica.log.last_index + 1)
         now = self._clock.monotonic_ms()

@@ -114,7 +114,8 @@ class Fencing:
         self._peers = peers
         self._calls = calls
         self._clock = shared.clock
-        self._liveness = shared.liveness
+        self._contacts = shared.contacts
+        self._bound_votes = shared.bound_votes
         self.closed: Callable[[], Collection[GroupId]] = tuple
         """The groups whose replica here could not be opened."""
         self._waiting: dict[GroupId, list[asyncio.Future[Fenced]]] = {}
@@ -189,7 +190,7 @@ class Fencing:
         replica = self._replicas.get(group)
         if replica is None or replica.failed is not None:
             return False
-        return replica.is_leader or self._liveness.is_leader_alive(replica)
+        return replica.is_leader or self._bound_votes.is_leader_alive(replica)
 
     async def _on_unable(self, sender: BrokerId, payload: bytes) -> bytes:
         open_ones = self._replicas
@@ -205,7 +206,7 @@ class Fencing:
         return _encoder.encode(UnableGroups(unable, self._silent(), stalled))
 
     def _silent(self) -> tuple[BrokerId, ...]:
-        return self._liveness.silent(self._peers)
+        return self._contacts.silent(self._peers)
 
     async def _on_fence(self, sender: BrokerId, payload: bytes) -> bytes:
         try:
@@ -243,7 +244,7 @@ class Fencing:
     def _silent_of(self, replica: Replica | None) -> tuple[BrokerId, ...]:
         members = () if replica is None else replica.configuration.members
         others = (one for one in members if one != self._self_id)
-        return self._liveness.silent(others)
+        return self._contacts.silent(others)
 
     def _give_up(self, fences: Mapping[GroupId, asyncio.Future[Fenced]]) -> None:
         """Stop waiting for fences that are not durable: a full disk may last for days."""
@@ -258,7 +259,7 @@ class Fencing:
         """For how long a promise may still bind the replica. A fenced replica has forgotten its
         leader, but not its promise."""
         now = self._clock.monotonic_ms()
-        until_ms = now + self._liveness.promised_ms(replica)
+        until_ms = now + self._bound_votes.promised_ms(replica)
         until_ms = max(until_ms, self._promised_ms.get(replica.group, now))
         self._promised_ms[replica.group] = until_ms
         return until_ms - now

@@ -2,7 +2,7 @@
 
 Why:    a leader that was stopped or cut off must not answer stale reads, and a quorum round trip
         for each read is too slow.
-How:    `Liveness` computes for how long the voters that answered heartbeats are bound to vote for
+How:    `BoundVotes` computes for how long the voters that answered heartbeats are bound to vote for
         no other replica; this class caches it. A change of the configuration ends the lease.
 Owns:   the time at which the lease ends.
 Source: Raft thesis 6.4.1; design section 5; decision 0035."""
@@ -19,7 +19,7 @@ class Lease:
     def __init__(self, replica: ReplicaState, shared: Shared) -> None:
         self._replica = replica
         self._clock = shared.clock
-        self._liveness = shared.liveness
+        self._bound_votes = shared.bound_votes
         self._gone_ms = 2 * shared.settings.election_timeout_ms
         self._end_ms = 0
 
@@ -28,7 +28,7 @@ class Lease:
         """Whether a replica that leads holds its lease now."""
         now = self._clock.monotonic_ms()
         if now >= self._end_ms:
-            self._end_ms = max(self._end_ms, self._liveness.lease_end_ms(self._replica))
+            self._end_ms = max(self._end_ms, self._bound_votes.lease_end_ms(self._replica))
         return now < self._end_ms
 
     @property

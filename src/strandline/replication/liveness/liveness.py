@@ -1,29 +1,30 @@
-"""Heartbeats to every peer, leases of the leaders here, election timers of the followers here.
+"""Election timers of the followers here, and check-quorum of the leaders here.
 
 Why:    timers belong to the broker, not to the group: idle groups have none of their own.
 How:    each tick of the broker
-        - sends heartbeats;
         - checks the election time-outs of replicas that no living leader's session covers;
         - checks the quorum of leaders here, only while some peer is silent.
-            A tick that comes far too late (the process was stopped or starved) shows nothing about
-        the peers: timers start again.
-Owns:   the sessions and the timers; one per broker.
+
+        `PeerContacts` knows the peers, `BoundVotes` the votes that leaders count on. A tick that
+        comes far too late (the process was stopped or starved) shows nothing about the peers:
+        timers start again.
+Owns:   the timers, and which leaders' quorums are unconfirmed; one per broker.
 Source: Raft thesis 3.4 and 6.2; design sections 5 and 8."""
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import count
 from typing import Protocol
 
 from strandline.base.clock import Clock
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId
-from strandline.raft.group.configuration import Configuration
 from strandline.replication.liveness import election_timeouts
+from strandline.replication.liveness.bound_votes import BoundVotes
 from strandline.replication.liveness.election_timeouts import ELECTION_MS, ELECTION_ROUND_TRIPS
-from strandline.replication.liveness.sessions import NEVER_MS, FollowSession, LeadSession
+from strandline.replication.liveness.peer_contacts import PeerContacts
+from strandline.replication.liveness.sessions import NEVER_MS, FollowSession
 from strandline.replication.replica.state import ReplicaState
 from strandline.replication.settings import ReplicationSettings
-from strandline.replication.wire import Ability, Heartbeat, HeartbeatAnswer
+from strandline.replication.wire import Heartbeat
 
 RTT_FACTOR = 4
 PROMISE_MS = 100
@@ -32,15 +33,10 @@ PROMISE_ROUND_TRIPS = 2
 FRESH_PATIENCE_MS = 10_000
 """How long the other voters of a new group leave its lead to the preferred broker while it is
 alive: a broker that creates thousands of groups opens its own late."""
-FORGIVE_FACTOR = 4
-"""Late ticks are forgiven at most once in this many election time-outs."""
 CANDIDACY_COUNT_MAX = 128
 """The most elections under way from here; other replicas wait. When a broker with thousands of
 leaders dies, unlimited elections would keep all brokers so busy that living leaders fell silent,
 too."""
-MEANINGFUL_LOSSES_MAX = 2
-"""The loss of a connection and of the first attempt to restore it say something about the peer;
-later failures repeat it."""
 
 
 class LedReplicas(Protocol):
@@ -67,22 +63,16 @@ class Liveness:
     ) -> None:
         """`remembered`: the epoch of a group that is not open here, 0 for none. A later one may be
         lost: the data directory may be an old one."""
-        self._self_id = self_id
         self._clock = clock
         self._rng = rng
         self._settings = settings
-        # Unique numbers of sessions and nonces. A peer that was removed and added again gets a new
-        # session, because its heartbeat numbers start again.
-        self._unused = count(session)
-        self._leads: dict[BrokerId, LeadSession] = {}
-        # The longest smoothed round trip to a peer.
-        self._slowest_rtt_ms = 0
-        self._follows: dict[BrokerId, FollowSession] = {}
-        self._last_contact_ms: dict[BrokerId, int] = {}
-        # Peers that broke the connection and have sent nothing since.
-        self._hung_up: set[BrokerId] = set()
-        # {peer: connections and attempts lost since it was connected}
-        self._losses: dict[BrokerId, int] = {}
+        self.contacts = PeerContacts(
+            self_id=self_id, clock=clock, settings=settings, session=session
+        )
+        self.bound_votes = BoundVotes(self.contacts, clock=clock, settings=settings)
+        # {peer: session}, as `contacts` keeps them.
+        self._leads = self.contacts.leads
+        self._follows = self.contacts.follows
         self._replicas = replicas
         self._remembered = remembered
         # {group: replica} with a timer of its own; a living leader's session covers all others.
@@ -93,8 +83,6 @@ class Liveness:
         self._candidates: dict[GroupId, ReplicaState] = {}
         # Silent peers whose groups are already in `_uncovered`.
         self._swept: set[BrokerId] = set()
-        self._started_ms = clock.monotonic_ms()
-        self._forgiven_ms = NEVER_MS
         # Peers that had not answered for too long at the last check.
         self._silent: frozenset[BrokerId] = frozenset()
         # Leaders here that may have no quorum while these peers are silent.
@@ -102,56 +90,15 @@ class Liveness:
 
     # ---- peers -----------------------------------------------------------------------------------
 
-    def lead_session(self, peer: BrokerId) -> LeadSession:
-        """The session in which this broker leads towards `peer`."""
-        session = self._leads.get(peer)
-        if session is None:
-            session = self._leads[peer] = LeadSession(next(self._unused))
-        return session
-
-    def follow_session(self, peer: BrokerId) -> FollowSession:
-        """The session in which `peer` leads towards this broker."""
-        session = self._follows.get(peer)
-        if session is None:
-            timeout_ms = self._settings.election_timeout_ms
-            session = self._follows[peer] = FollowSession(self._unused, timeout_ms)
-        return session
-
-    def can_do(self, peer: BrokerId, ability: Ability) -> bool:
-        """Whether the release at `peer` is known to have an ability."""
-        follow = self._follows.get(peer)
-        return follow is not None and ability in follow.abilities
-
-    def cannot_do(self, peer: BrokerId, ability: Ability) -> bool:
-        """Whether the release at `peer` is known to lack an ability; False before its first
-        heartbeat."""
-        follow = self._follows.get(peer)
-        return follow is not None and follow.is_known and ability not in follow.abilities
-
-    def on_received(self, peer: BrokerId) -> bool:
-        """`peer` has sent a message; returns whether it counted as dead until now."""
-        now = self._clock.monotonic_ms()
-        silent_ms = now - self._last_contact_ms.get(peer, NEVER_MS)
-        self._last_contact_ms[peer] = now
-        if self._hung_up:
-            self._hung_up.discard(peer)
-        return silent_ms >= 2 * self._settings.election_timeout_ms
-
-    def on_connected(self, peer: BrokerId) -> None:
-        """A connection to `peer` is up."""
-        self._losses[peer] = 0
-
     def on_lost(self, peer: BrokerId) -> None:
         """The connection to `peer` has broken, or an attempt to connect has failed.
 
         A killed process hangs up at once. Voters stay bound, but its followers can stand in a fixed
         order instead of at random."""
-        losses = self._losses[peer] = self._losses.get(peer, MEANINGFUL_LOSSES_MAX) + 1
-        if losses > MEANINGFUL_LOSSES_MAX:
+        if not self.contacts.on_lost(peer):
             return
-        self._hung_up.add(peer)
         session = self._follows.get(peer)
-        step_ms = ELECTION_MS + self._slowest_rtt_ms
+        step_ms = ELECTION_MS + self.contacts.slowest_rtt_ms
         for group in session.followed if session is not None else ():
             replica = self._replicas.get(group)
             if replica is not None and replica.leader_id == peer:
@@ -159,72 +106,17 @@ class Liveness:
                 replica.timeout_ms = min(replica.timeout_ms, turn_ms)
                 replica.look_ms = NEVER_MS
 
-    def has_hung_up(self, peer: BrokerId) -> bool:
-        """Whether `peer` broke the connection and has sent nothing since."""
-        return peer in self._hung_up
-
-    def is_alive(self, peer: BrokerId) -> bool:
-        """Whether `peer` has sent anything within two election time-outs."""
-        last_ms = self._last_contact_ms.get(peer, NEVER_MS)
-        return self._clock.monotonic_ms() - last_ms < 2 * self._settings.election_timeout_ms
-
-    def is_peer_alive(self, peer: BrokerId) -> bool:
-        """The same; this broker itself always is."""
-        return peer == self._self_id or self.is_alive(peer)
-
-    def silent(self, peers: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
-        """Those of `peers` that are not alive; none if this process cannot tell after a pause."""
-        limit = 2 * self._settings.election_timeout_ms
-        if self._clock.monotonic_ms() - max(self._started_ms, self._forgiven_ms) < limit:
-            return ()
-        return tuple(one for one in peers if not self.is_alive(one))
-
-    def silence_ms(self, peer: BrokerId) -> int | None:
-        """How long ago `peer` last sent anything; None: never."""
-        last_ms = self._last_contact_ms.get(peer)
-        return None if last_ms is None else self._clock.monotonic_ms() - last_ms
-
     def remove_peer(self, peer: BrokerId) -> None:
         """A broker has left the cluster: drop all that is known of it."""
-        self._refresh_followers(self.follow_session(peer))
-        for known in (self._leads, self._follows, self._last_contact_ms, self._losses):
-            known.pop(peer, None)
-        self._hung_up.discard(peer)
+        self._refresh_followers(self.contacts.follow_session(peer))
+        self.contacts.remove(peer)
         self._swept.discard(peer)
-
-    def contact_with(self, peer: BrokerId) -> int | None:
-        """Counts the periods in which `peer`'s heartbeats arrived without a gap; None during a
-        gap."""
-        session = self._follows.get(peer)
-        if session is None or not session.is_fresh(self._clock.monotonic_ms()):
-            return None
-        return session.contact
-
-    def rtt_ms(self, peer: BrokerId) -> float:
-        """The smoothed round trip to `peer`; 0 while unknown."""
-        session = self._leads.get(peer)
-        return 0.0 if session is None else session.rtt_ms
-
-    def measured_round_trip_ms(self, peer: BrokerId) -> int | None:
-        """The same in whole ms; None if `peer` has answered no heartbeat."""
-        session = self._leads.get(peer)
-        if session is None or session.answered_ms == NEVER_MS:
-            return None
-        return round(session.rtt_ms)
-
-    def on_heartbeat_answer(
-        self, peer: BrokerId, answer: HeartbeatAnswer
-    ) -> list[tuple[GroupId, Epoch]]:
-        """Returns the groups in which the peer refuses this broker, with its epochs there."""
-        refused = self.lead_session(peer).on_answer(answer, self._clock.monotonic_ms())
-        self._slowest_rtt_ms = int(max(session.rtt_ms for session in self._leads.values()))
-        return refused
 
     def on_heartbeat(
         self, peer: BrokerId, heartbeat: Heartbeat
     ) -> list[tuple[ReplicaState, Epoch]]:
         """Returns the replicas to which a newly announced leadership of `peer` matters."""
-        session = self.follow_session(peer)
+        session = self.contacts.follow_session(peer)
         now = self._clock.monotonic_ms()
         if not session.is_fresh(now):
             session.contact += 1
@@ -274,7 +166,7 @@ class Liveness:
         wanted = set(members)
         for peer in wanted:
             if peer != replica.self_id:
-                self.lead_session(peer).lead(replica.group, replica.epoch)
+                self.contacts.lead_session(peer).lead(replica.group, replica.epoch)
         for peer, session in self._leads.items():
             if peer not in wanted:
                 session.unlead(replica.group)
@@ -299,13 +191,13 @@ class Liveness:
         self.moved_on(replica)
         replica.timeout_ms = self._draw_timeout(replica)
         self.refresh(replica)
-        round_trips_ms = int(ELECTION_ROUND_TRIPS * self._slowest_rtt_ms)
+        round_trips_ms = int(ELECTION_ROUND_TRIPS * self.contacts.slowest_rtt_ms)
         return self._settings.election_timeout_ms + round_trips_ms
 
     @property
     def promise_patience_ms(self) -> int:
         """How long a leader about to hand over waits for the delegated votes."""
-        round_trips_ms = int(PROMISE_ROUND_TRIPS * self._slowest_rtt_ms)
+        round_trips_ms = int(PROMISE_ROUND_TRIPS * self.contacts.slowest_rtt_ms)
         return min(PROMISE_MS + round_trips_ms, self._settings.election_timeout_ms)
 
     def on_election_priority(self, replica: ReplicaState) -> None:
@@ -328,7 +220,7 @@ class Liveness:
 
         Its leader's last contact stays as it is: votes are refused by that."""
         delay_ms = election_timeouts.draw_pause_ms(
-            replica, self._settings, self._rng, slowest_rtt_ms=self._slowest_rtt_ms
+            replica, self._settings, self._rng, slowest_rtt_ms=self.contacts.slowest_rtt_ms
         )
         replica.stand_after_ms = self._clock.monotonic_ms() + delay_ms
 
@@ -342,79 +234,6 @@ class Liveness:
         self._uncovered[replica.group] = replica
         self._leaderless[replica.group] = replica
 
-    def is_leader_alive(self, replica: ReplicaState, candidate: BrokerId = NO_BROKER) -> bool:
-        """Whether a leader other than `candidate`, which leads no more, lives as far as known
-        here."""
-        now = self._clock.monotonic_ms()
-        timeout = self._settings.election_timeout_ms
-        if replica.has_restarted and now - self._started_ms < timeout:
-            return True  # A promise from before the restart may still bind it.
-        leader = replica.leader_id
-        if leader not in (NO_BROKER, candidate) and now - self._last_sign_ms(replica) < timeout:
-            return True
-        # A core may not know its leader yet, or be busy. A leader whose heartbeats are not refused
-        # counts on this replica.
-        return any(
-            peer != candidate
-            and session.covers(replica.group, replica.epoch)
-            and now - session.last_contact_ms < timeout
-            for peer, session in self._follows.items()
-        )
-
-    def is_bound(self, replica: ReplicaState, candidate: BrokerId) -> bool:
-        """Whether the replica must refuse `candidate`, itself included (leases rest on it): a
-        leader lives, or does not know yet that the replica left its epoch on another replica's
-        message."""
-        if self.is_leader_alive(replica, candidate):
-            return True
-        timeout = self._settings.election_timeout_ms
-        return self._clock.monotonic_ms() - self._left_ms(replica, candidate) < timeout
-
-    def promised_ms(self, replica: ReplicaState) -> int:
-        """For how long at most the lease of a leader, present or left on another replica's message,
-        may count on the replica."""
-        if replica.is_leader:
-            return 0
-        timeout = self._settings.election_timeout_ms
-        if self.is_leader_alive(replica):
-            return timeout
-        return max(0, self._left_ms(replica) + timeout - self._clock.monotonic_ms())
-
-    def _left_ms(self, replica: ReplicaState, candidate: BrokerId = NO_BROKER) -> int:
-        """When the replica last answered a leader, other than `candidate`, whose epoch it has
-        left."""
-        return max(
-            (
-                session.left_ms(replica.group)
-                for peer, session in self._follows.items()
-                if peer != candidate
-            ),
-            default=NEVER_MS,
-        )
-
-    @property
-    def lease_ms(self) -> int:
-        """How long the answer to a heartbeat extends a lease."""
-        return int(self._settings.election_timeout_ms * self._settings.lease_ratio)
-
-    def lease_end_ms(
-        self, replica: ReplicaState, configuration: Configuration | None = None
-    ) -> int:
-        """Until when no other leader can be elected, or appointed under the promised write quorum;
-        in the past without a lease. `configuration`: as if it were in force."""
-        configuration = configuration or replica.configuration
-        lease = self.lease_ms
-        ends = {replica.self_id: 1 << 60}
-        for peer in configuration.all_voters:
-            session = self._leads.get(peer)
-            if session is not None and session.is_confirmed(replica.group):
-                ends[peer] = session.answered_sent_ms + lease
-        for end in sorted(set(ends.values()), reverse=True):
-            holders = [peer for peer, peer_end in ends.items() if peer_end >= end]
-            if configuration.holds_lease(holders):
-                return end
-        return NEVER_MS
-
     # ---- time ------------------------------------------------------------------------------------
 
     def forgive(self) -> bool:
@@ -422,16 +241,11 @@ class Liveness:
 
         False if it did so shortly before: a broker that is always slow must not wait for dead peers
         for ever."""
-        now = self._clock.monotonic_ms()
-        if now - self._forgiven_ms < FORGIVE_FACTOR * self._settings.election_timeout_ms:
+        if not self.contacts.forgive():
             return False
-        self._forgiven_ms = now
+        now = self._clock.monotonic_ms()
         for replica in self._uncovered.values():
             replica.last_contact_ms = now
-        for session in self._follows.values():
-            if session.last_contact_ms != NEVER_MS:
-                session.last_contact_ms = now
-                session.contact += 1
         return True
 
     def found_leaders(self) -> list[tuple[ReplicaState, BrokerId, Epoch]]:
@@ -471,7 +285,7 @@ class Liveness:
             if replica.is_leader or self._is_covered(replica, now):
                 covered.append(group)
                 continue
-            sign_ms = max(self._last_sign_ms(replica), self._left_ms(replica))
+            sign_ms = max(self.bound_votes.last_sign_ms(replica), self.bound_votes.left_ms(replica))
             due_ms = max(replica.stand_after_ms, sign_ms + replica.timeout_ms)
             if now >= due_ms and self._leaves_first_turn(replica, now):
                 due_ms = now + self._settings.election_timeout_ms
@@ -501,8 +315,8 @@ class Liveness:
             replica.is_fresh
             and preferred != replica.self_id
             and now - replica.last_contact_ms < FRESH_PATIENCE_MS
-            and self.is_alive(preferred)
-            and not self.has_hung_up(preferred)
+            and self.contacts.is_alive(preferred)
+            and not self.contacts.has_hung_up(preferred)
         )
 
     def _drop_decided(self, now: int) -> None:
@@ -528,7 +342,7 @@ class Liveness:
         if not self._quorum_unconfirmed:
             return []
         lost: list[ReplicaState] = []
-        since_ms = now - limit - RTT_FACTOR * self._slowest_rtt_ms
+        since_ms = now - limit - RTT_FACTOR * self.contacts.slowest_rtt_ms
         for group, replica in list(self._quorum_unconfirmed.items()):
             if not replica.is_leader:
                 del self._quorum_unconfirmed[group]
@@ -570,19 +384,13 @@ class Liveness:
             and session.is_fresh(now)
         )
 
-    def _last_sign_ms(self, replica: ReplicaState) -> int:
-        session = self._follows.get(replica.leader_id)
-        if session is not None and session.covers(replica.group, replica.epoch):
-            return max(replica.last_contact_ms, session.last_contact_ms)
-        return replica.last_contact_ms
-
     def _draw_timeout(self, replica: ReplicaState) -> int:
         leader = replica.leader_id
-        rtt_ms = self.rtt_ms(leader) if leader != NO_BROKER else 0.0
+        rtt_ms = self.contacts.rtt_ms(leader) if leader != NO_BROKER else 0.0
         return election_timeouts.draw_ms(
             replica,
             self._settings,
             self._rng,
-            slowest_rtt_ms=self._slowest_rtt_ms,
+            slowest_rtt_ms=self.contacts.slowest_rtt_ms,
             leader_rtt_ms=int(rtt_ms),
         )

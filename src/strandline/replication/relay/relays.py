@@ -67,7 +67,7 @@ class Relays:
         self._settings = shared.settings
         self._network = shared.network
         self._nearness = shared.nearness
-        self._liveness = shared.liveness
+        self._contacts = shared.contacts
         self._relay_watch = shared.relay_watch
         self._streams = streams
         self._pump = pump
@@ -279,7 +279,7 @@ class Relays:
     ) -> tuple[BrokerId, ...]:
         """The same, but for those to whom the way is much longer than to others in the region: they
         come last, of those that vote and of those that do not."""
-        rtt_ms = self._liveness.rtt_ms
+        rtt_ms = self._contacts.rtt_ms
         known = [rtt for one in order if (rtt := rtt_ms(one)) > 0]
         limit_ms = DISTANT_RATIO * min(known, default=0) + DISTANT_MS
         return tuple(sorted(order, key=lambda one: (one not in voting, rtt_ms(one) > limit_ms)))
@@ -296,7 +296,7 @@ class Relays:
             and not progress.is_recovering
             and not stream.is_behind
             and self._clock.monotonic_ms() >= self._detours.get(peer, _NO_DETOUR)[0]
-            and self._liveness.can_do(peer, Ability.RELAYING)
+            and self._contacts.can_do(peer, Ability.RELAYING)
         )
 
     def _can_relay(self, one: BrokerId, next_index: Index) -> bool:
@@ -311,15 +311,15 @@ class Relays:
             and not progress.is_probing
             and not progress.is_recovering
             and not stream.is_behind
-            and self._liveness.can_do(one, Ability.RELAYING)
+            and self._contacts.can_do(one, Ability.RELAYING)
             and self._is_there(one)
         )
 
     def _is_there(self, relay: BrokerId) -> bool:
         """Whether `relay` is alive, connected, and acknowledges what it is sent."""
         return (
-            self._liveness.is_peer_alive(relay)
-            and not self._liveness.has_hung_up(relay)
+            self._contacts.is_peer_alive(relay)
+            and not self._contacts.has_hung_up(relay)
             and self._network.is_connected(relay, Lane.BULK)
             and not self.is_stuck(relay)
         )
@@ -328,7 +328,7 @@ class Relays:
         """How long what is under way may take, and a round trip more."""
         stream = self._streams[peer]
         window = stream.window
-        rtt_ms = self._liveness.rtt_ms(peer)
+        rtt_ms = self._contacts.rtt_ms(peer)
         patience_ms = ROUND_TRIPS * int(max(rtt_ms, window.round_trip_ms)) + SLACK_MS
         transfer_ms = 0
         if window.bytes_per_s:

@@ -16,7 +16,7 @@ from strandline.base.clock import Clock
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Epoch, Index
 from strandline.replication.leader.leadership import Leadership
-from strandline.replication.liveness.liveness import Liveness
+from strandline.replication.liveness.peer_contacts import PeerContacts
 from strandline.replication.replica.state import ReplicaState
 
 COMPLAINT_INTERVAL_MS = 10_000
@@ -54,13 +54,13 @@ class Damage:
         owner: DamagedReplica,
         *,
         clock: Clock,
-        liveness: Liveness,
+        contacts: PeerContacts,
         suspect: Callable[[OSError | StorageError], None],
     ) -> None:
         self._replica = replica
         self._owner = owner
         self._clock = clock
-        self._liveness = liveness
+        self._contacts = contacts
         self._suspect = suspect
         self._complains_again_ms = 0
         # The epoch of the last attempt to hand over.
@@ -141,5 +141,5 @@ class Damage:
         replica = self._replica
         others = set(replica.configuration.all_voters) - excluded
         return replica.configuration.wins_election(
-            [one for one in others if self._liveness.is_alive(one)]
+            [one for one in others if self._contacts.is_alive(one)]
         )

@@ -67,7 +67,7 @@ class Deletions:
         self._owner = owner
         self._waiters = waiters
         self._clock = shared.clock
-        self._liveness = shared.liveness
+        self._contacts = shared.contacts
         # How often the followers of a deletion are looked at.
         self._look_ms = max(1, shared.settings.heartbeat_interval_ms // LOOKS)
         self._commit = Index(-1)
@@ -181,7 +181,7 @@ class Deletions:
         return all(
             progress.match_flushed >= index
             for peer, progress in self._replica.raft.progress.items()
-            if self._liveness.is_peer_alive(peer) and self.is_awaited(peer)
+            if self._contacts.is_peer_alive(peer) and self.is_awaited(peer)
         )
 
 

@@ -102,11 +102,13 @@ class ReplicaDriver(ReplicaState):
             base=base,
             is_fresh=is_fresh,
         )
-        clock, liveness = shared.clock, shared.liveness
+        clock = shared.clock
         self.host = host
         self.shared = shared
         self._clock = clock
-        self._liveness = liveness
+        self._liveness = shared.liveness
+        self._contacts = shared.contacts
+        self._bound_votes = shared.bound_votes
         self._outbox = shared.outbox
         self._pending: deque[tuple[Event, Entries | None]] = deque()
         self.leadership: Leadership | None = None
@@ -131,7 +133,7 @@ class ReplicaDriver(ReplicaState):
             self,
             self,
             clock=clock,
-            liveness=liveness,
+            contacts=shared.contacts,
             suspect=partial(host.repairs.suspect, self),
         )
         self.flushes = Flushes(self, clock, self)
@@ -160,7 +162,7 @@ class ReplicaDriver(ReplicaState):
     def in_sync(self) -> list[BrokerId]:
         """Voters whose broker is alive and, as far as the leader knows, not behind by more than a
         window, nor for longer than `lag_limit_ms`."""
-        is_alive = self._liveness.is_alive
+        is_alive = self._contacts.is_alive
         followers = None if self.leadership is None else self.leadership.followers
         return [
             broker
@@ -251,7 +253,7 @@ class ReplicaDriver(ReplicaState):
             if isinstance(event, Received):
                 is_bound = self._is_bound(event.sender, event.message)
                 event = Received(event.sender, event.message, is_bound)
-            elif isinstance(event, ElectionTimedOut) and self._liveness.is_bound(
+            elif isinstance(event, ElectionTimedOut) and self._bound_votes.is_bound(
                 self, self.self_id
             ):
                 continue
@@ -261,8 +263,8 @@ class ReplicaDriver(ReplicaState):
         """Whether a leader counts on this replica's vote: not to go to the sender that asks for it,
         nor to the replica itself where the message says that it would be elected."""
         if isinstance(message, VoteRequest):
-            return self._liveness.is_bound(self, sender)
-        return isinstance(message, VoteResponse) and self._liveness.is_bound(self, self.self_id)
+            return self._bound_votes.is_bound(self, sender)
+        return isinstance(message, VoteResponse) and self._bound_votes.is_bound(self, self.self_id)
 
     def _perform(self, effects: list[Effect], start: int, entries: Entries | None) -> None:
         for position in range(start, len(effects)):

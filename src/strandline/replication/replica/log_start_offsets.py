@@ -56,7 +56,7 @@ class LogStartOffsets:
     def __init__(self, replicas: Mapping[GroupId, Replica], calls: Calls, shared: Shared) -> None:
         self._replicas = replicas
         self._calls = calls
-        self._liveness = shared.liveness
+        self._contacts = shared.contacts
         self._heartbeat_interval_ms = shared.settings.heartbeat_interval_ms
         self._tasks: set[asyncio.Task[None]] = set()
         calls.register(METHOD, self._on_question)
@@ -82,7 +82,7 @@ class LogStartOffsets:
         leader = replica.leader_id
         if leader == NO_BROKER:
             return None
-        number = self._liveness.contact_with(leader)
+        number = self._contacts.contact_with(leader)
         return None if number is None else Contact(leader, replica.epoch, number)
 
     async def _ask_all(self, replicas: Collection[Replica], done: Callable[[], None]) -> None:
@@ -94,7 +94,7 @@ class LogStartOffsets:
         pause_s = self._heartbeat_interval_ms / 1000
         for _ in range(HEARTBEATS_AWAITED):
             contact = self._contact(replica)
-            if contact is not None or not self._liveness.is_peer_alive(replica.leader_id):
+            if contact is not None or not self._contacts.is_peer_alive(replica.leader_id):
                 return contact
             await asyncio.sleep(pause_s)
         return self._contact(replica)

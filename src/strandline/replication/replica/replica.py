@@ -74,7 +74,7 @@ class Replica(ReplicaDriver):
             progress is not None
             and not progress.is_recovering
             and progress.match_flushed >= 0
-            and self._liveness.is_alive(broker)
+            and self._contacts.is_alive(broker)
             and self.leadership.followers.is_in_step(broker)
         )
 
