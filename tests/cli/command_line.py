@@ -15,6 +15,7 @@ from strandline.cli.commands import (
     broker,
     broker_label,
     cluster_alter,
+    cluster_status,
     consume,
     group,
     partition,
@@ -73,7 +74,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
 
     for module in (
         broker, broker_label, cluster_alter, balance_commands, topic, partition, produce, consume,
-        group, zone,
+        group, zone, cluster_status,
     ):  # fmt: skip
         monkeypatch.setattr(module, "open_client", open_client)
     return fake

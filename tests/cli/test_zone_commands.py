@@ -94,7 +94,7 @@ def test_the_status_tells_what_is_down_and_what_waits(run: Run, zones: Zones) ->
     code, out, _ = run("zone", "status")
     assert code == 0 and out.splitlines() == [
         "NAME    LEVEL   STATE            HEARD  MARKS    SILENT  REPAIR                 WAITING",
-        "west    region  up                 6/6  -        -       as usual                     0",
+        "west    region  up                 5/6  -        7       as usual                     0",
         "east/a  zone    up                 3/3  -        -       as usual                     0",
         "west/a  zone    up                 3/3  -        -       as usual                     0",
         "b       zone    down for 10 min    0/3  50-66 %  7,8,9   held until it returns       40",
@@ -219,3 +219,30 @@ def test_an_older_controller_is_told_of(run: Run, cluster: FakeCluster, zones: Z
     cluster.max_versions = {20_008: -1}
     code, _, err = run("zone", "status")
     assert code == 1 and "does not offer DescribeZones" in err
+
+
+def test_a_region_of_one_dead_broker_is_not_called_up(run: Run, zones: Zones) -> None:
+    """One silent broker takes no region down (`outage.brokers.min`); it is not up, either."""
+    zones.described = DescribeZonesResponse(
+        zones=[DescribedZone(region="south", name="south", brokers=[5], silent=[5])],
+        brokers=[SeenBroker(5, "silent", [], ["region east"])],
+        happenings=[ZoneHappening("broker", "broker 5", "broker 5 is silent", 60_000)],
+    )
+    _, out, _ = run("zone", "status")
+    assert out.splitlines()[1].split()[:6] == ["south", "region", "no", "broker", "heard", "0/1"]
+    zones.described.zones[0].silent, zones.described.happenings = [], []
+    out = run("zone", "status")[1]
+    assert out.splitlines()[1].split()[:6] == ["south", "region", "no", "broker", "heard", "0/1"]
+    assert "All zones and regions are up." not in out and "broker 5 is silent; " in out
+
+
+def test_a_controller_that_does_not_know_yet_says_so(run: Run, zones: Zones) -> None:
+    zones.described = DescribeZonesResponse(
+        zones=[DescribedZone(region="south", name="south", brokers=[5])],
+        brokers=[SeenBroker(5, "silent", [], ["region east"])],
+        is_unsettled=True,
+    )
+    out = run("zone", "status")[1].splitlines()
+    assert out[1].split()[:6] == ["south", "region", "not", "known", "yet", "0/1"]
+    assert out[2].startswith("The controller began to lead a moment ago: it does not know yet")
+    assert json.loads(run("zone", "status", "--json")[1])["settled"] is False

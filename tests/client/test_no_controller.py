@@ -11,7 +11,7 @@ from strandline.client.cluster import Client
 from strandline.client.errors import CannotConnectError, ClientError
 from strandline.client.operations.configs import alter_cluster_configs
 from strandline.client.operations.no_controller import tell
-from strandline.client.operations.zones import describe_zones
+from strandline.client.operations.zones import describe_zones, describe_zones_soon
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_configs import (
@@ -124,3 +124,27 @@ def test_voters_that_do_not_hear_each_other_are_told_apart_from_those_that_are_d
     assert tell([one, two], {one: [one]}) == (
         "no controller: 1 of 2 of its voters answers, 2 are needed: start broker 2"
     )
+
+
+def test_the_state_of_zones_is_refused_soon_and_not_after_the_whole_timeout(
+    fake: FakeCluster,
+) -> None:
+    transport = FakeTransport(fake)
+    client = Client(fake.bootstrap, timeout_ms=30_000, transport=transport)
+    with pytest.raises(ClientError) as raised:
+        describe_zones_soon(client)
+    assert str(raised.value) == MISSING
+    assert transport.now_ms < 3_000
+
+
+def test_an_election_that_is_under_way_is_waited_for(fake: FakeCluster) -> None:
+    fake.down, fake.extra["DescribeZones"] = set(), lambda *_: DescribeZonesResponse()
+    transport = FakeTransport(fake)
+
+    def elect(now_ms: int) -> None:
+        if now_ms >= 5_000:
+            fake.controller = 1
+
+    transport.on_sleep = elect
+    client = Client(fake.bootstrap, timeout_ms=30_000, transport=transport)
+    assert describe_zones_soon(client) == DescribeZonesResponse()

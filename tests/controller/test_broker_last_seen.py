@@ -11,6 +11,7 @@ from strandline.controller.commands import (
     NoteLastSeen,
     UnregisterBroker,
 )
+from strandline.controller.records import decode_record
 from strandline.model.ids import BrokerId
 
 
@@ -76,3 +77,33 @@ def test_what_is_taken_down_is_a_registration_like_the_one_before_it() -> None:
     world.alive.add(BrokerId(5))
     note(world, (5, 10_000, None))
     assert world.state.registration(BrokerId(5)).silent_ms is None
+
+
+def test_since_when_a_broker_is_silent_is_kept_until_it_is_heard() -> None:
+    """For people: in milliseconds since 1970, as the first controller that missed it has it."""
+    world = World()
+    world.alive.discard(BrokerId(5))
+
+    def say(before_ms: int | None, silent_ms: int | None, since_ms: int | None) -> None:
+        said = LastSeenNote(BrokerId(5), before_ms, silent_ms, since_ms)
+        assert world.run(NoteLastSeen((said,))) == LastSeenNoted()
+
+    say(None, 10_000, 1_700_000_000_000)
+    world.run(AlterLabels(brokers=(BrokerId(5),), changes=(("rack", "r1"),)))
+    assert world.state.cluster.silent_since_ms == {5: 1_700_000_000_000}
+    assert world.replayed().cluster.silent_since_ms == {5: 1_700_000_000_000}
+    world.alive.add(BrokerId(5))
+    say(10_000, None, 1_700_000_000_000)
+    assert world.state.cluster.silent_since_ms == {}
+
+
+def test_what_an_earlier_release_wrote_of_a_silence_has_no_beginning() -> None:
+    world = World()
+    before = world.state.registration(BrokerId(5))
+    noted = msgspec.structs.replace(before, silent_ms=10_000, silent_since_ms=1)
+    text = msgspec.json.encode(noted).replace(b',"silent_since_ms":1', b"")
+    read = decode_record(text)
+    assert read == msgspec.structs.replace(before, silent_ms=10_000)
+    world.state.replay(read)
+    assert world.state.cluster.silent_ms == {5: 10_000}
+    assert world.state.cluster.silent_since_ms == {}

@@ -173,3 +173,23 @@ def test_versions_that_know_nothing_of_outages_read_that_nothing_was_set() -> No
     rule(world, WEST, Ruling.HOLD)
     assert isinstance(decode_record(world.log[-1]), ConfigsChanged)
     assert msgspec.json.decode(world.log[-1], type=Before) == Before("cluster", "", {})
+
+
+def test_since_when_it_is_down_is_written_and_a_ruling_keeps_it() -> None:
+    world = World()
+    down = Outage(is_down=True, since_ms=1_700_000_000_000)
+    assert note(world, WEST, Outage(), down) == (WEST,)
+    assert rule(world, WEST, Ruling.RELEASE) == DomainAnswer(replace(down, ruling=Ruling.RELEASE))
+    assert world.replayed().cluster.outages == {WEST: replace(down, ruling=Ruling.RELEASE)}
+
+
+def test_what_an_earlier_release_wrote_of_an_outage_has_no_beginning() -> None:
+    """The next controller of this release adds what it knows."""
+    world = World()
+    note(world, WEST, Outage(), Outage(is_down=True, since_ms=5))
+    text = bytes(world.log[-1]).replace(b',"since_ms":5', b"")
+    read = decode_record(text)
+    assert isinstance(read, ConfigsChanged) and text != world.log[-1]
+    world.state.replay(read)
+    assert world.state.cluster.outages == {WEST: DOWN}
+    assert note(world, WEST, DOWN, Outage(is_down=True, since_ms=5)) == (WEST,)

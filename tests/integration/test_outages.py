@@ -12,8 +12,10 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
 from tests.integration.conftest import DevCluster, wait_until
 from tests.integration.metadata import partitions_of
-from tests.integration.pages import commands, type_in
+from tests.integration.pages import commands, try_line, type_in
 from tests.integration.placed_load import PARTITIONS, TOPIC, Load, balance, expect_read
+
+from strandline.cli.exit_codes import UNHEALTHY
 
 pytestmark = pytest.mark.integration
 
@@ -105,7 +107,11 @@ def test_a_region_is_killed_under_load_and_the_page_says_what_to_do(
         before = replicas(admin)
         silence(five, brokers)
         assert replicas(admin) == before and not balance(five)["moves"]
-        shown = type_in(five, commands(PAGE, "What to look at first"))
+        (line,) = commands(PAGE, "What to look at first")
+        page = try_line(five, line)
+        assert page.returncode == UNHEALTHY
+        assert "region west (brokers " in page.stdout and "replacement of brokers" in page.stdout
+        shown = type_in(five, commands(PAGE, "What to look at first", 2))
         assert "region: region west is down since" in shown
         assert "or you run `strandline zone release west`" in shown
         five.dev("region", "start", "west")  # Who comes back much later than the others is lost.

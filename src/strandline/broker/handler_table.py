@@ -36,6 +36,7 @@ from strandline.broker.handlers import (
     describe_quorum,
     describe_replica_logs,
     describe_replica_status,
+    describe_status,
     describe_topic_partitions,
     describe_topology,
     describe_user_scram_credentials,
@@ -131,6 +132,7 @@ _HANDLERS: dict[str, Handler] = {
     "DescribeReplicaLogs": Cold(describe_replica_logs.handle),
     "DeclareLost": Cold(declare_lost.handle),
     "DescribeLosses": Cold(describe_losses.handle),
+    "DescribeStatus": Cold(describe_status.handle),
 }
 
 HANDLERS: dict[int, Handler] = {API_KEYS[name]: handler for name, handler in _HANDLERS.items()}

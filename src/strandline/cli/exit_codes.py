@@ -14,6 +14,7 @@ EXIT_CODES: dict[int, str] = {
     ERROR: "refused or failed; standard error says why, in one line if that is enough",
     USAGE: "an unknown command or option, or a missing argument",
     CANNOT_CONNECT: "no broker was reachable, or none answered in time",
-    UNHEALTHY: "`dev status`: a broker is not serving; `broker ok-to-stop`: no",
+    UNHEALTHY: "`dev status`: a broker is not serving; `broker ok-to-stop`: no; `cluster status`: "
+    "something is down, stopped, at risk or not known",
     INTERRUPTED: "interrupted (Ctrl-C)",
 }

@@ -70,6 +70,11 @@ class Brokers:
             connection.close()
         self._connections.clear()
 
+    @property
+    def bootstrap(self) -> tuple[Address, ...]:
+        """The addresses that are contacted first."""
+        return self._bootstrap
+
     # ---- time ------------------------------------------------------------------------------------
 
     def deadline(self) -> int:

@@ -267,11 +267,12 @@ class DeclareLost(msgspec.Struct, frozen=True, tag=True, kw_only=True):
 
 class LastSeenNote(msgspec.Struct, frozen=True, array_like=True):
     """A broker has been silent for `silent_ms`, or is heard (None). `before_ms`: the recorded
-    value."""
+    value; `since_ms`: since when it is silent, in milliseconds since 1970."""
 
     broker: BrokerId
     before_ms: int | None
     silent_ms: int | None
+    since_ms: int | None = None
 
 
 class NoteLastSeen(msgspec.Struct, frozen=True, tag="NoteSilences"):

@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from strandline.base.errors import OperatorError
-from strandline.model.cluster import NO_END_MS, Address, Domain, Labels, Loss, Ruling
+from strandline.model.cluster import NO_END_MS, UNKNOWN_MS, Address, Domain, Labels, Loss, Ruling
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.raft.group.configuration import PromisedQuorum
 
@@ -30,8 +30,9 @@ class BrokerRegistered(msgspec.Struct, frozen=True, tag_field="kind", tag="broke
     silent, or the controller hears it again.
 
     `directory_id` names its data directory; `configured`: the labels of its configuration at its
-    start; `silent_ms`: how long, at least, the controller has not heard it, None if it hears it.
-    Earlier versions ignore these fields, which is right."""
+    start; `silent_ms`: how long, at least, the controller has not heard it, None if it hears it;
+    `silent_since_ms`: since when, in milliseconds since 1970, for people only. Earlier versions
+    ignore these fields, which is right."""
 
     id: BrokerId
     incarnation: str
@@ -41,6 +42,7 @@ class BrokerRegistered(msgspec.Struct, frozen=True, tag_field="kind", tag="broke
     labels: Labels
     configured: Labels | None = None
     silent_ms: int | None = None
+    silent_since_ms: int | None = None
 
 
 class BrokerUnregistered(msgspec.Struct, frozen=True, tag_field="kind", tag="broker_unregistered"):
@@ -83,12 +85,14 @@ class PartitionsAdded(msgspec.Struct, frozen=True, tag_field="kind", tag="partit
 
 class DomainRuled(msgspec.Struct, frozen=True):
     """Whether a zone or region is down, and the operator's ruling on it; `until_ms`: the end of the
-    ruling, in milliseconds since 1970, -1 without an end."""
+    ruling, in milliseconds since 1970, -1 without an end; `since_ms`: since when it is down, in
+    milliseconds since 1970, -1 if it is not or the version that wrote this did not say."""
 
     domain: Domain
     is_down: bool
     ruling: Ruling = Ruling.NONE
     until_ms: int = NO_END_MS
+    since_ms: int = UNKNOWN_MS
 
 
 class ReplicasRejoined(msgspec.Struct, frozen=True):

@@ -129,6 +129,7 @@ class ControllerState:
             labels=known.labels,
             configured=known.configured,
             silent_ms=self.cluster.silent_ms.get(broker),
+            silent_since_ms=self.cluster.silent_since_ms.get(broker),
         )
 
     def first_roles(self, group: GroupId) -> Roles:
@@ -158,8 +159,11 @@ class ControllerState:
         )
         if self.cluster.silent_ms.pop(record.id, None) != record.silent_ms:
             self.cluster.outages_version = self.cluster.version + 1
+        self.cluster.silent_since_ms.pop(record.id, None)
         if record.silent_ms is not None:
             self.cluster.silent_ms[record.id] = record.silent_ms
+            if record.silent_since_ms is not None:
+                self.cluster.silent_since_ms[record.id] = record.silent_since_ms
 
     def _on_broker_unregistered(self, record: BrokerUnregistered) -> None:
         # A broker that registers this id later begins anew, with any data directory.
@@ -169,6 +173,7 @@ class ControllerState:
         self.cluster.broker_configs.pop(record.id, None)
         note_gone(self.cluster, broker=record.id)
         self.cluster.silent_ms.pop(record.id, None)
+        self.cluster.silent_since_ms.pop(record.id, None)
 
     def _on_topic_created(self, record: TopicCreated) -> None:
         assert record.name not in self.cluster.topics, record.name
@@ -199,7 +204,7 @@ class ControllerState:
         if record.outages:
             self.cluster.outages_version = self.cluster.version + 1
         for ruled in record.outages:
-            outage = Outage(ruled.is_down, ruled.ruling, ruled.until_ms)
+            outage = Outage(ruled.is_down, ruled.ruling, ruled.until_ms, ruled.since_ms)
             self.cluster.outages[ruled.domain] = outage
             if outage == Outage():
                 del self.cluster.outages[ruled.domain]

@@ -321,6 +321,8 @@ class Ruling(StrEnum):
 
 
 NO_END_MS = -1
+UNKNOWN_MS = -1
+"""A time that is not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +333,9 @@ class Outage:
     ruling: Ruling = Ruling.NONE
     until_ms: int = NO_END_MS
     """Until when the ruling holds, in milliseconds since 1970."""
+    since_ms: int = UNKNOWN_MS
+    """Since when it is down, in milliseconds since 1970, by the clock of the controller that found
+    it down. For people only: no decision rests on it."""
 
 
 @dataclass(slots=True)
@@ -346,6 +351,9 @@ class Cluster:
     broker_configs: dict[BrokerId, dict[str, str]] = field(default_factory=dict)
     silent_ms: dict[BrokerId, int] = field(default_factory=dict)
     """{broker that its controller does not hear: for how long at least, when that was written}"""
+    silent_since_ms: dict[BrokerId, int] = field(default_factory=dict)
+    """{such a broker: since when, in milliseconds since 1970, by the clock of the controller that
+    missed it first}; for people only."""
     outages: dict[Domain, Outage] = field(default_factory=dict)
     """{domain that is down, or has an operator's ruling}"""
     moving: set[GroupId] = field(default_factory=set)

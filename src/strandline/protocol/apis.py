@@ -93,6 +93,10 @@ from strandline.protocol.messages.describe_replica_status import (
     DescribeReplicaStatusRequest,
     DescribeReplicaStatusResponse,
 )
+from strandline.protocol.messages.describe_status import (
+    DescribeStatusRequest,
+    DescribeStatusResponse,
+)
 from strandline.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -287,6 +291,7 @@ APIS: dict[int, Api] = {
         _api(DescribeReplicaLogsRequest, DescribeReplicaLogsResponse),
         _api(DeclareLostRequest, DeclareLostResponse),
         _api(DescribeLossesRequest, DescribeLossesResponse),
+        _api(DescribeStatusRequest, DescribeStatusResponse),
     )
 }
 """{API key: row}, ascending."""

@@ -15,7 +15,12 @@ from strandline.admin.http_server import Answer
 from strandline.admin.last_page import LastPage
 from strandline.admin.pace import Pace
 from strandline.broker.broker import Broker
-from strandline.client.operations.zone_rows import CALM, UNLABELLED, heard_lines, is_calm, rows_of
+from strandline.client.operations.zone_rows import (
+    UNLABELLED,
+    heard_lines,
+    rows_of,
+    summary_lines,
+)
 from strandline.controller.outages.voting import meaning
 
 ROW_COUNT_MAX = 1_000
@@ -81,7 +86,7 @@ class Console:
             weakened = outages.weakened.items()
             values |= {
                 "outages": found,
-                "calm": CALM if is_calm(found) else "",
+                "calm": " ".join(summary_lines(found)),
                 "heard_lines": list(heard_lines(found)),
                 "zones": rows_of(found),
                 "unlabelled": UNLABELLED,

@@ -150,6 +150,10 @@ class ControllerHost:
         heard = {one for one in self.cluster.brokers if self._replication.is_peer_alive(one)}
         return heard | {self._replication.self_id}
 
+    def silence_ms(self, broker: BrokerId) -> int | None:
+        """How long ago this broker last heard that one; None: never."""
+        return self._replication.silence_ms(broker)
+
     def start(self, replica: Replica) -> None:
         """Begin to apply group 0's log."""
         self._replica = replica

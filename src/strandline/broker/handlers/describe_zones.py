@@ -45,6 +45,7 @@ def describe(services: Services) -> DescribeZonesResponse:
             )
             for broker, seen in sorted(found.seen.items())
         ],
+        is_unsettled=not found.is_settled,
     )
 
 

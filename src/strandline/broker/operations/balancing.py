@@ -178,7 +178,8 @@ class Balancing:
             silent_ms=self.last_seen.known_ms,
         )
         self._note_silences(findings)
-        findings.condition = self.outages.look(findings.condition)
+        silent_since_ms = self.last_seen.silent_since_ms(findings.condition)
+        findings.condition = self.outages.look(findings.condition, silent_since_ms)
         self._look_for_room(now)
         self._note_full(now, settings)
         findings.condition = replace(

@@ -8,6 +8,8 @@ How:    The active controller records which brokers have been silent for a while
         hears the controller, which would have recorded a return. So a new controller starts with a
         time that is never too long, and compares no two clocks. Time that a process slept through
         does not count.
+            For people the controller also records since when by the clock on its wall. Controllers
+        keep what the first of them recorded.
 Owns:   how long each recorded silence has been watched here.
 Source: decision 0010, "Damping"."""
 
@@ -65,11 +67,25 @@ class BrokerLastSeen:
         wanted = [
             LastSeenNote(one, before, None) for one, before in noted.items() if one in condition.up
         ]
+        since_wall_ms = self.silent_since_ms(condition)
         for broker, since_ms in condition.down_since_ms.items():
             lasted_ms, before_ms = now - since_ms, noted.get(broker)
             if lasted_ms >= max(own_look_ms(lost_after_ms), (before_ms or 0) * 3 // 2):
-                wanted.append(LastSeenNote(broker, before_ms, lasted_ms))
+                note = LastSeenNote(broker, before_ms, lasted_ms, since_wall_ms[broker])
+                wanted.append(note)
         return NoteLastSeen(tuple(wanted)) if wanted else None
+
+    def silent_since_ms(self, condition: Condition) -> dict[BrokerId, int]:
+        """{silent broker: since when, in ms since 1970}: by the log, or else by what this broker
+        heard itself, as a controller or not."""
+        now, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
+        recorded = self._controller.cluster.silent_since_ms
+        return {
+            broker: recorded[broker]
+            if broker in recorded
+            else wall_ms - max(now - since_ms, self._controller.silence_ms(broker) or 0)
+            for broker, since_ms in condition.down_since_ms.items()
+        }
 
     def _on_applied(self, record: Record) -> None:
         if not isinstance(record, BrokerRegistered | BrokerUnregistered):

@@ -15,6 +15,7 @@ Source: design section 8; decision 0018."""
 
 import json
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -24,7 +25,7 @@ from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.coordinators.topic_configs import TopicConfigs
 from strandline.broker.operations.single_flight import SingleFlight
 from strandline.config.cluster import ClusterConfig
-from strandline.controller.balancer.health import Condition
+from strandline.controller.balancer.health import NOBODY, Condition
 from strandline.controller.commands import DomainNote, NoteOutages, Refused
 from strandline.controller.decision import leaving_of
 from strandline.controller.outages.alarms import Alarm, Alarms
@@ -97,8 +98,11 @@ class OutageWatch:
         self._asking.stop()
         self._noting.stop()
 
-    def look(self, condition: Condition) -> Condition:
-        """The health of the brokers, adjusted for outages; called each second."""
+    def look(
+        self, condition: Condition, silent_since_ms: Mapping[BrokerId, int] = NOBODY
+    ) -> Condition:
+        """The health of the brokers, adjusted for outages; called each second. `silent_since_ms`:
+        see `Scene`."""
         now, cluster = self._clock.monotonic_ms(), self._controller.cluster
         config = ClusterConfig.from_values(cluster.cluster_configs)
         scene = Scene(
@@ -112,6 +116,7 @@ class OutageWatch:
             idle=self._idle(condition),
             outages=cluster.outages,
             back_ms=self._back_ms,
+            silent_since_ms=silent_since_ms,
         )
         rules = Rules(
             lost_after_ms=config.broker_lost_after_ms,

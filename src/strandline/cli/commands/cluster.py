@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from strandline.base.json_value import Json
-from strandline.cli.commands import cluster_alter, cluster_balance, cluster_upgrade
+from strandline.cli.commands import (
+    cluster_alter,
+    cluster_balance,
+    cluster_status,
+    cluster_upgrade,
+)
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Table, ids, print_line, print_table, show
 
@@ -22,7 +27,8 @@ if TYPE_CHECKING:
     from strandline.placement.topology.universe import Candidate
 
 app = typer.Typer(
-    help="Explain a cluster, see what it does by itself, change its keys.", no_args_is_help=True
+    help="Show the state of a cluster, explain it, see what it does by itself, change its keys.",
+    no_args_is_help=True,
 )
 
 
@@ -34,6 +40,7 @@ class _ClusterReport:
     exposures: "Sequence[Exposure]"
 
 
+app.command("status")(cluster_status.status)
 app.command("balance")(cluster_balance.balance)
 app.command("alter")(cluster_alter.alter)
 app.add_typer(cluster_upgrade.app, name="upgrade")

@@ -8,10 +8,11 @@ import typer
 
 from strandline.base.json_value import Json
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
-from strandline.cli.output import Table, print_line, print_table, show
+from strandline.cli.output import Table, print_error, print_line, print_table, show
 
 if TYPE_CHECKING:
     from strandline.client.admin import GroupView, MemberView
+    from strandline.client.operations.group_list import FoundGroups
 
 app = typer.Typer(help="List and describe consumer groups.", no_args_is_help=True)
 
@@ -22,11 +23,14 @@ def list_all(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """List the groups of the cluster."""
-    from strandline.client.admin import list_groups
+    """List the groups of the cluster. Fails if a coordinator is missing, because its groups are
+    missing then, too."""
+    from strandline.cli.exit_codes import ERROR
+    from strandline.client.operations.group_list import find_groups
 
     with open_client(bootstrap, timeout) as client:
-        groups = list_groups(client)
+        found = find_groups(client)
+    groups = found.groups
 
     def people() -> None:
         print_table(
@@ -48,9 +52,31 @@ def list_all(
                 "coordinator": one.coordinator,
             }
             for one in groups
-        ]
+        ],
+        "missing_partitions": [*found.missing_partitions],
     }
     show(value, as_json=as_json, people=people)
+    if found.missing:
+        print_error(*_incomplete(found))
+        raise typer.Exit(ERROR)
+
+
+def _incomplete(found: "FoundGroups") -> tuple[str, list[str]]:
+    """Why the list is incomplete: one line, and one for each coordinator that is missing."""
+    from strandline.cli.output import program
+    from strandline.cli.text.explaining import ranges
+    from strandline.model.ids import NO_BROKER
+
+    missing = found.missing_partitions
+    text = (
+        f"the list is incomplete: the groups of {len(missing)} of {found.partition_count} "
+        f"partitions of __consumer_offsets are missing; see {program()} cluster status"
+    )
+    return text, [
+        ("no coordinator" if broker == NO_BROKER else f"broker {broker} does not answer")
+        + f": groups in partitions {ranges(some)}"
+        for broker, some in sorted(found.missing.items())
+    ]
 
 
 @app.command()

@@ -41,10 +41,10 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show zones and regions, current outages, and which brokers reach which."""
-    from strandline.client.operations.zones import describe_zones, zones_json
+    from strandline.client.operations.zones import describe_zones_soon, zones_json
 
     with open_client(bootstrap, timeout) as client:
-        found = describe_zones(client)
+        found = describe_zones_soon(client)
     show(zones_json(found), as_json=as_json, people=lambda: _print(found))
 
 
@@ -197,11 +197,10 @@ def _duration_ms(text: str) -> int:
 
 def _print(found: "DescribeZonesResponse") -> None:
     from strandline.client.operations.zone_rows import (
-        CALM,
         UNLABELLED,
         heard_lines,
-        is_calm,
         rows_of,
+        summary_lines,
     )
 
     if not found.zones:
@@ -218,7 +217,5 @@ def _print(found: "DescribeZonesResponse") -> None:
         print_table(Table(heads=heads, rows=rows, right=frozenset(("HEARD", "WAITING"))))
     for one in found.happenings:
         print_line(f"{one.kind}: {one.text}")
-    if is_calm(found):
-        print_line(CALM)
-    for line in heard_lines(found):
+    for line in (*summary_lines(found), *heard_lines(found)):
         print_line(line)

@@ -8,6 +8,8 @@ Map:    live_cluster.py     a running cluster as the solver sees it
         piles.py            preferred leaders that pile up
         explaining.py       explanations of placements
         losses.py           what can act after a loss
+        loss_confirmation.py  the question before a loss is declared
+        status_page.py      what is down, stopped, at risk, and what to type
         declared_losses.py  what was declared lost
         leaderless.py       what to type when a partition has no leader
         policy_notes.py     warnings about an accepted policy

@@ -9,6 +9,8 @@ Map:    no_controller.py   why no controller is found
         leadership.py      which broker leads what
         topology.py        labels and round trips of brokers
         labels.py          changes of labels
+        cluster_status.py  what every broker knows of the cluster's health
+        group_list.py      consumer groups, and whose are missing
         zones.py           zones that are down
         zone_rows.py       the same, in words
         log_dirs.py        disks of brokers

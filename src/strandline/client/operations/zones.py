@@ -2,9 +2,12 @@
 
 Source: docs/decisions/0018-outages.md."""
 
+from strandline.base.errors import ApiError
 from strandline.base.json_value import Json
 from strandline.client.cluster import Client
+from strandline.client.errors import CannotConnectError
 from strandline.model.cluster import NO_END_MS, Ruling
+from strandline.protocol.errors import is_retriable
 from strandline.protocol.messages.describe_zones import (
     DescribedZone,
     DescribeZonesRequest,
@@ -12,10 +15,28 @@ from strandline.protocol.messages.describe_zones import (
 )
 from strandline.protocol.messages.rule_zone import RuleZoneRequest, RuleZoneResponse
 
+FIRST_PATIENCE_MS = 1_000
+"""How long `describe_zones_soon` looks for a controller before it asks why there is none."""
+
 
 def describe_zones(client: Client) -> DescribeZonesResponse:
     """What the controller thinks of zones, regions and brokers."""
     return client.ask_controller(DescribeZonesRequest(), DescribeZonesResponse, "the zones")
+
+
+def describe_zones_soon(client: Client) -> DescribeZonesResponse:
+    """The same. Fails soon, with the reason, if too few of the controller's voters answer: an
+    operator in an outage does not wait for the whole timeout."""
+    until = client.transport.monotonic_ms() + min(client.timeout_ms, FIRST_PATIENCE_MS)
+    try:
+        return client.ask_controller(
+            DescribeZonesRequest(), DescribeZonesResponse, "the zones", until
+        )
+    except (CannotConnectError, ApiError) as error:
+        if isinstance(error, ApiError) and not is_retriable(error.code):
+            raise
+        # Enough voters answer: they elect one soon.
+        return describe_zones(client)
 
 
 def rule_zone(
@@ -30,6 +51,7 @@ def rule_zone(
 def zones_json(found: DescribeZonesResponse) -> dict[str, Json]:
     """As JSON; times in ms, None for unknown values."""
     return {
+        "settled": not found.is_unsettled,
         "zones": [
             {
                 "name": one.name,

@@ -15,7 +15,11 @@ def decide_note_last_seen(facts: Facts, command: NoteLastSeen) -> Decision:
     """Record the notes that still fit."""
     notes = [one for one in command.notes if _fits(facts, one)]
     records = tuple(
-        msgspec.structs.replace(facts.state.registration(one.broker), silent_ms=one.silent_ms)
+        msgspec.structs.replace(
+            facts.state.registration(one.broker),
+            silent_ms=one.silent_ms,
+            silent_since_ms=None if one.silent_ms is None else one.since_ms,
+        )
         for one in notes
     )
     return Decision(LastSeenNoted(), records)

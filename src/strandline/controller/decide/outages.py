@@ -7,6 +7,8 @@ How:    The controller refuses a ruling that would change nothing, and one that 
         with one more field, so earlier versions read it correctly.
 Source: decision 0018."""
 
+from dataclasses import replace
+
 from strandline.controller.commands import (
     DomainAnswer,
     DomainNote,
@@ -49,7 +51,7 @@ def decide_rule_domain(facts: Facts, command: RuleDomain) -> Decision:
             _require_silence(facts, name, command.domain, known[command.domain])
         case Ruling.NONE:
             until_ms = NO_END_MS
-    after = Outage(before.is_down, ruling, until_ms)
+    after = replace(before, ruling=ruling, until_ms=until_ms)
     records = () if after == before else (_record((command.domain, after)),)
     return Decision(DomainAnswer(after), records)
 
@@ -107,6 +109,7 @@ def _fits(facts: Facts, note: DomainNote) -> bool:
 
 def _record(*ruled: tuple[Domain, Outage]) -> ConfigsChanged:
     outages = tuple(
-        DomainRuled(domain, one.is_down, one.ruling, one.until_ms) for domain, one in ruled
+        DomainRuled(domain, one.is_down, one.ruling, one.until_ms, one.since_ms)
+        for domain, one in ruled
     )
     return ConfigsChanged("cluster", "", {}, outages)

@@ -5,5 +5,5 @@ Map:    domains.py (zones and regions, and their names), sight.py (which zones h
         when it is back), happenings.py (present events, in words), judging.py (all of it together,
         over time), alarms.py (events that begin or end), voting.py (partitions with fewer voters,
         or with none that lead), leaderless.py (partitions without a leader), too_few.py (partitions
-        that refuse acks=all).
+        that refuse acks=all), outlook.py (what becomes of such partitions).
 Source: design section 8; decision 0018."""

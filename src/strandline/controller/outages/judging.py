@@ -23,7 +23,7 @@ Owns:   since when domains are down, and the cuts; on the active controller. The
         domain is down, and rulings (`Cluster.outages`); the caller passes them.
 Source: design section 8; decision 0018."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from strandline.config.cluster import NO_LIMIT
@@ -44,7 +44,7 @@ from strandline.controller.outages.happenings import Happening, Kind, brokers_te
 from strandline.controller.outages.links import Links
 from strandline.controller.outages.marks import Marks, MarksOf, Share, everywhere, is_down
 from strandline.controller.outages.sight import Hearing, Seen, Verdict, look
-from strandline.model.cluster import NO_END_MS, Domain, Labels, Outage, Ruling
+from strandline.model.cluster import NO_END_MS, UNKNOWN_MS, Domain, Labels, Outage, Ruling
 from strandline.model.ids import BrokerId
 
 CUT_MS = 10_000
@@ -80,11 +80,23 @@ class Scene:
     outages: Mapping[Domain, Outage] = field(default_factory=dict)
     back_ms: Mapping[Domain, int] = field(default_factory=dict)
     """{domain that was down by the log: monotonic, since when it is not}"""
+    silent_since_ms: Mapping[BrokerId, int] = field(default_factory=dict)
+    """{silent broker: since when, in ms since 1970}; where it is missing, by `condition`."""
+
+    def said_since_ms(self, broker: BrokerId) -> int:
+        """Since when a broker is silent, in ms since 1970, for people."""
+        down_ms = self.now_ms - self.condition.down_since_ms[broker]
+        return self.silent_since_ms.get(broker, self.wall_ms - down_ms)
+
+    def monotonic_ms(self, since_wall_ms: int) -> int:
+        """The same moment by the clock of `now_ms`; never later than now."""
+        return self.now_ms - max(0, self.wall_ms - since_wall_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class DomainView:
-    """A zone or a region now. `since_ms`: monotonic, since when it is down."""
+    """A zone or a region now. `since_ms`: monotonic, since when it is down, for people: as the
+    first controller that knew has recorded it."""
 
     brokers: frozenset[BrokerId]
     silent: frozenset[BrokerId]
@@ -142,6 +154,9 @@ class Judgement:
 
 @dataclass(slots=True)
 class _Down:
+    """`since_ms`: monotonic, by this controller's own looks; holds go by it. `since_wall_ms`: since
+    1970, by the log if that has it; people are told this."""
+
     since_ms: int
     since_wall_ms: int
 
@@ -252,9 +267,7 @@ class Outages:
             marks = rules.marks_of(domain)
             down = is_down(share, marks, was_down=was_down)
             if down and domain not in self._down:
-                since_ms = _since(gone, scene, share, marks)
-                since_wall_ms = scene.wall_ms - (scene.now_ms - since_ms)
-                self._down[domain] = _Down(since_ms, since_wall_ms)
+                self._down[domain] = _since(gone, scene, share, marks, known)
                 self._back_ms.pop(domain, None)
             elif not down and self._down.pop(domain, None) is not None:
                 self._back_ms[domain] = scene.now_ms
@@ -265,9 +278,14 @@ class Outages:
                 planned=planned,
                 is_down=down,
                 was_down=was_down,
-                outage=Outage(down, known.ruling, known.until_ms),
+                outage=Outage(
+                    down,
+                    known.ruling,
+                    known.until_ms,
+                    UNKNOWN_MS if since is None else since.since_wall_ms,
+                ),
                 marks=marks,
-                since_ms=None if since is None else since.since_ms,
+                since_ms=None if since is None else scene.monotonic_ms(since.since_wall_ms),
             )
         assert self._down.keys().isdisjoint(self._back_ms), "a domain is down or back, not both"
         return found
@@ -285,7 +303,7 @@ class Outages:
                 missing = Share(len(view.brokers), len(down))
                 is_below = missing.silent > 0 and missing.is_below(view.marks.back_percent)
                 is_over = is_over or view.was_down or not is_below
-        return Outage(view.is_down) if is_over else outage
+        return Outage(view.is_down, since_ms=outage.since_ms) if is_over else outage
 
     def _is_held(self, domain: Domain, scene: Scene, rules: Rules) -> bool:
         """Without a ruling: whether the domain or its region is down."""
@@ -315,11 +333,11 @@ class Outages:
         for domain in sorted(domains, key=lambda one: (not is_region(one), one)):
             view = domains[domain]
             if view.is_down and not view.silent <= explained:
-                yield self._domain_down(domain, view, domains)
+                yield self._domain_down(domain, view, scene, domains)
                 explained |= view.silent
         planned = _planned(scene) & scene.condition.down_since_ms.keys()
         for broker in sorted(silent | planned):
-            since_ms = scene.condition.down_since_ms[broker]
+            since_ms = scene.monotonic_ms(scene.said_since_ms(broker))
             if broker in planned:
                 text = f"broker {broker} is down, and in maintenance"
                 yield Happening(
@@ -333,9 +351,9 @@ class Outages:
     def _broker_silent(
         self, broker: BrokerId, scene: Scene, domains: Mapping[Domain, DomainView]
     ) -> Happening:
-        kind, since_ms = Kind.BROKER, scene.condition.down_since_ms[broker]
-        since = clock_time(scene.wall_ms - (scene.now_ms - since_ms))
-        text = f"broker {broker} is silent since {since}"
+        kind, since_wall_ms = Kind.BROKER, scene.said_since_ms(broker)
+        since_ms = scene.monotonic_ms(since_wall_ms)
+        text = f"broker {broker} is silent since {clock_time(since_wall_ms)}"
         if broker in scene.idle:
             text += ", and holds no replicas"
         for domain in domains_of(scene.brokers[broker])[:1]:
@@ -348,14 +366,19 @@ class Outages:
         return Happening(kind, f"broker {broker}", text, since_ms, frozenset((broker,)))
 
     def _domain_down(
-        self, domain: Domain, view: DomainView, domains: Mapping[Domain, DomainView]
+        self,
+        domain: Domain,
+        view: DomainView,
+        scene: Scene,
+        domains: Mapping[Domain, DomainView],
     ) -> Happening:
         kind = Kind.REGION if is_region(domain) else Kind.ZONE
         if view.ruled is not None and domains[view.ruled].outage.ruling is Ruling.HOLD:
             kind = Kind.PLANNED
         name = full_name(domain, domains)
         text = self._down_text(domain, view, domains)
-        return Happening(kind, name, text, self._down[domain].since_ms, view.silent, domain)
+        since_ms = scene.monotonic_ms(self._down[domain].since_wall_ms)
+        return Happening(kind, name, text, since_ms, view.silent, domain)
 
     def _down_text(self, domain: Domain, view: DomainView, domains: Collection[Domain]) -> str:
         since = clock_time(self._down[domain].since_wall_ms)
@@ -487,13 +510,26 @@ def _has_waiting(
     return any(seen[one].verdict is Verdict.CUT for one in unreached)
 
 
-def _since(gone: Collection[BrokerId], scene: Scene, share: Share, marks: Marks) -> int:
-    """When the share fell below the low mark, by when its brokers fell silent."""
-    times = sorted(scene.condition.down_since_ms[one] for one in gone)
-    for count, since_ms in enumerate(times, 1):
+def _since(
+    gone: Collection[BrokerId], scene: Scene, share: Share, marks: Marks, known: Outage
+) -> _Down:
+    """When the share fell below the low mark, by when its brokers fell silent. `known`: by the
+    log."""
+    since_wall_ms = known.since_ms
+    if since_wall_ms == UNKNOWN_MS:
+        walls = [scene.said_since_ms(one) for one in gone]
+        since_wall_ms = _fell_ms(walls, share, marks, otherwise=scene.wall_ms)
+    times = [scene.condition.down_since_ms[one] for one in gone]
+    return _Down(_fell_ms(times, share, marks, otherwise=scene.now_ms), since_wall_ms)
+
+
+def _fell_ms(times: Iterable[int], share: Share, marks: Marks, *, otherwise: int) -> int:
+    """The moment when the share fell below the low mark. `times`: when brokers fell silent."""
+    ordered = sorted(times)
+    for count, since_ms in enumerate(ordered, 1):
         if is_down(replace(share, silent=count), marks, was_down=False):
             return since_ms
-    return times[-1] if times else scene.now_ms
+    return ordered[-1] if ordered else otherwise
 
 
 def _is_over(since: _Down, scene: Scene, rules: Rules) -> bool:

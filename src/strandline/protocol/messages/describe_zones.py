@@ -75,3 +75,5 @@ class DescribeZonesResponse(Message):
     zones: Annotated[list[DescribedZone], F("[]struct")] = []
     happenings: Annotated[list[ZoneHappening], F("[]struct")] = []
     brokers: Annotated[list[SeenBroker], F("[]struct")] = []
+    # It began to lead a moment ago, and does not know yet which brokers are silent.
+    is_unsettled: Annotated[bool, F("bool", "0+", tag=0)] = False

@@ -246,6 +246,10 @@ class Replication:
         """Whether a broker has sent anything lately; True for this one."""
         return self.contacts.is_peer_alive(peer)
 
+    def silence_ms(self, peer: BrokerId) -> int | None:
+        """How long ago a broker last sent anything; None: never."""
+        return self.liveness.silence_ms(peer)
+
     def has_hung_up(self, peer: BrokerId) -> bool:
         """Whether a broker has broken its connection and sent nothing since: it may be alive, but
         clients are not sent to it."""

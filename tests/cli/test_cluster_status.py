@@ -1,0 +1,256 @@
+"""`strandline cluster status`: one page from what the brokers tell, on a cluster in memory.
+
+Source: docs/operating/outages.md; docs/decisions/0046-cluster-status.md."""
+
+import json
+import threading
+from dataclasses import dataclass, field
+
+import pytest
+from tests.cli.command_line import Run, cluster, run
+from tests.client.fake_cluster import FakeCluster
+
+from strandline.cli.exit_codes import CANNOT_CONNECT, UNHEALTHY
+from strandline.client.operations import cluster_status
+from strandline.protocol.messages.describe_status import (
+    DescribeStatusResponse,
+    StatusBroker,
+    StatusPartitions,
+)
+from strandline.protocol.messages.describe_zones import DescribeZonesResponse, ZoneHappening
+from strandline.protocol.table import Message
+
+__all__ = ["cluster", "run"]  # The fixtures.
+
+WALL_MS = 1_700_000_000_000
+DOWN_MS = 720_000
+REGIONS = {1: "east", 2: "west", 3: "west"}
+HELD = "region west is down since 22:01 UTC, 2 of 2 brokers silent: held until it returns"
+
+
+@dataclass
+class World:
+    """Three brokers; those in `fake.down` are not heard by the others."""
+
+    fake: FakeCluster
+    is_settled: bool = True
+    voters: list[int] = field(default_factory=lambda: [1, 2, 3])
+    leaderless: list[StatusPartitions] = field(default_factory=list)
+    refusing: dict[int, list[StatusPartitions]] = field(default_factory=dict)
+    thin: list[StatusPartitions] = field(default_factory=list)
+    fates: dict[int, tuple[str, str, int]] = field(default_factory=dict)
+    happenings: list[ZoneHappening] = field(default_factory=list)
+    recorded: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.fake.extra |= {"DescribeStatus": self._tell, "DescribeZones": self._zones}
+
+    def lose(self, *brokers: int) -> None:
+        self.fake.down.update(brokers)
+
+    def _tell(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        leads = broker == fake.controller
+        answer = DescribeStatusResponse(
+            cluster_id="fake",
+            broker_id=broker,
+            controller_id=-1 if fake.controller in fake.down else fake.controller,
+            is_controller=leads,
+            is_settled=leads and self.is_settled,
+            controller_voters=self.voters,
+            partition_count=20,
+            offsets_partition_count=50,
+            leaderless=self.leaderless,
+            refusing=self.refusing.get(broker, []),
+            thin=self.thin,
+        )
+        for one, address in fake.brokers.items():
+            heard = one not in fake.down
+            fate, text, due_ms = self.fates.get(one, ("", "", -1)) if leads else ("", "", -1)
+            answer.brokers.append(
+                StatusBroker(
+                    broker_id=one,
+                    host=address.host,
+                    port=address.port,
+                    region=REGIONS[one],
+                    is_heard=heard,
+                    silent_ms=0 if heard else DOWN_MS,
+                    silent_since_ms=self.recorded.get(one, -1),
+                    fate=fate,
+                    fate_text=text,
+                    due_ms=due_ms,
+                )
+            )
+        return answer
+
+    def _zones(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        return DescribeZonesResponse(happenings=self.happenings)
+
+
+@pytest.fixture
+def world(cluster: FakeCluster) -> World:
+    """Broker 1 is the controller."""
+    return World(cluster)
+
+
+def sections(out: str) -> dict[str, list[str]]:
+    """{title: its lines}, of what was printed."""
+    found: dict[str, list[str]] = {}
+    title = ""
+    for line in out.splitlines()[1:]:
+        if line.startswith("  "):
+            found[title].append(line.strip())
+        elif line and not line.endswith("."):
+            title = line
+            found[title] = []
+    return found
+
+
+def test_a_healthy_cluster_is_called_so_and_exits_0(run: Run, world: World) -> None:
+    code, out, err = run("cluster", "status")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "cluster fake: 3 brokers, 3 answer; controller: broker 1",
+        "Nothing is down, stopped or at risk.",
+    ]
+    told = json.loads(run("cluster", "status", "--json")[1])
+    assert told["healthy"] and told["controller"] == 1 and told["controller_settled"]
+    assert [one["down"] for one in told["brokers"]] == [False] * 3
+
+
+def test_a_region_that_is_down_is_one_line_with_its_beginning(run: Run, world: World) -> None:
+    world.lose(2, 3)
+    world.recorded = {2: WALL_MS - DOWN_MS, 3: WALL_MS - DOWN_MS + 5_000}
+    world.fates = dict.fromkeys((2, 3), ("held", HELD, -1))
+    world.happenings = [ZoneHappening("region", "region west", "...", DOWN_MS)]
+    world.leaderless = [
+        StatusPartitions("orders", [0, 1, 2, 7], "may-lack", 3, 1, 1, [2, 3]),
+        StatusPartitions("payments", [0], "let-voters-leave", 4, 2, 1, [2, 3]),
+        StatusPartitions("__consumer_offsets", [3, 4], "may-lack", 3, 1, 1, [2, 3]),
+    ]
+    code, out, _ = run("cluster", "status")
+    found = sections(out)
+    assert code == UNHEALTHY and "NOT KNOWN" not in found
+    assert found["DOWN"] == [
+        "region west (brokers 2,3): silent since 2023-11-14 22:01 UTC (12 min)"
+    ]
+    assert found["STOPPED"] == [
+        "no leader: 5 partitions: orders 0-2,7; payments 0",
+        (
+            "consumer groups: 2 of 50 partitions of __consumer_offsets have no leader; their "
+            "groups have no coordinator"
+        ),
+    ]
+    assert found["AT RISK"] == [
+        (
+            "the brokers that are left may lack acknowledged records: 6 partitions: "
+            "__consumer_offsets 3-4; orders 0-2,7"
+        )
+    ]
+    assert f"replacement of brokers 2,3: held: {HELD}" in found["BY ITSELF"]
+    assert any(
+        one.endswith("go on when 1 of brokers 2,3 returns with disks intact")
+        for one in found["BY ITSELF"]
+    )
+    typed = "\n".join(found["TO TYPE"])
+    assert "topic alter payments -c voters.shrink.enable=true" in typed
+    assert "partition declare-lost --all --dry-run" in typed
+    assert "zone status" in typed
+    told = json.loads(run("cluster", "status", "--json")[1])
+    assert [one["silent_since_ms"] for one in told["brokers"]] == [
+        None,
+        WALL_MS - DOWN_MS,
+        WALL_MS - DOWN_MS + 5_000,
+    ]
+    assert told["without_leader"][0]["course"] == "may-lack"
+
+
+def test_a_broker_that_is_to_be_replaced_is_told_with_the_time(run: Run, world: World) -> None:
+    world.lose(3)
+    world.fates = {3: ("due", "", 180_000)}
+    world.thin = [StatusPartitions("orders", [1], "election", 3, 2, 0, [3])]
+    _, out, _ = run("cluster", "status")
+    found = sections(out)
+    assert found["DOWN"] == ["broker 3 in region west: silent since 2023-11-14 22:01 UTC (12 min)"]
+    assert found["AT RISK"] == [
+        "one more silent voter stops writes with acks=all: 1 partition: orders 1"
+    ]
+    (line,) = found["BY ITSELF"]
+    assert line.startswith("replacement of broker 3: in 3 min (2023-11-14 22:16 UTC), unless it ")
+
+
+def test_without_a_controller_it_says_why_and_what_is_seen(run: Run, world: World) -> None:
+    world.lose(1, 2)
+    code, out, _ = run("cluster", "status")
+    found = sections(out)
+    assert code == UNHEALTHY and out.startswith("cluster fake: 3 brokers, 1 answer; controller: n")
+    assert found["NOT KNOWN"] == [
+        (
+            "no controller: 1 of 3 of its voters answers, 2 are needed: start 1 of broker 1, 2; "
+            "the rest is what the brokers that answer see"
+        )
+    ]
+    assert len(found["DOWN"]) == 2 and "without a controller" in found["STOPPED"][0]
+    assert json.loads(run("cluster", "status", "--json")[1])["controller"] is None
+
+
+def test_a_young_controller_is_not_believed_yet(run: Run, world: World) -> None:
+    world.is_settled = False
+    code, out, _ = run("cluster", "status")
+    assert code == UNHEALTHY and "Nothing is down" not in out
+    assert sections(out)["NOT KNOWN"][0].startswith("the controller began to lead a moment ago")
+
+
+def test_a_partition_that_rejects_acks_all_is_told_by_its_leader(run: Run, world: World) -> None:
+    world.lose(3)
+    world.refusing = {2: [StatusPartitions("orders", [4], "lower-min-insync", 3, 2, 1, [3])]}
+    found = sections(run("cluster", "status")[1])
+    assert found["STOPPED"] == ["acks=all is rejected: 1 partition: orders 4"]
+    assert any("topic alter orders -c min.insync.replicas=2" in one for one in found["TO TYPE"])
+    world.refusing = {2: [StatusPartitions("orders", [4], "stands-in", 3, 2, 0, [3])]}
+    found = sections(run("cluster", "status")[1])
+    text = "1 partition: orders 4: get an observer that stands in, and take acks=all again"
+    assert text in found["BY ITSELF"]
+
+
+def test_a_broker_that_only_others_reach_is_not_called_down(run: Run, world: World) -> None:
+    world.fake.faults["DescribeStatus"] = ["die"] * 9
+    world.fake.faults.pop("DescribeStatus")
+    tell = world.fake.extra["DescribeStatus"]
+    world.fake.extra["DescribeStatus"] = lambda fake, broker, request: (
+        None if broker == 3 else tell(fake, broker, request)
+    )
+    found = sections(run("cluster", "status")[1])
+    assert found["DOWN"] == ["broker 3: no answer here; brokers 1,2 receive from it"]
+
+
+def test_a_dead_broker_costs_less_than_its_timeout(
+    run: Run, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread hangs; the page is there all the same, and no thread is waited for."""
+    ends = threading.Event()
+    tell = world.fake.extra["DescribeStatus"]
+
+    def hang(fake: FakeCluster, broker: int, request: Message) -> Message | None:
+        if broker == 3:
+            assert ends.wait(60)
+            return None
+        return tell(fake, broker, request)
+
+    world.fake.extra["DescribeStatus"] = hang
+    monkeypatch.setattr(cluster_status, "HEARD_PATIENCE_MS", 50)
+    code, out, _ = run("cluster", "status")
+    assert code == UNHEALTHY and out.startswith("cluster fake: 3 brokers, 2 answer")
+    assert not ends.is_set()
+    ends.set()
+
+
+def test_a_cluster_that_does_not_answer_is_a_failure_to_connect(run: Run, world: World) -> None:
+    world.lose(1, 2, 3)
+    code, out, err = run("cluster", "status")
+    assert (code, out) == (CANNOT_CONNECT, "") and "cannot reach the cluster" in err
+
+
+def test_brokers_of_an_older_release_are_told_of(run: Run, world: World) -> None:
+    world.fake.max_versions = {20_016: -1}
+    code, _, err = run("cluster", "status")
+    assert code == 1 and "does not offer DescribeStatus" in err
