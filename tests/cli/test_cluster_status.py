@@ -180,6 +180,7 @@ def test_a_broker_that_is_to_be_replaced_is_told_with_the_time(run: Run, world: 
 
 def test_without_a_controller_it_says_why_and_what_is_seen(run: Run, world: World) -> None:
     world.lose(1, 2)
+    world.leaderless = [StatusPartitions("orders", [0], "may-lack", 3, 1, 1, [1, 2])]
     code, out, _ = run("cluster", "status")
     found = sections(out)
     assert code == UNHEALTHY and out.startswith("cluster fake: 3 brokers, 1 answer; controller: n")
@@ -189,7 +190,8 @@ def test_without_a_controller_it_says_why_and_what_is_seen(run: Run, world: Worl
             "the rest is what the brokers that answer see"
         )
     ]
-    assert len(found["DOWN"]) == 2 and "without a controller" in found["STOPPED"][0]
+    assert len(found["DOWN"]) == 2 and "without a controller" in found["STOPPED"][-1]
+    assert not any("declare-lost" in one for one in found["TO TYPE"])
     assert json.loads(run("cluster", "status", "--json")[1])["controller"] is None
 
 

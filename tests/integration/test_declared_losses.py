@@ -83,6 +83,13 @@ def test_writing_goes_on_and_who_comes_back_takes_nothing_away(five: DevCluster)
     (line,) = commands(PAGE, TITLE, 1)
     assert line == f"strandline partition declare-lost {TOPIC} 0"
 
+    # The same for many at once; a dry run declares nothing.
+    def foretold() -> bool:
+        told = type_in(five, commands(PAGE, TITLE, 2))
+        return len(re.findall(rf"^{TOPIC}-0 +4,5 ", told, re.MULTILINE)) == 2
+
+    wait_until(foretold, what="the table of all", timeout_s=TIMEOUT_S)
+
     def declared() -> bool:
         assert try_line(five, line, typed="order\n").returncode
         done = try_line(five, line, typed=f"{TOPIC}\n")

@@ -18,6 +18,7 @@ from strandline.cli.commands.partition_survivors import (
 )
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import ids, print_line, show
+from strandline.cli.text.loss_confirmation import NOTHING_DONE, How, confirm, declaring_user
 
 if TYPE_CHECKING:
     from strandline.client.cluster import Client
@@ -27,8 +28,21 @@ if TYPE_CHECKING:
 
 
 def declare_lost(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
-    partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition.")],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TOPIC [PARTITION] | TOPIC...]",
+            help="A topic and one of its partitions; or topics: all their partitions without a "
+            "leader.",
+            show_default=False,
+        ),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All partitions without a leader.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the offsets at risk, and do nothing.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
@@ -36,27 +50,45 @@ def declare_lost(
 ) -> None:
     """Give up replicas on brokers that are gone for good, when too few voters are left: the best
     log left becomes the leader's. Stop the processes of those brokers first."""
+    from strandline.base.errors import OperatorError
+    from strandline.cli.commands.partition_declare_many import declare_many
+
+    topics = names or []
+    if everything == bool(topics):
+        raise OperatorError("name topics, or a topic and a partition, or give --all")
+    how = How(is_sure=yes, is_dry=dry_run, as_json=as_json)
+    with open_client(bootstrap, timeout) as client:
+        if len(topics) == len(("topic", "partition")) and topics[1].isdecimal():
+            _declare_one(client, topics[0], int(topics[1]), how)
+        else:
+            declare_many(client, None if everything else sorted(set(topics)), how)
+
+
+def _declare_one(client: "Client", topic: str, partition: int, how: How) -> None:
+    """One partition, with all that is known of its logs."""
     from strandline.client.operations.losses import declare_lost as declare
     from strandline.client.operations.losses import forecast_loss
     from strandline.client.operations.survivors import ask_replica_logs
 
-    with open_client(bootstrap, timeout) as client:
-        found = ask_replica_logs(client, topic, partition)
-        grant = max((one.grant for one in found.answers.values()), default=0)
-        lost = _brokers_to_give_up(client, topic, partition, found, grant=grant)
-        forecast = forecast_loss(client, topic, partition, brokers=lost, grant=grant)
-        lines = _loss_lines(lost, found, forecast)
-        if not (yes and as_json):
-            with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
-                _show_logs(topic, partition, found, lines)
-        if not yes:
-            _confirm(topic)
+    found = ask_replica_logs(client, topic, partition)
+    grant = max((one.grant for one in found.answers.values()), default=0)
+    lost = _brokers_to_give_up(client, topic, partition, found, grant=grant)
+    forecast = forecast_loss(client, topic, partition, brokers=lost, grant=grant)
+    lines = _loss_lines(lost, found, forecast)
+    if not (how.as_json and (how.is_sure or how.is_dry)):
+        with contextlib.redirect_stdout(sys.stderr if how.as_json else sys.stdout):
+            _show_logs(topic, partition, found, lines)
+    done = forecast
+    if not how.is_dry:
+        if not how.is_sure:
+            confirm(topic)
         done = declare(
-            client, topic, partition, brokers=lost, forecast=forecast, by=_declaring_user()
+            client, topic, partition, brokers=lost, forecast=forecast, by=declaring_user()
         )
     told: dict[str, Json] = {
         "topic": topic,
         "partition": partition,
+        "declared": not how.is_dry,
         "lost": [int(one) for one in lost],
         "leader": done.leader_id,
         "grant": done.grant,
@@ -68,7 +100,9 @@ def declare_lost(
         f"{topic}-{partition} continues from offset {done.log_end_offset} on broker "
         f"{done.leader_id}"
     )
-    show(told, as_json=as_json, people=lambda: print_line(after))
+    show(
+        told, as_json=how.as_json, people=lambda: print_line(NOTHING_DONE if how.is_dry else after)
+    )
 
 
 def _brokers_to_give_up(
@@ -153,19 +187,6 @@ def _show_logs(topic: str, partition: int, found: "ReplicaLogs", lines: list[str
     sys.stdout.flush()
 
 
-def _confirm(topic: str) -> None:
-    """Ask the operator to type the topic's name; raises OperatorError if it is another one."""
-    from strandline.base.errors import OperatorError
-
-    sys.stderr.write(
-        "A process of those brokers that still runs continues by itself: stop it. When those "
-        f"brokers return, they drop their copies.\nType {topic} to continue: "
-    )
-    sys.stderr.flush()
-    if sys.stdin.readline().strip() != topic:
-        raise OperatorError("the name does not match: nothing done (--yes skips the question)")
-
-
 def _return_advice(found: "ReplicaLogs") -> list[str]:
     """The line that names the brokers whose return would save everything; none if an earlier
     declaration gave them up."""
@@ -179,15 +200,3 @@ def _return_advice(found: "ReplicaLogs") -> list[str]:
             f"{'its' if judged.wanted == 1 else 'their'} disks intact"
         )
     ]
-
-
-def _declaring_user() -> str:
-    """The user who declares the loss, as USER@HOST."""
-    import getpass
-    import socket
-
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):
-        name = "unknown"
-    return f"{name}@{socket.gethostname()}"

@@ -274,6 +274,8 @@ def _to_type(found: ClusterStatus) -> Iterator[str]:
         topic, one = losable[0]
         yield f"{name} partition survivors {topic} {one.partitions[0]}    # what is left of it"
         which = topic if len({each for each, _ in losable}) == 1 else "--all"
+        if not found.has_controller:
+            return  # A loss is declared by the controller.
         yield (
             f"{name} partition declare-lost {which} --dry-run    # the offsets at risk, if the "
             "brokers never return"

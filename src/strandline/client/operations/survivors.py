@@ -5,15 +5,15 @@ How:    the broker that knows the newest decisions of the controller names the p
         The result says what the answering replicas can do, and which would be given up.
 Source: decisions 0026 and 0027."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client
-from strandline.client.errors import ClientError, refusal
-from strandline.client.operations.observers import Observed, describe_observers
+from strandline.client.errors import CannotConnectError, ClientError, refusal
+from strandline.client.operations.observers import AllObserved, Observed, describe_observers
 from strandline.client.operations.topology import describe_brokers
-from strandline.client.wire.side_by_side import look_at_each
+from strandline.client.wire.side_by_side import look_at_each, look_side_by_side
 from strandline.controller.arbitration.survivors import SurvivingLog, Survivors, assess
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
@@ -21,6 +21,9 @@ from strandline.protocol.messages.describe_replica_logs import (
     DescribeReplicaLogsRequest,
     DescribeReplicaLogsResponse,
 )
+
+Name = tuple[str, int]
+"""(topic, partition)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,68 @@ class ReplicaLogs:
         return assess(self.possible, logs, needs_all=self.needs_all, floor=self.floor)
 
 
+def ask_leaderless_logs(client: Client, topics: Sequence[str] | None) -> dict[Name, ReplicaLogs]:
+    """{(topic, partition): its logs}, for each partition of these topics, or of all, that has no
+    leader. Every broker is asked once, whatever the number of partitions. Raises ClientError where
+    there is no such topic."""
+    view = client.metadata(topics)
+    for topic in topics or ():
+        if topic not in view.topics or not view.topics[topic].partitions:
+            raise ClientError(f"topic {topic} does not exist; see `strandline topic list`")
+    places = {
+        (topic.name, one.index): one.replicas
+        for topic in view.topics.values()
+        for one in topic.partitions
+        if one.leader not in view.brokers
+    }
+    if not places:
+        return {}
+    best = view.controller if view.controller in view.brokers else next(iter(view.brokers))
+    told = _ask_about(client, {best: list(places)}).get(best, {})
+    missing = [place for place in places if place not in told]
+    if missing:
+        raise CannotConnectError(f"broker {best} does not answer about {len(missing)} partitions")
+    hosts = {
+        place: tuple(
+            sorted({*(one for each in told[place].possible for one in each.voters), *replicas})
+        )
+        for place, replicas in places.items()
+    }
+    asked: dict[BrokerId, list[Name]] = {}
+    for place, brokers in hosts.items():
+        for broker in map(BrokerId, brokers):
+            asked.setdefault(broker, []).append(place)
+    answers = _ask_about(client, asked)
+    heard = frozenset(one.id for one in describe_brokers(client) if one.is_alive)
+    observed = _observed_of(client, sorted({topic for topic, _ in places}))
+    return {
+        place: _replica_logs(
+            told[place],
+            tuple(map(BrokerId, hosts[place])),
+            {broker: found[place] for broker, found in answers.items() if place in found},
+            heard,
+            observed.get(place, Observed()),
+        )
+        for place in sorted(places)
+    }
+
+
+def _ask_about(
+    client: Client, asked: Mapping[BrokerId, Sequence[Name]]
+) -> dict[BrokerId, dict[Name, DescribeReplicaLogsResponse]]:
+    """{broker: {partition: its answer}}; each broker is asked about its partitions."""
+    requests = {
+        broker: [DescribeReplicaLogsRequest(topic=topic, partition=one) for topic, one in places]
+        for broker, places in asked.items()
+    }
+    found = look_side_by_side(client, requests, DescribeReplicaLogsResponse)
+    return {
+        broker: dict(zip(asked[broker], answers, strict=False))
+        for broker, answers in found.items()
+        if answers
+    }
+
+
 def ask_replica_logs(client: Client, topic: str, partition: int) -> ReplicaLogs:
     """Ask each of the partition's brokers. Raises ClientError where there is no such partition."""
     indexes = {one.index: one for one in client.topic(topic).partitions}
@@ -86,21 +151,32 @@ def ask_replica_logs(client: Client, topic: str, partition: int) -> ReplicaLogs:
         return found
 
     found = client.attempt(look)
-    possible = tuple(tuple(map(BrokerId, one.voters)) for one in found.possible)
-    voters = (one for each in possible for one in each)
+    voters = (BrokerId(one) for each in found.possible for one in each.voters)
     hosts = tuple(sorted({*voters, *map(BrokerId, indexes[partition].replicas)}))
     answers = look_at_each(client, hosts, request, DescribeReplicaLogsResponse)
     brokers = describe_brokers(client)
     heard = frozenset(one.id for one in brokers if one.is_alive)
-    observed = _observed(client, topic, partition)
+    observed = _observed_of(client, [topic]).get((topic, partition), Observed())
+    return _replica_logs(found, hosts, answers, heard, observed)
+
+
+def _replica_logs(
+    found: DescribeReplicaLogsResponse,
+    hosts: tuple[BrokerId, ...],
+    answers: Mapping[BrokerId, DescribeReplicaLogsResponse],
+    heard: frozenset[BrokerId],
+    observed: Observed,
+) -> ReplicaLogs:
+    """`found`: by the best-informed broker."""
+    possible = tuple(tuple(map(BrokerId, one.voters)) for one in found.possible)
     newcomers = set(observed.wanted or ()).difference(*possible)
     observers = frozenset(newcomers.union(observed.present))
     return ReplicaLogs(possible, hosts, answers, heard, found.needs_all, found.floor, observers)
 
 
-def _observed(client: Client, topic: str, partition: int) -> Observed:
-    """Its observers; empty if unknown, because the logs count, not the names."""
+def _observed_of(client: Client, topics: Sequence[str]) -> AllObserved:
+    """Their observers; none if unknown, because the logs count, not the names."""
     try:
-        return describe_observers(client, [topic]).get((topic, partition), Observed())
+        return describe_observers(client, topics)
     except StrandlineError:
-        return Observed()
+        return {}
