@@ -51,7 +51,8 @@ def compile_extension(root: Path) -> None:
     )
     command = build_ext(distribution)
     command.inplace = True
-    command.build_temp = str(root / ".build" / "compiled")
+    command.force = True
+    command.build_temp = command.build_lib = str(root / ".build" / "compiled")
     command.ensure_finalized()
     command.run()
 

@@ -21,6 +21,7 @@ class World:
         self.disk = ForgetfulDisk()
         self.disk.make_directories("/data")
         self.clock = ManualClock()
+        self.disk.now_ms = self.clock.wall_ms
         self.config = LogConfig(**{"segment_bytes": 1_000, "preallocate": False, **config})
         self.log = self.open()
 

@@ -82,6 +82,7 @@ class Content:
     changes: list[tuple[int, bytes | None]] = field(default_factory=list)
     flushed_count: int = 0
     """Changes that have left `changes` for the platter."""
+    modified_ms: int = 0
 
     def apply(self, target: bytearray, position: int, data: bytes | None) -> None:
         if data is None:
@@ -146,8 +147,12 @@ class ForgetfulFile:
         if self.disk.capacity is not None:
             growth = max(0, position + len(data) - len(self.content.seen))
             if self.disk.used() + growth > self.disk.capacity:
-                self.content.change(position, data[: len(data) // 2])
+                self._change(position, data[: len(data) // 2])
                 raise OSError(ENOSPC, "No space left on device")
+        self._change(position, data)
+
+    def _change(self, position: int, data: bytes | None) -> None:
+        self.content.modified_ms = self.disk.now_ms()
         self.content.change(position, data)
 
     def pread(self, length: int, position: int) -> bytes:
@@ -158,7 +163,7 @@ class ForgetfulFile:
 
     def truncate(self, size: int) -> None:
         self.disk.check("truncate")
-        self.content.change(size, None)
+        self._change(size, None)
 
     def allocate(self, size: int) -> None:
         self.disk.check("allocate")
@@ -166,7 +171,7 @@ class ForgetfulFile:
         if self.disk.capacity is not None and self.disk.used() + growth > self.disk.capacity:
             raise OSError(ENOSPC, "No space left on device")
         if growth:
-            self.content.change(size, None)
+            self._change(size, None)
 
     def written_end(self) -> int:
         return len(self.content.seen.rstrip(b"\0"))
@@ -202,6 +207,7 @@ class ForgetfulDisk:
         self.capacity: int | None = None
         self.flush_count = 0
         self.fuse = -1
+        self.now_ms: Callable[[], int] = lambda: 0
 
     def check(self, operation: str) -> None:
         if self.fuse == 0:
@@ -236,6 +242,12 @@ class ForgetfulDisk:
             content = Content()
             self._set(path, content)
         return ForgetfulFile(self, path, content)
+
+    def modified_ms(self, path: str) -> int:
+        content = self._find(path)
+        if content is None:
+            raise FileNotFoundError(path)
+        return content.modified_ms
 
     def exists(self, path: str) -> bool:
         return path in self.names or self._find(path) is not None

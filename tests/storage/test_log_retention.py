@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from tests.storage.log_world import DIRECTORY, HOUR_MS, World
 
 from strandline.model.ids import Index, Offset
@@ -185,3 +186,45 @@ def test_names_alone_tell_where_the_log_begins_after_retention() -> None:
     ) == expected
     assert found.epochs == log.epochs
     assert found.epoch_of(Index(found.start_index - 1)) == found.previous_epoch
+
+
+# ---- segments without a usable time ----
+
+
+@pytest.mark.parametrize("claimed", [-1, 1 << 60])
+def test_records_without_a_usable_time_are_as_old_as_their_file(claimed: int) -> None:
+    """Producers may leave the time out, and some wrote a wrong one before records were read."""
+    world = World(retention_ms=HOUR_MS)
+    for _ in range(3):
+        world.append(timestamp=claimed, size=990)
+    world.clock.advance(HOUR_MS)
+    assert world.log.apply_retention(world.log.end_offset) == 0
+    world.clock.advance(1)
+    assert world.log.apply_retention(world.log.end_offset) == 2
+    assert world.log.roll_if_due()
+    assert world.log.apply_retention(world.log.end_offset) == 3
+
+
+def test_records_of_the_near_future_are_as_old_as_they_say() -> None:
+    world = World(retention_ms=HOUR_MS, timestamp_after_max_ms=10 * HOUR_MS)
+    world.append(timestamp=world.clock.wall + 10 * HOUR_MS, size=990)
+    world.append()
+    world.clock.advance(10 * HOUR_MS)
+    assert world.log.apply_retention(world.log.end_offset) == 0
+    world.clock.advance(HOUR_MS + 1_000)
+    assert world.log.apply_retention(world.log.end_offset) == 1
+
+
+def test_a_disk_that_cannot_say_how_old_a_file_is_keeps_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(retention_ms=HOUR_MS)
+    world.append(timestamp=-1, size=990)
+    world.append()
+    world.clock.advance(2 * HOUR_MS)
+
+    def fail(path: str) -> int:
+        raise OSError(5, path)
+
+    monkeypatch.setattr(world.disk, "modified_ms", fail)
+    assert world.log.apply_retention(world.log.end_offset) == 0

@@ -9,6 +9,8 @@ from tests.storage.log_world import World
 from tests.storage.storage_world import ForgetfulFile
 
 from strandline.model.ids import Offset
+from strandline.records.batch import read_header
+from strandline.records.record import Record, build_batch
 from strandline.storage.log.log import Log
 
 SEGMENT_BYTES = 100_000
@@ -84,3 +86,33 @@ def test_a_start_within_the_log_costs_no_more(
     read_bytes.clear()
     assert log.offset_for_time(0, log.end_offset, start_offset=start) == (STEP_MS * start, start)
     assert read_bytes["log"] <= READS_MAX * WALK_BYTES
+
+
+# ---- headers whose `maxTimestamp` is none of their records' ----
+
+
+def append_claiming(world: World, *timestamps: int, claimed: int) -> None:
+    """A batch as a producer may have left it on the disk before its records were read."""
+    records = [Record(at, time, b"k", b"v" * 100) for at, time in enumerate(timestamps)]
+    batch = build_batch(records, base_offset=world.log.end_offset, epoch=1, max_timestamp=claimed)
+    header = read_header(batch)
+    assert header is not None
+    world.log.append([batch], [header])
+
+
+def test_the_newest_record_is_found_beside_a_header_that_promises_more() -> None:
+    world = World()
+    for time in (100, 200, 400, 300):
+        append_claiming(world, time - 5, time, claimed=time)
+    append_claiming(world, 150, claimed=9_999)
+    append_claiming(world, 400, 390, claimed=8_888)
+    assert world.log.max_timestamp() == (400, 5)
+    assert world.log.max_timestamp(start_offset=Offset(6)) == (400, 9)
+    assert world.log.offset_for_time(399, world.log.end_offset) == (400, 5)
+    assert world.log.offset_for_time(401, world.log.end_offset) is None
+
+
+def test_no_record_is_the_newest_where_none_has_a_timestamp() -> None:
+    world = World()
+    append_claiming(world, -1, -1, claimed=7_777)
+    assert world.log.max_timestamp() is None

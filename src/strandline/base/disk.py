@@ -75,6 +75,10 @@ class Disk(Protocol):
     def exists(self, path: str) -> bool:
         """Whether a file or directory is there."""
 
+    def modified_ms(self, path: str) -> int:
+        """When the file was last written or resized, in ms since 1970; raises
+        FileNotFoundError."""
+
     def list_directory(self, path: str) -> list[str]:
         """Names in the directory, sorted; raises FileNotFoundError."""
 

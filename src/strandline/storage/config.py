@@ -20,6 +20,8 @@ class LogConfig:
     """The most by which a segment is closed before `segment_ms`."""
     index_interval_bytes: int = 4096
     retention_ms: int = 7 * _DAY_MS
+    timestamp_after_max_ms: int = 60 * 60 * 1000
+    """How far ahead of the clock a record's timestamp may be: one farther ahead is no time."""
     retention_bytes: int = -1
     retention_records: int = -1
     """A segment is removed once this many committed records follow it; -1 for no limit."""

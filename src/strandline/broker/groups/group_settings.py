@@ -130,6 +130,7 @@ class GroupSettings:
             compacted=config.is_compacted,
             was_compacted=topic.was_compacted,
             delete_retention_ms=config.delete_retention_ms,
+            timestamp_after_max_ms=config.message_timestamp_after_max_ms,
             min_compaction_lag_ms=config.min_compaction_lag_ms,
             max_compaction_lag_ms=config.max_compaction_lag_ms,
             min_cleanable_dirty_ratio=config.min_cleanable_dirty_ratio,

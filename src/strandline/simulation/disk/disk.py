@@ -20,8 +20,9 @@ from functools import partial
 from strandline.base.disk import Buffer, File
 from strandline.simulation.disk.directory_tree import Directory, DirectoryTree
 from strandline.simulation.disk.file_image import SECTOR_BYTES, CrashStyle, FileImage
+from strandline.simulation.world.clock import WALL_START_MS
 from strandline.simulation.world.process import Process
-from strandline.simulation.world.scheduler import Scheduler
+from strandline.simulation.world.scheduler import US_PER_MS, Scheduler
 
 CAPACITY_BYTES = 1 << 40
 PAGE_BYTES = 4_096
@@ -222,6 +223,7 @@ class SimFile:
         buffers = self._disk.admit_write(self.image, buffers, position)
         if not any(map(len, buffers)):
             return
+        self._touch()
         counters = self._disk.hardware.counters
         counters.write_count += 1
         counters.written_bytes += self.image.write(position, buffers)
@@ -240,6 +242,7 @@ class SimFile:
         """See `base.disk.File`."""
         self._check_open()
         if self._disk.admit_change():
+            self._touch()
             self.image.resize(size)
 
     def allocate(self, size: int) -> None:
@@ -247,6 +250,7 @@ class SimFile:
         self._check_open()
         if self._disk.admit_change() and size > self.image.current.size:
             self._disk.reserve(size - self.image.current.size)
+            self._touch()
             self.image.resize(size)
 
     def written_end(self) -> int:
@@ -267,6 +271,9 @@ class SimFile:
     def close(self) -> None:
         """See `base.disk.File`."""
         self._closed = True
+
+    def _touch(self) -> None:
+        self.image.modified_us = self._disk.hardware.scheduler.now_us
 
     def _check_open(self) -> None:
         if self._closed:
@@ -302,6 +309,10 @@ class SimDisk:
     def exists(self, path: str) -> bool:
         """See `base.disk.Disk`."""
         return self.hardware.tree.find(path) is not None
+
+    def modified_ms(self, path: str) -> int:
+        """See `base.disk.Disk`."""
+        return WALL_START_MS + self.open(path).image.modified_us // US_PER_MS
 
     def list_directory(self, path: str) -> list[str]:
         """See `base.disk.Disk`."""

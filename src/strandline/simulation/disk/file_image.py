@@ -87,6 +87,8 @@ class FileImage:
         self.durable = Content()
         self.unflushed: list[Change] = []
         self.sequence = 0
+        self.modified_us = 0
+        """When it was last changed, in the scheduler's time."""
 
     def write(self, position: int, buffers: Sequence[Buffer]) -> int:
         """Write to the page cache; returns the number of bytes."""

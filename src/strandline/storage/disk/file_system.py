@@ -12,6 +12,10 @@ class FileSystem:
         """Whether a file or directory is there."""
         return os.path.exists(path)
 
+    def modified_ms(self, path: str) -> int:
+        """When the file was last changed."""
+        return os.stat(path).st_mtime_ns // 1_000_000
+
     def list_directory(self, path: str) -> list[str]:
         """Names in the directory, sorted."""
         return sorted(os.listdir(path))

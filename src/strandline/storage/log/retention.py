@@ -6,6 +6,8 @@ How:    `expired_segments` judges closed segments; `is_due` says when to close t
         that it can go: by time and by records. A limit in bytes counts whole segments.
         Records that another leader may still cut off count for nothing: a leader without followers
         keeps appending, and would delete acknowledged records for ones that are never committed.
+        A segment whose records have no timestamp, or one that no producer was allowed to send, is
+        as old as its file's last change: it must not stay for ever.
 Source: Kafka's retention.ms and retention.bytes; design section 4."""
 
 from collections.abc import Sequence
@@ -28,7 +30,7 @@ def expired_segments(
     A segment goes when it ends at or below the limit, and its newest record is older than the
     retention time, or what is from it to the limit, which no truncation takes, is as large as the
     retention size or has as many records as are to be kept, or all of its own are deleted. One
-    without any timestamp goes with the next one that has some."""
+    without any record goes with the next one that has some."""
     is_by_size = config.delete and config.retention_bytes >= 0
     left = sum(one.bytes_before(limit_offset) for one in segments) if is_by_size else 0
     count = 0
@@ -44,16 +46,27 @@ def expired_segments(
         is_deleted = segment.end_offset <= deleted_before
         if is_old or is_much or is_many or is_deleted:
             count = at
-        elif segment.max_timestamp >= 0:
+        elif has_records(segment):
             break
     return count
 
 
+def has_records(segment: Segment) -> bool:
+    """Whether it takes any offset: markers alone have no age."""
+    return segment.end_offset > segment.name.base_offset
+
+
 def is_expired(segment: Segment, config: LogConfig, now_ms: int) -> bool:
     """Whether the segment's newest record is older than the retention time."""
-    if not config.delete or config.retention_ms < 0:
+    if not config.delete or config.retention_ms < 0 or not has_records(segment):
         return False
-    return 0 <= segment.max_timestamp < now_ms - config.retention_ms
+    oldest_ms = now_ms - config.retention_ms
+    if 0 <= segment.max_timestamp <= now_ms + config.timestamp_after_max_ms:
+        return segment.max_timestamp < oldest_ms
+    try:
+        return segment.modified_ms() < oldest_ms
+    except OSError:  # The disk cannot say: the next check asks again.
+        return False
 
 
 def is_due(active: Segment, config: LogConfig, now_ms: int) -> bool:

@@ -122,6 +122,11 @@ class Segment:
             self.allocated_bytes = self._file.size()
         return self._file
 
+    def modified_ms(self) -> int:
+        """When its file was last changed: not before its newest batch was written. Raises
+        OSError."""
+        return self._disk.modified_ms(self.path(LOG))
+
     def path(self, suffix: str) -> str:
         """The path of this segment's file with that suffix."""
         return f"{self._directory}/{self.name.stem}{suffix}"

@@ -50,7 +50,48 @@ def max_timestamp(
     if best is None:
         return None
     timestamp, segment = best
-    return offset_for_time((segment,), timestamp, segment.end_offset, start_offset=start_offset)
+    found = offset_for_time((segment,), timestamp, segment.end_offset, start_offset=start_offset)
+    return found if found is not None else _highest_read(segments, start_offset)
+
+
+def _highest_read(segments: Sequence[Segment], start_offset: Offset) -> tuple[int, Offset] | None:
+    """The answer of `max_timestamp` where a header promises a timestamp that no record has: reads
+    the batches that promise the most first."""
+    claims: list[tuple[int, int, Segment, BatchHeader]] = []
+    for at, segment in enumerate(segments):
+        if segment.end_offset > start_offset and segment.max_timestamp >= 0:
+            segment.verify(0, segment.size_bytes)
+            for header in segment.headers(0, segment.size_bytes):
+                if header.records_count and header.next_offset > start_offset:
+                    claims.append((-header.max_timestamp, at, segment, header))
+    claims.sort(key=lambda claim: claim[:2])
+    best: tuple[int, int] | None = None
+    for claim, _, segment, header in claims:
+        if best is not None and -claim < best[0]:
+            break
+        for timestamp, offset in _times(segment, header, start_offset):
+            if best is None or (timestamp, -offset) > best:
+                best = timestamp, -offset
+    return None if best is None or best[0] < 0 else (best[0], Offset(-best[1]))
+
+
+def _times(segment: Segment, header: BatchHeader, start_offset: Offset) -> list[tuple[int, Offset]]:
+    """(timestamp, offset) of the batch's records from `start_offset` on; none if it is a marker or
+    cannot be read."""
+    if header.is_control:
+        return []
+    if header.has_append_time:
+        return [(header.max_timestamp, Offset(max(start_offset, header.base_offset)))]
+    try:
+        records = decode_records(segment.file.pread(header.size, header.position))
+    except ApiError:
+        return []
+    first = start_offset - header.base_offset
+    return [
+        (record.timestamp, Offset(header.base_offset + record.offset_delta))
+        for record in records
+        if record.offset_delta >= first
+    ]
 
 
 def _highest(segment: Segment, start_offset: Offset) -> int:

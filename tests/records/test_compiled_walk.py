@@ -1,0 +1,85 @@
+"""The compiled walk: built where there is a compiler, and safe on hostile input.
+
+Source: decision 0044."""
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import hatch_build
+import pytest
+
+from strandline.records.contents import IS_COMPILED
+
+ROOT = Path(__file__).resolve().parents[2]
+HAS_COMPILER = shutil.which("cc") is not None
+
+
+class Screen:
+    """What hatchling shows."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def display_warning(self, message: str) -> None:
+        self.warnings.append(message)
+
+
+def build(root: Path, screen: Screen) -> dict[str, Any]:
+    """Run the hook; what it says of the wheel."""
+    data: dict[str, Any] = {"artifacts": [], "pure_python": True, "tag": ""}
+    hook = hatch_build.CompiledPart(str(root), {}, None, None, "", "wheel", screen)  # type: ignore[arg-type]
+    hook.initialize("standard", data)
+    return data
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="the compiled walk is not built")
+def test_no_byte_is_read_behind_the_records() -> None:
+    """Inputs end where memory ends: one byte more would be a segmentation fault."""
+    command = [sys.executable, "-m", "tests.records.guarded_walk", "1", "4000"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="there is no compiler")
+def test_the_source_compiles_without_a_warning(tmp_path: Path) -> None:
+    include = sysconfig.get_paths()["include"]
+    command = ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{include}"]
+    command += [str(ROOT / hatch_build.SOURCE), "-o", str(tmp_path / "walk.so")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="there is no compiler")
+def test_a_wheel_with_a_compiler_has_the_compiled_walk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / hatch_build.SOURCE
+    source.parent.mkdir(parents=True)
+    shutil.copy(ROOT / hatch_build.SOURCE, source)
+    monkeypatch.chdir(tmp_path)
+    screen = Screen()
+    data = build(tmp_path, screen)
+    assert screen.warnings == []
+    assert (tmp_path / hatch_build.TARGET).exists()
+    assert data["artifacts"] == [hatch_build.TARGET]
+    assert data["tag"].startswith("cp311-abi3-")
+
+
+def test_a_wheel_without_a_compiler_is_pure_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(root: Path) -> None:
+        raise OSError("command 'cc' failed: No such file or directory")
+
+    monkeypatch.setattr(hatch_build, "compile_extension", fail)
+    stale = tmp_path / hatch_build.TARGET
+    stale.parent.mkdir(parents=True)
+    stale.write_bytes(b"of another revision")
+    screen = Screen()
+    assert build(tmp_path, screen) == {"artifacts": [], "pure_python": True, "tag": ""}
+    assert len(screen.warnings) == 1
+    assert not stale.exists()
