@@ -1,4 +1,4 @@
-"""Spreads replicas over what may fail together, and leaders over the brokers that may lead.
+"""Spreads replicas over failure domains, and leaders over the brokers that may lead.
 
 Why:    a partition outlives a region only if no region holds most of its replicas; a cluster is as
         fast as its busiest broker, and a leader is the busiest replica.
@@ -31,7 +31,7 @@ Domain = tuple[str, ...]
 
 @dataclass(slots=True)
 class Load:
-    """What brokers carry already."""
+    """The present load of brokers."""
 
     replicas: Counter[BrokerId] = field(default_factory=Counter)
     """{broker: replicas it holds}"""
@@ -87,7 +87,7 @@ def place(
 
 
 class _Candidate:
-    """A broker, with what it and its region carry.
+    """A broker, with its load and its region's.
 
     Plain numbers: keys are compared a dozen times for each of thousands of partitions."""
 
@@ -105,8 +105,8 @@ class _Candidate:
     def __init__(self, broker: Broker, *, load: Load, rank: int, domains: tuple[int, ...]) -> None:
         self.id = broker.id
         self.rank = rank
-        """Those of a lower one come first: 1 for a disk that is nearly full, 2 for who is avoided.
-        """
+        """Brokers with a lower one come first: 1 for a disk that is nearly full, 2 for a broker to
+        avoid."""
         self.domains = domains
         """Numbers of its failure domains, widest first."""
         self.region = domains[0]
@@ -117,7 +117,7 @@ class _Candidate:
 
 
 class _Call:
-    """One call of `place`: the brokers, what the cluster carries, what was placed so far."""
+    """One call of `place`: the brokers, the cluster's load, the placements so far."""
 
     def __init__(
         self,
@@ -196,6 +196,6 @@ class _Call:
 def domains_of(broker: Broker) -> tuple[Domain, ...]:
     """The failure domains of a broker, widest first: (region,), (region, zone), and so on.
 
-    Each carries its path: zone "a" of two regions is two zones. What is not said is one shared
-    domain: brokers without labels are told apart by nothing but their load."""
+    Each carries its path: zone "a" of two regions is two zones. A missing label is one shared
+    domain: brokers without labels differ only by their load."""
     return tuple(domain_of(broker.labels, level) for level in LEVELS)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 
 GO_RATIO = 0.6
-"""Of all bytes: who produces more draws the leader."""
+"""The share of all bytes with which a region draws the leader."""
 HALF_LIVES = 4
 """In one period."""
 PERIOD_MS_MIN = 10_000
@@ -58,8 +58,8 @@ class Sight:
     preferred: str
     """The region of the first replica."""
     transfer_target_in: Callable[[str], BrokerId | Hindrance | None]
-    """Who would lead in a region now, or why nobody can; None where no replica is. The leader
-    itself for its own. Asked only where it matters."""
+    """The broker that would lead in a region now, or why none can; None if it has no replica. For
+    its own region it is the leader. Called only if the answer matters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class WriterWatch:
         """{region: bytes produced, decayed}; UNKNOWN is one of them."""
         self._stepped_ms = now_ms
         self._written_ms = now_ms
-        # Who has been ahead at each look since then.
+        # The region that has been ahead at each look since then.
         self._ahead = UNKNOWN
         self._since_ms = now_ms
 
@@ -137,7 +137,7 @@ class WriterWatch:
 
     def _judge(self, now_ms: int, told: str, sight: Sight) -> Verdict:
         """Of a region that is ahead."""
-        is_own = self._ahead == sight.region  # Then only the order changes, and nobody waits.
+        is_own = self._ahead == sight.region  # Then only the order changes, without a wait.
         wait_ms = sight.period_ms if is_own else self.wait_ms(sight.period_ms)
         waited_ms = now_ms - self._since_ms
         if waited_ms < wait_ms:
@@ -196,7 +196,7 @@ class Departures:
         return 0 if last is None else last.returns + 1
 
     def forget(self, now_ms: int) -> None:
-        """Let go what is long ago."""
+        """Drop old samples."""
         for group, one in list(self._known.items()):
             if now_ms - one.at_ms > LATELY_RATIO * one.wait_ms:
                 del self._known[group]

@@ -1,4 +1,4 @@
-"""What a constraint is: a factory that knows the universe, and an evaluator over chosen replicas.
+"""The interface of a constraint: a factory that knows the universe, and an evaluator over replicas.
 
 Why:    placing a new partition, judging an old one and explaining either must never disagree.
 How:    Factory.prepare(shape) -> evaluator, once for a decision. The evaluator takes the replicas
@@ -29,7 +29,7 @@ Seats = Sequence[Seat]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Replicas that one rule asks for. `rule` is its place in the policy, -1 for the default."""
+    """Replicas that one rule requires. `rule` is its place in the policy, -1 for the default."""
 
     role: Role
     count: int
@@ -72,7 +72,7 @@ class HardEvaluator:
 
     name = ""
     title = ""
-    """What users read where the name says too little; see `told`."""
+    """The text for users, if the name is not clear enough; see `told`."""
     labels: tuple[str, ...] = ()
     is_static = False
     """Whether the seats do not matter."""
@@ -85,18 +85,18 @@ class HardEvaluator:
 
     @property
     def told(self) -> str:
-        """What users read."""
+        """The text for users."""
         return self.title or self.name
 
     def eligible(self, seats: Seats, group: int) -> int:
-        """The candidates that may take the next seat of a group, were it for this alone.
+        """The candidates that may take the next seat of a group, by this constraint alone.
 
-        The last seat of the scope is eligible only where the constraint then holds; earlier ones,
-        as long as it may still hold."""
+        The constraint must hold with the last seat of the scope; with earlier ones it must still be
+        possible."""
         raise AssertionError(f"{type(self).__name__} answers nothing")
 
     def reason(self, seats: Seats, group: int, bit: int) -> Reason:
-        """Why a candidate is not eligible; asked for such candidates only."""
+        """Why a candidate is not eligible; callers pass only such candidates."""
         raise AssertionError(f"{type(self).__name__} gives no reason")
 
     def most(self, allowed: int) -> int:
@@ -130,7 +130,7 @@ class SoftEvaluator:
     name = ""
     labels: tuple[str, ...] = ()
     bound_by = ""
-    """The label that alone decides about the cost, where `bound` cannot tell (see
+    """The label on which alone the cost depends, if `bound` does not bound it (see
     `solver.floors`)."""
 
     def __init__(self, shape: Shape, scope: int, weight: int) -> None:
@@ -141,7 +141,7 @@ class SoftEvaluator:
         self.total = shape.total(scope)
 
     def cost(self, seats: Seats) -> int:
-        """What these seats cost, without the weight, when all are taken."""
+        """The cost of these seats, without the weight, when all are taken."""
         raise AssertionError(f"{type(self).__name__} costs nothing")
 
     def bound(self, seats: Seats, allowed: int) -> int:
@@ -149,7 +149,7 @@ class SoftEvaluator:
         return 0
 
     def prefer(self, seats: Seats, group: int, mask: int) -> int:
-        """Those of `mask` that add least, as far as can be told; not empty unless `mask` is."""
+        """The candidates of `mask` that add least, as far as known; not empty unless `mask` is."""
         return mask
 
     def attribute(self, bit: int) -> Hashable:

@@ -61,5 +61,5 @@ class LeastAllocated:
         return self._before[bit] + self._given[bit]
 
     def fullest(self, mask: int) -> int:
-        """The candidate of a mask that was given most; of equals, the lowest broker id."""
+        """The candidate of a mask that got most; of equals, the lowest broker id."""
         return max(bits_of(mask), key=lambda bit: (self._given[bit], -bit))

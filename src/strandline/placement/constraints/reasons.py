@@ -37,7 +37,7 @@ REASONS = {
     "goal": "losing {goal} could then take {lost:voter}, but at most {limit} may be lost",
 }  # fmt: skip
 _PLURALS = {"is": "are", "has": "have", "holds": "hold"}
-"""What the texts of which the broker is the subject begin with."""
+"""The first words of the texts with the broker as the subject."""
 
 
 class Reason(msgspec.Struct, frozen=True):

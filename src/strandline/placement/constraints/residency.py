@@ -1,7 +1,7 @@
 """Residency: where data may be. It binds replicas, observers, leaders, relays and buckets alike.
 
-Why:    A law knows no roles: it binds whatever holds the bytes. A broker that lacks a label which
-        an `allow` or `deny` compares is refused, for its place is unknown."""
+Why:    A law binds every holder of the bytes, whatever its role. A broker that lacks a label of an
+        `allow` or `deny` is not eligible, because its place is unknown."""
 
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ def banned_by(
 ) -> Reason | None:
     """Why data may not be where these labels are; None when it may.
 
-    For what is no broker (a relay, a bucket) the labels alone are asked."""
+    For a relay or a bucket only the labels count."""
     for selector in residency.allow + residency.deny:
         is_compared = selector.op in ("in", "notIn") and selector.label != BROKER_LABEL
         if is_compared and not labels.get(selector.label):

@@ -73,7 +73,7 @@ def matching(universe: Universe, where: Where) -> int:
 
 
 def reason_of(selector: Selector, *, holds: bool) -> Reason:
-    """What to say of a broker for which a selector holds, or does not."""
+    """The reason for a broker for which a selector holds, or does not."""
     when_it_holds, otherwise = _CODES[selector.op]
     code = when_it_holds if holds else otherwise
     if selector.op in ("in", "notIn"):

@@ -1,4 +1,4 @@
-"""What depends on the broker alone: decided once for each candidate, then a mask."""
+"""Constraints on the broker alone: decided once for each candidate, then a mask."""
 
 from collections.abc import Callable
 

@@ -70,8 +70,8 @@ class _Survive(HardEvaluator):
         return most
 
     def _least_loss(self, allowed: int) -> int:
-        """What the goal takes even where the voters are as even as can be: of D domains the f
-        fullest hold f / D of what is left at least."""
+        """How many voters the goal takes at least, with voters as even as possible: of D domains
+        the f fullest hold f / D of the rest, or more."""
         least = 0
         for levels in (self._levels, self._levels[::-1]):
             lost = 0

@@ -4,7 +4,7 @@ Source: STYLE, "Prose" (units)."""
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 _UNIT_MAX = 999.95
-"""What is as much would be told as 1000.0."""
+"""From here on rounding would give 1000.0, so the next unit is used."""
 _SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 

@@ -1,10 +1,10 @@
 """The cost of copying logs to other brokers: bytes, those that cross regions, and how long at the
 throttle. Pure.
 
-How:    A partition's leader sends each new replica the whole log. Limits bound sums of copies: what
-        a broker sends, what one takes, what crosses between regions. All of them hold at once, so
-        the slowest gives the least duration. What producers add meanwhile comes on top; if
-        partitions move in turns, there is less to send at a time.
+How:    A partition's leader sends each new replica the whole log. Limits bound sums of copies: from
+        a broker, to a broker, and between regions. All of them hold at once, so the slowest gives
+        the least duration. New records come on top; if partitions move in turns, there is less to
+        send at a time.
 Source: design section 5; `replication.throttle`; decision 0010 ("Budget")."""
 
 from collections.abc import Iterable
@@ -21,16 +21,16 @@ class Copy(msgspec.Struct, frozen=True):
     source: BrokerId
     target: BrokerId
     bytes: int | None
-    """None where nobody says how large the log is."""
+    """None if no broker has reported the size of the log."""
     crosses: bool
     """Whether it leaves the region."""
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """How many bytes/s some copies may take together; 0 halts them. None: whatever it is."""
+    """How many bytes/s some copies may take together; 0 halts them. None: no limit."""
 
     key: str
-    """What sets it."""
+    """The key that sets it."""
     bytes_per_s: int
     source: BrokerId | None = None
     target: BrokerId | None = None
@@ -54,18 +54,18 @@ class Slowest(msgspec.Struct, frozen=True):
 
 
 class CopyCost(msgspec.Struct, frozen=True):
-    """All copies together. `unknown`: of how many the bytes are not known."""
+    """All copies together. `unknown`: the number of copies of unknown size."""
 
     copies: int
     bytes: int
     cross_region_bytes: int
     unknown: int
     slowest: Slowest | None
-    """None where nothing is sent for which a limit is known."""
+    """None if no known limit applies to any copy."""
 
 
 def cost_of(copies: Iterable[Copy], limits: Iterable[Limit]) -> CopyCost:
-    """What these copies cost."""
+    """The cost of these copies."""
     copies = list(copies)
     lasting = []
     for limit in limits:

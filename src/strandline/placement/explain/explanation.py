@@ -1,7 +1,7 @@
 """The whole explanation of one partition's placement; the command line turns it into text.
 
-Why:    a user who asks why a replica is where it is wants the same answer for a topic that exists
-        and for a policy that is only tried.
+Why:    the reason for a replica's place must be the same for an existing topic and for a policy
+        that a user only tries.
 How:    `make_plan` compiles the policy for the present number of voters. Its constraints judge and
         explain each replica. The brokers' labels show which losses the placement survives; round
         trips and prices give latencies and costs."""
@@ -30,7 +30,7 @@ from strandline.placement.topology.universe import Candidate, Universe, as_stayi
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """What the replication of one GB costs when a broker leads."""
+    """The cost of replicating one GB when a broker leads."""
 
     leader: BrokerId
     per_gb: Decimal
@@ -72,11 +72,10 @@ def explain(
 ) -> Explanation:
     """Explain `replicas`: at least one voter, the preferred leader first. `behind`: voters that are
     up and not in sync. `acting`: the brokers that vote now, if they differ from the own voters.
-    `rules`: what becomes of a partition, where voters may leave.
+    `rules`: of the topic, for losses.
 
-    Only the judgement covers replicas on brokers that are no candidates. Replicas on brokers that
-    are being emptied are judged as if these brokers stayed, but no replica is advised to move
-    there."""
+    Only the judgement covers replicas on brokers that are no candidates. It judges replicas on
+    brokers in decommissioning as if these brokers stayed, but advises no move to them."""
     candidates = tuple(candidates)
     universe = Universe(candidates)
     known = [(broker, role) for broker, role in replicas if broker in universe.index]

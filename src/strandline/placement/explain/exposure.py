@@ -1,8 +1,9 @@
-"""What one more loss would do to a whole cluster, domain by domain.
+"""The effect of one more loss on a whole cluster, domain by domain.
 
 Why:    operators ask "which zone may not go today" before a maintenance and in an outage.
-How:    each domain of each level is lost in turn, beside what is down or behind, by the model of
-        `survival.fates`. A domain that holds the same brokers as a wider one is not listed twice.
+How:    this loses each domain of each level in turn, beside the brokers that are down or behind, by
+        the model of `survival.fates`. A domain with the same brokers as a wider one is not listed
+        twice.
 Source: decision 0008."""
 
 from collections import Counter

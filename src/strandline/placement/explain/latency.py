@@ -1,4 +1,4 @@
-"""What a write with acks=all waits for: the round trip from its leader to the nearest write quorum.
+"""The wait of a write with acks=all: the round trip from its leader to the nearest write quorum.
 
 How:    the leader is one of the W; of the other voters it takes the W - 1 nearest. Flushes and
         queues come on top. Writes do not wait for observers."""
@@ -11,20 +11,21 @@ from strandline.placement.topology.round_trips import RoundTrips
 
 
 class CommitLatency(msgspec.Struct, frozen=True):
-    """What a write waits for when this broker leads."""
+    """The wait of a write when this broker leads."""
 
     leader: BrokerId
     region: str
     commit_ms: int | None
-    """The round trip to the nearest quorum; None where a way that counts was not measured."""
+    """The round trip to the nearest quorum; None if one of its round trips was not measured."""
     waits_for: tuple[BrokerId, ...]
     """The voters that the quorum consists of, beside the leader, the nearest first."""
 
 
 def commit_latencies(placement: Placement, trips: RoundTrips) -> tuple[CommitLatency, ...]:
-    """For each voter as the leader, in the order of the voters; nothing where too few are left.
+    """The waits for each voter as the leader, in the order of the voters; empty if too few are
+    left.
 
-    Ways that were not measured count as longer than all others."""
+    A round trip that was not measured counts as longer than all others."""
     needed = placement.quorum.write_quorum - 1
     if len(placement.voters) <= needed:
         return ()

@@ -1,4 +1,4 @@
-"""What would make a partition's replicas right again, for an operator who moves them by hand.
+"""The moves that repair a partition's replicas, for an operator who moves them by hand.
 
 Source: decision 0008."""
 
@@ -18,8 +18,8 @@ from strandline.placement.topology.universe import Candidate, Universe
 def mended(
     request: Request, candidates: Iterable[Candidate], replicas: Roles
 ) -> Roles | Refusal | None:
-    """The replicas after the fewest moves, of each role those that stay first, in their order; why
-    no placement is right; or None where none was found from here."""
+    """The replicas after the fewest moves: of each role those that stay first, in their order. If
+    no placement is right, the reason; None if the search found none."""
     universe = Universe(candidates)
     anew = solve(request, universe.candidates, rng=seeded(0))
     if isinstance(anew, Refusal):

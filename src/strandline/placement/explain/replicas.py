@@ -1,8 +1,8 @@
-"""Why each replica is where it is: which brokers were refused, and which would do as well or worse.
+"""Why each replica is on its broker: which others are not eligible, and which are as good or worse.
 
-How:    each replica is taken out, and every candidate is tried in its place beside the others: not
-        eligible, with the reason; eligible at the same cost, so that load or chance decided; or
-        eligible at a higher (or, for an old placement, a lower) cost."""
+How:    for each replica this tries every candidate in its place, beside the other replicas. A
+        candidate is not eligible, with the reason; or eligible at the same cost, so that load or
+        chance decided; or eligible at a higher (or, for an old placement, a lower) cost."""
 
 from collections.abc import Sequence
 
@@ -32,17 +32,17 @@ class ReplicaReason(msgspec.Struct, frozen=True):
     rule: int
     """Its place in the policy's rules; -1 for the default."""
     preference: int | None
-    """The place of the best leader preference that the broker meets; None where it meets none."""
+    """The place of the best leader preference that the broker meets; None if it meets none."""
     domains: tuple[DomainShare, ...]
-    """Widest first; levels that are not said are left out."""
+    """Widest first, without levels that the broker has no label for."""
     equal: tuple[BrokerId, ...]
-    """Who would do as well: load, then chance decided."""
+    """The brokers that are as good: load, then chance decided."""
     worse: tuple[BrokerId, ...]
-    """Who is eligible, and costs more by the soft constraints."""
+    """The eligible brokers with a higher cost by the soft constraints."""
     better: tuple[BrokerId, ...]
-    """Who is eligible and costs less; nobody beside the best placement."""
+    """The eligible brokers with a lower cost; none for the best placement."""
     refused: tuple[RefusedBrokers, ...]
-    """Who is not eligible, by reason."""
+    """The brokers that are not eligible, by reason."""
 
 
 def explain_replicas(plan: Plan, seats: Sequence[Seat]) -> tuple[ReplicaReason, ...]:

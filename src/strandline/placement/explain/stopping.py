@@ -1,9 +1,9 @@
-"""Whether brokers may stop together now, and what partitions would lose while they are away. Pure.
+"""Whether brokers may stop together now, and the effect on partitions while they are away. Pure.
 
-Why:    before a restart an operator wants yes or no, and of a no the partitions that say so.
-How:    the model of `survival.fates`, from what is down or behind now. A partition that goes on by
-        itself says yes. Others lose acks=all (a leader stays), the leader (nothing is read or
-        written), or everything (no voter is left); what was acknowledged returns with the brokers.
+Why:    before a restart an operator wants yes or no, and for a no the partitions behind it.
+How:    the model of `survival.fates`, from the brokers that are down or behind now. A partition
+        that continues by itself allows the stop. Others lose acks=all (a leader stays), the leader
+        (no reads or writes), or every voter; acknowledged records return with the brokers.
 Source: decisions 0011 and 0026."""
 
 from collections.abc import Collection, Iterable
@@ -18,7 +18,7 @@ from strandline.placement.survival.replicas import Placement
 
 
 class Lacks(StrEnum):
-    """What a partition has no more, the least first."""
+    """What a stopped broker takes from a partition, the least first."""
 
     ACKS_ALL = "acks=all"
     LEADER = "a leader"

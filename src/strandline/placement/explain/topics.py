@@ -45,13 +45,13 @@ class PartitionState:
     """The preferred leader first; they are all candidates."""
     leader: BrokerId = NO_BROKER
     adding: tuple[BrokerId, ...] = ()
-    """Who is to get a replica."""
+    """The brokers that shall get a replica."""
     behind: tuple[BrokerId, ...] = ()
     """Voters, and others that vote now, that are not in sync, as the leader says."""
     observers: tuple[BrokerId, ...] = ()
     """They are all candidates, too."""
     acting: tuple[BrokerId, ...] = ()
-    """Who votes now, where others do than `voters`; by id."""
+    """The brokers that vote now, if they differ from `voters`; by id."""
 
     @property
     def voting(self) -> tuple[BrokerId, ...]:
@@ -70,7 +70,8 @@ class PartitionState:
 
 
 _Kind = tuple[Roles, tuple[BrokerId, ...], tuple[BrokerId, ...]]
-"""(voters and observers, who votes now, who is behind): what partitions that are alike share."""
+"""(voters and observers, brokers that vote now, brokers that are behind): the key of partitions
+that are alike."""
 
 
 class Alike(msgspec.Struct, frozen=True):
@@ -87,11 +88,11 @@ class Alike(msgspec.Struct, frozen=True):
     behind: tuple[BrokerId, ...]
     """Those of them that are up and not in sync."""
     faults: tuple[str, ...]
-    """What is not as the policy wants; empty where all is."""
+    """The violations of the policy; empty for none."""
     has_stopped: bool
     """Whether so many are down or behind that writes have stopped, those with acks=all at least."""
     acting: tuple[BrokerId, ...] = ()
-    """By id: who votes now, where others do than `voters`."""
+    """By id: the brokers that vote now, if they differ from `voters`."""
 
     @property
     def roles(self) -> Roles:
@@ -132,8 +133,8 @@ class TopicExplanation(msgspec.Struct, frozen=True):
     data: tuple[Goal, ...]
     """As placed: the largest losses with which none loses an acknowledged write."""
     writes_now: tuple[Goal, ...]
-    """The same by who votes now, beside what is down or behind, for the partitions that have not
-    stopped."""
+    """The same for the present voters, beside the brokers that are down or behind, for the
+    partitions that have not stopped."""
     data_now: tuple[Goal, ...]
     elsewhere: tuple[int, ...]
     """Partitions led elsewhere than the policy prefers, though a preferred voter is up."""
@@ -149,7 +150,7 @@ class TopicExplanation(msgspec.Struct, frozen=True):
     """As placed: losses that lie within one of `writes`, and stop writes all the same."""
     writes_now_but_not: tuple[Goal, ...] = ()
     per_gb: Decimal | None = None
-    """What replicating a GB costs, as partitions are led now; None without prices."""
+    """The cost of replicating a GB with the present leaders; None without prices."""
 
 
 def explain_topic(
@@ -267,7 +268,7 @@ def _faults(plan: Plan, placement: Placement) -> tuple[str, ...]:
 
 
 def faults_of(judgement: Judgement, broken: Iterable[BrokenGoal]) -> list[str]:
-    """What is not as the policy wants, each in a few words."""
+    """The violations of the policy, each in a few words."""
     found = [str(one) for one in broken]
     for one in judgement.violations:
         if one.reason.code != "goal":  # Those are broken goals, which say more.
@@ -328,7 +329,7 @@ def _waits(
 def _ways(
     placements: Mapping[Roles, Placement], partitions: Sequence[PartitionState]
 ) -> list[Traffic]:
-    """What the leader of each partition that is led sends."""
+    """The bytes that the leader of each partition with a leader sends."""
     by_leader = {
         (roles, one.leader): one
         for roles, placement in placements.items()

@@ -1,9 +1,9 @@
-"""What crosses regions and zones for each byte that is produced.
+"""Bytes that cross regions and zones for each byte that is produced.
 
 How:    The leader sends each replica of its region a copy, compressed as it came, and one to each
         other region, where a relay forwards it to the others, observers too; voters are relays
-        before observers are. Producers are assumed to be in the leader's region. Consumers' fetches
-        come on top, and what is sent again around a relay that fails."""
+        before observers are. This assumes producers in the leader's region. Consumers' fetches come
+        on top, and entries that the leader sends again around a failed relay."""
 
 import msgspec
 
@@ -36,7 +36,7 @@ def traffic_of(placement: Placement) -> tuple[Traffic, ...]:
     found = []
     for leader in placement.voters:
         here = leader.labels.region
-        # {region: who hands on there}
+        # {region: the relay there}
         sources = {here: leader}
         for one in (*placement.voters, *placement.replicas):
             sources.setdefault(one.labels.region, one)

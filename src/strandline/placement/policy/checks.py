@@ -1,4 +1,5 @@
-"""What a policy may not say although its types allow it; each refusal says what to write.
+"""Refuses policies that are invalid although their types are right; each refusal says what to
+write.
 
 Source: decision 0008."""
 
@@ -24,7 +25,7 @@ LOSSES_MAX = 7
 
 
 def check_policy(policy: Policy) -> None:
-    """Raise OperatorError for the first thing that cannot be."""
+    """Raise OperatorError for the first invalid part."""
     for what, listed in (
         ("survive", policy.survive),
         ("rules", policy.rules),

@@ -1,7 +1,7 @@
 """Reads Confluent's `confluent.placement.constraints`, versions 1 and 2, as it is.
 
-Why:    topics of multi-region clusters carry this JSON, and tools write it; a user who migrates
-        must not have to rewrite it.
+Why:    topics of multi-region clusters carry this JSON, and tools write it. A migration must not
+        require users to rewrite it.
 How:    each entry of `replicas` is a voter rule, each of `observers` an observer rule; its only
         key, `rack`, is Kafka's `broker.rack`. Version 1 knows no promotion policy and behaves as
         `leader-is-observer`; version 2 defaults to `under-min-isr`.
@@ -89,7 +89,7 @@ def decode_either(text: str, *, source: str) -> Policy:
 
 
 def check_replication_factor(policy: Policy, replication_factor: int, *, config: str) -> None:
-    """Refuse a replication factor beside a policy that asks for another number of replicas.
+    """Refuse a replication factor beside a policy that requires another number of replicas.
 
     -1 leaves it to the policy. Raises OperatorError with the text that tools know."""
     fixed = policy.fixed_replicas()

@@ -13,7 +13,7 @@ VOTERS_MAX = 15
 REPLICAS_MAX = 31
 WEIGHT_MAX = 1_000
 KAFKA_RACK_LABEL = "region"
-"""What Kafka's `broker.rack` is here (`model.cluster.Labels.kafka_rack`)."""
+"""The label for Kafka's `broker.rack` (`model.cluster.Labels.kafka_rack`)."""
 
 Promotion = Literal["", "under-min-isr", "under-replicated", "leader-is-observer", "region-lost"]
 Role = Literal["voter", "observer"]
@@ -124,14 +124,14 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         return tuple(rule for rule in self.rules if rule.role == "observer")
 
     def fixed_replicas(self) -> int | None:
-        """How many replicas the rules ask for; None where a count is to be derived."""
+        """How many replicas the rules require; None if a count must be derived."""
         counts = [rule.count for rule in self.voter_rules() + self.observer_rules()]
         return None if None in counts else sum(count or 0 for count in counts)
 
 
 def with_observers(policy: Policy, count: int) -> Policy:
-    """The policy, with so many observers besides, wherever they are: for topics that have some
-    which no policy asks for."""
+    """The policy with this many more observers, anywhere: for topics with observers that no policy
+    requires."""
     rules = (*policy.rules, *((Rule(role="observer", count=count),) if count else ()))
     return msgspec.structs.replace(policy, rules=rules)
 
@@ -149,9 +149,9 @@ def needed_labels(policy: Policy) -> list[str]:
 
 
 def labels_of_rule(policy: Policy, rule: Rule) -> list[str]:
-    """The labels without which a broker cannot be given a rule's replicas: it would be unknown
-    whether it meets what is required. Soft parts and leader preferences require nothing;
-    `exists` and `notExists` ask whether a label is there, and need none."""
+    """The labels that a broker needs to get a rule's replicas: without them it is unknown whether
+    it meets the requirements. Soft parts and leader preferences require nothing; `exists` and
+    `notExists` check whether a label is there, and need none."""
     wheres = [policy.residency.allow, policy.residency.deny]
     wheres += [rule.where] if rule.level == "hard" else []
     labels = [one.label for where in wheres for one in where if one.op in ("in", "notIn")]

@@ -1,4 +1,4 @@
-"""What must survive, in words: "region", "2 brokers", "region and one more broker".
+"""The losses to survive, in words: "region", "2 brokers", "region and one more broker".
 
 How:    goal = loss {"and" loss};  loss = ["any"] [number] ["more"] level.  A mapping,
         {region: 1, broker: 1}, is the same; the canonical document has mappings.

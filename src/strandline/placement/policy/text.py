@@ -1,7 +1,7 @@
 """A policy's text: JSON or YAML in, strictly, and canonical JSON out.
 
-Why:    a field that is misspelt and silently ignored is found in the outage; here it is refused in
-        one line that says what to write.
+Why:    operators notice a misspelt field that is silently ignored only in the outage. This refuses
+        it in one line that says what to write.
 How:    YAML's safe loader without aliases (a short text could grow without bound), tags, and names
         given twice; JSON the same. msgspec then checks types; `checks.py` what types cannot say.
 Source: decision 0008; STYLE, "Configuration"."""
@@ -69,7 +69,7 @@ def read_document(
         raise OperatorError(f"{source}: {len(text)} characters: write at most {characters_max}")
     try:
         raw = _read(text)
-        # Refuses half characters (surrogates), which nobody could write back.
+        # Refuses half characters (surrogates), which cannot be encoded again.
         _encoder.encode(raw)
     except RecursionError:
         raise OperatorError(f"{source}: is nested too deeply: write it flat") from None

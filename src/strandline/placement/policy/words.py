@@ -1,7 +1,7 @@
-"""Parts of a policy in words, and what one asks for that another did not.
+"""Parts of a policy in words, and the differences between two policies.
 
-Why:    a place in a document, `rules[2]`, says nothing to a user who wrote it in another language;
-        the brokers that a rule is about do.
+Why:    a place in a document, `rules[2]`, does not help a user who wrote the policy in another
+        language; the brokers of the rule do.
 Source: decision 0008."""
 
 from collections.abc import Iterator, Sequence
@@ -23,15 +23,15 @@ def format_where(where: Where) -> str:
 
 
 def format_rule(rule: Rule, *, count: int | None = None) -> str:
-    """Whose replicas a rule places: "2 voters where region=a"; without a count, "voters"."""
+    """The replicas that a rule places: "2 voters where region=a"; without a count, "voters"."""
     noun = rule.role if count == 1 else f"{rule.role}s"
     number = "" if count is None else f"{count} "
     return f"{number}{noun}" + (f" {format_where(rule.where)}" if rule.where else "")
 
 
 def changes_between(before: Policy, after: Policy) -> tuple[str, ...]:
-    """What `after` asks for in place of `before`, each change in words. Spreads and rules are
-    compared by their places; of goals and counts, some of them are there no more."""
+    """The changes from `before` to `after`, each in words. Spreads and rules are compared by their
+    places; goals and counts may be missing."""
     return tuple(_changes(before, after))
 
 

@@ -56,7 +56,7 @@ class Chains:
             more, less = counts[first], counts[least]
             if less + 1 < more and less * self._excess_ratio < more:
                 return self._hand_on(least, first, before)
-            # Whoever can be reached from here reaches no more than was reached.
+            # Brokers that this one reaches reach no others than those known.
             stuck |= seen
         return []
 

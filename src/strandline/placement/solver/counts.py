@@ -1,4 +1,4 @@
-"""How many voters `survive` needs: 2f + 1 for f losses, and more if the cluster asks for it.
+"""How many voters `survive` needs: 2f + 1 for f losses, and more if the cluster requires it.
 
 How:    So many losses at once take at least so many voters, and N - W may be lost. Beyond the least
         N, only numbers that may lose more are worth a try: the odd ones, or with a large

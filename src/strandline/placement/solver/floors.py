@@ -6,7 +6,7 @@ How:    The evaluator names the label that its cost depends on. Constraints that
         labels are left out, so brokers that differ only below it are interchangeable, and the rest
         is solved exactly, given the seats so far. A relaxed problem costs no more than the whole
         one. Answers are remembered by the kinds of the seats; there are few.
-Owns:   what it has solved, for one plan.
+Owns:   its solutions, for one plan.
 Source: decision 0008."""
 
 from collections.abc import Hashable

@@ -1,6 +1,6 @@
 """Judges existing replicas by the constraints that would place them.
 
-Why:    the balancer moves what violates a policy, and nothing else; an operator asks what is wrong.
+Why:    the balancer moves only replicas that violate a policy; an operator needs the violations.
 How:    Replicas are assigned to the groups of their role: as many as possible to groups whose
         static constraints they satisfy, the rest where there is room. Then each evaluator says
         which would not be eligible beside the others. If there is one, other assignments are tried.
@@ -28,7 +28,7 @@ class Judgement(msgspec.Struct, frozen=True):
     unknown: tuple[BrokerId, ...]
     """Replicas on brokers that are no candidates."""
     surplus: tuple[BrokerId, ...]
-    """Replicas that no rule asks for."""
+    """Replicas that no rule requires."""
     missing: Mapping[int, int]
     """{group: how many of its replicas there are too few}"""
     cost: int
@@ -36,7 +36,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
     @property
     def is_right(self) -> bool:
-        """Whether every hard constraint holds, with as many replicas as are asked for."""
+        """Whether every hard constraint holds, with the required number of replicas."""
         return not (self.violations or self.unknown or self.surplus or self.missing)
 
 
@@ -107,7 +107,7 @@ def seat(plan: Plan, replicas: Sequence[tuple[int, Role]]) -> tuple[list[Seat], 
                 placed[position] = number
                 return True
             for other in within:
-                # Whoever sits there may fit elsewhere.
+                # The replica in that seat may fit another group.
                 if fits(other, tried):
                     placed[position] = number
                     return True

@@ -1,7 +1,7 @@
 """Places many partitions: each as good as can be, and the replicas evenly over equal brokers.
 
-Why:    the exact search finds what the best placement costs; ten thousand of them would take
-        minutes, and would all be the same.
+Why:    the exact search finds the cost of the best placement. Ten thousand searches would take
+        minutes, and would all give the same one.
 How:    The best cost is found once. Then for each partition, the first that reaches it counts:
         1. Descend without looking back: eligible, then preferred, then least allocated, then by
            chance. If several rules could have their replica where leaders should be, descend for
@@ -211,7 +211,7 @@ class Placer:
         return found.seats
 
     def _repeated(self) -> list[Seat] | None:
-        """What the exact search found, or the same elsewhere; None when they are full."""
+        """The exact search's placement, or its image; None when the brokers are full."""
         best = self._best.seats
         assert best is not None
         image = self._image(best)
@@ -221,12 +221,12 @@ class Placer:
         return list(best) if is_free else None
 
     def _even_image(self, seats: Sequence[Seat], load: float) -> list[Seat] | None:
-        """An image whose brokers were given no more than `load` together, what it is on average;
-        or the least that was found. None where somebody full is in the way.
+        """An image whose brokers together got no more than `load`, the average; or the one that got
+        least. None if a full broker is in the way.
 
-        Whose image is taken first goes by its own load; others may have to follow. So that nobody
-        always follows, each seat is tried as the first one. (As long as no image is above the
-        average, the variance among equals grows by less than one for each replica.)"""
+        The first seat takes the least loaded broker; others may have to follow it. So that no seat
+        always follows, this tries each one as the first. (As long as no image is above the average,
+        the variance among equals grows by less than one for each replica.)"""
         least: tuple[int, list[Seat]] | None = None
         for first in range(len(seats)):
             image = self._image([*seats[first:], *seats[:first]])

@@ -1,6 +1,6 @@
 """The brokers that would have to be added: "one more broker with region=south".
 
-Why:    a user who may not ask for less wants to know what to buy.
+Why:    if the policy must stay, the user needs to know which brokers to buy.
 How:    Brokers that do not exist are tried as candidates. For each label that counts: the values
         that a rule or the residency names; else the present ones, and a new one, "another region".
         Within a present region, the levels below it are new. One broker first, then two alike; the
@@ -24,7 +24,7 @@ _NEW = ""
 """A value that no broker has."""
 
 Profile = dict[str, str]
-"""{label: value}, `_NEW` for one that nobody has, in the order in which labels are told."""
+"""{label: value}, `_NEW` for a value that no broker has, in the order of labels in texts."""
 
 
 def newcomers(policy: Policy, universe: Universe, can_be_met: Callable[[Universe], bool]) -> str:
@@ -89,7 +89,7 @@ def _candidate(profile: Profile, universe: Universe, number: int) -> Candidate:
 
 
 def _told(profile: Profile, count: int) -> str:
-    """Of the levels, a new one makes those within it new: the widest is told."""
+    """A new level makes those within it new: the text names the widest."""
     said = [f"{label}={value}" for label, value in profile.items() if value]
     new = [label for label, value in profile.items() if not value]
     levels = [label for label in new if label in LEVELS]

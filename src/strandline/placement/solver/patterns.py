@@ -1,4 +1,4 @@
-"""All best placements, up to exchanges of equal brokers, and which of them the loads ask for next.
+"""All best placements, up to exchanges of equal brokers, and the next one by the present loads.
 
 Why:    one replica after the other, each to the emptiest broker, is not always even: in small
         clusters without equal brokers, the first choice limits the next ones.
@@ -6,7 +6,7 @@ How:    An exact search lists the placements that cost least, one of those that 
         image. To the loads only the number of replicas for each kind of brokers matters: a pattern.
         The next one loads the kinds least (for the sum of the squares of the loads that is the
         steepest way down); the caller chooses among equals within a kind.
-Owns:   what the kinds were given.
+Owns:   the replicas given to each kind.
 Source: decision 0008."""
 
 from collections import Counter

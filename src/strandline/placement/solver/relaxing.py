@@ -1,6 +1,6 @@
 """The nearest policy that can be met: relaxations of the document, the cheapest first.
 
-Why:    a user who types a policy that cannot be met wants to read which one could be.
+Why:    if a policy cannot be met, the refusal names the nearest one that can.
 How:    Each relaxation changes one part a little: a count by one or two more, which gives up no
         promise; a goal to a narrower level or one loss less, a spread by one or to soft, a `where`
         to soft, a count by one less. Cheapest first over sums of prices (Dijkstra), up to

@@ -1,6 +1,6 @@
 """The fewest moves that make a partition's replicas right again, by the same constraints.
 
-Why:    a move copies data; placing anew would move what was right.
+Why:    a move copies data; a new placement would move replicas that were right.
 How:    Leave out no replica, then one, then two ..., and let the search fill their seats. Of the
         sets of the same size, take the one that keeps the fewest replicas on absent brokers, then
         the one whose result costs least, then the one that moves away from the fullest brokers. A
@@ -27,11 +27,11 @@ STEPS_EACH_MAX = 1_000
 
 
 class Repair(msgspec.Struct, frozen=True):
-    """What to do to a partition."""
+    """The repair of a partition."""
 
     kept: tuple[tuple[BrokerId, Role], ...]
     leaving: tuple[BrokerId, ...]
-    """Whose replicas go once the others have come."""
+    """The brokers whose replicas go once the others have come."""
     coming: tuple[tuple[BrokerId, Role], ...]
     cost: int
     """Of the placement then, by the soft constraints."""
@@ -63,7 +63,7 @@ def repair(
     if loads is None:
         loads = LeastAllocated([one.replicas for one in candidates])
     coming = [mask if may_come is None else mask & may_come for mask in plan.allowed]
-    # Who may not come is not alike to who may.
+    # Brokers that may get a replica are not alike to those that may not.
     orbits = orbits_of(plan if may_come is None else replace(plan, allowed=tuple(coming)))
     steps = 0
     most = len(known) if leaving_max is None else min(leaving_max, len(known))

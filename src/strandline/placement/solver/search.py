@@ -130,7 +130,7 @@ class Search:
             return self._found
         self._found.blocked_group = block
         if self._allowed[block].bit_count() >= self._plan.shape.groups[block].count:
-            # Nothing will be found; how far one comes tells why.
+            # There is no placement; the deepest point gives the reason.
             self._nodes_max = min(self._nodes_max, DEAD_END_NODES_MAX)
             self._visit(0, touched)
             assert self._found.seats is None, "a bound on the seats held back a placement"

@@ -1,7 +1,6 @@
-"""Which brokers could not be considered, for lack of a label that a rule needs.
+"""The brokers that the solver left out because they lack a label that a rule needs.
 
-Why:    brokers without a label are left out, which may be why there is no placement; the user must
-        know which labels to give.
+Why:    that may be why there is no placement. The user must know which labels to give.
 How:    of the brokers that a rule's labels leave out, those that none of their own labels excludes:
         a broker of another region need not say which disks it has.
 Source: decision 0008, "Labels that are missing"."""
@@ -14,7 +13,7 @@ from strandline.placement.topology.universe import BrokerState, Candidate
 
 
 def unlabelled(plan: Plan) -> list[MissingLabel]:
-    """Which broker lacks what, by broker id. Brokers that are leaving are left out."""
+    """The labels that brokers lack, by broker id, without brokers that leave."""
     policy = plan.request.policy
     found: dict[MissingLabel, None] = {}
     for group in plan.shape.groups:

@@ -1,4 +1,4 @@
-"""What becomes of a partition of which so many voters are left, by the rules of its topic. Pure.
+"""The fate of a partition by the number of voters left and the rules of its topic. Pure.
 
 How:    Of N voters s are left, M is a majority, W the write quorum:
 
@@ -27,25 +27,25 @@ from strandline.placement.survival.regions import Regions
 from strandline.placement.survival.replicas import Quorum, Replica
 
 COUNTED: tuple[Promotion, ...] = ("under-min-isr", "under-replicated")
-"""Promotions that go by how many voters are left, and nothing else."""
+"""Promotions that depend only on the number of voters left."""
 REGION_LOST: Promotion = "region-lost"
 
 
 class Course(StrEnum):
-    """What becomes of a partition, the harmless first."""
+    """The fate of a partition, the harmless first."""
 
     ELECTION = "election"
     ARBITRATION = "arbitration"
     STANDS_IN = "stands-in"
     """The same, or a majority is left; acks=all is refused until observers have been promoted."""
     LOWER = "lower-min-insync"
-    """Somebody leads; acks=all is refused until `min.insync.replicas` is lowered."""
+    """A leader stays; acks=all is refused until an operator lowers `min.insync.replicas`."""
     LET_LEAVE = "let-voters-leave"
-    """Nobody leads until the topic's voters may leave (`voters.shrink.enable`)."""
+    """No leader until the topic's voters may leave (`voters.shrink.enable`)."""
     RETURN = "return"
     """Nothing is lost, and acks=all waits until enough are back."""
     MAY_LACK = "may-lack"
-    """Nobody leads, and who is left may lack acknowledged writes."""
+    """No leader, and the survivors may lack acknowledged writes."""
     GONE = "gone"
     """No voter is left."""
 
@@ -56,8 +56,7 @@ class Course(StrEnum):
 
     @property
     def keeps_data(self) -> bool:
-        """Whether all that was acknowledged is on survivors, or on brokers that are only cut
-        off."""
+        """Whether survivors, or brokers that are only cut off, have all acknowledged records."""
         return self not in (Course.MAY_LACK, Course.GONE)
 
 
@@ -80,7 +79,7 @@ class Rules:
     promises: bool = True
 
     def lacking(self, quorum: Quorum, left: int) -> int:
-        """How many voters more acks=all asks for."""
+        """How many more voters acks=all requires."""
         asked = max(quorum.asked, min(self.min_insync_replicas, quorum.voters))
         return max(0, asked - left)
 

@@ -47,7 +47,7 @@ class Fate:
     stand_ins: int = 0
     observers: int = 0
     ready: int = 0
-    """The observers that may be promoted, whoever of the voters returns."""
+    """The observers that may be promoted, whichever voters return."""
     decides_after: int = 0
     """So many of the voters that are lost have to return, whichever, before the controller has a
     majority with them; more than are lost where it has none then, or is only cut off."""

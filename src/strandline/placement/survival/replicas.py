@@ -133,5 +133,5 @@ class Placement:
 
 
 def format_domain(domain: tuple[str, ...]) -> str:
-    """The path of a domain for people: "east/a"; "?" stands for what is not said."""
+    """The path of a domain for people: "east/a"; "?" stands for a missing label."""
     return "/".join(part or "?" for part in domain)

@@ -1,4 +1,4 @@
-"""Where brokers are, and what a solver may ask about them. Pure.
+"""The places of brokers, as the solver needs them. Pure.
 
 Map:    labels.py (labels from several sources, checked and merged), ordinal.py (an upgrade domain
         by a formula over the number in a host's name), universe.py (candidates as bits, domains as
