@@ -310,13 +310,15 @@ def test_a_follower_that_is_far_behind_serves_what_is_left(
     cluster.advance(2_000)
     assert is_deleted_before(cluster, 5, at=follower)
     assert cluster.replicas_of("t")[follower].log.deletions == []
-    told_in = cluster.replicas_of("t")[follower].deletions.told_in
-    assert told_in is not None
+    reported_in = cluster.replicas_of("t")[follower].deletions.reported_in
+    assert reported_in is not None
     for _ in range(20):
         assert produce(cluster, "t", b"more").error_code == 0
         assert fetched(cluster, 5, at=follower).records
         cluster.advance(200)
-    assert cluster.replicas_of("t")[follower].deletions.told_in == told_in, "nothing asked again"
+    assert cluster.replicas_of("t")[follower].deletions.reported_in == reported_in, (
+        "nothing asked again"
+    )
 
 
 def test_a_follower_that_does_not_hear_its_leader_sends_readers_away(

@@ -471,13 +471,13 @@ def test_where_writers_are_is_told_with_the_reason_for_each_leader(
     regions = [WriterRegion("west", 750), WriterRegion("", 250)]
     world.writers = [
         WrittenPartition(0, "waits", waits, regions),
-        WrittenPartition(1, "idle", "nobody has produced for 300 s"),
+        WrittenPartition(1, "idle", "no client has produced for 300 s"),
     ]
     lines = told("topic", "explain", "t")
     at = lines.index("leaders follow the writers:")
     assert cells(lines[at:], "PARTITIONS") == [
         ["0", "waits", waits],
-        ["1", "idle", "nobody has produced for 300 s"],
+        ["1", "idle", "no client has produced for 300 s"],
     ]
     world.writers[1] = WrittenPartition(1, "waits", waits, regions)
     lines = told("topic", "explain", "t")
@@ -489,7 +489,7 @@ def test_where_writers_are_is_told_with_the_reason_for_each_leader(
 
 
 def test_of_a_topic_that_does_not_follow_nobody_is_asked(world: World, told: Lines) -> None:
-    world.writers = [WrittenPartition(0, "idle", "nobody has produced for 300 s")]
+    world.writers = [WrittenPartition(0, "idle", "no client has produced for 300 s")]
     assert "leaders follow the writers:" not in told("topic", "explain", "t")
     assert json.loads("".join(told("topic", "explain", "t", "--json")))["writers"] == []
 

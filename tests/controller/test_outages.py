@@ -77,7 +77,9 @@ def test_release_ends_a_hold_or_lets_what_is_down_be_repaired() -> None:
 
 def test_what_is_up_and_held_by_nobody_cannot_be_released() -> None:
     answer = rule(World(), WEST, Ruling.RELEASE)
-    assert refusal(answer) == ("region west is not down, and nobody holds it: nothing waits for it")
+    assert refusal(answer) == (
+        "region west is not down, and no operator holds it: no repair waits for it"
+    )
 
 
 def test_a_zone_is_released_from_what_holds_its_region_and_the_other_way_round() -> None:
@@ -89,23 +91,23 @@ def test_a_zone_is_released_from_what_holds_its_region_and_the_other_way_round()
     zone = ("west", "a")
     released = DomainAnswer(Outage(False, Ruling.RELEASE))
     for holding in (DOWN, Outage(False, Ruling.HOLD)):
-        assert "nothing waits for it" in refusal(rule(world, zone, Ruling.RELEASE))
+        assert "no repair waits for it" in refusal(rule(world, zone, Ruling.RELEASE))
         world.state.cluster.outages[WEST] = holding
         assert rule(world, zone, Ruling.RELEASE) == released
         world.state.cluster.outages.clear()
     world.state.cluster.outages[zone] = DOWN
     assert rule(world, WEST, Ruling.RELEASE) == released
-    assert "nothing waits for it" in refusal(rule(world, ("west", "b"), Ruling.RELEASE))
+    assert "no repair waits for it" in refusal(rule(world, ("west", "b"), Ruling.RELEASE))
 
 
 def test_who_is_cut_off_from_the_controller_can_be_released() -> None:
     world = World()
     world.alive.discard(BrokerId(3))
     hearing(world, b1=(1, 2, 4, 5), b2=(1, 2, 4, 5), b4=(3, 4), b5=(1, 2, 4, 5))
-    assert "nothing waits for it" in refusal(rule(world, WEST, Ruling.RELEASE))  # Merely down.
+    assert "no repair waits for it" in refusal(rule(world, WEST, Ruling.RELEASE))  # Merely down.
     hearing(world, b5=(1, 2, 3, 4, 5))
     assert rule(world, WEST, Ruling.RELEASE) == DomainAnswer(Outage(False, Ruling.RELEASE))
-    assert "nothing waits for it" in refusal(rule(world, SOUTH, Ruling.RELEASE))
+    assert "no repair waits for it" in refusal(rule(world, SOUTH, Ruling.RELEASE))
 
 
 def test_who_is_heard_is_not_lost() -> None:

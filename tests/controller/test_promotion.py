@@ -122,7 +122,7 @@ def test_who_stands_in_for_a_region_stays_until_its_voters_are_back(
         ({"lag_ms": -1}, Code.BEHIND),
         ({"kept_up_ms": BOUNDS.ready_ms - 1}, Code.BEHIND),
         ({"kept_up_ms": -1}, Code.BEHIND),
-        ({"is_heard": False, "kept_up_ms": -1}, Code.NOBODY),
+        ({"is_heard": False, "kept_up_ms": -1}, Code.NO_OBSERVER),
     ],
 )
 def test_only_who_has_caught_up_is_promoted(change: dict[str, int], code: Code) -> None:
@@ -229,7 +229,7 @@ def test_each_step_leads_towards_what_is_wanted_and_never_past_it(case: Situatio
             assert present > wanted and case.promoted == (case.leader,)
         case Code.ENOUGH:
             assert present == wanted
-        case Code.NOBODY | Code.BEHIND:
+        case Code.NO_OBSERVER | Code.BEHIND:
             assert present < wanted
             others = [one for one in case.observers if one.broker not in case.promoted]
             assert not any(one.is_heard and BOUNDS.has_caught_up(one) for one in others)

@@ -100,9 +100,9 @@ def test_while_voters_hold_everything_no_observer_counts() -> None:
 
 def test_logs_that_prove_nothing_do_not_count() -> None:
     found = judged(THREE, log(3, 15, has_lost=True), log(9, 30, has_lost=True))
-    assert (found.standing, found.best, found.missing) == (GroupStatus.NOBODY, None, (1, 2, 3))
+    assert (found.standing, found.best, found.missing) == (GroupStatus.NO_LOG, None, (1, 2, 3))
     assert found.wanted == 2
-    assert judged(THREE).standing == GroupStatus.NOBODY
+    assert judged(THREE).standing == GroupStatus.NO_LOG
 
 
 @given(
@@ -129,7 +129,7 @@ def test_at_risk_is_what_a_majority_of_some_voters_may_hold_alone(
         )
 
     expected = is_short(frozenset())
-    assert (found.standing in (GroupStatus.SHORT, GroupStatus.NOBODY)) == (expected or not there)
+    assert (found.standing in (GroupStatus.SHORT, GroupStatus.NO_LOG)) == (expected or not there)
     fewer = [frozenset(one) for one in combinations(found.missing, max(found.wanted - 1, 0))]
     if found.wanted:
         assert all(is_short(one) for one in fewer)

@@ -124,7 +124,7 @@ def test_every_reason_is_a_sentence_of_one_broker_and_of_several() -> None:
                     lost=number)  # type: ignore[arg-type]
             for number in (1, 2)
         )  # fmt: skip
-        single, several = one.told_of([BrokerId(4)]), many.told_of([BrokerId(4), BrokerId(5)])
+        single, several = one.text_for([BrokerId(4)]), many.text_for([BrokerId(4), BrokerId(5)])
         assert single.startswith("broker 4") and several.startswith("brokers 4, 5")
         for text, wrong in (
             (single, ("1 voters", "1 replicas", "1 more replicas", ": is ", ": has ", ": holds ")),
@@ -134,7 +134,7 @@ def test_every_reason_is_a_sentence_of_one_broker_and_of_several() -> None:
 
 
 def test_many_brokers_are_named_by_the_first_of_them() -> None:
-    text = because("down").told_of([BrokerId(one) for one in range(1, 21)])
+    text = because("down").text_for([BrokerId(one) for one in range(1, 21)])
     assert text == "brokers 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 and 8 more are down"
 
 

@@ -17,7 +17,7 @@ from strandline.broker.operations import balancing
 from strandline.broker.operations.balancing import Balancing, Findings
 from strandline.broker.operations.outages import OutageWatch
 from strandline.controller.balancer import fullness, mending
-from strandline.controller.balancer.health import NOBODY, Condition, Health
+from strandline.controller.balancer.health import NO_SILENCE, Condition, Health
 from strandline.controller.decide import brokers
 from strandline.controller.outages import judging, marks
 from strandline.controller.outages.happenings import Kind
@@ -364,7 +364,7 @@ def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
         alive: Collection[BrokerId],
         lost_after_ms: int,
         spared: Collection[BrokerId] = (),
-        silent_ms: Mapping[BrokerId, int] = NOBODY,
+        silent_ms: Mapping[BrokerId, int] = NO_SILENCE,
     ) -> Condition:
         return honest(
             self,

@@ -79,7 +79,7 @@ class Facts:
         return frozenset(self.state.cluster.brokers.keys() - set(self.alive))
 
     @cached_property
-    def crowded(self) -> frozenset[BrokerId]:
+    def nearly_full(self) -> frozenset[BrokerId]:
         """The brokers with disks so full that new partitions rather go elsewhere."""
         return self._as_full_as(self.config.balancer_disk_high_percent)
 

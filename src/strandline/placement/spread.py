@@ -61,13 +61,13 @@ def place(
     rng: Rng,
     load: Load,
     avoid: Collection[BrokerId] = (),
-    crowded: Collection[BrokerId] = (),
+    nearly_full: Collection[BrokerId] = (),
 ) -> list[Replicas]:
     """Where `partitions` new partitions go, each the preferred leader first. `load` is not
     changed.
 
     Brokers in `avoid` (down at the moment) are taken last and lead only if there is no other;
-    before them those that are `crowded`, whose disks are nearly full. Raises ApiError
+    before them those that are `nearly_full`, whose disks are nearly full. Raises ApiError
     INVALID_PARTITIONS or INVALID_REPLICATION_FACTOR with what to do about it."""
     if partitions < 1:
         raise ApiError(Error.INVALID_PARTITIONS, f"{partitions} partitions: ask for at least 1")
@@ -82,7 +82,7 @@ def place(
             f"replication factor {replication_factor} needs as many brokers, but there are "
             f"{len(brokers)}: start more brokers or ask for at most {len(brokers)}",
         )
-    call = _Call(brokers, rng, load, avoid=avoid, crowded=crowded)
+    call = _Call(brokers, rng, load, avoid=avoid, nearly_full=nearly_full)
     return [call.place_one(replication_factor) for _ in range(partitions)]
 
 
@@ -126,7 +126,7 @@ class _Call:
         load: Load,
         *,
         avoid: Collection[BrokerId],
-        crowded: Collection[BrokerId],
+        nearly_full: Collection[BrokerId],
     ) -> None:
         self._draw = rng.random
         numbers: dict[Domain, int] = {}
@@ -134,7 +134,7 @@ class _Call:
         for broker in sorted(brokers, key=lambda broker: broker.id):
             domains = domains_of(broker)
             known = tuple(numbers.setdefault(domain, len(numbers)) for domain in domains)
-            rank = 2 * (broker.id in avoid) + (broker.id in crowded)
+            rank = 2 * (broker.id in avoid) + (broker.id in nearly_full)
             self._brokers.append(_Candidate(broker, load=load, rank=rank, domains=known))
         self._domain_count = len(numbers)
         # By the number of the region; the other domains' places stay empty.

@@ -28,8 +28,8 @@ UNKNOWN = ""
 """The region of addresses that are in no network."""
 
 CODES = {
-    "no-networks": "client.networks is empty: nobody knows where producers are",
-    "idle": "nobody has produced for a period, or since it leads",
+    "no-networks": "client.networks is empty: the places of producers are unknown",
+    "idle": "no client has produced for a period, or since it leads",
     "here": "it is led where most is produced",
     "shared": "no region produces so much that leadership goes there",
     "unknown": "too much is produced from addresses that are in no network",
@@ -109,7 +109,7 @@ class WriterWatch:
         if not shares:
             is_long = now_ms - self._written_ms >= sight.period_ms
             since = f"for {_seconds(sight.period_ms)}" if is_long else "since it leads"
-            return Verdict("idle", f"nobody has produced {since}")
+            return Verdict("idle", f"no client has produced {since}")
         known = [region for region in shares if region != UNKNOWN]
         most = known[0] if known else UNKNOWN
         ahead = most if shares[most] > GO_RATIO else UNKNOWN

@@ -15,9 +15,9 @@ from typing import Protocol
 
 
 class Keeper(Protocol):
-    """Who keeps batches that it could do without."""
+    """A holder of batches that it can drop."""
 
-    def let_go(self) -> None:
+    def drop_oldest(self) -> None:
         """Drop the oldest; `MemoryBudget.forget` follows for it."""
 
 
@@ -85,4 +85,4 @@ class MemoryBudget:
         while self._kept and self.used_bytes + self.kept_bytes > self.limit_bytes:
             keeper = next(iter(self._kept))
             self._kept[keeper] = self._kept.pop(keeper)  # The others' turn comes first now.
-            keeper.let_go()
+            keeper.drop_oldest()

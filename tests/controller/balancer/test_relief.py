@@ -349,7 +349,7 @@ def test_what_a_person_moves_or_has_just_moved_is_left_where_it_is() -> None:
     world.settle()
     world.by_hand = {world.partition().group}
     assert world.round() == []
-    text = "disk of broker 2 is 90 % full, 80 is wanted; somebody moved them lately"
+    text = "disk of broker 2 is 90 % full, 80 is wanted; an operator moved them lately"
     assert world.waits()["by-hand"] == (text, 1)
     world.by_hand = set()
     assert [move.command.target for move in world.round()] == [ids(1, 3, 5)]

@@ -78,7 +78,7 @@ def test_a_new_broker_or_a_leader_that_is_down_is_named() -> None:
     world.down(3)
     on_it = {BrokerId(1): 3}
     assert world.told() == [("leader-down", "broker 3, which led, is down", 3, on_it)]
-    assert world.told(NO_BROKER) == [("leader-down", "nobody leads", 3, on_it)]
+    assert world.told(NO_BROKER) == [("leader-down", "no leader", 3, on_it)]
     world.down(2)
     assert world.told() == [
         ("new-replica-down", "broker 2, which gets a replica, is down", 3, on_it)

@@ -336,7 +336,7 @@ def _is_settled(
     if verdict.code is Code.BEHIND:
         others = (one for one in partition.observers if one not in partition.voters)
         return not any(presence[one].is_present for one in others)
-    return verdict.code in (Code.ENOUGH, Code.NOBODY)
+    return verdict.code in (Code.ENOUGH, Code.NO_OBSERVER)
 
 
 def _can_continue(

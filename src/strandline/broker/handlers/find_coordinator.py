@@ -23,7 +23,7 @@ GROUP_KEY = 0
 TRANSACTION_KEY = 1
 MANY_KEYS_SINCE_VERSION = 4
 NEW_TOPIC_TIMEOUT_MS = 2_000
-NOBODY = -1
+NO_NODE = -1
 
 
 async def handle(
@@ -54,8 +54,8 @@ async def _find(services: Services, key: str, key_type: int) -> Coordinator:
     except ApiError as error:
         return Coordinator(
             key=key,
-            node_id=NOBODY,
-            port=NOBODY,
+            node_id=NO_NODE,
+            port=NO_NODE,
             error_code=error.code,
             error_message=error.message,
         )

@@ -82,7 +82,7 @@ def advice_lines(
             if shrinks:
                 return [text + "the controller appoints one of them"]
             return [f"{text}they continue after: {_let_voters_leave(which)}"]
-        case GroupStatus.NOBODY:
+        case GroupStatus.NO_LOG:
             lines = [
                 "no replica that answers has a usable log: what the other disks hold is unknown"
             ]
@@ -229,7 +229,7 @@ def _describe(
 ) -> Json:
     from strandline.controller.arbitration.survivors import GroupStatus
 
-    is_at_risk = judged.standing in (GroupStatus.SHORT, GroupStatus.NOBODY)
+    is_at_risk = judged.standing in (GroupStatus.SHORT, GroupStatus.NO_LOG)
     return {
         "topic": topic,
         "partition": partition,

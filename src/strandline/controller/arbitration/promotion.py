@@ -43,7 +43,7 @@ class Code(StrEnum):
     """The observer to be demoted leads: another replica must lead first."""
     ENOUGH = "enough"
     """The right number of observers votes."""
-    NOBODY = "nobody"
+    NO_OBSERVER = "nobody"
     """More should vote, and the leader hears no other observer."""
     BEHIND = "behind"
     """More should vote, and no heard observer has caught up."""
@@ -158,7 +158,7 @@ def _promote(case: Situation, numbers: str) -> Verdict:
     heard = [one for one in others if one.is_heard]
     ready = [one for one in heard if case.bounds.has_caught_up(one)]
     if not heard:
-        return Verdict(Code.NOBODY, f"{numbers}; no other observer is heard")
+        return Verdict(Code.NO_OBSERVER, f"{numbers}; no other observer is heard")
     if not ready:
         lags = ", ".join(
             f"broker {one.broker} lacks {_count(one.lag_count)}, for {_time(one.lag_ms)}"

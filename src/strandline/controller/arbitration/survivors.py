@@ -9,7 +9,7 @@ How:    The voters that may be in force are those granted since the last ones re
             a majority of each set of voters answers                 ELECTABLE
             N - W + 1 of each do: they hold all acknowledged writes  WHOLE
             fewer, and other holders of the log beside them          SHORT
-            none, or only logs that prove nothing                    NOBODY
+            none, or only logs that prove nothing                    NO_LOG
 
         The offsets of a SHORT partition fall in three parts. The best log has all records below the
         highest offset that a survivor knows to be committed. From there to its end it has records;
@@ -37,7 +37,7 @@ class GroupStatus(StrEnum):
     ELECTABLE = "electable"
     WHOLE = "whole"
     SHORT = "short"
-    NOBODY = "nobody"
+    NO_LOG = "nobody"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ def assess(
     if _is_led(logs):
         standing = GroupStatus.LED
     elif not proving:
-        standing = GroupStatus.NOBODY
+        standing = GroupStatus.NO_LOG
     elif needs_all:
         standing = GroupStatus.SHORT
     elif all(one.wins_election(sound) for one in configurations):

@@ -20,7 +20,7 @@ from strandline.model.ids import BrokerId
 
 SPARED_MS_MAX = 24 * 60 * 60 * 1_000
 """After this much silence a broker in maintenance is lost, too."""
-NOBODY: Mapping[BrokerId, int] = {}
+NO_SILENCE: Mapping[BrokerId, int] = {}
 SETTLE_MS = 10_000
 """How long a broker must be up before it may get replicas; never longer than it takes to be
 lost."""
@@ -104,7 +104,7 @@ class Health:
         alive: Collection[BrokerId],
         lost_after_ms: int,
         spared: Collection[BrokerId] = (),
-        silent_ms: Mapping[BrokerId, int] = NOBODY,
+        silent_ms: Mapping[BrokerId, int] = NO_SILENCE,
     ) -> Condition:
         """Look at the registered brokers, and which of them are heard now. `spared`: the brokers in
         maintenance, which get no replicas, and are lost much later. `silent_ms`: {broker: how long

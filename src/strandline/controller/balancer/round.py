@@ -51,7 +51,7 @@ notes their results too, so that the next one makes others."""
 NOT_KNOWN: Mapping[BrokerId, int] = {}
 GOES_FIRST = -1
 """As a load: no broker has less."""
-NOBODY = Roles(())
+NO_TARGET = Roles(())
 """As a target: the present replicas stay."""
 _RANKS = {code: rank for rank, code in enumerate(MOVES)}
 _URGENT = ("broker-lost", "decommission", "best-effort", "policy-broken")
@@ -199,7 +199,7 @@ class Round:
         if isinstance(wanted, str):
             self._wait(partition, ("cannot-be-met", wanted))
             if partition.by_balancer and not partition.pending and self._settings.is_enabled:
-                self._set(partition, NOBODY, "policy-broken")
+                self._set(partition, NO_TARGET, "policy-broken")
             return
         if wanted.refusal:
             self._wait(partition, ("cannot-be-met", wanted.refusal))
@@ -271,12 +271,12 @@ class Round:
         )
         good = self._is_good(partition, ask)
         if is_right and (was_urgent or not good):
-            self._set(partition, NOBODY, reason or "policy-broken")
+            self._set(partition, NO_TARGET, reason or "policy-broken")
         elif not good:
             found = self._mend(partition, wanted, code)
             if not isinstance(found, Roles):
                 self._wait(partition, found)
-                self._set(partition, NOBODY, code)
+                self._set(partition, NO_TARGET, code)
             elif not self._is_as_good(partition, wanted, found):
                 self._set(partition, found, self._code_of(wanted, partition, found, code))
 
@@ -520,7 +520,7 @@ class Round:
             high_percent=self._settings.disk_high_percent,
             used_percent=self._used_percent,
             left_alone={
-                **dict.fromkeys(self._by_hand, ("by-hand", "somebody moved them lately")),
+                **dict.fromkeys(self._by_hand, ("by-hand", "an operator moved them lately")),
                 **dict.fromkeys(self._stopped, ("stopped", "their moves were stopped by hand")),
             },
         )

@@ -45,11 +45,11 @@ def _stall(
     if down:
         noun = "broker" if len(down) == 1 else "brokers"
         verb, gets = ("is", "gets") if len(down) == 1 else ("are", "get")
-        who = ", ".join(map(str, sorted(down)))
-        return "new-replica-down", f"{noun} {who}, which {gets} a replica, {verb} down"
+        text = ", ".join(map(str, sorted(down)))
+        return "new-replica-down", f"{noun} {text}, which {gets} a replica, {verb} down"
     if leader not in up:
-        who = "nobody leads" if leader == NO_BROKER else f"broker {leader}, which led, is down"
-        return "leader-down", who
+        text = "no leader" if leader == NO_BROKER else f"broker {leader}, which led, is down"
+        return "leader-down", text
     if coming and not one.pending:  # A replica with a granted vote has copied all.
         halted = next(_halted(cluster, leader, coming), None)
         if halted is not None:

@@ -62,10 +62,10 @@ def decide_declare_lost(facts: Facts, command: DeclareLost) -> Decision:
             f"{partition.name}: its grant is {partition.grant}, not {command.grant}: "
             "show the logs left again",
         )
-    names_nobody = not brokers and not _has_empty(facts, partition)
-    if names_nobody:
-        _require_somebody_missing(facts, partition)
-    if names_nobody or not brokers.issubset(partition.hosts):
+    names_none = not brokers and not _has_empty(facts, partition)
+    if names_none:
+        _require_missing_voter(facts, partition)
+    if names_none or not brokers.issubset(partition.hosts):
         raise refuse(
             Error.INVALID_REQUEST,
             f"{partition.name} is on brokers {_ids(partition.hosts)}: name those of them that are "
@@ -97,7 +97,7 @@ def _has_empty(facts: Facts, partition: Partition) -> bool:
     return any(one is not None and one.has_lost for one in logs)
 
 
-def _require_somebody_missing(facts: Facts, partition: Partition) -> None:
+def _require_missing_voter(facts: Facts, partition: Partition) -> None:
     """Refuse a command that names no broker if a majority answers: name the link to repair."""
     logs = [one for one in (_log_of(facts, partition, host) for host in partition.hosts) if one]
     standing = _assess(partition, logs).standing
@@ -222,7 +222,7 @@ def _why_refused(
         case GroupStatus.WHOLE:
             who = _appointment_text(facts, partition, "one of them")
             return f"{partition.name}: the replicas left hold every acknowledged record: {who}"
-        case GroupStatus.NOBODY:
+        case GroupStatus.NO_LOG:
             return (
                 f"{partition.name}: no usable log is left: bring one of its brokers back with "
                 "its disk intact"
@@ -250,12 +250,12 @@ def _why_electable(facts: Facts, partition: Partition, logs: Collection[Survivin
         )
     return (
         f"{partition.name}: a majority of its voters answers, so nothing need be lost, but "
-        f"{_told_of(sides)}: repair the link (`zone status` shows which heartbeats are missing); "
+        f"{_cuts_text(sides)}: repair the link (`zone status` shows which heartbeats are missing); "
         f"{_meanwhile(facts, partition, reach, able)}"
     )
 
 
-def _told_of(sides: Sequence[frozenset[BrokerId]]) -> str:
+def _cuts_text(sides: Sequence[frozenset[BrokerId]]) -> str:
     """The voters that do not hear each other, if they are on more than one side."""
     if len(sides) == 2 and sides[0].isdisjoint(sides[1]):
         one, other = (

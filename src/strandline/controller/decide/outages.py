@@ -45,7 +45,7 @@ def decide_rule_domain(facts: Facts, command: RuleDomain) -> Decision:
             if before.ruling is Ruling.HOLD:
                 ruling, until_ms = Ruling.NONE, NO_END_MS
             elif not known[command.domain] & _cut_off(facts):
-                text = f"{name} is not down, and nobody holds it: nothing waits for it"
+                text = f"{name} is not down, and no operator holds it: no repair waits for it"
                 raise refuse(Error.POLICY_VIOLATION, text)
         case Ruling.LOST:
             _require_silence(facts, name, command.domain, known[command.domain])

@@ -92,7 +92,7 @@ def _roles_of(partition: Partition, replicas: tuple[BrokerId, ...]) -> Roles:
         raise refuse(
             Error.INVALID_REPLICA_ASSIGNMENT,
             f"{held}, which are the last of the list: broker {broker} is {before} and stands among "
-            f"the {after}; a list changes nobody's role",
+            f"the {after}; a list changes no roles",
         )
     return target
 

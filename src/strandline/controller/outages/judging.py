@@ -218,7 +218,7 @@ class Outages:
             controller=scene.controller,
         )
         happenings = tuple(self._happenings(scene, domains, seen, silent))
-        self._spare_who_lives(scene, domains)
+        self._spare_survivors(scene, domains)
         lost, held = self._held_and_lost(scene, rules, domains, seen, silent)
         assert lost.isdisjoint(held), "a broker is replaced or waited for, not both"
         self._held = held
@@ -231,8 +231,8 @@ class Outages:
             self._began_ms = scene.now_ms
         assert self._began_ms <= scene.now_ms, "monotonic time never goes back"
         began_ms, down_since_ms = self._began_ms, scene.condition.down_since_ms
-        untold = scene.brokers.keys() - scene.hears.keys()
-        awaited = [one for one in untold if down_since_ms.get(one, began_ms) >= began_ms]
+        without_report = scene.brokers.keys() - scene.hears.keys()
+        awaited = [one for one in without_report if down_since_ms.get(one, began_ms) >= began_ms]
         is_late = scene.now_ms - began_ms >= patience_ms
         self._is_settled = self._is_settled or is_late or not awaited
 
@@ -411,7 +411,7 @@ class Outages:
 
     # ---- what follows ----------------------------------------------------------------------------
 
-    def _spare_who_lives(self, scene: Scene, domains: Mapping[Domain, DomainView]) -> None:
+    def _spare_survivors(self, scene: Scene, domains: Mapping[Domain, DomainView]) -> None:
         """An operator's declaration covers the brokers that were silent then."""
         ruled_lost = {
             broker

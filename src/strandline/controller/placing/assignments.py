@@ -35,7 +35,7 @@ def choose(facts: Facts, draft: Draft, *, partitions: int, replication_factor: i
         rng=facts.rng,
         load=draft.load,
         avoid=facts.maintained.union(facts.down),
-        crowded=facts.crowded,
+        nearly_full=facts.nearly_full,
     )
     up = sum(one.id not in facts.down for one in able)
     majority = replication_factor // 2 + 1

@@ -96,7 +96,7 @@ def policy_of(own: Mapping[str, str], cluster: Mapping[str, str]) -> Said | None
     if own.get(CONSTRAINTS) == "":
         defaults.remove(CLUSTER_CONSTRAINTS)
     found = _said(defaults, cluster) if base is None else base
-    if leaders is None and not _tells_leaders(base):
+    if leaders is None and not _names_leaders(base):
         leaders = _preferred(default_preference, cluster, beside=found if base is None else None)
     if leaders is None:
         return found
@@ -234,7 +234,7 @@ def _preferred(name: str, values: Mapping[str, str], *, beside: Said | None) -> 
     same owner."""
     if not values.get(name):
         return None
-    if beside is not None and _tells_leaders(beside):
+    if beside is not None and _names_leaders(beside):
         raise refuse(
             Error.INVALID_CONFIG,
             f"{beside[0]} and {name} both say where leaders should be: keep one",
@@ -242,7 +242,7 @@ def _preferred(name: str, values: Mapping[str, str], *, beside: Said | None) -> 
     return name, _decode(name, values[name])
 
 
-def _tells_leaders(said: Said | None) -> bool:
+def _names_leaders(said: Said | None) -> bool:
     return said is not None and bool(said[1].leaders.prefer or said[1].leaders.follow)
 
 

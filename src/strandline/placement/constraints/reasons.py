@@ -53,7 +53,7 @@ class Reason(msgspec.Struct, frozen=True):
         }
         return REASONS[self.code].format(**words)
 
-    def told_of(self, brokers: Sequence[BrokerId]) -> str:
+    def text_for(self, brokers: Sequence[BrokerId]) -> str:
         """A sentence without an end: "brokers 1, 2 are down", "broker 3: region is in [a]"."""
         text = str(self)
         verb, _, rest = text.partition(" ")

@@ -272,7 +272,7 @@ def faults_of(judgement: Judgement, broken: Iterable[BrokenGoal]) -> list[str]:
     found = [str(one) for one in broken]
     for one in judgement.violations:
         if one.reason.code != "goal":  # Those are broken goals, which say more.
-            found.append(f"{one.constraint}: {one.reason.told_of(one.brokers)}")
+            found.append(f"{one.constraint}: {one.reason.text_for(one.brokers)}")
     if judgement.surplus:
         found.append(f"no rule requires the replicas of {brokers_named(judgement.surplus)}")
     missing = sum(judgement.missing.values())

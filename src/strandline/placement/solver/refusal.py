@@ -31,7 +31,7 @@ class RefusedBrokers(msgspec.Struct, frozen=True):
     brokers: tuple[BrokerId, ...]
 
     def __str__(self) -> str:
-        return self.reason.told_of(self.brokers)
+        return self.reason.text_for(self.brokers)
 
 
 class Relaxation(msgspec.Struct, frozen=True):

@@ -54,7 +54,7 @@ QUORUM_ACK = -1
 
 FIRST_EPOCH = 1
 """The first leader of a group leads in this epoch, unless an election failed before."""
-_NOBODY: Set[int] = frozenset()
+_NO_PRODUCERS: Set[int] = frozenset()
 
 _log = logging.getLogger("strandline.replication")
 
@@ -395,5 +395,5 @@ class Appender:
 
 def _producers_of(headers: Sequence[BatchHeader]) -> Set[int]:
     if len(headers) == 1 and headers[0].producer_id < 0:
-        return _NOBODY
+        return _NO_PRODUCERS
     return {header.producer_id for header in headers if header.producer_id >= 0}

@@ -172,9 +172,9 @@ class Tail:
         """Every follower in step has been sent everything up to `index`."""
         self._needless = max(self._needless, index)
         while self._kept and self._kept[0].last_index <= index:
-            self.let_go()
+            self.drop_oldest()
 
-    def let_go(self) -> None:
+    def drop_oldest(self) -> None:
         """See `memory_budget.Keeper`."""
         size = self._kept.popleft().size_bytes
         self.kept_bytes -= size
@@ -184,7 +184,7 @@ class Tail:
     def clear(self) -> None:
         """Forget everything: all units return."""
         while self._kept:
-            self.let_go()
+            self.drop_oldest()
         assert not self.kept_bytes
         self._waiting.clear()
         waiting_bytes, self.waiting_bytes = self.waiting_bytes, 0
@@ -192,4 +192,4 @@ class Tail:
 
     def _keep_to_limit(self) -> None:
         while self._kept and self.kept_bytes + self.waiting_bytes > self._limit_bytes:
-            self.let_go()
+            self.drop_oldest()

@@ -44,7 +44,7 @@ class Departure(msgspec.Struct, frozen=True, gc=False):
     # Bytes that were under way before it.
     ahead_bytes: int
     # Whether half of the window was filled then.
-    is_telling: bool
+    is_conclusive: bool
     # How many silences had ended.
     silence_count: int
 
@@ -64,12 +64,12 @@ class Highest:
         """0 while there is none."""
         return max(self._before, self._now)
 
-    def add(self, value: int, now_ms: int, *, stretch_ms: int, is_telling: bool) -> None:
-        """A new value; one that is not telling never displaces a higher one."""
-        if is_telling and now_ms - self._since_ms >= stretch_ms:
+    def add(self, value: int, now_ms: int, *, stretch_ms: int, is_conclusive: bool) -> None:
+        """A new value; one that is not conclusive never displaces a higher one."""
+        if is_conclusive and now_ms - self._since_ms >= stretch_ms:
             self._before, self._now = self._now, 0
             self._since_ms = now_ms
-        if value > self._now and (is_telling or value > self.value):
+        if value > self._now and (is_conclusive or value > self.value):
             self._now = value
 
 
@@ -142,7 +142,7 @@ class Window:
             delivered_count=self._delivered_count,
             delivered_ms=self._delivered_ms,
             ahead_bytes=ahead_bytes,
-            is_telling=(
+            is_conclusive=(
                 2 * (ahead_bytes + size_bytes) >= self.bytes_max
                 or 2 * (ahead_count + 1) >= self.count_max
             ),
@@ -176,7 +176,7 @@ class Window:
         self._delivered_bytes += delivered_bytes
         self._delivered_count += len(departures)
         self._measure_round_trip(departure, now_ms)
-        self._is_known = self._is_known or departure.is_telling
+        self._is_known = self._is_known or departure.is_conclusive
         elapsed_ms = max(now_ms - departure.delivered_ms, 1)
         stretch_ms = max(RATE_AGE_MIN_MS, RATE_AGE_ROUND_TRIPS * self._round_trip_ms)
         for rate, count in (
@@ -187,7 +187,7 @@ class Window:
                 count * 1000 // elapsed_ms,
                 now_ms,
                 stretch_ms=stretch_ms,
-                is_telling=departure.is_telling,
+                is_conclusive=departure.is_conclusive,
             )
         self._resize()
 

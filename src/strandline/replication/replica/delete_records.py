@@ -54,7 +54,8 @@ class DeletingReplica(Protocol):
 
 class Deletions:
     """See the module. `before`: the records below this offset are deleted, for good. `told`: the
-    partition begins there or later, as a leader has reported; `told_in`: when the last one did."""
+    partition begins there or later, as a leader has reported; `reported_in`: when the last one
+    did."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class Deletions:
         self._commit = Index(-1)
         self.before = Offset(0)
         self.told = Offset(0)
-        self.told_in: Contact | None = None
+        self.reported_in: Contact | None = None
         # Who has asked this leader where the partition begins, and in which of its epochs.
         self._asked: tuple[Epoch, set[BrokerId]] = Epoch(-1), set()
 
@@ -86,7 +87,7 @@ class Deletions:
     def on_start_found(self, offset: Offset, contact: Contact) -> None:
         """The leader says that the partition begins at `offset`."""
         self.told = max(self.told, offset)
-        self.told_in = contact
+        self.reported_in = contact
 
     def note_asked(self, broker: BrokerId) -> None:
         """A follower of this leader is about to be read, and goes by what it is told now."""

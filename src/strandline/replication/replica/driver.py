@@ -452,7 +452,7 @@ class ReplicaDriver(ReplicaState):
         if self.leadership is not None and self.raft.is_leader:
             self._liveness.on_leading(self, self.configuration.members)
 
-    def _lend_entries(self: Self, effect: SendPeerAppend, _: Entries | None) -> None:
+    def _serve_catchup(self: Self, effect: SendPeerAppend, _: Entries | None) -> None:
         self.host.peer_sender.add(self, effect.request)
 
     def _rejoin_asked(self: Self, effect: RejoinAsked, _: Entries | None) -> None:
@@ -536,7 +536,7 @@ def _table() -> dict[type, Callable[[ReplicaDriver, object, Entries | None], Non
         ReplicationReady: driver._replication_ready,
         PeerRefused: driver._peer_refused,
         ConfigurationChanged: driver._configuration_changed,
-        SendPeerAppend: driver._lend_entries,
+        SendPeerAppend: driver._serve_catchup,
         RejoinAsked: driver._rejoin_asked,
         FoundOutdated: driver._found_outdated,
         Rejoined: driver._rejoined,

@@ -64,7 +64,7 @@ class LogStartOffsets:
     def is_known(self, replica: Replica) -> bool:
         """Whether this follower knows of everything that was answered as deleted."""
         contact = self._contact(replica)
-        return contact is not None and replica.deletions.told_in == contact
+        return contact is not None and replica.deletions.reported_in == contact
 
     def ask(self, replicas: Collection[Replica], done: Callable[[], None]) -> None:
         """Ask the leaders of these followers, and call `done` once, when all have answered or it

@@ -57,7 +57,7 @@ REFUSALS = {
     Error.REPLICA_NOT_AVAILABLE,
 }
 """After these a client looks for the leader."""
-NOBODY = Leadership(NO_BROKER, -1)
+NO_LEADER = Leadership(NO_BROKER, -1)
 _Answer = tuple[PartitionData, Offset]
 """What was answered, and where to go on where that does not say it."""
 
@@ -80,7 +80,7 @@ class NearReader(Client):
         self._stay_us = rng.choice(STAY_MS) * US_PER_MS
         self._sends_epoch = rng.random() < 0.5
         self._last_epoch = -1
-        self._leader = NOBODY
+        self._leader = NO_LEADER
         self._near: BrokerId = NO_BROKER
         self._near_until_us = 0
 
@@ -111,13 +111,13 @@ class NearReader(Client):
             self.reconnect(self.asked)
         scenario = self.cluster.scenario
         self._rack = self.rng.choice((*scenario.regions, *scenario.zones))
-        self._leader, self._near_until_us = NOBODY, 0
+        self._leader, self._near_until_us = NO_LEADER, 0
 
     def _again(self, *, finds: bool) -> None:
         """At the leader, after a while."""
         self._near_until_us = 0
         if finds:
-            self._leader = NOBODY
+            self._leader = NO_LEADER
         self.scheduler.after(self.rng.randint(*AGAIN_MS) * US_PER_MS, self._step)
 
     def _find(self) -> None:
