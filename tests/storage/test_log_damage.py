@@ -4,6 +4,7 @@ Source: design section 4, "Recovery cuts a torn tail"."""
 
 import contextlib
 import random
+from typing import Any
 
 import pytest
 from tests.storage.log_world import DIRECTORY, MARK_INTERVAL_MS, World
@@ -11,6 +12,7 @@ from tests.storage.storage_world import PowerFailure
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
+from strandline.storage.recovery import recovery
 
 # ---- failures ----
 
@@ -40,6 +42,37 @@ def test_a_lost_segment_below_a_sealed_one_is_corruption() -> None:
         world.open()
     found = world.open(cut_corruption=True)
     assert found.last_index == world.log._row.segments[0].end_index - 1
+
+
+class _KilledError(Exception):
+    """The process ends here."""
+
+
+def test_a_cut_of_corruption_that_is_interrupted_leaves_a_log_that_opens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The mark says no more than the log has, before the segments behind it are removed."""
+    world = World()
+    for _ in range(30):
+        world.append(size=100)
+    world.flush()
+    world.log.close()
+    world.kill()
+    names = world.files()
+    world.disk.remove(f"{DIRECTORY}/{names[1]}")
+    remove, calls = recovery.remove_segment_files, iter(range(2))
+
+    def remove_once(*arguments: Any) -> None:
+        if next(calls):
+            raise _KilledError
+        remove(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recovery, "remove_segment_files", remove_once)
+        with pytest.raises(_KilledError):
+            world.open(cut_corruption=True)
+    world.kill()
+    assert world.open().last_index == int(names[1].split("-")[0]) - 1
 
 
 def test_a_log_that_ends_before_what_was_flushed_is_corrupt() -> None:
