@@ -25,7 +25,7 @@ from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.coordinators.topic_configs import TopicConfigs
 from strandline.broker.operations.single_flight import SingleFlight
 from strandline.config.cluster import ClusterConfig
-from strandline.controller.balancer.health import NOBODY, Condition
+from strandline.controller.balancer.health import NO_SILENCE, Condition
 from strandline.controller.commands import DomainNote, NoteOutages, Refused
 from strandline.controller.decision import leaving_of
 from strandline.controller.outages.alarms import Alarm, Alarms
@@ -99,7 +99,7 @@ class OutageWatch:
         self._noting.stop()
 
     def look(
-        self, condition: Condition, silent_since_ms: Mapping[BrokerId, int] = NOBODY
+        self, condition: Condition, silent_since_ms: Mapping[BrokerId, int] = NO_SILENCE
     ) -> Condition:
         """The health of the brokers, adjusted for outages; called each second. `silent_since_ms`:
         see `Scene`."""

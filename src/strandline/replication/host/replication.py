@@ -248,7 +248,7 @@ class Replication:
 
     def silence_ms(self, peer: BrokerId) -> int | None:
         """How long ago a broker last sent anything; None: never."""
-        return self.liveness.silence_ms(peer)
+        return self.contacts.silence_ms(peer)
 
     def has_hung_up(self, peer: BrokerId) -> bool:
         """Whether a broker has broken its connection and sent nothing since: it may be alive, but
