@@ -437,6 +437,34 @@ def test_groups_are_listed_described_and_deleted(shared: ClusterWorld) -> None:
     assert (old.groups[0].error_code, old.groups[0].group_state) == (Error.NONE, "Dead")
 
 
+def test_the_empty_group_is_committed_to_described_and_deleted_but_not_joined(
+    shared: ClusterWorld,
+) -> None:
+    consumer = Consumer(shared, "")
+    for _ in range(2):
+        assert consumer._join().error_code == Error.INVALID_GROUP_ID
+        assert consumer._sync(b"").error_code == Error.INVALID_GROUP_ID
+        assert consumer.heartbeat() == Error.INVALID_GROUP_ID
+        assert consumer.leave() == Error.INVALID_GROUP_ID
+        assert commit(shared, consumer.at, "", 5) == Error.NONE
+    assert describe(shared, consumer.at, "").group_state == "Empty"
+    assert fetch(shared, consumer.at, "")[0] == 5
+    request = DeleteGroupsRequest(groups_names=[""])
+    (deleted,) = shared.ask(consumer.at, request, DeleteGroupsResponse, 2).results
+    assert deleted.error_code == Error.NONE
+    assert describe(shared, consumer.at, "").error_code == Error.GROUP_ID_NOT_FOUND
+
+
+def test_an_assignment_larger_than_a_record_may_be_is_refused(shared: ClusterWorld) -> None:
+    consumer = Consumer(shared, "large")
+    consumer.join()
+    assert consumer._sync(b"x" * 1_100_000).error_code == Error.UNKNOWN_SERVER_ERROR
+    assert consumer.heartbeat() == Error.REBALANCE_IN_PROGRESS
+    consumer.join()
+    assert consumer.sync(b"x" * 1_000_000) == b"x" * 1_000_000
+    assert describe(shared, consumer.at, "large").group_state == "Stable"
+
+
 def test_a_topic_created_anew_has_no_committed_offsets(shared: ClusterWorld) -> None:
     shared.create_topic("again", partitions=3)
     at = find(shared, "renewed")

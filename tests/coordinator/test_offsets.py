@@ -118,6 +118,22 @@ def test_metadata_that_is_too_long_is_refused_and_the_rest_is_taken() -> None:
     assert world.commit_errors(token) == [Error.OFFSET_METADATA_TOO_LARGE]
 
 
+@pytest.mark.parametrize("character", ["a", "\u00e9", "\u20ac", "\U0001f600"])
+def test_metadata_is_counted_in_utf_16_units_as_in_kafka(character: str) -> None:
+    world = World()
+    longest = 4_096 // (len(character.encode("utf-16-le")) // 2)
+    for count, error in ((longest, Error.NONE), (longest + 1, Error.OFFSET_METADATA_TOO_LARGE)):
+        commit = CommitOffsets(
+            token=world.next_token(),
+            group=GROUP,
+            offsets=(OffsetToCommit("flights", 0, 5, metadata=character * count),),
+        )
+        world.feed(commit)
+        answer = world.answers[commit.token]
+        assert isinstance(answer, CommitAnswer)
+        assert answer.partitions[0].error_code == error
+
+
 def test_only_members_of_this_generation_commit_to_a_group_with_members() -> None:
     world = World()
     group = world.stable(1)

@@ -214,7 +214,8 @@ class ClusterConfig:
     )
     offset_metadata_max_bytes: int = key(
         4_096,
-        "The longest metadata that a client may commit with an offset.",
+        "The longest metadata that a client may commit with an offset. As in Kafka it counts "
+        "characters (UTF-16 units), whatever they take in bytes.",
         unit="bytes",
         minimum=0,
     )

@@ -77,11 +77,17 @@ def _refused(member: Member | None, request: CommitOffsets, turn: Turn) -> dict[
     refused: dict[int, Error] = {}
     for position, wanted in enumerate(request.offsets):
         key = wanted.topic, wanted.partition
-        if len(wanted.metadata or "") > turn.settings.offset_metadata_characters_max:
+        if _characters(wanted.metadata or "") > turn.settings.offset_metadata_characters_max:
             refused[position] = Error.OFFSET_METADATA_TOO_LARGE
         elif member and member.is_overtaken(key, request.connection, wanted.offset):
             refused[position] = Error.COORDINATOR_LOAD_IN_PROGRESS
     return refused
+
+
+def _characters(metadata: str) -> int:
+    """Its length as Kafka counts it, in UTF-16 units, although the key that bounds it says bytes:
+    a character beyond the basic plane counts twice."""
+    return len(metadata.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _note(

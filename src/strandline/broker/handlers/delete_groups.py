@@ -33,8 +33,6 @@ async def handle(request: DeleteGroupsRequest, context: RequestContext) -> Delet
 
 
 async def _delete(services: Services, group: str) -> int:
-    if not group:
-        return Error.INVALID_GROUP_ID
     coordinator = services.coordinator
     try:
         answer = await coordinator.ask(DeleteGroup(token=coordinator.new_token(), group=group))

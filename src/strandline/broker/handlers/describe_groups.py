@@ -30,8 +30,6 @@ async def handle(request: DescribeGroupsRequest, context: RequestContext) -> Des
 
 def _describe(services: Services, group: str, version: int) -> DescribedGroup:
     try:
-        if not group:
-            raise ApiError(Error.INVALID_GROUP_ID)
         found = services.coordinator.shard_of(group).coordinator.describe(group)
     except ApiError as error:
         return DescribedGroup(group_id=group, error_code=error.code, error_message=error.message)
