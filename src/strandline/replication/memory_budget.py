@@ -66,6 +66,7 @@ class MemoryBudget:
 
     def keep(self, keeper: Keeper, count: int) -> None:
         """`count` bytes that are nobody's units stay in memory, for as long as there is room."""
+        assert count >= 0
         self.kept_bytes += count
         self._kept[keeper] = self._kept.get(keeper, 0) + count
         self._reclaim()

@@ -76,6 +76,7 @@ class PeerSender:
             orders.clear()  # The leader has started over: it knows better what the follower has.
         if len(orders) < ORDERS_MAX:
             orders.append((order, now))
+        assert len(orders) <= ORDERS_MAX
         if len(orders) == 1:
             self._go_on(reader)
 

@@ -190,6 +190,7 @@ class RecoveryThrottle:
     def _leave(self, turn: _Turn | None) -> None:
         """Remove a waiter from the count of its buckets."""
         if turn is not None:
+            assert self._alike[turn.token_buckets] > 0, "each waiter is counted by its buckets"
             self._alike[turn.token_buckets] -= 1
             if not self._alike[turn.token_buckets]:
                 del self._alike[turn.token_buckets]

@@ -26,6 +26,7 @@ class TokenBucket:
 
     def has_bytes(self, now_ms: int) -> bool:
         """Whether one append may be read now."""
+        assert now_ms >= self._counted_ms, "a monotonic clock"
         earned = (now_ms - self._counted_ms) * self.bytes_per_s // 1000
         if earned:
             self._left = min(self.burst_bytes, self._left + earned)

@@ -125,6 +125,7 @@ class GroupBootstrap:
     def _on_persisted(self, question: _Question, error: OSError | None) -> None:
         question.is_settled = error is None  # If the disk is full, the next tick tries again.
         replica = question.replica
+        assert not question.waiting, "all other voters have answered"
         if error is None and replica.failed is None:
             self._questions.pop(replica.group, None)
             replica.step(DeclaredNew())

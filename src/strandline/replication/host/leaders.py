@@ -40,6 +40,7 @@ class Leaders:
         deleted."""
         entry = LeaderEntry(group, epoch, NO_BROKER)
         self.learn(entry)
+        assert self._entries[group].epoch >= epoch, "the highest epoch wins"
         if self._entries[group] == entry:
             self._own_ended.add(group)
         return entry

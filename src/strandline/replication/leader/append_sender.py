@@ -221,6 +221,7 @@ class AppendSender:
         """Send an append from here, and through `peer` to those who wait for the same."""
         replica = self._replica
         parts = append_chunk.parts
+        assert not parts or stream.fetch_source == LEADER, "one sender at a time"
         last_index = append_chunk.last_index if parts else plan.prev_index
         # Who is behind says how far it is once that is flushed, and gets more only then.
         may_wait = plan.commit < last_index and append_chunk.is_relaxed
@@ -259,6 +260,7 @@ class AppendSender:
     ) -> bool:
         """Have another replica send it from its own log."""
         replica = self._replica
+        assert stream.fetch_source not in (LEADER, peer), "a peer sends, not the leader"
         if append_chunk.last_index > replica.raft.peer_fetch_end(stream.fetch_source):
             self.fetch_sources.wait(peer)
             return False

@@ -97,6 +97,7 @@ class Leadership:
             buffers += own
             headers += request.headers
         log.append(buffers, headers)
+        assert log.end_offset == offset, "the log ends where the last batch was stamped to end"
         self._take_in(first_index, buffers, epoch=epoch, relaxed=relaxed)
         self._flushes.request(may_wait=relaxed)
         self._owner.step(Propose(log.last_index - first_index + 1, relaxed))
@@ -111,6 +112,7 @@ class Leadership:
         header = read_header(marker)
         assert header is not None
         log.append([marker], [header])
+        assert log.last_index == first_index, "a marker takes one index"
         self._memory.take(len(marker))
         self._take_in(first_index, [marker], epoch=epoch, configuration=configuration)
         self._flushes.request(may_wait=False)

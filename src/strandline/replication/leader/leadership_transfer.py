@@ -113,12 +113,14 @@ class LeadershipTransfer:
 
     def on_follower(self, leader: BrokerId) -> None:
         """The replica follows `leader`, or nobody: as long as it stands for election itself."""
+        assert self.is_under_way and not self._replica.is_leader
         if leader != NO_BROKER:
             self.is_under_way = False
             self._appender.fail(Error.NOT_LEADER_OR_FOLLOWER)
 
     def on_leader(self) -> None:
         """The replica leads again."""
+        assert self._replica.is_leader
         self.is_under_way = False
         self._appender.on_room()
 

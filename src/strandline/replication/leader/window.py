@@ -175,6 +175,7 @@ class Window:
             self.is_measured = True
         self._delivered_bytes += delivered_bytes
         self._delivered_count += len(departures)
+        assert self._delivered_bytes >= departure.delivered_bytes, "a rate is never negative"
         self._measure_round_trip(departure, now_ms)
         self._is_known = self._is_known or departure.is_conclusive
         elapsed_ms = max(now_ms - departure.delivered_ms, 1)

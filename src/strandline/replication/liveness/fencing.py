@@ -261,6 +261,7 @@ class Fencing:
         now = self._clock.monotonic_ms()
         until_ms = now + self._bound_votes.promised_ms(replica)
         until_ms = max(until_ms, self._promised_ms.get(replica.group, now))
+        assert until_ms >= now, "a promise binds from now on, if at all"
         self._promised_ms[replica.group] = until_ms
         return until_ms - now
 

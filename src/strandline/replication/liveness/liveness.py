@@ -301,6 +301,7 @@ class Liveness:
                 continue
             self._leaderless[group] = replica
             self.await_election(replica)
+        assert len(self._candidates) <= CANDIDACY_COUNT_MAX
         for group in covered:
             del self._uncovered[group]
         due += watching

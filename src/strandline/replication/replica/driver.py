@@ -285,6 +285,7 @@ class ReplicaDriver(ReplicaState):
         """What the journal needs of this effect is durable: go on where `_perform` stopped."""
         if self.failed is not None:
             return
+        assert self.is_busy, "an effect waited for the journal, and all others with it"
         if error is not None:
             if is_full(error):
                 self._on_undone(error)
@@ -395,6 +396,7 @@ class ReplicaDriver(ReplicaState):
         self.is_fresh = False
         self.is_leader = True
         assert self.leadership is None, "one leader state an epoch"
+        assert not self.is_serving, "a new leader does not know all that is committed"
         self.leadership = Leadership(
             self,
             self.shared,

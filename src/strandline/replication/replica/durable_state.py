@@ -53,6 +53,7 @@ class DurableState:
             replica.base = effect.configuration
             self.persist_base(replica, done)
             return
+        assert effect.epoch >= self.epoch_of(replica.group), "a durable epoch never goes back"
         is_promise = effect.delegated_epoch > effect.epoch
         self.candidacy_count += effect.vote == self._self_id and not is_promise
         state = _state_of(replica, effect.epoch, effect.vote, effect.delegated_epoch)

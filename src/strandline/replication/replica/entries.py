@@ -86,6 +86,7 @@ class Entries:
 
         Or within which it lies, if that is an empty one: without what is before `index`."""
         position = bisect_right(self.first_indexes, index) - 1
+        assert position >= 0, f"index {index} is before the first batch that came"
         headers = list(self.headers[position:])
         first = headers[0]
         buffers: list[Buffer] = []
