@@ -88,6 +88,19 @@ def test_both_policies_at_once() -> None:
     assert config.is_compacted and config.is_deleted
 
 
+def test_a_policy_may_be_named_twice_or_not_at_all() -> None:
+    """As in Kafka (KIP-1161)."""
+    for text, is_compacted, is_deleted in (
+        ("compact,compact", True, False),
+        ("delete,delete,compact", True, True),
+        ("", False, False),
+    ):
+        assert validate_topic_config("cleanup.policy", text) is None
+        config = TopicConfig.from_overrides({}, {"cleanup.policy": text})
+        assert (config.is_compacted, config.is_deleted) == (is_compacted, is_deleted)
+    assert validate_topic_config("retention.bytes", "-5") is None
+
+
 def test_a_value_that_cannot_be_read_is_passed_over_on_replay() -> None:
     config = TopicConfig.from_overrides({"log.retention.ms": "9"}, {"retention.ms": "soon"})
     assert config.retention_ms == 9
@@ -106,7 +119,6 @@ def test_refusals_are_one_line_with_name_and_reason() -> None:
     assert validate_topic_config("cleanup.policy", "remove") == (
         "cleanup.policy must be delete or compact, not 'remove'"
     )
-    assert validate_topic_config("cleanup.policy", "") == "cleanup.policy must be delete or compact"
     assert validate_topic_config("max.message.bytes", str(2**31)) is not None
     assert validate_cluster_config("num.partitions", "0") == (
         "num.partitions must be 1 to 10000, not 0"

@@ -52,8 +52,12 @@ def test_a_list_inherits_from_the_cluster_before_it_is_changed(world: World) -> 
     assert configs(world) == {"cleanup.policy": "compact,delete"}
 
 
-def test_nothing_can_be_taken_from_a_list_until_it_is_empty(world: World) -> None:
-    assert alter(world, changes(TOPIC, "flights", ("cleanup.policy", SUBTRACT, "delete"))) == [40]
+def test_a_list_may_become_empty(world: World) -> None:
+    """A topic without a policy keeps everything, as in Kafka (KIP-1161)."""
+    assert alter(world, changes(TOPIC, "flights", ("cleanup.policy", SUBTRACT, "delete"))) == [0]
+    assert configs(world) == {"cleanup.policy": ""}
+    assert alter(world, changes(TOPIC, "flights", ("cleanup.policy", APPEND, "compact"))) == [0]
+    assert configs(world) == {"cleanup.policy": "compact"}
 
 
 def test_only_lists_can_be_appended_to(world: World) -> None:

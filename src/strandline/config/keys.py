@@ -92,6 +92,8 @@ class Key:
                 value = _parse_number(text)
             case ValueType.LIST:
                 value = tuple(part.strip() for part in text.split(",") if part.strip())
+                if self.choices:  # Kafka takes one twice, and so do files that were written for it.
+                    value = tuple(dict.fromkeys(value))
             case ValueType.STRING | ValueType.CLASS | ValueType.PASSWORD:
                 value = text
         self.require(value)
@@ -113,8 +115,6 @@ class Key:
             if isinstance(text, str) and not text.isprintable():
                 raise ValueError(f"must be printable text, not {text!r}")
         if self.choices:
-            if value == ():
-                raise ValueError(f"must be {alternatives(self.choices)}")
             for part in value if isinstance(value, tuple) else (value,):
                 if part not in self.choices:
                     raise ValueError(f"must be {alternatives(self.choices)}, not {part!r}")

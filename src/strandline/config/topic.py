@@ -45,7 +45,7 @@ class TopicConfig(TopicPlacement):
     cleanup_policy: tuple[str, ...] = key(
         ("delete",),
         "`delete` removes old segments, `compact` keeps the last value of each key; both "
-        "together do both.",
+        "together do both. Empty: all records stay.",
         choices=("delete", "compact"),
         cluster_name="log.cleanup.policy",
         example="compact",
@@ -243,9 +243,9 @@ class TopicConfig(TopicPlacement):
     )
     retention_bytes: int = key(
         -1,
-        "The partition size above which old segments are removed; -1 for no limit.",
+        "The partition size above which old segments are removed; -1, as any number below 0, for "
+        "no limit.",
         unit="bytes",
-        minimum=-1,
         cluster_name="log.retention.bytes",
         example="1073741824",
         reloadable=True,

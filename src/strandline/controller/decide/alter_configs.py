@@ -55,7 +55,7 @@ class _Resource:
     def present(self, row: Key) -> str:
         """The value in force, as text."""
         fallback = format_value(row.default) if row.default is not None else ""
-        return self.own.get(row.name) or self.inherited.get(row.cluster_name) or fallback
+        return self.own.get(row.name, self.inherited.get(row.cluster_name, fallback))
 
 
 def decide_alter_configs(facts: Facts, command: AlterConfigs) -> Decision:
