@@ -48,12 +48,13 @@ SET_OR_UNSET = frozenset(
         "total_bytes",
         "usable_bytes",
         "finalized_features_epoch",
+        "session_id",
     }
 )
 """Fields of which only that they have a value is compared."""
 NUMBERED = frozenset({"member_id", "leader"})
 """Text fields with random values: numbered in the order of their first appearance."""
-LEFT_OUT = frozenset({"leader_epoch", "partition_leader_epoch", "session_id", "current_leader"})
+LEFT_OUT = frozenset({"leader_epoch", "partition_leader_epoch", "current_leader"})
 """Fields that depend on how many elections there were, and on random numbers."""
 UNSET = (None, "", -1, 0, NO_ID)
 

@@ -5,9 +5,11 @@ Map:    registry.py   the decorator, and requests that many cases need
         produce.py    batches good and bad, sequences
         compressed.py batches whose contents are compressed, good and bad
         reading.py    Fetch, ListOffsets, OffsetForLeaderEpoch, DeleteRecords
+        sessions.py   fetch sessions
         groups.py     the classic groups and their offsets
         configs.py    DescribeConfigs and its two ways to alter
         cluster.py    what admin tools ask of a cluster
+        tools.py      rules, tokens, quotas, features and others
         frames.py     requests that no table can write"""
 
 from differential.cases import (
@@ -18,6 +20,8 @@ from differential.cases import (
     groups,
     produce,
     reading,
+    sessions,
+    tools,
     topics,
 )
 from differential.cases.registry import CASES, Case
@@ -32,5 +36,7 @@ __all__ = [
     "groups",
     "produce",
     "reading",
+    "sessions",
+    "tools",
     "topics",
 ]

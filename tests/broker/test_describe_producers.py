@@ -56,4 +56,6 @@ def test_only_the_leader_tells(world: BrokerWorld) -> None:
     assert one.error_code == Error.NOT_LEADER_OR_FOLLOWER
     (missing,) = describe(world, 9, topic="elsewhere")
     assert (missing.partition_index, missing.error_code) == (9, Error.UNKNOWN_TOPIC_OR_PARTITION)
-    assert missing.error_message
+    (unknown,) = describe(world, 0, topic="none")
+    assert unknown.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert unknown.error_message == "there is no topic 'none'"

@@ -49,10 +49,9 @@ def test_any_broker_tells_what_the_controller_knows(cluster: ClusterWorld, versi
         assert {each.log_end_offset for each in voters.values()} == {log.log_end_offset}
         if version >= 1:
             now_ms = cluster.broker(at).services.clock.wall_ms()
-            assert voters[leader].last_fetch_timestamp == -1
             assert 0 <= now_ms - voters[leader].last_caught_up_timestamp < 1_000
-            others = [each for each in voters.values() if each.replica_id != leader]
-            assert all(0 <= now_ms - each.last_fetch_timestamp < 2_000 for each in others)
+            for each in voters.values():
+                assert 0 <= now_ms - each.last_fetch_timestamp < 2_000
 
 
 def test_voters_are_told_with_endpoints_and_directories(cluster: ClusterWorld) -> None:

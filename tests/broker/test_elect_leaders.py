@@ -122,7 +122,9 @@ def test_what_is_not_there_is_unknown_and_unclean_elections_are_refused(
         ("flights", 0): Error.ELECTION_NOT_NEEDED,
         ("none", 0): Error.UNKNOWN_TOPIC_OR_PARTITION,
     }
-    assert elect(cluster, ("flights", [0]), election_type=2) == {}
+    assert elect(cluster, ("flights", [0]), election_type=2) == {
+        ("flights", 0): Error.INVALID_REQUEST
+    }
     assert elect(cluster, everything=True, election_type=1) == {}
 
 

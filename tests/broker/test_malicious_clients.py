@@ -57,7 +57,7 @@ class Victim:
 
     async def assert_alive(self) -> None:
         client = await self.connect()
-        answer = await client.ask(ApiVersionsRequest(), ApiVersionsResponse, 3)
+        answer = await client.ask(ApiVersionsRequest("tester", "1"), ApiVersionsResponse, 3)
         assert answer.error_code == 0
         await client.close()
 
@@ -170,7 +170,7 @@ def test_api_versions_of_the_future_is_answered_in_version_0() -> None:
         async with asyncio.timeout(DEADLINE_S):
             answer = await attacker._reader.readexactly(20)
         assert answer == struct.pack(">iihihhh", 16, 1, 35, 1, 18, 0, 5)
-        again = await attacker.ask(ApiVersionsRequest(), ApiVersionsResponse, 4)
+        again = await attacker.ask(ApiVersionsRequest("tester", "1"), ApiVersionsResponse, 4)
         assert again.error_code == 0
         await attacker.close()
 

@@ -39,7 +39,7 @@ def header(key: int, version: int, client: str | None = "tester") -> bytes:
 
 @pytest.mark.parametrize("version", range(6))
 def test_what_is_advertised_is_exactly_what_is_served(world: BrokerWorld, version: int) -> None:
-    answer = world.ask(ApiVersionsRequest(), ApiVersionsResponse, version)
+    answer = world.ask(ApiVersionsRequest("tester", "1"), ApiVersionsResponse, version)
     assert answer.error_code == 0
     rows = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
     # Kafka's clients ask in later versions, and some fail on a key that they do not know.
@@ -64,10 +64,25 @@ def test_what_is_advertised_is_exactly_what_is_served(world: BrokerWorld, versio
 def test_a_client_that_means_another_broker_is_told_to_begin_again(
     world: BrokerWorld, cluster: str | None, node: int, code: int
 ) -> None:
-    request = ApiVersionsRequest(cluster_id=cluster, node_id=node)
+    request = ApiVersionsRequest("tester", "1", cluster_id=cluster, node_id=node)
     answer = world.ask(request, ApiVersionsResponse, 5)
     assert answer.error_code == code
     assert bool(answer.api_keys) == (code == 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "release"), [("", "1"), ("a", ""), ("a b", "1"), ("-a", "1"), ("a", "1\n"), ("é", "1")]
+)
+def test_software_that_does_not_say_its_name_in_a_word_is_refused(
+    world: BrokerWorld, name: str, release: str
+) -> None:
+    request = ApiVersionsRequest(name, release)
+    for version in range(6):
+        answer = world.ask(request, ApiVersionsResponse, version)
+        assert answer.error_code == (Error.INVALID_REQUEST if version >= 3 else 0)
+        assert bool(answer.api_keys) == (version < 3)
+    fine = world.ask(ApiVersionsRequest("a-b.c", "1.0.0-rc1"), ApiVersionsResponse, 3)
+    assert fine.error_code == 0
 
 
 @pytest.mark.parametrize("version", [6, 99, 32_767, -1])

@@ -35,7 +35,7 @@ def update(
 
 @pytest.mark.parametrize("version", [3, 4, 5])
 def test_no_feature_is_told_and_that_is_known(world: BrokerWorld, version: int) -> None:
-    answer = world.ask(ApiVersionsRequest(), ApiVersionsResponse, version)
+    answer = world.ask(ApiVersionsRequest("tester", "1"), ApiVersionsResponse, version)
     assert (answer.supported_features, answer.finalized_features) == ([], [])
     assert answer.finalized_features_epoch == 0
 
@@ -43,7 +43,7 @@ def test_no_feature_is_told_and_that_is_known(world: BrokerWorld, version: int) 
 @pytest.mark.usefixtures("rows")
 def test_levels_are_told_and_those_from_0_only_where_clients_take_them(world: BrokerWorld) -> None:
     for version, names in ((3, ["some.version"]), (4, ["some.version", "off.version"])):
-        answer = world.ask(ApiVersionsRequest(), ApiVersionsResponse, version)
+        answer = world.ask(ApiVersionsRequest("tester", "1"), ApiVersionsResponse, version)
         assert [one.name for one in answer.supported_features] == names
         (finalized,) = answer.finalized_features
         assert (finalized.name, finalized.max_version_level) == ("some.version", 2)

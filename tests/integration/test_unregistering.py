@@ -45,7 +45,7 @@ def test_an_emptied_broker_is_forgotten_and_joins_anew_from_its_old_directory(
     where = ("--bootstrap", four.bootstrap)
     four.run("topic", "create", "orders", "-p", "4", "-r", "3", *where)
     with Broker(four, 2).connect() as client:
-        offered = client.ask(ApiVersionsRequest(), ApiVersionsResponse, 3).api_keys
+        offered = client.ask(ApiVersionsRequest("tester", "1"), ApiVersionsResponse, 3).api_keys
         (row,) = (one for one in offered if one.api_key == KEY)
         assert (row.min_version, row.max_version) == (0, 0)
 

@@ -100,7 +100,7 @@ def _own_status(services: Services) -> QuorumStatus | None:
                 broker=one.broker,
                 is_voter=one.broker in voters,
                 log_end_offset=one.log_end_offset,
-                heard_ms=UNKNOWN if one.is_leader else _before(now_ms, one.heard_lag_ms),
+                heard_ms=_before(now_ms, one.heard_lag_ms),
                 caught_up_ms=_before(now_ms, one.caught_up_lag_ms),
             )
             for one in standings(replica)

@@ -182,14 +182,14 @@ class FetchCall:
             fetch = PartitionFetch(one, answer)
             self._partitions.append(fetch)
             if topic is None:
-                self._fail(fetch, missing)
+                self._fail_unknown(fetch, missing)
             else:
                 self._find_replica(topic, fetch)
 
     def _find_replica(self, topic: Topic, fetch: PartitionFetch) -> None:
         fetch.partition = find_partition(topic, fetch.requested.partition)
         if fetch.partition is None:
-            self._fail(fetch, Error.UNKNOWN_TOPIC_OR_PARTITION)
+            self._fail_unknown(fetch, Error.UNKNOWN_TOPIC_OR_PARTITION)
             return
         fetch.replica, error = find_replica(self._services, fetch.partition)
         if error is not Error.NONE:
@@ -346,6 +346,11 @@ class FetchCall:
         fetch.answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
         self._is_settled = True
         return True
+
+    def _fail_unknown(self, fetch: PartitionFetch, code: int) -> None:
+        """Fail what is not there; no transactions were looked for, so there are none."""
+        self._fail(fetch, code)
+        fetch.answer.aborted_transactions = []
 
     def _fail(self, fetch: PartitionFetch, code: int) -> None:
         answer = fetch.answer

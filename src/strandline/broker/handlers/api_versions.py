@@ -9,6 +9,7 @@ How:    Strandline's own APIs are named in version 0 alone, in which its client 
 Source: KIP-511, KIP-584, KIP-1242 (misrouted connections); kafka-protocol reference 7.1 (Produce is
         advertised from 0) and 8.6."""
 
+import re
 from functools import lru_cache
 
 from strandline.broker import features
@@ -24,6 +25,8 @@ from strandline.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 
+SOFTWARE_SINCE_VERSION = 3
+SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 LEVEL_0_SINCE_VERSION = 4
 OWN_APIS_IN_VERSION = 0
 
@@ -41,11 +44,21 @@ def start(context: RequestContext) -> None:
         request, _ = decode(
             ApiVersionsRequest, context.frame, context.position, context.api_version
         )
-        if _means_another(request, context.services):
+        if not _names_its_software(request, context.api_version):
+            body = _refuse(context.api_version)
+        elif _means_another(request, context.services):
             body = _go_elsewhere(context.api_version)
         else:
             body = _answer(context.api_version, tuple(context.services.offered_apis.items()))
     context.respond((body,))
+
+
+def _names_its_software(request: ApiVersionsRequest, version: int) -> bool:
+    """Whether name and version are words; metrics and logs of Kafka carry them."""
+    return version < SOFTWARE_SINCE_VERSION or all(
+        SOFTWARE.fullmatch(text)
+        for text in (request.client_software_name, request.client_software_version)
+    )
 
 
 def _means_another(request: ApiVersionsRequest, services: Services) -> bool:
@@ -81,6 +94,10 @@ def _supported(version: int) -> list[SupportedFeatureKey]:
         for one in features.FEATURES
         if one.min_version or version >= LEVEL_0_SINCE_VERSION
     ]
+
+
+def _refuse(version: int) -> bytes:
+    return bytes(encode(ApiVersionsResponse(error_code=Error.INVALID_REQUEST), version))
 
 
 def _go_elsewhere(version: int) -> bytes:

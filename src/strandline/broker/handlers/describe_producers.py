@@ -6,7 +6,7 @@ Source: KIP-664."""
 
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import find_leader, find_partition
-from strandline.protocol.errors import Error, message_of
+from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -37,7 +37,10 @@ async def handle(
 
 
 def _describe(services: Services, topic: str, index: int) -> PartitionResponse:
-    partition = find_partition(services.cluster.topics.get(topic), index)
+    found = services.cluster.topics.get(topic)
+    if found is None:
+        return _refuse(index, Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}")
+    partition = find_partition(found, index)
     if partition is None:
         return _refuse(index, Error.UNKNOWN_TOPIC_OR_PARTITION)
     replica, error = find_leader(services, partition)
@@ -58,5 +61,5 @@ def _describe(services: Services, topic: str, index: int) -> PartitionResponse:
     )
 
 
-def _refuse(index: int, code: int) -> PartitionResponse:
-    return PartitionResponse(partition_index=index, error_code=code, error_message=message_of(code))
+def _refuse(index: int, code: int, message: str | None = None) -> PartitionResponse:
+    return PartitionResponse(partition_index=index, error_code=code, error_message=message)

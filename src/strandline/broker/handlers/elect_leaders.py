@@ -32,7 +32,7 @@ async def handle(request: ElectLeadersRequest, context: RequestContext) -> Elect
     """Elect in every requested partition. If all are requested, list those that needed it."""
     services = context.services
     if request.election_type not in (PREFERRED, UNCLEAN):
-        return ElectLeadersResponse(error_code=Error.INVALID_REQUEST)
+        return _refuse(request)
     requested = list(_requested(request, services))
     partitions = [one for _, _, one in requested if one is not None]
     if request.election_type == UNCLEAN:
@@ -75,6 +75,20 @@ def _result(topic: str, index: int, error: Error) -> PartitionResult:
     if error is Error.ELIGIBLE_LEADERS_NOT_AVAILABLE:
         message = REFUSED.format(topic=topic, index=index)
     return PartitionResult(partition_id=index, error_code=error, error_message=message)
+
+
+def _refuse(request: ElectLeadersRequest) -> ElectLeadersResponse:
+    """There is no such type of election, for none of the partitions."""
+    message = f"there is no election type {request.election_type}"
+    response = _response(
+        {
+            one.topic: [PartitionResult(index, Error.INVALID_REQUEST, message) for index in indexes]
+            for one in request.topic_partitions or ()
+            if (indexes := dict.fromkeys(one.partitions))
+        }
+    )
+    response.error_code = Error.INVALID_REQUEST
+    return response
 
 
 def _response(results: dict[str, list[PartitionResult]]) -> ElectLeadersResponse:

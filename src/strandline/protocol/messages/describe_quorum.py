@@ -41,7 +41,7 @@ class ReplicaState(Message):
     replica_id: Annotated[int, F("int32")] = 0
     replica_directory_id: Annotated[UUID, F("uuid", "2+")] = NO_ID
     log_end_offset: Annotated[int, F("int64")] = 0  # exclusive; -1: unknown
-    last_fetch_timestamp: Annotated[int, F("int64", "1+")] = -1  # also -1 for the leader
+    last_fetch_timestamp: Annotated[int, F("int64", "1+")] = -1  # of the leader: now
     last_caught_up_timestamp: Annotated[int, F("int64", "1+")] = -1
 
 
