@@ -114,6 +114,7 @@ LONG: tuple[Row, ...] = (
     Row(f"{REAL}test_declared_losses.py", 0, BESIDE + "test_declared_losses.py"),
     Row(f"{REAL}test_disk_relief.py", 0, BESIDE + "test_disk_relief.py"),
     Row(f"{REAL}test_drill.py::test_the_cut_ends_by_itself", 0, "tests/broker/test_isolation.py"),
+    Row(f"{REAL}test_drill.py::test_another_terminal", 0, "tests/cli/test_drill_stops.py"),
     Row(f"{REAL}test_drill.py::test_a_planted_loss", 0, "tests/cli/test_drill.py"),
     Row(f"{REAL}test_drill.py::test_what_is_foretold", 0, "tests/cli/test_drill.py"),
     Row(

@@ -13,6 +13,8 @@ from strandline.broker.operations.isolation import (
     DURATION_MS_MIN,
     Isolation,
 )
+from strandline.broker.server import server
+from strandline.broker.server.server import ISOLATE_KEY
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.isolate_broker import (
     IsolateBrokerRequest,
@@ -126,6 +128,73 @@ def test_a_broker_that_ends_begins_no_cut(world: BrokerWorld, cuts: list[tuple[i
     assert cuts == []
 
 
+def end(world: BrokerWorld) -> IsolateBrokerResponse:
+    return world.ask(IsolateBrokerRequest(ends=True), IsolateBrokerResponse, 1)
+
+
+def test_a_cut_ends_before_its_time_on_request(
+    world: BrokerWorld, cuts: list[tuple[int, bool]]
+) -> None:
+    assert ask(world).error_code == 0
+    world.advance(DELAY_MS)
+    answer = end(world)
+    assert (answer.error_code, answer.was_in_drill) == (0, True)
+    assert [is_cut for _, is_cut in cuts] == [True, False]
+    assert not world.services.isolation.is_cut
+    world.advance(DURATION_MS)
+    assert len(cuts) == 2  # The timer that would have ended it ends nothing later.
+    assert ask(world).error_code == 0
+
+
+def test_a_drill_that_has_not_begun_never_begins_on_request(
+    world: BrokerWorld, cuts: list[tuple[int, bool]]
+) -> None:
+    assert ask(world).error_code == 0
+    assert end(world).was_in_drill
+    world.advance(DELAY_MS + DURATION_MS)
+    assert cuts == [] and ask(world).error_code == 0
+
+
+def test_where_there_is_no_drill_none_ends(
+    world: BrokerWorld, cuts: list[tuple[int, bool]]
+) -> None:
+    assert not end(world).was_in_drill and cuts == []
+
+
+def test_a_broker_that_is_cut_off_takes_the_request_that_ends_it_and_no_other() -> None:
+    async def scenario(world: World) -> None:
+        world.server.refuse(is_refusing=True)
+        other = await world.connect()
+        other.send(ECHO, 1, b"x")
+        assert await other.is_closed()
+        ending = await world.connect()
+        ending.send(ISOLATE_KEY, 2)
+        assert (await ending.receive())[0] == 2
+        ending.send(ECHO, 3, b"x")  # Nor any other after it.
+        assert await ending.is_closed()
+        assert len(world.desk.seen) == 1
+
+    run(scenario)
+
+
+def test_a_broker_that_is_cut_off_keeps_few_connections_open_and_not_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "REFUSED_OPEN_MAX", 2)
+    monkeypatch.setattr(server, "REFUSED_OPEN_MS", 50)
+
+    async def scenario(world: World) -> None:
+        world.server.refuse(is_refusing=True)
+        for _ in range(5):
+            silent = await world.connect()
+            assert world.server.connection_count <= 2
+        assert await silent.is_closed()
+        idle = await world.connect()
+        assert await idle.is_closed()
+
+    run(scenario)
+
+
 def test_a_server_that_refuses_closes_what_there_is_and_what_comes_and_then_serves_again() -> None:
     async def scenario(world: World) -> None:
         known = await world.connect()
@@ -134,6 +203,7 @@ def test_a_server_that_refuses_closes_what_there_is_and_what_comes_and_then_serv
         world.server.refuse(is_refusing=True)
         assert await known.reader.read() == b""
         late = await world.connect()
+        late.send(ECHO, 1)
         assert await late.reader.read() == b""
         assert world.server.connection_count == 0
         world.server.refuse(is_refusing=False)

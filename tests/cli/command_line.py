@@ -17,6 +17,7 @@ from strandline.cli.commands import (
     cluster_alter,
     cluster_status,
     consume,
+    drill_cancel,
     group,
     partition,
     produce,
@@ -74,7 +75,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
 
     for module in (
         broker, broker_label, cluster_alter, balance_commands, topic, partition, produce, consume,
-        group, zone, cluster_status,
+        group, zone, cluster_status, drill_cancel,
     ):  # fmt: skip
         monkeypatch.setattr(module, "open_client", open_client)
     return fake

@@ -252,6 +252,20 @@ def test_a_cluster_that_does_not_answer_is_a_failure_to_connect(run: Run, world:
     assert (code, out) == (CANNOT_CONNECT, "") and "cannot reach the cluster" in err
 
 
+def test_a_broker_whose_answer_is_an_error_has_not_answered(run: Run, world: World) -> None:
+    tell = world.fake.extra["DescribeStatus"]
+    world.fake.extra["DescribeStatus"] = lambda fake, broker, request: (
+        DescribeStatusResponse(error_code=-1, error_message="see the log, cause id 3-1")
+        if broker == 3
+        else tell(fake, broker, request)
+    )
+    code, out, _ = run("cluster", "status")
+    assert code == UNHEALTHY and out.startswith("cluster fake: 3 brokers, 2 answer; ")
+    world.fake.extra["DescribeStatus"] = lambda *_: DescribeStatusResponse(error_code=-1)
+    code, out, err = run("cluster", "status")
+    assert (code, out) == (CANNOT_CONNECT, "") and "cannot reach the cluster: the status of " in err
+
+
 def test_brokers_of_an_older_release_are_told_of(run: Run, world: World) -> None:
     world.fake.max_versions = {20_016: -1}
     code, _, err = run("cluster", "status")

@@ -450,12 +450,12 @@ def test_who_is_cut_off_already_when_another_one_refuses_comes_back_by_itself(
 
     cluster.extra = {"IsolateBroker": isolate}
     client = Client(cluster.bootstrap, transport=FakeTransport(cluster))
-    client.metadata()
+    known = client.metadata().brokers
     settings = region.Settings("west", 5_000, partitions=1, steady_ms_max=1_000)
     brokers = [BrokerId(2), BrokerId(3), BrokerId(1)]
     drill = RegionDrill(client, lambda _: client, settings, brokers, tell=lambda _: None)
     with pytest.raises(OperatorError) as refused:
-        drill._cut()
+        drill._cut(known)
     assert asked == [2, 3]
     assert "POLICY_VIOLATION" in str(refused.value)
     assert str(refused.value).endswith("broker 2 reconnects by itself within 6 s")

@@ -4,6 +4,7 @@ Source: docs/decisions/0019-drills.md; docs/operating/drills.md."""
 
 import json
 import re
+import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -67,7 +68,7 @@ def test_a_region_is_cut_off_and_comes_back_and_nothing_acknowledged_is_missing(
     told = type_in(own_cluster, commands(PAGE, TITLE))
     assert told.splitlines()[-1] == "nothing done; add --yes to run the drill"
     assert "every topic continues" in told
-    type_in(own_cluster, commands(PAGE, TITLE, block=2))  # Who is on call is left in peace.
+    type_in(own_cluster, commands(PAGE, TITLE, block=3))  # Who is on call is left in peace.
     told = type_in(own_cluster, commands(PAGE, TITLE, block=1))
     counts = re.search(r"RPO: 0 of (\d+) acknowledged records lost; 0 of (\d+) consumed", told)
     assert counts is not None, told
@@ -123,6 +124,45 @@ def test_the_cut_ends_by_itself_when_the_command_is_killed(own_cluster: DevClust
         wait_until(is_whole, what="all in sync again")
 
 
+def test_another_terminal_ends_a_drill_and_an_interrupt_does(own_cluster: DevCluster) -> None:
+    prepare(own_cluster)
+    where = ("-b", own_cluster.bootstrap)
+    with client_of(own_cluster) as client:
+        west = west_of(client)
+
+        def is_there() -> bool:
+            return takes_clients(client, west, timeout_ms=ANSWER_MS)
+
+        def drilled() -> "subprocess.Popen[str]":
+            """A drill that would go on for minutes, once its cut has begun."""
+            begun = subprocess.Popen(
+                [COMMAND, "drill", "region", "--name", "west", "--for", "300", "--yes", *where],
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            )  # fmt: skip
+            wait_until(lambda: not is_there(), what="the cut", timeout_s=COMMAND_TIMEOUT_S)
+            return begun
+
+        for ends_itself in (False, True):
+            drill = drilled()
+            try:
+                if ends_itself:
+                    drill.send_signal(signal.SIGINT)
+                else:
+                    told = type_in(own_cluster, commands(PAGE, TITLE, block=2))
+                    assert "broker 2 is connected again" in told
+                assert is_there() or ends_itself
+                told, _ = drill.communicate(timeout=COMMAND_TIMEOUT_S)
+            finally:
+                drill.kill()
+                drill.wait()
+            assert is_there() and topics_of(own_cluster) == ["orders"], told
+            if ends_itself:
+                assert drill.returncode == INTERRUPTED
+                assert "broker 2 is connected again" in told
+            else:
+                assert "another command has ended the drill" in told
+
+
 def test_what_is_foretold_to_go_on_with_an_observer_does(own_cluster: DevCluster) -> None:
     """Of two voters one is cut off: nobody else may vote before the observer is promoted."""
     where = ("-b", own_cluster.bootstrap)
@@ -170,6 +210,7 @@ def test_what_is_foretold_to_go_on_with_an_observer_does(own_cluster: DevCluster
             assert any(one.startswith(region.TOPIC_PREFIX) for one in topics_of(own_cluster))
             drill.terminate()
             assert drill.wait(COMMAND_TIMEOUT_S) == INTERRUPTED
+            assert takes_clients(client, west, timeout_ms=ANSWER_MS)
             assert topics_of(own_cluster) == ["orders"]
         finally:
             drill.kill()

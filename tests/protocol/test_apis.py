@@ -73,7 +73,7 @@ EXPECTED = {
     20_004: ("AlterBrokerLabels", 0, 0, 0),
     20_005: ("DescribeObservers", 0, 0, 0),
     20_006: ("DescribeReplicaStatus", 0, 0, 0),
-    20_007: ("IsolateBroker", 0, 0, 0),
+    20_007: ("IsolateBroker", 0, 1, 0),
     20_008: ("DescribeZones", 0, 0, 0),
     20_009: ("RuleZone", 0, 0, 0),
     20_013: ("DescribeReplicaLogs", 0, 0, 0),

@@ -1,4 +1,4 @@
-"""IsolateBroker: cuts this broker off for a while; it comes back by itself.
+"""IsolateBroker: cuts this broker off for a while, or ends that; it comes back by itself, too.
 
 Source: docs/decisions/0019-drills.md."""
 
@@ -10,8 +10,10 @@ from strandline.protocol.messages.isolate_broker import (
 
 
 async def handle(request: IsolateBrokerRequest, context: RequestContext) -> IsolateBrokerResponse:
-    """Begin the isolation; raises ApiError with the reason if that is refused."""
+    """Begin the isolation, or end it; raises ApiError with the reason if a begin is refused."""
     isolation = context.services.isolation
+    if request.ends:
+        return IsolateBrokerResponse(was_in_drill=isolation.end())
     does = isolation.check if request.validate_only else isolation.begin
     does(delay_ms=request.delay_ms, duration_ms=request.duration_ms)
     return IsolateBrokerResponse()

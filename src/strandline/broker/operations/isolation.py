@@ -2,10 +2,10 @@
 
 Why:    operators should try whether the cluster survives the loss of a region before it happens,
         without root, and without having to remember to undo it.
-How:    IDLE --begin--> DUE --the delay is over--> CUT --the duration is over--> IDLE
+How:    IDLE --begin--> DUE --the delay is over--> CUT --the duration is over, or end--> IDLE
         The timer that ends the cut is set before anything is cut, and depends on no other process:
-        the one that asked may be dead, and could not reach this broker anyway. A broker that
-        restarts is not cut off.
+        the one that asked may be dead. A broker that restarts is not cut off. While it is cut off,
+        the server takes one request from clients: the one that ends the drill.
 Owns:   the two timers, and whether the broker is cut off.
 Source: docs/decisions/0019-drills.md."""
 
@@ -68,6 +68,19 @@ class Isolation:
             self._clock.call_later(delay_ms, self._begin),
         ]
         _log.warning("a drill cuts this broker off in %d ms, for %d ms", delay_ms, duration_ms)
+
+    def end(self) -> bool:
+        """End the drill now, or before it begins; returns whether there was one."""
+        if not self._timers:
+            return False
+        for timer in self._timers:
+            timer.cancel()
+        if self.is_cut:
+            self._end()
+        else:
+            self._timers = []
+            _log.warning("the drill was cancelled before it began")
+        return True
 
     def stop(self) -> None:
         """The broker stops: no cut begins any more, and none has to be undone."""

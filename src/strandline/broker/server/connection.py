@@ -28,11 +28,18 @@ from strandline.protocol.apis import API_KEYS
 
 PRODUCE_KEY = API_KEYS["Produce"]
 FETCH_KEY = API_KEYS["Fetch"]
+KEY_BYTES = 2
+"""The API's key, at the beginning of a request."""
 TCP_CLOSED, TCP_CLOSE_WAIT = 7, 8
 """States of the kernel's connection: it is closed, or the client sends no more."""
 
 _numbers = itertools.count(1)
 _log = logging.getLogger("strandline.broker")
+
+
+def is_of(frame: memoryview, key: int) -> bool:
+    """Whether a frame is a request to the API of this key."""
+    return bytes(frame[:KEY_BYTES]) == key.to_bytes(KEY_BYTES, "big")
 
 
 class RequestRouter(Protocol):
@@ -74,8 +81,17 @@ class ConnectionOwner(Protocol):
 class Connection:
     """See the module; an `AnswerSink`."""
 
-    def __init__(self, sock: socket.socket, owner: ConnectionOwner, peer: str) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        owner: ConnectionOwner,
+        peer: str,
+        *,
+        only_key: int | None = None,
+    ) -> None:
+        """`only_key`: the one API whose requests it takes; any other request closes it."""
         self.client_host = f"/{peer}"
+        self.only_key = only_key
         self.number = next(_numbers)
         self.is_closed = False
         self.is_paused = False
@@ -187,6 +203,9 @@ class Connection:
                 frame = inbox.take()
                 if frame is None:
                     break
+                if self.only_key is not None and not is_of(frame, self.only_key):
+                    self.close()
+                    return
                 self.partial_since_ms = -1
                 context = router.route(frame, self)
                 if self.is_closed:

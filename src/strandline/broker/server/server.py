@@ -23,10 +23,16 @@ from strandline.broker.server.connection import Connection, RequestRouter
 from strandline.broker.server.inbox import Scratch
 from strandline.broker.server.limits import ServerLimits
 from strandline.network.sockets import why_not_bound
+from strandline.protocol.apis import API_KEYS
 
 LISTEN_BACKLOG = 1024
 KAFKA_PORT_KEY = "[listener] kafka_port"
 SWEEP_INTERVAL_MS = 1_000
+ISOLATE_KEY = API_KEYS["IsolateBroker"]
+REFUSED_OPEN_MS = 1_000
+"""How long a broker that is cut off keeps a connection open: for the request to end this."""
+REFUSED_OPEN_MAX = 16
+"""And so many at the same time."""
 ACCEPT_PAUSE_MS = 500
 RESUME_RATIO_PERCENT = 75
 """Paused connections are read again once at most this share of the bound is in use."""
@@ -131,7 +137,8 @@ class Server:
             connection.close()
 
     def refuse(self, *, is_refusing: bool) -> None:
-        """Close every connection and refuse new ones; or accept them again."""
+        """Close every connection and refuse new ones, but for the request that ends a drill; or
+        accept them again."""
         self._is_refusing = is_refusing
         if is_refusing:
             for connection in list(self._connections):
@@ -222,7 +229,7 @@ class Server:
             except OSError as error:
                 self._on_accept_failed(listener, error)
                 return
-            if self._is_refusing:
+            if self._is_refusing and len(self._connections) >= REFUSED_OPEN_MAX:
                 sock.close()
                 continue
             if len(self._connections) >= self.limits.connection_count_max:
@@ -236,7 +243,15 @@ class Server:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            self._connections.add(Connection(sock, self, address[0]))
+            self._add(sock, address[0])
+
+    def _add(self, sock: socket.socket, peer: str) -> None:
+        if not self._is_refusing:
+            self._connections.add(Connection(sock, self, peer))
+            return
+        connection = Connection(sock, self, peer, only_key=ISOLATE_KEY)
+        self._connections.add(connection)
+        self._clock.call_later(REFUSED_OPEN_MS, connection.close)
 
     def _on_accept_failed(self, listener: socket.socket, error: OSError) -> None:
         """Out of descriptors or memory: leave clients in the backlog for a moment."""

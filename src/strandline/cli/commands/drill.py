@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.base.json_value import Json
+from strandline.cli.commands import drill_cancel
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Table, ids, print_line, print_table, show
 
@@ -53,6 +54,9 @@ SteadyTimeout = Annotated[
 ]
 
 
+app.command("cancel")(drill_cancel.cancel)
+
+
 @app.callback()
 def group() -> None:
     """Take down a part of the cluster for a while, and measure the effect."""
@@ -75,8 +79,9 @@ def region(
     as_json: AsJson = False,
 ) -> None:
     """Cut a region off from clients and brokers, measure how long clients wait, reconnect it,
-    and count lost records. The region reconnects by itself, even if this command is killed.
-    Brokers must allow drills."""
+    and count lost records. Ctrl-C ends the cut and removes the drill's topic; so does `drill
+    cancel` from another terminal. The region reconnects by itself, too, even if this command is
+    killed. Brokers must allow drills."""
     from strandline.base.errors import OperatorError
     from strandline.cli.drill.forecast import forecast, loses_controller
     from strandline.cli.drill.groups import forecast_groups
@@ -130,7 +135,8 @@ def region(
 
 @contextmanager
 def _sigterm_interrupts() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C: the drill removes its topic before the command ends."""
+    """Treat SIGTERM like Ctrl-C: the drill ends its cut and removes its topic before the command
+    ends."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

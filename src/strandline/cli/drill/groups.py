@@ -157,6 +157,13 @@ class Groups:
         self._stopped_ms = self._stopped_ms or now_ms()
         self._stops.set()
 
+    def wait_left(self, limit_ms: int) -> None:
+        """Wait until the members have left their groups, or the limit."""
+        until_ms = now_ms() + limit_ms
+        for one in self._threads:
+            if one.ident is not None:
+                one.join(max(0, until_ms - now_ms()) / 1000)
+
     def waits(self, begun_ms: int, goes_on: Callable[[str], bool]) -> tuple[GroupWaits, ...]:
         """Of each group, by name."""
         return tuple(

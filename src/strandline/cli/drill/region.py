@@ -1,8 +1,8 @@
 """A drill from start to end: cuts a region off under load, and reconnects it.
 
 How:    baseline -> load -> cut -> verify the cut -> back -> steady -> read and compare
-        After any failure the brokers reconnect by themselves; the drill removes its topic if it
-        still can.
+        After any failure, Ctrl-C among them, the drill ends the cut and removes its topic. If it
+        cannot, it says what does: the brokers reconnect by themselves.
 Source: docs/decisions/0019-drills.md."""
 
 import time
@@ -24,14 +24,17 @@ from strandline.cli.drill.groups import (
 from strandline.cli.drill.load import Load, now_ms
 from strandline.cli.drill.steady import missing, remember
 from strandline.cli.drill.verdict import Verdict, compare
+from strandline.cli.output import program
 from strandline.cli.text.live_cluster import look
 from strandline.client.admin import LATEST, NewTopic, create_topic, delete_topic, list_offsets
 from strandline.client.cluster import Client
 from strandline.client.consumer import Consumer
-from strandline.client.operations.isolation import isolate_broker, takes_clients
+from strandline.client.errors import ClientError
+from strandline.client.operations.isolation import end_isolation, isolate_broker, takes_clients
 from strandline.client.operations.leadership import leader_waits
 from strandline.client.operations.replica_status import replica_status
 from strandline.client.operations.topology import describe_topology
+from strandline.client.views import BrokerView
 from strandline.coordinator.partitioning import partition_for
 from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId
@@ -41,6 +44,16 @@ LOOK_MS = 250
 BEGIN_MS = 1_000
 """So far ahead is the moment at which all are cut off: until then all must have been asked."""
 ANSWER_MS = 500
+END_ANSWER_MS = 2_000
+"""How long a broker may take to end its cut."""
+LEAVE_MS = 3_000
+"""How long members may take to leave their groups after an interrupt."""
+CHECK_MS = 1_000
+END_MARGIN_MS = 500
+"""So long before its end the cut is not checked any more: brokers end it by their own clocks."""
+COUNTDOWN_MS = 10_000
+TELL_FIRST_MS = 2_000
+"""A wait shorter than that needs no word."""
 CLIENT_MARGIN_MS = 60_000
 """Clients retry for this much longer than the cut."""
 CONFIGS = (("retention.ms", "-1"), ("retention.bytes", "-1"), ("cleanup.policy", "delete"))
@@ -164,19 +177,28 @@ class RegionDrill:
         self._brokers = tuple(brokers)
         self._tell = tell
         self._topic = f"{TOPIC_PREFIX}{token_hex(4)}"
+        self._cut_brokers: dict[BrokerId, Address] = {}
+        """{broker that was asked to cut itself off: where it serves clients}"""
+        self._cut_until_ms = 0
+        self._told_left_ms = 0
+        self._is_created = False
+        """Whether the topic certainly is."""
 
     def run(self) -> Outcome:
         """Do it; raises StrandlineError where it could not be done to its end."""
         settings = self._settings
         offsets_leaders(self._client)  # What this has made is as all else when the drill begins.
-        create_topic(
-            self._client, NewTopic(self._topic, partitions=settings.partitions, configs=CONFIGS)
-        )
-        self._tell(f"topic {self._topic}: {settings.partitions} producers and consumers")
         timeout_ms = settings.duration_ms + CLIENT_MARGIN_MS
         load = Load(lambda: self._make_client(timeout_ms), self._topic, settings.partitions)
         groups: list[Groups] = []
         try:
+            # Inside, because an interrupted request may have created it.
+            create_topic(
+                self._client,
+                NewTopic(self._topic, partitions=settings.partitions, configs=CONFIGS),
+            )
+            self._is_created = True
+            self._tell(f"topic {self._topic}: {settings.partitions} producers and consumers")
             load.start()
             self._wait(lambda: load.is_under_way, self._client.timeout_ms, "not all clients run")
             leaders = self._client.leaders(self._topic, deadline_ms=self._client.deadline())
@@ -184,10 +206,26 @@ class RegionDrill:
             groups[0].start()
             return self._drill(load, groups[0])
         finally:
+            self._clean_up(load, groups)
+
+    def _clean_up(self, load: Load, groups: Sequence[Groups]) -> None:
+        """End the cut if it is under way, and remove what the drill made. Interrupted once more,
+        say what is left."""
+        try:
             load.abandon()
             for one in groups:
                 one.abandon()
+            self._end_cut()
+            for one in groups:
+                one.wait_left(LEAVE_MS)
             self._remove_topic()
+        except KeyboardInterrupt:
+            self._tell(
+                f"interrupted again: topic {self._topic} may be left, and brokers may be cut off "
+                f"for {max(0, self._cut_until_ms - now_ms()) // 1000} s more; to end both: "
+                f"{program()} drill cancel"
+            )
+            raise
 
     def _groups(self, leaders: Mapping[int, BrokerId], timeout_ms: int) -> Groups:
         """`leaders`: of the drill's topic."""
@@ -211,11 +249,12 @@ class RegionDrill:
         warn_of(leaders, self._settings.region, self._brokers, self._tell)
         known = self._client.metadata().brokers
         addresses = [known[broker].address for broker in self._brokers]
-        begun_ms = self._cut()
-        self._sleep_until(begun_ms + self._settings.duration_ms // 2)
+        begun_ms = self._cut(known)
+        self._stay_cut(begun_ms + self._settings.duration_ms // 2)
         self._expect_cut(addresses)
         ended_ms = begun_ms + self._settings.duration_ms
-        self._sleep_until(ended_ms)
+        self._stay_cut(ended_ms)
+        self._cut_brokers.clear()
         self._tell("the region is connected again")
         waits = partial(leader_waits, self._client)
         unsteady = self._wait_steady(lambda: missing(before, replica_status(self._client), waits))
@@ -249,11 +288,15 @@ class RegionDrill:
         count = len(cluster.topics[0].partitions)
         return lambda group: partition_for(group, partition_count=count) not in stopped
 
-    def _cut(self) -> int:
+    def _cut(self, known: Mapping[BrokerId, BrokerView]) -> int:
         """Ask all of them; returns when it begins."""
         begins_ms = now_ms() + BEGIN_MS
+        self._cut_until_ms = begins_ms + self._settings.duration_ms
+        self._told_left_ms = self._settings.duration_ms
         asked: list[str] = []
         for broker in self._brokers:
+            # Before the answer, which an interrupt may keep from coming.
+            self._cut_brokers[broker] = known[broker].address
             try:
                 isolate_broker(
                     self._client,
@@ -271,8 +314,40 @@ class RegionDrill:
             asked.append(str(broker))
         self._sleep_until(begins_ms)
         seconds = self._settings.duration_ms / 1000
-        self._tell(f"brokers {', '.join(map(str, self._brokers))} are cut off for {seconds:g} s")
+        self._tell(
+            f"brokers {', '.join(map(str, self._brokers))} are cut off for {seconds:g} s; Ctrl-C "
+            f"ends that, and so does {program()} drill cancel"
+        )
         return begins_ms
+
+    def _stay_cut(self, moment_ms: int) -> None:
+        """Wait, and count down; raises OperatorError if another command has ended the cut."""
+        while (now := now_ms()) < moment_ms:
+            left_ms = self._cut_until_ms - now
+            if self._told_left_ms - left_ms >= COUNTDOWN_MS:
+                self._told_left_ms -= COUNTDOWN_MS
+                self._tell(f"cut off for {round(left_ms / 1000)} s more")
+            self._sleep_until(min(moment_ms, now + CHECK_MS))
+            if self._cut_until_ms - now_ms() > END_MARGIN_MS:
+                broker, address = next(iter(self._cut_brokers.items()))
+                if takes_clients(self._client, address, timeout_ms=ANSWER_MS):
+                    raise OperatorError(
+                        f"broker {broker} is not cut off any more: another command has ended the "
+                        "drill, or the broker has restarted"
+                    )
+
+    def _end_cut(self) -> None:
+        """End the cut before its time, if it is under way."""
+        asked, self._cut_brokers = self._cut_brokers, {}
+        left_ms = self._cut_until_ms - now_ms()
+        for broker, address in asked.items() if left_ms > 0 else ():
+            try:
+                end_isolation(self._client, address, timeout_ms=END_ANSWER_MS)
+                self._tell(f"broker {broker} is connected again")
+            except StrandlineError as error:
+                self._tell(
+                    f"broker {broker} reconnects by itself within {left_ms // 1000 + 1} s: {error}"
+                )
 
     def _expect_cut(self, addresses: Sequence[Address]) -> None:
         """What was asked for has to be the case: otherwise nothing is measured."""
@@ -284,18 +359,32 @@ class RegionDrill:
         try:
             delete_topic(self._client, self._topic)
         except StrandlineError as error:
-            self._tell(f"topic {self._topic} was not deleted: {error}")
+            if type(error) is ClientError and not self._is_created:
+                return  # The interrupt came before it was created.
+            self._tell(
+                f"topic {self._topic} was not deleted: {error}; to delete it later: {program()} "
+                "drill cancel"
+            )
 
     def _wait_steady(self, look: Callable[[], list[str]]) -> list[str]:
         """What is still missing at the end of the time limit; empty if all is as before."""
         until = now_ms() + self._settings.steady_ms_max
+        tell_ms = now_ms() + TELL_FIRST_MS
         while True:
             try:
                 lines = look()
             except StrandlineError as error:
                 lines = [str(error)]
-            if not lines or now_ms() >= until:
+            now = now_ms()
+            if not lines or now >= until:
                 return lines
+            if now >= tell_ms:
+                tell_ms = now + COUNTDOWN_MS
+                more = f"; and {len(lines) - 1} more" if len(lines) > 1 else ""
+                self._tell(
+                    f"waiting until all is as before, for {(until - now) // 1000} s at most: "
+                    f"{lines[0]}{more}"
+                )
             time.sleep(LOOK_MS / 1000)
 
     def _wait(self, condition: Callable[[], bool], limit_ms: int, otherwise: str) -> None:

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from strandline.base.errors import StrandlineError
 from strandline.client.brokers import CONNECT_TIMEOUT_MS, FIRST_CONTACT_MS
 from strandline.client.cluster import Client
-from strandline.client.errors import CannotConnectError, NotOfferedError
+from strandline.client.errors import CannotConnectError, NotOfferedError, refusal
 from strandline.client.operations.no_controller import tell
 from strandline.client.wire.connection import Connection
 from strandline.client.wire.transport import Transport
+from strandline.config.addresses import format_address
 from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_status import (
@@ -159,10 +160,14 @@ class _Round:
                 self.transport, address, client_id="strandline", timeout_ms=CONNECT_TIMEOUT_MS
             )
             try:
-                found.answer = connection.call(
+                answer = connection.call(
                     DescribeStatusRequest(), DescribeStatusResponse, CONNECT_TIMEOUT_MS
                 )
-                if found.answer.is_controller:
+                if answer.error_code:
+                    subject = f"the status of {format_address(address)}"
+                    raise refusal(answer.error_code, subject, answer.error_message)
+                found.answer = answer
+                if answer.is_controller:
                     zones = connection.call(
                         DescribeZonesRequest(), DescribeZonesResponse, CONNECT_TIMEOUT_MS
                     )

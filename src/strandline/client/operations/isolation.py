@@ -1,4 +1,4 @@
-"""Has brokers cut themselves off for a while.
+"""Has brokers cut themselves off for a while, and ends that.
 
 Source: docs/decisions/0019-drills.md."""
 
@@ -27,6 +27,23 @@ def isolate_broker(
     answer = client.ask(broker, request, IsolateBrokerResponse, deadline_ms=client.look_deadline())
     if answer.error_code:
         raise refusal(answer.error_code, f"broker {broker}", answer.error_message)
+
+
+def end_isolation(client: Client, address: Address, *, timeout_ms: int) -> bool:
+    """End a broker's drill; returns whether it was in one. Raises CannotConnectError if it does
+    not answer: it may be down, or of a release that takes no such request."""
+    connection = Connection(
+        client.transport,
+        address,
+        client_id="strandline",
+        timeout_ms=timeout_ms,
+        negotiates=False,  # A broker that is cut off takes this request alone.
+    )
+    try:
+        request = IsolateBrokerRequest(ends=True)
+        return connection.call(request, IsolateBrokerResponse, timeout_ms).was_in_drill
+    finally:
+        connection.close()
 
 
 def takes_clients(client: Client, address: Address, *, timeout_ms: int) -> bool:

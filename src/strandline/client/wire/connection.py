@@ -55,8 +55,15 @@ class Connection:
     """See the module. Raises CannotConnectError for everything that the network does."""
 
     def __init__(
-        self, transport: Transport, address: Address, *, client_id: str, timeout_ms: int
+        self,
+        transport: Transport,
+        address: Address,
+        *,
+        client_id: str,
+        timeout_ms: int,
+        negotiates: bool = True,
     ) -> None:
+        """`negotiates`: ask for the broker's versions first; else take it to have this client's."""
         self.address = address
         self._client_id = client_id
         self._next_correlation = 0
@@ -68,7 +75,10 @@ class Connection:
             self.stream: Stream = transport.connect(address, timeout_ms)
         except OSError as error:
             raise self._failed(error) from error
-        self._negotiate(timeout_ms)
+        if negotiates:
+            self._negotiate(timeout_ms)
+        else:
+            self._versions = {key: (api.min_version, api.max_version) for key, api in APIS.items()}
 
     @property
     def due_count(self) -> int:
