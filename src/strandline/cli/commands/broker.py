@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.base.json_value import Json
-from strandline.cli.commands import broker_label, broker_ok_to_stop
-from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
+from strandline.cli.commands import broker_dry_run, broker_label, broker_ok_to_stop
+from strandline.cli.options import (
+    DEFAULT_TIMEOUT_S,
+    AsJson,
+    Bootstrap,
+    DryRun,
+    Timeout,
+    open_client,
+)
 from strandline.cli.output import counted, ids, print_line, show
 
 if TYPE_CHECKING:
@@ -36,14 +43,19 @@ Id = Annotated[int, typer.Argument(metavar="ID", min=0, help="The broker.")]
 @app.command()
 def decommission(
     broker: Id,
+    dry_run: DryRun = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Move everything off a broker. Refused if the other brokers have no room for it."""
+    """Move everything off a broker. Refused if the other brokers have no room for it. With
+    --dry-run: show what would move, and what topics survive afterwards."""
     from strandline.config.broker_life import DECOMMISSION
 
     with open_client(bootstrap, timeout) as client:
+        if dry_run:
+            broker_dry_run.show_decommission(client, broker, as_json=as_json)
+            return
         _alter(client, {DECOMMISSION: "true"}, broker=broker)
     line = f"broker {broker}: its replicas move away; see `strandline broker status`"
     show({"broker": broker, "decommission": True}, as_json=as_json, people=lambda: print_line(line))
@@ -101,18 +113,23 @@ def maintain(
             help="Minutes until maintenance ends by itself; 0: only when resumed.",
         ),
     ] = 60,
+    dry_run: DryRun = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
     """Move leadership off a broker before you stop it for a while; its replicas stay. Refused if
-    a partition could not be written without it."""
+    a partition could not be written without it. With --dry-run: show what a stop would do."""
     import time
 
     from strandline.config.broker_life import MAINTENANCE, NO_END
 
     until_ms = int(time.time() * 1_000) + minutes * 60_000 if minutes else NO_END
     with open_client(bootstrap, timeout) as client:
+        if dry_run:
+            named = _brokers(client, broker, domain)
+            broker_dry_run.show_maintenance(client, named, until_ms, as_json=as_json)
+            return
         brokers = _alter(client, {MAINTENANCE: str(until_ms)}, broker=broker, domain=domain)
     line = f"in maintenance: {ids(brokers)}; see `strandline broker status`"
     told: dict[str, Json] = {"brokers": list(brokers), "until_ms": until_ms}

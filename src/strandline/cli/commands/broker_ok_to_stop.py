@@ -41,7 +41,12 @@ def ok_to_stop(
         raise OperatorError(f"no broker {unknown[0]} in this cluster")
     whole = found.stop(wanted)
     alone = [one for one in wanted if len(wanted) > 1 and found.stop([one]).is_ok]
-    show(_describe(whole, alone), as_json=as_json, people=lambda: _tell(whole, alone))
+
+    def people() -> None:
+        for line in stop_lines(whole, alone):
+            print_line(line)
+
+    show(describe_stop(whole, alone), as_json=as_json, people=people)
     if not whole.is_ok:
         raise typer.Exit(UNHEALTHY)
 
@@ -58,7 +63,8 @@ def _ids(texts: "Sequence[str]") -> "list[BrokerId]":
         raise OperatorError(f"{wrong[:80]!r} is no broker ID: write 4, or 4 5") from None
 
 
-def _describe(stop: "Stop", alone: "Sequence[BrokerId]") -> dict[str, Json]:
+def describe_stop(stop: "Stop", alone: "Sequence[BrokerId]") -> dict[str, Json]:
+    """The same for programs."""
     return {
         "brokers": list(stop.brokers),
         "ok": stop.is_ok,
@@ -69,24 +75,26 @@ def _describe(stop: "Stop", alone: "Sequence[BrokerId]") -> dict[str, Json]:
     }
 
 
-def _tell(stop: "Stop", alone: "Sequence[BrokerId]") -> None:
+def stop_lines(stop: "Stop", alone: "Sequence[BrokerId]") -> list[str]:
+    """The answer, and what says so."""
     noun = "broker" if len(stop.brokers) == 1 else "brokers"
     together = "" if len(stop.brokers) == 1 else " together"
-    print_line(
+    lines = [
         f"{'yes' if stop.is_ok else 'no'}: {noun} {ids(stop.brokers)} "
         f"{'may' if stop.is_ok else 'must not'} stop{together} now"
-    )
+    ]
     if stop.stops_controller:
-        print_line("  the controller would have no majority: no topic or move could be decided")
+        lines.append("  the controller would have no majority: no topic or move could be decided")
     for what, names in stop.lacking.items():
-        print_line(f"  without {what.value}: {counted(len(names), 'partition')}: {_few(names)}")
+        lines.append(f"  without {what.value}: {counted(len(names), 'partition')}: {_few(names)}")
     if stop.appointed:
-        print_line(
+        lines.append(
             "  after the controller appoints a leader or lets observers stand in: "
             f"{counted(len(stop.appointed), 'partition')}: {_few(stop.appointed)}"
         )
     if alone and not stop.is_ok:
-        print_line(f"  one at a time they may: {ids(alone)}")
+        lines.append(f"  one at a time they may: {ids(alone)}")
+    return lines
 
 
 def _few(names: "Sequence[str]") -> str:

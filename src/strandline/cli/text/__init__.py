@@ -4,6 +4,7 @@ Map:    live_cluster.py     a running cluster as the solver sees it
         restarts.py         which brokers may be restarted
         stops.py            what a stop of brokers would do
         moves.py            what another policy would move
+        leaving.py          what a decommission would move
         one_move.py         what the move of one partition would break
         piles.py            preferred leaders that pile up
         explaining.py       explanations of placements

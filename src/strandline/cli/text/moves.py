@@ -86,15 +86,15 @@ def look_at_moves(client: Client, name: str, policy: str) -> TopicMoves:
     cluster = look(client, None)
     topic = next(one for one in cluster.topics if one.name == name)
     balance = describe_balance(client)
-    state = _state(client, cluster, balance)
+    state = state_of(client, cluster, balance)
     state.replay(ConfigsChanged("topic", name, {POLICY: policy}))
     settings = replace(Settings.of(state.cluster.cluster_configs), is_enabled=True)
-    condition = _condition(balance)
+    condition = condition_of(balance)
     found = preview(state, condition, settings, topic=name)
     own = [one for one in found.steps if one.topic == name]
-    steps = _with_copies(client, cluster, topic, own)
+    steps = with_copies(client, cluster, topic, own)
     copies = [copy for _, some in steps for copy in some]
-    limits = _limits(client, balance, {one.source for one in copies})
+    limits = limits_of(client, balance, {one.source for one in copies})
     after = tuple(
         replace(one, voters=then.replicas, observers=then.observers, adding=(), behind=())
         for one, then in zip(topic.partitions, state.cluster.topics[name].partitions, strict=True)
@@ -139,7 +139,7 @@ def _provisos(found: Preview, condition: Condition) -> Iterator[str]:
 # ---- the controller's state ------------------------------------------------------------------
 
 
-def _state(
+def state_of(
     client: Client, cluster: LiveCluster, balance: DescribeBalanceResponse
 ) -> ControllerState:
     """The part of the controller's state that the balancer reads. Groups are numbered anew, in the
@@ -211,7 +211,7 @@ def _add_moves(
             )
 
 
-def _condition(balance: DescribeBalanceResponse) -> Condition:
+def condition_of(balance: DescribeBalanceResponse) -> Condition:
     """The brokers' health, from the balancer's report."""
     brokers = {BrokerId(one.broker_id): one for one in balance.brokers}
     down = {id: one for id, one in brokers.items() if one.down_ms or one.condition == "down"}
@@ -233,7 +233,7 @@ def _condition(balance: DescribeBalanceResponse) -> Condition:
 # ---- what it costs ---------------------------------------------------------------------------
 
 
-def _with_copies(
+def with_copies(
     client: Client, cluster: LiveCluster, topic: LiveTopic, steps: Sequence[Step]
 ) -> tuple[tuple[Step, tuple[Copy, ...]], ...]:
     """Each step with its copies. The source is the leader, if it is a voter before the step, or
@@ -278,7 +278,7 @@ def _sizes(
     return found
 
 
-def _limits(
+def limits_of(
     client: Client, balance: DescribeBalanceResponse, sources: set[BrokerId]
 ) -> list[Limit]:
     """The rate limits of copies: from the configuration files of the sending brokers, and from keys

@@ -81,14 +81,21 @@ def alter_cluster_configs(client: Client, changes: Changes) -> None:
     _alter(client, [_changed(BROKER_RESOURCE, "", changes)])
 
 
-def alter_broker_configs(client: Client, brokers: Sequence[BrokerId], changes: Changes) -> None:
-    """Set keys of all these brokers or of none.
+def alter_broker_configs(
+    client: Client,
+    brokers: Sequence[BrokerId],
+    changes: Changes,
+    *,
+    validate_only: bool = False,
+) -> None:
+    """Set keys of all these brokers or of none; `validate_only`: of none, but refuse it alike.
 
     For several brokers it validates the change for each first."""
     resources = [_changed(BROKER_RESOURCE, str(one), changes) for one in brokers]
-    if len(resources) > 1:
+    if len(resources) > 1 or validate_only:
         _alter(client, resources, validate_only=True)
-    _alter(client, resources)
+    if not validate_only:
+        _alter(client, resources)
 
 
 def _changed(kind: int, name: str, changes: Changes) -> AlterConfigsResource:

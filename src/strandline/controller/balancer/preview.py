@@ -62,14 +62,17 @@ class Preview:
 
 
 def preview(
-    state: ControllerState, condition: Condition, settings: Settings, *, topic: str
+    state: ControllerState, condition: Condition, settings: Settings, *, topic: str | None
 ) -> Preview:
-    """The moves that follow from this state. The present moves arrive first."""
+    """The moves that follow from this state. The present moves arrive first. `topic`: the one that
+    matters; None: all."""
     cluster = state.cluster
     plans = Plans(cluster.brokers.values(), condition.lost, leaving_of(cluster))
     steps: list[Step] = []
     rounds_max = max(ROUNDS_MIN, LOOKS_MAX // max(1, len(cluster.groups)))
-    at_once = -(-len(cluster.topics[topic].partitions) * SPARE_RATIO // rounds_max)
+    wanted = cluster.topics if topic is None else {topic: cluster.topics[topic]}
+    count = sum(len(one.partitions) for one in wanted.values())
+    at_once = -(-count * SPARE_RATIO // rounds_max)
     is_by_turns = at_once <= settings.moves_max
     settings = replace(settings, moves_max=max(settings.moves_max, at_once))
     arriving = len(cluster.moving)
@@ -92,7 +95,7 @@ def preview(
         is_over = not one.moves and not one.is_cut
         if is_over:
             break
-    narrowed = replace(cluster, topics={topic: cluster.topics[topic]})
+    narrowed = replace(cluster, topics=wanted)
     last = Round(narrowed, condition, plans, settings=settings, reasons={})
     _run(last)
     return Preview(tuple(steps), last.waits, is_over, arriving, is_by_turns)
