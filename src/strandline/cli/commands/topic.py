@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.base.json_value import Json
-from strandline.cli.commands import topic_explain
+from strandline.cli.commands import topic_dry_run, topic_explain
 from strandline.cli.options import (
     DEFAULT_TIMEOUT_S,
     AsJson,
     Bootstrap,
+    DryRun,
     PolicyFile,
     Timeout,
     Unset,
@@ -55,12 +56,13 @@ def create(
     ] = None,
     config: Config = None,
     policy: PolicyFile = None,
+    dry_run: DryRun = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
     """Create topics; returns when every partition has a leader. Shows which losses each topic
-    survives by itself."""
+    survives by itself. With --dry-run: the same for an example placement."""
     from strandline.cli.text.losses import look_at_losses
     from strandline.cli.text.policy_notes import notes_on_changes, notes_on_min_insync
     from strandline.client.admin import USE_DEFAULT, NewTopic, create_topic
@@ -69,19 +71,20 @@ def create(
     configs = parse_pairs(config, option="--config")
     if policy is not None:
         configs += (("placement.policy", _read_policy(policy)),)
+    wanted = [
+        NewTopic(
+            name=name,
+            partitions=partitions or USE_DEFAULT,
+            replication_factor=replicas or USE_DEFAULT,
+            configs=configs,
+        )
+        for name in names
+    ]
     with open_client(bootstrap, timeout) as client:
-        topics = [
-            create_topic(
-                client,
-                NewTopic(
-                    name=name,
-                    partitions=partitions or USE_DEFAULT,
-                    replication_factor=replicas or USE_DEFAULT,
-                    configs=configs,
-                ),
-            )
-            for name in names
-        ]
+        if dry_run:
+            topic_dry_run.show_create(client, wanted, as_json=as_json)
+            return
+        topics = [create_topic(client, one) for one in wanted]
         observed = describe_observers(client, names)
         notes = notes_on_changes(client, dict(configs)) + notes_on_min_insync(client, names)
         losses = look_at_losses(client, names)
@@ -157,11 +160,13 @@ def alter(
     config: Config = None,
     unset: Unset = None,
     policy: PolicyFile = None,
+    dry_run: DryRun = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Change keys of topics. With another policy, replicas move automatically."""
+    """Change keys of topics. With another policy, replicas move automatically. With --dry-run:
+    show what would be survived, or what another policy would move."""
     from strandline.base.errors import OperatorError
     from strandline.cli.text.policy_notes import notes_on_changes, notes_on_min_insync, tell_notes
     from strandline.client.operations.configs import alter_topic_configs
@@ -173,6 +178,9 @@ def alter(
     if not changes:
         raise OperatorError("nothing to change: give --config, --unset or --policy")
     with open_client(bootstrap, timeout) as client:
+        if dry_run:
+            topic_dry_run.show_alter(client, names, changes, as_json=as_json)
+            return
         for name in names:
             alter_topic_configs(client, name, changes)
         notes = notes_on_changes(client, changes)

@@ -7,6 +7,7 @@ Map:    live_cluster.py     a running cluster as the solver sees it
         leaving.py          what a decommission would move
         one_move.py         what the move of one partition would break
         piles.py            preferred leaders that pile up
+        would_be.py         topics as they would be
         explaining.py       explanations of placements
         losses.py           what can act after a loss
         loss_confirmation.py  the question before a loss is declared

@@ -45,6 +45,7 @@ class LossForecast:
     outcomes: "tuple[Outcome, ...]"
     notes: tuple[str, ...]
     now: "tuple[Outcome, ...]" = ()
+    rules: "Rules | None" = None
 
 
 def look_at_losses(client: "Client", names: Sequence[str]) -> dict[str, LossForecast]:
@@ -179,6 +180,7 @@ def _forecast_topic(topic: "LiveTopic", cluster: "LiveCluster", rules: "Rules") 
         topic,
         outcomes(placements, rules, goals=goals),
         _notes(topic, [one for one, _ in placements], rules.regions),
+        rules=rules,
         now=() if is_same or not going else outcomes(going, rules, goals=goals),
     )
 
