@@ -1,12 +1,12 @@
-"""Memory for batches that were taken in and not yet handed on: the source of back-pressure.
+"""Memory for batches that the broker accepted and has not yet handed on: the back-pressure.
 
-Why:    a producer must not be faster than the replicas that make its records safe; when this budget
-        is spent the broker stops reading producers' sockets, at every acks level.
-How:    units are bytes. A batch takes its size when it is accepted and returns it when it has been
-        handed to the sockets of enough followers. Taking never fails (a request in hand is
-        finished), `has_room` says when to stop. What is kept beyond that, for followers that are
-        not as far, has whatever room is left and goes when somebody takes it: from one group after
-        the other, the oldest first.
+Why:    a producer must not be faster than the replicas that make its records safe. When this budget
+        is spent, the broker stops reading producers' sockets, at every acks level.
+How:    units are bytes. A batch takes its size when it is accepted, and returns it when the sockets
+        of enough followers have it. Taking never fails, so that a request in hand is finished;
+        `has_room` says when to stop.
+            Batches that are kept beyond that, for followers that lag, use the room that is left.
+        When it is needed, they go: from one group after the other, the oldest first.
 Owns:   the counts; one per broker.
 Source: Redpanda RFC 20220119, "Backpressure" and "Memory usage"; design section 5."""
 
@@ -30,7 +30,7 @@ class MemoryBudget:
         self.used_bytes = 0
         self.taken_bytes = 0
         self.kept_bytes = 0
-        # {who keeps something: how many bytes}; whose turn it is to let go comes first.
+        # {keeper: how many bytes it keeps}; the next one to let go comes first.
         self._kept: dict[Keeper, int] = {}
         self._waiting: list[Callable[[], None]] = []
 
@@ -47,7 +47,7 @@ class MemoryBudget:
         self._reclaim()
 
     def give_back(self, count: int) -> None:
-        """Return `count` bytes; wakes who waits once a quarter of the budget is free."""
+        """Return `count` bytes; calls the waiters once a quarter of the budget is free."""
         self.used_bytes -= count
         assert self.used_bytes >= 0
         if self._waiting and self.used_bytes <= self.limit_bytes * 3 // 4:
@@ -65,14 +65,14 @@ class MemoryBudget:
     # ---- beyond the units ------------------------------------------------------------------------
 
     def keep(self, keeper: Keeper, count: int) -> None:
-        """`count` bytes that are nobody's units stay in memory, for as long as there is room."""
+        """`count` bytes beyond the units stay in memory, for as long as there is room."""
         assert count >= 0
         self.kept_bytes += count
         self._kept[keeper] = self._kept.get(keeper, 0) + count
         self._reclaim()
 
     def forget(self, keeper: Keeper, count: int) -> None:
-        """They do not any more."""
+        """`count` of these bytes are gone from memory."""
         self.kept_bytes -= count
         assert self.kept_bytes >= 0
         left = self._kept[keeper] - count

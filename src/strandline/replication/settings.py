@@ -1,4 +1,4 @@
-"""The replication layer's numbers, each with its unit and its reason.
+"""The limits and intervals of replication, each with its unit and its reason.
 
 Source: STYLE, rule 5; design section 5."""
 
@@ -16,29 +16,29 @@ class ReplicationSettings:
                              for election, and for which it refuses to vote against that leader.
                              Leases rest on it: must agree.
     election_spread_ms:      the random part on top; also grows by 4 round trips to the leader.
-    resend_timeout_ms:       no acknowledgement for this long (plus 4 round trips, plus what is in
-                             flight at the measured speed): the follower is asked how far it is.
+    resend_timeout_ms:       no acknowledgement for this long (plus 4 round trips, plus the time of
+                             the appends in flight at the measured speed): the leader probes.
     append_bytes_max:        one append to a follower; a single batch may be larger.
     inflight_bytes_max, inflight_count_max: the window of one follower, at most; see `window`.
-    memory_bytes_max:        batches taken in and not yet handed to enough followers, over all
-                             groups.
-    tail_bytes_max:          the same for one group; also how much of one group is kept in memory
-                             for followers: what is older is read from the log.
-    queue_bytes_max:         what waits for the socket to one broker, over all groups; one append
-                             more may be queued.
+    memory_bytes_max:        accepted batches that enough followers' sockets do not have yet, over
+                             all groups.
+    tail_bytes_max:          the same for one group; also how much of one group stays in memory for
+                             followers: older entries are read from the log.
+    queue_bytes_max:         bytes that wait for the socket to one broker, over all groups; one
+                             append more may be queued.
     recovery_bytes_per_s:    how fast followers are served from the log, over all groups; see
                              `throttle`; `recovery_cross_region_bytes_per_s` for other regions.
     compaction_slice_bytes:  how much of a log is compacted before other work has its turn; a batch
                              at least.
     reserve_bytes:           how much of the disk is kept for the controller's log and for votes;
                              see `storage.reserve`.
-    relays:                  whether what is new crosses to a region once, through one of the
-                             replicas there; see `relays`.
+    relays:                  whether new entries cross to a region once, through one of the replicas
+                             there; see `relays`.
     lease_ratio:             a leader's lease is this share of the election timeout (clock drift
                              eats the rest).
-    patience_ratio:          what is waited for before a voter counts as lost or as back, and a
-                             group as stuck, is so many times as long. No key sets it: simulations
-                             do, for roles to change often within a short history."""
+    patience_ratio:          multiplies the times after which a voter counts as lost or as back, and
+                             a group as stuck. No key sets it; simulations do, so that roles change
+                             often within a short history."""
 
     heartbeat_interval_ms: int = 100
     election_timeout_ms: int = 800

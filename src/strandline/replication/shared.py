@@ -1,4 +1,4 @@
-"""What a broker has once, and all its replicas use.
+"""The components that a broker has once and all its replicas share.
 
 Why:    connections, memory, heartbeats and the state journal belong to the broker; a component of
         one replica takes those that it needs from here, and never the whole `Replication`.

@@ -1,9 +1,9 @@
-"""Who waits for which mark.
+"""Requests that wait until a mark reaches an index, and watchers of the next change.
 
-Why:    an acknowledgement with acks=all waits for the commit of its last entry or, where writes
-        are cached, for that entry to be visible; a long poll waits for the next visible record.
-How:    marks are waited for nearly in index order, so a queue is enough; watchers are a set that
-        is emptied when called.
+Why:    an acknowledgement with acks=all waits for the commit of its last entry, or, if the topic
+        caches writes, until that entry is visible. A long poll waits for the next visible record.
+How:    requests wait nearly in index order, so a queue is enough. Watchers are a set that is
+        emptied when it is called.
 Owns:   the callbacks; per replica.
 Source: design section 5 ("two stages")."""
 
@@ -22,7 +22,7 @@ class MarkWaiters:
         self._queue: deque[tuple[Index, Callable[[Error], None]]] = deque()
 
     def insert(self, index: Index, callback: Callable[[Error], None]) -> None:
-        """Wait for any index: a repeated request asks for one that others wait for already."""
+        """Wait for any index: a repeated request may need one below the last in the queue."""
         position = len(self._queue)
         while position > 0 and self._queue[position - 1][0] > index:
             position -= 1
@@ -36,13 +36,13 @@ class MarkWaiters:
             self.insert(index, callback)
 
     def on_mark(self, mark: Index) -> None:
-        """Release everyone up to `mark`."""
+        """Call back all waiters up to `mark`."""
         queue = self._queue
         while queue and queue[0][0] <= mark:
             queue.popleft()[1](Error.NONE)
 
     def fail(self) -> None:
-        """The entries may be lost: tell everyone."""
+        """The entries may be lost: call all waiters back with an error."""
         queue, self._queue = self._queue, deque()
         for _, callback in queue:
             callback(Error.NOT_LEADER_OR_FOLLOWER)

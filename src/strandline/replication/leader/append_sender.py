@@ -149,7 +149,7 @@ class AppendSender:
             self._forget_sent()
 
     def resume(self, peer: BrokerId) -> None:
-        """Go on where the window of `peer` had no room for more, or others wait for what it has."""
+        """Send more if the window of `peer` was full; serve the followers that wait for a peer."""
         stream = self._streams.get(peer)
         if stream is not None and stream.is_blocked:
             stream.is_blocked = False
@@ -218,12 +218,12 @@ class AppendSender:
     def _dispatch(
         self, peer: BrokerId, stream: FollowerStream, plan: "AppendPlan", append_chunk: AppendChunk
     ) -> bool:
-        """Send an append from here, and through `peer` to those who wait for the same."""
+        """Send an append from here, and through `peer` to the followers that it relays to."""
         replica = self._replica
         parts = append_chunk.parts
         assert not parts or stream.fetch_source == LEADER, "one sender at a time"
         last_index = append_chunk.last_index if parts else plan.prev_index
-        # Who is behind says how far it is once that is flushed, and gets more only then.
+        # A follower that is behind acknowledges what it has flushed, and gets more only then.
         may_wait = plan.commit < last_index and append_chunk.is_relaxed
         request = plan.request(
             append_chunk.runs, append_chunk.configurations, report_written=may_wait

@@ -1,13 +1,13 @@
-"""When a leader appended what it has, roughly: how long a replica lacks something is told by it.
+"""When a leader appended its recent entries, roughly: the lag of a replica in time rests on it.
 
-Why:    a replica was last caught up when the first entry that it lacks was appended. No
-        acknowledgement tells when that was: of an idle partition there are none.
-How:    a sample (first index, time) now and then while entries are appended; what was appended
-        between two samples counts as of the earlier one, so that a lag is never told too short, and
-        at most by the distance of two samples too long. Samples that every member is past go. When
-        too many are left, so do those whose neighbours are near each other for their age: a lag is
-        told by an eighth too long at most, or, of days, by a quarter or a half.
-Owns:   the samples of this epoch; one per leading replica.
+Why:    a replica was last caught up when the first entry that it lacks was appended. On an idle
+        partition no acknowledgement tells when that was.
+How:    the leader notes a sample (first index, time) now and then while it appends. Entries between
+        two samples count as of the earlier one, so a lag is never reported too short, and too long
+        by at most the distance of two samples. Samples that every member is past are dropped. When
+        too many are left, so are those whose neighbours are near each other for their age: a lag is
+        too long by an eighth at most, or, after days, by a quarter or a half.
+Owns:   the samples of this epoch; one per leader.
 Source: exponential histograms (Datar et al., 2002), of which this is the simplest kind."""
 
 from bisect import bisect_right

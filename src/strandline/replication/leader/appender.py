@@ -1,23 +1,25 @@
-"""The batcher: what producers bring within one pass of the loop becomes one append, whatever its
-acks level.
+"""The batcher: requests of one pass of the event loop become one append, at any acks level.
 
-Why:    one write, one flush and one message to each follower for many requests; and one order for
-        all acks levels.
-How:    accepted requests wait until the end of the pass. Then, in order: producer sequences are
-        checked, base offset and epoch are stamped into the buffers in place, one write takes them
-        to the log, and the Raft core is told. A new chunk begins where the acks kind changes or a
-        producer comes twice, so that its sequence is checked against what is already appended.
-            Memory units are taken when a request is accepted. The first stage does not finish, and
-        requests are held, while the followers have not taken what was appended before, or while the
-        log is `UNCOMMITTED_BYTES_MAX` ahead of what is as safe as was asked for: who sent them is
-        not read any further. That is so at every acks level; where acks=0 or 1 the leader would
-        else be ahead of its followers without any bound.
-            Where voters that are lost do not vote meanwhile, and fewer are left than acks=all asks
-        for, it is refused; NOT_ENOUGH_REPLICAS_AFTER_APPEND tells who waited when they left. What
-        was committed then, and comes again, waits for the present configuration to be committed.
-            An idempotent producer's batches behind a refused one are refused in the same way, until
-        that one has come again: were they told that their sequence is wrong, librdkafka would begin
-        a new epoch, and write what it has no answers for again, on all partitions. The first batch
+Why:    many requests share one write, one flush and one message to each follower, and all acks
+        levels share one order.
+How:    `add` accepts a request and takes its memory units. At the end of the pass the batcher
+        checks producer sequences, and the leader state stamps, writes and proposes the batches. A
+        new chunk begins
+        - where the acks kind changes;
+        - where a producer comes twice: its sequence is checked against what is appended already;
+        - at `CHUNK_BYTES_MAX`.
+
+        Back-pressure, at every acks level: requests wait while the followers have not taken earlier
+        appends, or while the log is `UNCOMMITTED_BYTES_MAX` ahead of what is as safe as its
+        producers asked. Meanwhile the broker does not read the connections that they came on.
+
+        Too few voters: while fewer voters are left than acks=all needs, the batcher refuses
+        acks=all. A request that waits already gets NOT_ENOUGH_REPLICAS_AFTER_APPEND. A repeated
+        request waits until the present configuration is committed, even if its records are.
+
+        Refused batches: the later batches of an idempotent producer get the same error until the
+        first refused one arrives again. If they got OUT_OF_ORDER_SEQUENCE_NUMBER, librdkafka would
+        begin a new epoch, and write its unanswered batches again on all partitions. The first batch
         of an unknown producer may have any sequence (decision 0043).
 Owns:   requests accepted and not yet appended; one per replica.
 Source: Redpanda RFC 20220119; design section 5."""
@@ -45,8 +47,8 @@ from strandline.storage.producers.producers import SEQUENCE_COUNT, Duplicate
 
 UNCOMMITTED_BYTES_MAX = 64 * 1024 * 1024
 HELD_BYTES_MAX = 16 * 1024 * 1024
-"""So much waits of one partition: half of the memory of all (`memory_bytes_max`). Each of many
-connections has a request in hand before it is held up; what is too much is refused."""
+"""The requests of one partition that may wait: half of all partitions' memory (`memory_bytes_max`).
+Each of many connections has a request in hand before it pauses; the batcher refuses the rest."""
 CHUNK_BYTES_MAX = 1024 * 1024
 
 NO_ACKS = 0
@@ -99,14 +101,13 @@ class Appender:
         self._is_full = False
         self._requests: deque[Request] = deque()
         self._scheduled = False
-        # (last index, bytes, relaxed) of what was appended and is not yet as safe as was asked for.
+        # (last index, bytes, relaxed) of chunks that are not yet as safe as their producers asked.
         self._uncommitted: deque[tuple[Index, int, bool]] = deque()
         self.uncommitted_bytes = 0
         self.held_bytes = 0
         self.voter_count_min = 0
-        """Fewer voters, or a lower write quorum, are not enough for acks=all; 0 where nobody asks
-        for any number."""
-        # {producer: (its first batch that was refused, though nothing was wrong with it, why)}
+        """acks=all needs a write quorum of this many voters; 0: the topic asks for no number."""
+        # {producer: (its first batch that was valid and yet refused, the error code)}
         self._refused: dict[int, tuple[BatchHeader, int]] = {}
 
     @property
@@ -115,8 +116,8 @@ class Appender:
         return bool(self._requests) and not self._scheduled
 
     def add(self, request: Request) -> bool:
-        """Accept a request; False when too much waits already, or nobody may promise what it asks
-        for."""
+        """Accept a request; False if too much waits already, or this replica cannot promise the
+        acknowledgement that it asks for."""
         lacks_voters = request.acks == QUORUM_ACK and self.lacks_voters
         lacks_voters |= self._replica.is_leader and self._lease.is_long_gone
         is_full = self.held_bytes + request.size_bytes > HELD_BYTES_MAX and bool(self._requests)
@@ -135,7 +136,7 @@ class Appender:
             self._append_soon()
 
     def on_marks(self, commit: Index, visible: Index) -> None:
-        """What is committed makes room; of relaxed entries, what a quorum has written."""
+        """Committed entries make room; so do relaxed ones that a quorum has written."""
         uncommitted = self._uncommitted
         while uncommitted:
             last_index, size, relaxed = uncommitted[0]
@@ -148,7 +149,7 @@ class Appender:
             self._append_soon()
 
     def fail(self, error: Error) -> None:
-        """Answer everyone who waits to be appended with `error`."""
+        """Answer all requests that wait to be appended with `error`."""
         requests, self._requests = self._requests, deque()
         self._memory.give_back(self.held_bytes)
         self.held_bytes = 0
@@ -358,7 +359,7 @@ class Appender:
             self._commit_waiters.wait(index, raft.commit, on_mark)
 
     def _is_relaxed(self, request: Request) -> bool:
-        """Whether nobody waits for the flush of these entries."""
+        """Whether no acknowledgement waits for the flush of these entries."""
         is_relaxed = request.acks != QUORUM_ACK or self._caches_writes
         return is_relaxed and not self._has_promised_quorum
 
@@ -369,12 +370,12 @@ class Appender:
 
     @property
     def _has_promised_quorum(self) -> bool:
-        """Whether one voter may be all that is left of those that have what was acknowledged or
-        seen, though it has lost its power: all of it has to be flushed."""
+        """Whether one voter alone may have to keep all acknowledged and visible records, even over
+        a power failure: then all of them must be flushed."""
         return self._replica.configuration.floor is not UNSET
 
     def _note_refused(self, request: Request, code: int) -> None:
-        """What comes behind this request is not in sequence, by no fault of its producer."""
+        """Later batches of these producers will be out of sequence, by no fault of theirs."""
         for header in request.headers:
             if header.producer_id >= 0:
                 known = self._refused.get(header.producer_id)

@@ -1,10 +1,10 @@
-"""The leader's stream to one follower: what is in flight, and whether there is room for more.
+"""The leader's stream to one follower: appends in flight, and whether more may be sent.
 
-Why:    several appends are in flight to each follower, so that a long round trip costs latency and
-        no throughput; the window keeps a slow follower from swallowing the leader's memory.
-How:    appends go out in order; acknowledgements are cumulative. Where none comes for a while the
-        follower is asked how far it is; what was sent stays in flight until it says so.
-Owns:   the window; one per follower of a leading replica.
+Why:    several appends are in flight to each follower, so a long round trip costs latency but no
+        throughput. The window keeps a slow follower from filling the leader's memory.
+How:    appends leave in order; acknowledgements are cumulative. If none arrives for a while, the
+        leader probes the follower. Appends in flight stay so until it answers.
+Owns:   the window; one per follower of a leader.
 Source: Redpanda RFC 20220119; design section 5."""
 
 from collections import deque
@@ -15,10 +15,10 @@ from strandline.replication.settings import ReplicationSettings
 
 PATIENCE_DOUBLINGS_MAX = 5
 TRANSFER_MS_MAX = 30_000
-"""The longest time for which the leader takes appends in flight to be still on their way."""
+"""The leader takes appends in flight to be still on their way for this long at most."""
 PEER_TRANSFER_MS_MAX = 5_000
-"""The same for peer catch-up: a peer's appends may never come, and the measured speed may be of a
-time when the link was cut."""
+"""The same for peer catch-up: a peer's appends may never arrive, and the measured speed may come
+from a time when the link was cut."""
 ORDER_MS_MAX = 2_000
 """A peer drops an order to send entries that has waited for longer."""
 BACK_OFF_MS = 10_000
@@ -54,27 +54,27 @@ class FollowerStream:
         self.inflight: deque[tuple[Index, Departure]] = deque()
         self.inflight_bytes = 0
         self.progress_ms = 0
-        # Whether something was not sent because there was no room.
+        # Whether the leader has more for it, and had no room to send that.
         self.is_blocked = False
-        # Whether another replica may send it what it missed, up to here (-1 where that is not
-        # known yet), and how many entries those were. See `fetch_sources`.
+        # Whether another replica may send the entries that it missed, up to which index (-1 while
+        # that is unknown), and how many these were. See `fetch_sources`.
         self.is_behind = True
         self.missed_index = Index(-1)
         self.missed_count = 0
-        # Up to here everything has been handed to the socket.
+        # The socket has everything up to here.
         self.handed_index = Index(-1)
-        # Appends that have not been.
+        # Appends that the socket does not have yet.
         self.queued_count = 0
-        # Whether it is served from the log, and what it may get from there beyond the throttle.
+        # Whether the leader serves it from the log, and how many bytes beyond the throttle's.
         self.is_recovering = False
         self.allowance_bytes = 0
-        # Who sends what it gets (`fetch_sources.LEADER`: the leader itself), and until when nobody
-        # else.
+        # Which broker sends its entries (`fetch_sources.LEADER`: the leader itself), and until when
+        # only the leader does.
         self.fetch_source = NO_BROKER
         self.backs_off_until_ms = 0
-        # Through whom it is sent what is new, if that is not the leader; see `relays`.
+        # The relay of its new entries; NO_BROKER: the leader sends them directly. See `relays`.
         self.relay = NO_BROKER
-        # How often in a row it was asked how far it is.
+        # How many probes in a row it has not answered.
         self._asked_count = 0
 
     @property
@@ -85,21 +85,21 @@ class FollowerStream:
 
     @property
     def has_peer_source(self) -> bool:
-        """Whether another replica sends what is under way."""
+        """Whether another replica sends the appends in flight."""
         return self.fetch_source != NO_BROKER and bool(self.inflight)
 
     @property
     def is_sent_by_others(self) -> bool:
-        """Whether what is under way does not come from the leader itself, all of it."""
+        """Whether appends are in flight that another replica sends or relays."""
         return bool(self.inflight) and (self.fetch_source != NO_BROKER or self.relay != NO_BROKER)
 
     @property
     def is_asked_again(self) -> bool:
-        """Whether it was asked how far it is twice, with nothing acknowledged in between."""
+        """Whether it was probed twice and acknowledged nothing in between."""
         return self._asked_count > 1
 
     def on_served_from_memory(self) -> None:
-        """What is sent now, by whomever, is new: all that came before is there, or on its way."""
+        """It gets new entries now, by any way: all earlier ones are there, or on their way."""
         self.is_recovering = False
         self.allowance_bytes = 0
 
@@ -132,8 +132,8 @@ class FollowerStream:
             self.window.deliver(delivered, now_ms)
 
     def patience_ms(self, least_ms: int) -> int:
-        """How long without an acknowledgement is no silence yet: as long as what is in flight takes
-        at the speed that was measured, and longer each time that nothing came of asking."""
+        """How long the leader waits for an acknowledgement before it probes: as long as the appends
+        in flight take at the measured speed, and longer after each probe without an answer."""
         patience_ms = least_ms << min(self._asked_count, PATIENCE_DOUBLINGS_MAX)
         if self.window.bytes_per_s:
             transfer_ms = self.inflight_bytes * 1000 // self.window.bytes_per_s
@@ -142,21 +142,21 @@ class FollowerStream:
         return patience_ms
 
     def on_asked(self, now_ms: int) -> None:
-        """The follower is asked how far it is."""
+        """The leader probes the follower."""
         self.is_behind = True
         self.missed_index = Index(-1)
         self.progress_ms = now_ms
         self._asked_count += 1
 
     def on_returned(self, now_ms: int) -> None:
-        """What was asked while nothing was heard of the follower does not count, nor does how long
-        that took say how fast the way is; and its relay is not to blame for what has not come."""
+        """The follower was silent, and is heard again: probes of that time do not count, the time
+        says nothing about the link's speed, and the relay is not to blame."""
         self.window.on_silence_ended(now_ms)
         self._asked_count = 0
         self.relay = NO_BROKER
 
     def reset(self) -> None:
-        """What was in flight no longer counts."""
+        """The appends in flight no longer count."""
         self.relay = NO_BROKER
         self.window.reset_speed()
         self.is_behind = True

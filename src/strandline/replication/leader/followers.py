@@ -1,7 +1,7 @@
 """What a leader hears of its followers, and what it concludes when it hears nothing.
 
 Why:    appends are pipelined, so a follower that lost one answers nothing more; the leader must
-        notice, and ask. Who keeps up decides who may be in sync.
+        notice, and probe it. Only followers that keep up may be in sync.
 How:    an acknowledgement makes room in the follower's window. A refusal, a new connection or a
         silence ends what was in flight, by the way that it took: from the leader, through a relay,
         or from a peer. The core then decides what the follower is sent next.
@@ -62,7 +62,7 @@ class Followers:
             stream.on_acknowledged(match, self._clock.monotonic_ms())
 
     def on_refused(self, peer: BrokerId) -> None:
-        """What is under way to `peer` will not be acknowledged: it lacks what comes before it."""
+        """`peer` will not acknowledge the appends in flight: it lacks an entry before them."""
         stream = self._streams.get(peer)
         if stream is not None:
             self._back_off_source(peer, stream)
@@ -71,7 +71,7 @@ class Followers:
             stream.reset()
 
     def on_reset(self, peer: BrokerId) -> None:
-        """What was in flight to `peer` is lost, and what it was to send to others."""
+        """Appends in flight to `peer` are lost, and so are those that it was to send to others."""
         stream = self._streams.get(peer)
         if stream is not None:
             stream.reset()
@@ -111,7 +111,7 @@ class Followers:
     # ---- questions -------------------------------------------------------------------------------
 
     def stalled_peers(self, now_ms: int) -> list[BrokerId]:
-        """Followers that acknowledge nothing of what is awaited, and all of it has left here."""
+        """Followers that owe an acknowledgement for too long, though all of it has left here."""
         stalled: list[BrokerId] = []
         for peer, stream in self._streams.items():
             if self._is_awaited(peer) and not stream.queued_count:
@@ -140,7 +140,7 @@ class Followers:
         return self._sender.relays.is_going_round(peer, now)
 
     def lacks_ms(self, peer: BrokerId) -> int:
-        """For how long a member lacks an entry of this leader, by what it has acknowledged in this
+        """For how long a member lacks an entry of this leader, by its acknowledgements in this
         epoch; 0: it lacks nothing."""
         replica = self._replica
         progress = replica.raft.progress.get(peer)

@@ -140,7 +140,7 @@ class Leadership:
     ) -> None:
         replica = self._replica
         size = sum(map(len, buffers))
-        if not replica.raft.progress:  # Nobody follows: nothing is handed on, or kept for that.
+        if not replica.raft.progress:  # No follower: nothing is sent, or kept for that.
             self._tail.clear()
             self._memory.give_back(size)
             return

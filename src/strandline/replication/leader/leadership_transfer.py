@@ -1,15 +1,17 @@
-"""How one replica hands over, and what it keeps for its clients until another one leads.
+"""Hands leadership of one replica over, and keeps its requests until another replica leads.
 
-Why:    who is told at once that this replica leads no more can ask nobody yet: the next leader is
-        about to be elected. And what was appended before is mostly acknowledged within the time
-        that the order to stand takes.
-How:    handed over --> requests are held, and told who leads as soon as that is heard
-                    --> appended after all, where this replica leads again
-            Requests that wait for a commit go on waiting, until the core's hand-over or the next
+Why:    a client that hears at once that this replica leads no more cannot ask another one yet: the
+        next leader is about to be elected. Followers acknowledge most earlier appends within the
+        time that the transfer takes.
+How:    handed over --another leader is heard--> held requests get its name
+                    --this replica leads again--> held requests are appended
+
+        Requests that wait for a commit go on waiting, until the core's hand-over or the next
         leader's marks commit their entries. They fail if the log is cut, a third leader comes, or
-        time runs out. Nobody who leads next is heard for too long: this replica stands.
-            This broker's heartbeats go on speaking for the epoch that is over until then: its
-        followers shall not stand beside the one that was chosen.
+        time runs out. If the replica hears no next leader for too long, it stands for election
+        itself.
+            Until then this broker's heartbeats still speak for the epoch that is over, so its
+        followers do not stand beside the transfer target.
 Owns:   whether the next leader is awaited; one per replica.
 Source: KIP-951 (the new leader in the refusal); decision 0013."""
 
@@ -25,7 +27,7 @@ from strandline.replication.shared import Shared
 
 TRANSFER_TIMEOUT_MS = 3_000
 WAIT_MS_MAX = 3_000
-"""How long anything waits for another leader, or for its commits."""
+"""How long requests wait for another leader, or for its commits."""
 
 
 class LedReplica(Protocol):
@@ -68,9 +70,9 @@ class LeadershipTransfer:
         self._liveness = shared.liveness
         self.is_under_way = False
         """Whether the next leader is not known yet."""
-        # How often this replica has handed over: timers are of one time.
+        # How often this replica has handed over: a timer belongs to one hand-over.
         self._count = 0
-        # How often a transfer was begun: as above.
+        # How often it has begun a transfer, for the same reason.
         self._asked_count = 0
 
     def to_the_best(self, avoid: Collection[BrokerId]) -> BrokerId:
@@ -101,7 +103,7 @@ class LeadershipTransfer:
         self._clock.call_later(TRANSFER_TIMEOUT_MS, lambda: self._lead_on(epoch))
 
     def begin(self) -> None:
-        """The replica has handed over: it leads no more, and nobody else does yet."""
+        """The replica has handed over: it leads no more, and the next leader is not known yet."""
         self._owner.end_leadership()
         assert not self._replica.is_leader
         self.is_under_way = True
@@ -112,7 +114,7 @@ class LeadershipTransfer:
         self._clock.call_later(WAIT_MS_MAX + patience_ms, lambda: self._give_up(count))
 
     def on_follower(self, leader: BrokerId) -> None:
-        """The replica follows `leader`, or nobody: as long as it stands for election itself."""
+        """The replica follows `leader`; NO_BROKER while it stands for election itself."""
         assert self.is_under_way and not self._replica.is_leader
         if leader != NO_BROKER:
             self.is_under_way = False
@@ -125,7 +127,7 @@ class LeadershipTransfer:
         self._appender.on_room()
 
     def end(self) -> None:
-        """Nothing is waited for any more."""
+        """The replica awaits no leader any more."""
         self.is_under_way = False
 
     def _hand_over_anyhow(self, count: int) -> None:

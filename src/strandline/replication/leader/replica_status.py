@@ -1,13 +1,15 @@
 """How far each replica of a partition is, as its leader knows it.
 
-Why:    Metadata names who is in sync; whoever looks after a cluster asks how far the others are,
-        and for how long already.
-How:    told by what was acknowledged as flushed in this leader's epoch. A replica was last caught
-        up when the first entry that it lacks was appended; one whose broker is silent, no later
-        than it was last heard. An entry of an earlier leader was appended nobody knows
-        when: whoever lacks one has not been caught up since this leader leads, and for how long is
-        not told. Who votes is by the configuration in force. An observer is one by its placement,
-        or a member that has no place yet: a voter that is lost for a while is none.
+Why:    Metadata names the replicas in sync. Operators ask how far the others are, and for how long
+        they have lagged.
+How:    only what a replica acknowledged as flushed in this leader's epoch counts.
+        - A replica was last caught up when the first entry that it lacks was appended. If its
+          broker is silent, it was so no later than it was last heard.
+        - The leader does not know when an earlier leader's entries were appended. A replica that
+          lacks one has not been caught up in this epoch, and its lag is unknown.
+        - The configuration in force says which replicas vote.
+        - An observer is one by placement, or a member that has no place yet. A voter that is lost
+          for a while is no observer.
 Source: reference observers 4.4 (the fields of kafka-replica-status)."""
 
 from dataclasses import dataclass
@@ -82,7 +84,7 @@ def standings(replica: Replica) -> list[Standing]:
 
 
 def counts(replica: Replica) -> Counts:
-    """What `standings` says, counted; for who asks of thousands of partitions."""
+    """The sums of `standings`, for reports on thousands of partitions."""
     configuration = replica.configuration
     voters, members = configuration.all_voters, configuration.members
     in_sync, observers = replica.in_sync(), replica.placed.observers

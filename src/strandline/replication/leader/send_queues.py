@@ -1,10 +1,10 @@
-"""What waits for the socket of each peer's bulk connection, over all groups.
+"""Limits the bytes that wait for the socket of each peer's bulk connection, over all groups.
 
-Why:    a peer that takes nothing must not make its leaders' broker hold a window's worth of batches
-        for every group: what it cannot take now can be had from the log later.
-How:    each append is counted from the moment it is queued until it is handed to the socket. Beyond
-        the limit nobody queues more for that peer; groups that would have wait in turn, and go on,
-        at the end of the pass, when half of the limit is free.
+Why:    a peer that takes nothing must not make the broker hold a window's worth of batches for
+        every group that it leads. The log has them when the peer takes more.
+How:    an append counts from the moment it is queued until the socket has it. Above the limit the
+        broker queues nothing more for that peer. Groups with more to send wait in turn, and go on
+        at the end of the pass once half of the limit is free.
 Owns:   the counts and the turns; one per broker.
 Source: Redpanda RFC 20220119, "Memory usage"; design section 5."""
 
@@ -60,8 +60,8 @@ class BulkQueues:
             self._clock.call_soon(lambda: self._resume(peer, queue))
 
     def wait(self, peer: BrokerId, group: GroupId, go_on: Callable[[], None]) -> None:
-        """Call `go_on` when there is room again; once for each group, however often it asks, and
-        the latest: who led it before may lead no more."""
+        """Call `go_on` when there is room again: once for each group, however often it asks, and
+        only the latest, because an earlier leader state may be over."""
         self._queues[peer].waiting[group] = go_on
 
     def _resume(self, peer: BrokerId, queue: _Queue) -> None:

@@ -1,16 +1,16 @@
-"""The newest entries of a leader's log, still in memory, so that followers are not served from the
-disk.
+"""The newest entries of a leader's log, kept in memory so that followers need no disk read.
 
-Why:    the buffers that a producer filled go to the leader's disk and to every follower's socket,
-        without being read back.
-How:    a queue of appended chunks in index order. What has not been handed to the sockets of enough
-        followers holds memory units and stays. What has been is only kept: it goes once every
-        follower in step has been sent it, or beyond the group's limit, or when the broker needs the
-        memory. Whoever still needs it then is served from the log.
+Why:    the buffers that a producer filled go to the leader's disk and to every follower's socket.
+        Nothing reads them back.
+How:    a queue of appended chunks in index order:
 
             [ kept .......... | waiting ........ ]
-             first_index       ^ not yet handed to enough followers
-Owns:   references to the producers' buffers, and their memory units; one per leading replica.
+             first_index       ^ not yet handed to the sockets of enough followers
+
+        Waiting chunks hold memory units and stay. Kept chunks go once every follower in step has
+        been sent them, beyond the group's limit, or when the broker needs the memory. A follower
+        that needs them later is served from the log.
+Owns:   references to the producers' buffers, and their memory units; one per leader.
 Source: Redpanda RFC 20220119 (one set of buffers for the disk and the followers; "Memory
         usage")."""
 
@@ -46,8 +46,8 @@ class Chunk:
 
 
 class AppendChunk(msgspec.Struct, frozen=True, gc=False):
-    """Entries up to `last_index`, and what an append says of them. `is_relaxed`: nobody waits for
-    their flush. `is_in_memory`: they were not read from the log."""
+    """Entries up to `last_index`, as an append carries them. `is_relaxed`: no acknowledgement waits
+    for their flush. `is_in_memory`: they were not read from the log."""
 
     parts: Sequence[Buffer]
     last_index: Index
@@ -95,7 +95,7 @@ class Tail:
         self._memory = memory
         self._kept: deque[Chunk] = deque()
         self._waiting: deque[Chunk] = deque()
-        # Nobody in step needs anything up to here.
+        # Every follower in step has been sent everything up to here.
         self._needless = Index(-1)
         self.kept_bytes = 0
         self.waiting_bytes = 0

@@ -38,16 +38,16 @@ class Urgency:
         return self._is_observer(peer) and not is_lasting
 
     def _is_observer(self, peer: BrokerId) -> bool:
-        """Whether nothing is ever waited for on account of `peer`."""
+        """Whether no request ever waits for `peer`."""
         present = self._replica.configuration
         return peer in present.observers and peer not in present.all_voters
 
     def is_urgent(self, peer: BrokerId) -> bool:
-        """Whether somebody waits for `peer` to have what it lacks."""
+        """Whether requests, or a transfer, wait until `peer` has the entries that it lacks."""
         return not (self._is_observer(peer) or self._can_spare(peer))
 
     def _can_spare(self, peer: BrokerId) -> bool:
-        """Whether a write quorum keeps up without `peer`, and nobody waits for it to lead."""
+        """Whether a write quorum keeps up without `peer`, and it is no transfer target."""
         replica = self._replica
         if peer == replica.raft.transferring_to:
             return False

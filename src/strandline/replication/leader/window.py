@@ -1,17 +1,19 @@
-"""How much may be under way to one follower: the measured bandwidth times the round trip.
+"""How much may be in flight to one follower: the measured bandwidth times the round trip.
 
-Why:    a window that is too small leaves a long link idle; one that is too large fills the queues
-        of a slow one, and whatever must be told to its broker comes late.
-How:    every acknowledged append is a sample: what was acknowledged since it was sent, over the
-        time that this took, is a rate; the time from its sending to its acknowledgement is a round
-        trip, the follower's flush included. The bandwidth is the highest rate of the last rounds
-        (who did not fill half of the window can only raise it), the round trip the shortest of the
-        last seconds. The window is twice their product, in bytes and in appends: it doubles each
-        round trip until the link is full, and then keeps one round trip's worth in its queue.
-            So the shortest round trip would grow old in front of that queue: then the window is
-        half of the product until one append has gone over an empty link.
-            What left before a silence ended is no sample: it would measure the silence.
-Owns:   what was measured of one follower of one group. Its only clock is what it is told.
+Why:    a window that is too small leaves a long link idle. One that is too large fills the queues
+        of a slow link, and delays every other message to that broker.
+How:    each acknowledged append is a sample:
+        - rate: the bytes acknowledged since it was sent, over that time;
+        - round trip: from its sending to its acknowledgement, the follower's flush included.
+
+        The bandwidth is the highest rate of the last rounds. (A sample that did not fill half of
+        the window can only raise it.) The round trip is the shortest of the last seconds. The
+        window is twice their product, in bytes and in appends. It doubles each round trip until the
+        link is full, and then keeps about one round trip's worth in the link's queue.
+            That queue would hide the shortest round trip. So when the measured one is too old, the
+        window is half of the product until one append has crossed an empty link.
+            An append that left before a silence ended is no sample: it would measure the silence.
+Owns:   the measurements of one follower of one group. Callers pass the time in.
 Source: BBR (Cardwell et al., 2016); Redpanda RFC 20220119 (a limit for each follower); design
         section 5."""
 
@@ -23,21 +25,21 @@ BYTES_FIRST = 1024 * 1024
 COUNT_MIN = 16
 COUNT_FIRST = 64
 MEASURED_BYTES_MIN = 64 * 1024
-"""What is acknowledged at once and is less comes in the first round trip or two of a connection, at
-any speed."""
+"""A smaller acknowledgement says nothing of the speed: it fits into the first round trips of any
+connection."""
 ROUND_TRIP_MS_MIN = 10
-"""A flush and a pass of the loop vary by so much: a link that is faster gains nothing from it."""
+"""A flush and a pass of the loop vary by this much, so a shorter round trip gains nothing."""
 ROUND_TRIP_AGE_MAX_MS = 10_000
 RATE_AGE_MIN_MS = 1_000
 RATE_AGE_ROUND_TRIPS = 8
 
 
 class Departure(msgspec.Struct, frozen=True, gc=False):
-    """What was the case when an append was sent: the beginning of a sample."""
+    """The state when an append was sent: the beginning of a sample."""
 
     sent_ms: int
     size_bytes: int
-    # What had been acknowledged by then, and when the last of it.
+    # What had been acknowledged by then, and when the last part of it.
     delivered_bytes: int
     delivered_count: int
     delivered_ms: int
@@ -114,9 +116,8 @@ class Window:
         self._delivered_count = 0
         self._delivered_ms = 0
         self._silence_count = 0
-        # Whether much has come at once since the last silence, or since what was under way was
-        # lost: what leaves first may take longer than the bandwidth says, for connections begin
-        # slowly.
+        # Whether a large acknowledgement has come since the last silence or loss. Before it, an
+        # append may take longer than the bandwidth says, because connections begin slowly.
         self.is_measured = True
 
     @property
@@ -150,14 +151,13 @@ class Window:
         )
 
     def on_silence_ended(self, now_ms: int) -> None:
-        """Nothing was heard of the follower for some time, and now it is: what leaves from now on
-        is measured from here."""
+        """The follower was silent, and is heard again: measure appends that leave from now on."""
         self.reset_speed()
         self._silence_count += 1
         self._delivered_ms = now_ms
 
     def reset_speed(self) -> None:
-        """The connection may be another one: the bandwidth is one of before."""
+        """The connection may be a new one: the measured bandwidth may be too high."""
         self.is_measured = False
 
     def deliver(self, departures: list[Departure], now_ms: int) -> None:

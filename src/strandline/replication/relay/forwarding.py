@@ -1,13 +1,14 @@
-"""Hands on to other followers what leaders append, and takes what is handed on.
+"""A relay forwards its leader's appends to other followers; those take what a relay forwards.
 
 Why:    see `relays`; this is the other end of it.
-How:    an append that names others is sent on as it is as soon as its checksums are looked at: to
-        each of them that has room, before it is written here. Its leader is told of the others.
-            The receiver takes it as its leader's own append by a longer way (see
-        `raft.follower.peer_catchup`): only in the epoch in which it follows a leader, to which it
-        acknowledges. If earlier entries are missing, they may be on another way: it keeps the
-        append for `HOLD_MS`, so that nothing has to be sent again.
-Owns:   what is kept; one per broker.
+How:    once the checksums of an append that names other followers are verified, the relay forwards
+        it unchanged to each that has room, and then writes it itself. It reports the others to its
+        leader.
+            The receiver treats it as its leader's own append that took a longer way (see
+        `raft.follower.peer_catchup`). It takes it only in the epoch in which it follows a leader,
+        and acknowledges to that leader. If earlier entries are missing, they may be on another way:
+        the receiver keeps the append for `HOLD_MS`, so that the leader sends nothing again.
+Owns:   the appends that are kept; one per broker.
 Source: design section 5 ("Relay"); decision 0034."""
 
 from collections.abc import Mapping
@@ -50,7 +51,7 @@ class Relaying:
         self._network = shared.network
         self._queues = shared.queues
         self._outbox = shared.outbox
-        # {group: what came too early, by where it joins on}
+        # {group: the appends that came too early, by the entry before them}
         self._held: dict[GroupId, list[_Held]] = {}
         self._held_bytes = 0
         self._hold_timer: Timer | None = None
@@ -59,7 +60,7 @@ class Relaying:
     # ---- handing on ------------------------------------------------------------------------------
 
     def hand_on(self, leader: BrokerId, head: AppendHead, payload: memoryview) -> None:
-        """Send a leader's append to those whom it names."""
+        """Forward a leader's append to the followers that it names."""
         own = AppendHead(head.group, head.request, head.may_wait, head.outlived)
         parts = (encode_append_head(own, Kind.RELAYED), bytes(payload))
         size = sum(map(len, parts))
@@ -77,11 +78,11 @@ class Relaying:
             self.refuse(leader, head.group, head.request.epoch, missed)
 
     def refuse(self, leader: BrokerId, group: GroupId, epoch: Epoch, peers: list[BrokerId]) -> None:
-        """Tell a leader that these did not get its append."""
+        """Tell a leader that its append was not forwarded to these."""
         self._outbox.send_now(leader, Kind.NOT_RELAYED, NotRelayed(group, epoch, peers))
 
     def on_refused(self, relay: BrokerId, message: NotRelayed) -> None:
-        """A relay says so."""
+        """A relay could not forward an append to some followers."""
         replica = self._replicas.get(message.group)
         if (
             replica is not None
@@ -105,7 +106,7 @@ class Relaying:
         self.release(replica)
 
     def release(self, replica: Replica) -> None:
-        """Take what was kept, where what comes before is there by now."""
+        """Take the appends that were kept, if the entries before them are there by now."""
         held = self._held.get(replica.group)
         while held:
             due = next((one for one in held if not self._is_early(replica, one.head.request)), None)
@@ -143,7 +144,7 @@ class Relaying:
             self._hold_timer = self._clock.call_later(HOLD_MS, self._end_hold)
 
     def _end_hold(self) -> None:
-        """What did not get its turn is refused, and its leader learns what is lacking."""
+        """Take appends that were kept too long: the core refuses them, and so tells the leader."""
         self._hold_timer = None
         limit_ms = self._now_ms() - HOLD_MS
         for group in list(self._held):
@@ -166,7 +167,7 @@ class Relaying:
             self._hold_timer = self._clock.call_later(HOLD_MS, self._end_hold)
 
     def stop(self) -> None:
-        """Hand on no more."""
+        """Forward nothing from now on."""
         if self._hold_timer is not None:
             self._hold_timer.cancel()
         self._held.clear()

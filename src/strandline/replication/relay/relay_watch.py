@@ -1,10 +1,10 @@
-"""Looks at leaders whose appends are under way through relays, again and again.
+"""Checks the leaders whose appends are under way through relays, every few milliseconds.
 
-Why:    to go round a relay that does not forward should take no longer than a round trip: sooner
-        than the broker's tick looks at stalled followers.
-How:    `Relays` puts itself in when it sends something through a relay. It is looked at every
-        `LOOK_MS` until it says that nothing is under way that way.
-Owns:   which leaders are looked at; one per broker.
+Why:    the leader should bypass a relay that does not forward within a round trip. The broker's
+        tick looks at stalled followers too rarely for that.
+How:    `Relays` adds itself when it sends something through a relay. The watch calls its `look`
+        every `LOOK_MS`, until that reports nothing under way through relays.
+Owns:   which leaders are checked; one per broker.
 Source: design section 5 ("Relay"); decision 0034."""
 
 from typing import Protocol
@@ -18,7 +18,7 @@ class Watched(Protocol):
     """The relays of one leading replica."""
 
     def look(self, now_ms: int) -> bool:
-        """Go round relays through which nothing comes; whether anything is under way by one."""
+        """Bypass relays that forward nothing; returns whether anything is in flight through one."""
 
 
 class RelayWatch:
@@ -31,7 +31,7 @@ class RelayWatch:
         self._timer: Timer | None = None
 
     def add(self, relays: Watched) -> None:
-        """Look at a leader's relays until nothing is under way by them."""
+        """Check a leader's relays until nothing is in flight through them."""
         self._watched[relays] = None
         if self._timer is None:
             self._timer = self._clock.call_later(LOOK_MS, self._look)
@@ -41,7 +41,7 @@ class RelayWatch:
         self._watched.pop(relays, None)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Check nothing from now on."""
         if self._timer is not None:
             self._timer.cancel()
         self._watched.clear()

@@ -1,23 +1,26 @@
-"""Through whom a leader sends what is new to the replicas of another region.
+"""The leader sends new entries to one replica of another region, which forwards them to the others.
 
-Why:    what is appended should cross to a region once, however many replicas are there.
-How:    of the followers in one region those are served through one of them, their relay, that are
-        in step with it: next they need what it is sent next, out of the leader's memory. The append
-        to the relay names them; it hands the bytes on before it writes them (`relaying`), and each
-        acknowledges to the leader, for itself alone. To the core, and to `last_sent`, the leader
-        has sent to each. All else goes directly: probes, marks, what somebody missed
-        (`fetch_sources`).
-            Voters are relays before observers are, so that no voter waits for one; both after those
-        of their kind to whom the way is much shorter; which of them, depends on the group. A relay
-        whose window is full has those behind it wait, and so it may not last: who was to be sent
-        something through it and acknowledges nothing for two round trips, and a little more, is
-        asked how far it is; what it lacks then is sent directly, and for a while all else: for a
-        second, as a packet may just have been lost, and for twice as long each time that it happens
-        again soon. At once where the relay says that it could not hand something on, or its
-        connection breaks.
-            What goes by two ways may overtake. Who gets its first append through a relay keeps it
-        for a moment, until what came before is there (`relaying`); who leaves one is asked first.
-Owns:   who may relay to whom, as long as members and labels stay; one per leading replica.
+Why:    each append should cross to a region once, however many replicas are there.
+How:    a follower that is in step with another one of its region is served through it, its *relay*.
+        The append to the relay names the others. The relay forwards the bytes before it writes
+        them (`forwarding`). Each follower acknowledges to the leader, for itself. In the core, and
+        in `last_sent`, the leader has sent to each of them. Probes, marks and missed entries go
+        directly (`fetch_sources`).
+
+        Order: voters relay before observers, so that no voter waits for an observer. In each of
+        these two groups, replicas that are much further away come last. Otherwise the group's
+        number decides.
+
+        Detours: a follower that acknowledges nothing for two round trips, and a little more, is
+        probed. The leader then sends it what it lacks directly, and for a while all else: 1 s
+        first, and twice as long each time that it happens again soon. It does so at once if the
+        relay reports that it could not forward, or if the relay's connection breaks. A relay with a
+        full window makes the followers behind it wait; they are probed alike.
+
+        Two ways may overtake each other. A follower that gets its first append through a relay
+        keeps it for a moment, until the entries before it arrive (`forwarding`). A follower that
+        leaves its relay is probed first.
+Owns:   who may relay to whom, as long as members and labels stay; one per leader.
 Source: design section 5 ("Relay"); decision 0034."""
 
 import logging
@@ -33,12 +36,12 @@ from strandline.replication.wire import Ability
 
 ROUND_TRIPS = 2
 SLACK_MS = 50
-"""Flushes and passes of a loop vary by so much."""
+"""Flushes and passes of a loop vary by this much."""
 TRANSFER_MS_MAX = 5_000
 BYTES_PER_S_MIN = 2 * 1024 * 1024
-"""What a way is taken to carry while nothing was measured of it."""
+"""The speed that a way is assumed to have before it is measured."""
 ORDER_MS = 5_000
-"""For so long who may relay stay in their order."""
+"""How long the order of a region's relays stays as it is."""
 DISTANT_RATIO = 2
 DISTANT_MS = 10
 DETOUR_FIRST_MS, DETOUR_MAX_MS = 1_000, 64_000
@@ -51,8 +54,8 @@ _log = logging.getLogger("strandline.replication")
 
 
 class Relays:
-    """See the module. `streams`: {follower: how it is served}; `pump` goes on with a follower,
-    `ask` has it say how far it is."""
+    """See the module. `streams`: {follower: its stream}; `pump` sends a follower more, `ask` probes
+    it."""
 
     def __init__(
         self,
@@ -72,12 +75,12 @@ class Relays:
         self._streams = streams
         self._pump = pump
         self._ask = ask
-        # {follower: who is in its region, itself included, in the order in which they may relay},
-        # of these members and labels, by round trips as they were lately.
+        # {follower: the followers in its region, itself included, in the order in which they may
+        # relay}, by these members and labels, and by recent round trips.
         self._ways: dict[BrokerId, tuple[BrokerId, ...]] = {}
         self._members: Configuration | None = None
         self._labels_version = -1
-        # {relay: when it was asked how far it is, or refused, or reset}
+        # {relay: when it was probed, refused an append, or was reset}
         self._upset_ms: dict[BrokerId, int] = {}
         # {follower: (until when it is served directly, for how long in all)}
         self._detours: dict[BrokerId, tuple[int, int]] = {}
@@ -86,7 +89,7 @@ class Relays:
     # ---- choosing --------------------------------------------------------------------------------
 
     def relay_of(self, peer: BrokerId) -> BrokerId:
-        """Through whom `peer` gets what is sent to it next; NO_BROKER: directly."""
+        """The relay of what `peer` is sent next; NO_BROKER: the leader sends it directly."""
         way = self._way_to(peer)
         progress = self._replica.raft.progress.get(peer)
         if not way or progress is None or not self._may_be_behind(peer, progress.next_index):
@@ -99,7 +102,7 @@ class Relays:
         return NO_BROKER
 
     def carried_by(self, relay: BrokerId) -> list[BrokerId]:
-        """Who is to get what `relay` is sent next through it: whose `relay_of` it is."""
+        """The followers that get what `relay` is sent next through it: it is their `relay_of`."""
         way = self._way_to(relay)
         progress = self._replica.raft.progress.get(relay)
         if not way or progress is None:
@@ -112,8 +115,8 @@ class Relays:
         return [] if any(self._can_relay(one, next_index) for one in way[:at]) else behind
 
     def serves(self, peer: BrokerId) -> bool:
-        """Whether `peer` is sent what is new through another follower: now, or when that has room;
-        False where it is to be sent directly."""
+        """Whether another follower relays the new entries to `peer`: now, or when it has room.
+        False: the leader sends them directly."""
         relay = self.relay_of(peer)
         if relay == NO_BROKER:
             return False
@@ -125,7 +128,7 @@ class Relays:
         return True
 
     def on_sent(self, peer: BrokerId, relay: BrokerId) -> None:
-        """Something is under way to `peer` through `relay`."""
+        """An append is in flight to `peer` through `relay`."""
         stream = self._streams[peer]
         stream.relay = relay
         stream.is_blocked = False
@@ -133,7 +136,7 @@ class Relays:
         self._relay_watch.add(self)
 
     def is_stuck(self, relay: BrokerId) -> bool:
-        """Whether what is under way to `relay` should have been acknowledged a round trip ago."""
+        """Whether `relay` should have acknowledged the appends in flight a round trip ago."""
         stream = self._streams.get(relay)
         if stream is None or not stream.inflight:
             return False
@@ -143,7 +146,7 @@ class Relays:
     # ---- leaving ---------------------------------------------------------------------------------
 
     def leave(self, peer: BrokerId) -> bool:
-        """Whether `peer` can be served directly at once; else it is asked how far it is, first."""
+        """Whether the leader can serve `peer` directly at once; if not, it probes `peer` first."""
         stream = self._streams[peer]
         if stream.relay == NO_BROKER:
             return True
@@ -154,26 +157,26 @@ class Relays:
         return False
 
     def _part(self, peer: BrokerId) -> None:
-        """Ask `peer`; its relay is to blame only where that one is gone, or does not move."""
+        """Probe `peer`; its relay is to blame only if that one is gone, or does not move."""
         self._ask_now(peer)
         stream = self._streams[peer]
         if stream.relay != NO_BROKER and self._is_there(stream.relay):
             stream.relay = NO_BROKER
 
     def on_missed(self, relay: BrokerId, peers: list[BrokerId]) -> None:
-        """`relay` could not hand something on to these."""
+        """`relay` could not forward an append to these."""
         for peer in peers:
             stream = self._streams.get(peer)
             if stream is not None and stream.relay == relay:
                 self._ask_now(peer)
 
     def on_upset(self, relay: BrokerId) -> None:
-        """`relay` itself is asked how far it is, or refused: what it has now it may have been sent
-        since, and not have handed on."""
+        """`relay` was probed itself, or refused an append: it may have received entries since that
+        it did not forward."""
         self._upset_ms[relay] = self._clock.monotonic_ms()
 
     def on_gone(self, relay: BrokerId) -> None:
-        """The connection to `relay` is another one, or none: what it was to hand on may be lost."""
+        """The connection to `relay` is new, or gone: what it was to forward may be lost."""
         self.on_upset(relay)
         for peer in [one for one, stream in self._streams.items() if stream.relay == relay]:
             self._ask_now(peer)
@@ -205,7 +208,7 @@ class Relays:
             _log.info(text, replica.name, peer, stream.relay, length_ms)
 
     def look(self, now_ms: int) -> bool:
-        """Go round relays through which nothing comes; whether anything is under way by one."""
+        """Bypass relays that forward nothing; returns whether anything is in flight through one."""
         is_needed = False
         for peer in [one for one, stream in self._streams.items() if stream.relay != NO_BROKER]:
             stream = self._streams[peer]
@@ -232,7 +235,7 @@ class Relays:
         if stream is None or not replica.is_leader or progress is None:
             return
         if stream.inflight:
-            # Once: a relay says so of each append.
+            # Once: the relay reports each append.
             if not progress.is_probing:
                 self._ask(peer)
         else:
@@ -277,15 +280,15 @@ class Relays:
     def _distant_last(
         self, order: tuple[BrokerId, ...], voting: Collection[BrokerId]
     ) -> tuple[BrokerId, ...]:
-        """The same, but for those to whom the way is much longer than to others in the region: they
-        come last, of those that vote and of those that do not."""
+        """The same order, with much more distant replicas last: among those that vote, and among
+        those that do not."""
         rtt_ms = self._contacts.rtt_ms
         known = [rtt for one in order if (rtt := rtt_ms(one)) > 0]
         limit_ms = DISTANT_RATIO * min(known, default=0) + DISTANT_MS
         return tuple(sorted(order, key=lambda one: (one not in voting, rtt_ms(one) > limit_ms)))
 
     def _may_be_behind(self, peer: BrokerId, next_index: Index) -> bool:
-        """Whether `peer` is sent the same next, and may get it through another one."""
+        """Whether `peer` needs the same entries next, and may get them through another one."""
         progress = self._replica.raft.progress.get(peer)
         stream = self._streams.get(peer)
         return (
@@ -300,7 +303,7 @@ class Relays:
         )
 
     def _can_relay(self, one: BrokerId, next_index: Index) -> bool:
-        """Whether `one` is sent the same next, and can be trusted to hand it on."""
+        """Whether `one` needs the same entries next, and can be trusted to forward them."""
         replica = self._replica
         progress = replica.raft.progress.get(one)
         stream = self._streams.get(one)
@@ -316,7 +319,7 @@ class Relays:
         )
 
     def _is_there(self, relay: BrokerId) -> bool:
-        """Whether `relay` is alive, connected, and acknowledges what it is sent."""
+        """Whether `relay` is alive, connected, and acknowledges its appends."""
         return (
             self._contacts.is_peer_alive(relay)
             and not self._contacts.has_hung_up(relay)
@@ -325,7 +328,7 @@ class Relays:
         )
 
     def _patience_ms(self, peer: BrokerId) -> int:
-        """How long what is under way may take, and a round trip more."""
+        """How long the appends in flight may take, and a round trip more."""
         stream = self._streams[peer]
         window = stream.window
         rtt_ms = self._contacts.rtt_ms(peer)
@@ -334,7 +337,7 @@ class Relays:
         if window.bytes_per_s:
             transfer_ms = stream.inflight_bytes * 1000 // window.bytes_per_s
         if not (window.bytes_per_s and window.is_measured):
-            # What comes first is waited for, over both ways.
+            # Allow for the first append, over both ways.
             first_bytes = stream.inflight[0][1].size_bytes if stream.inflight else 0
             transfer_ms = max(transfer_ms, 2 * first_bytes * 1000 // BYTES_PER_S_MIN)
         return patience_ms + min(transfer_ms, TRANSFER_MS_MAX)

@@ -1,21 +1,21 @@
 """Compacts the logs of one broker, one after the other, in slices between its other work.
 
-Why:    reading a log and writing it anew takes minutes; produce and fetch must not notice, and the
-        keys of one log at a time must fit into memory.
-How:    `Replica.clean` puts its replica in; slices of the first one's log follow each other, with
-        pauses four times as long as the slices, until its pass is over.
-            Only what is committed here, and durable here, is compacted: from there on this log
-        equals every other one for ever. Offsets, Raft indexes, epochs and markers stay as they
-        are, and of each batch at least its place, so that logs which were compacted at different
-        times still match, entry by entry. They only differ in where empty batches end; who needs a
+Why:    to read a log and write it anew takes minutes; produce and fetch must not notice. The keys
+        of one log at a time must fit into memory.
+How:    `Replica.clean` adds its replica. The compactor works on the first log, slice by slice,
+        until its pass is over; each pause is four times as long as the slice before it.
+            Only entries that are committed and durable here are compacted: up to there, this log
+        equals every other one for ever. Offsets, Raft indexes, epochs and markers stay as they are,
+        and at least the place of each batch. So logs that were compacted at different times still
+        match, entry by entry. They differ only in where empty batches end; a reader that needs a
         part of one cuts it (`storage.log.reads`, `Entries.from_index`).
-            A tombstone goes only when every member has it, and no member has anything that it
-        deletes, whatever the time. Who was away would never hear of it; and a log that is put
-        together from two others (copied, lent, mended) could have the key of the one, and lack the
-        tombstone of the other. Members tell their leader how far they are, and the leader how far
-        all are.
+            A tombstone goes only when every member has it and no member has any record that it
+        deletes, however long that takes. A member that was away would never see the tombstone. A
+        log that was put together from two others (copied, caught up from a peer, repaired) could
+        have the record of one and lack the tombstone of the other. Members report their progress to
+        the leader, and the leader reports the minimum.
 Owns:   the replicas that wait; one per broker.
-Source: design section 4; Kafka's log cleaner."""
+Source: design section 4; Kafka's log cleaner; decision 0037."""
 
 import logging
 

@@ -1,15 +1,17 @@
-"""Records deleted at the front of one partition: where it begins for readers, and how that moves.
+"""DeleteRecords: where a partition begins for readers, and how that moves.
 
-Why:    a record that was deleted must not be read again, whoever leads and whatever was restarted.
+Why:    no reader may see a deleted record again, whichever replica leads and whichever restarted.
 How:    delete --> a DELETION marker in the log: replicated, flushed and committed like any record
                --> committed: the start moves on every replica that knows of the commit
-               --> answered once every living replica has flushed the marker, but for observers
-                   that have not asked this leader where the partition begins: nobody reads them
-        A marker says no more than that the records below an offset, which is not above its own, are
-        deleted. When retention takes the marker, it has taken those records before: nothing has to
-        be remembered elsewhere. A follower with a marker that it does not know to be committed
-        cannot say where the partition begins: it serves no reads until it can.
-            One that was away may lack markers, and asks its leader (`starts`).
+               --> the client gets its answer once every living replica has flushed the marker;
+                   observers that have not asked this leader for the start do not count, because
+                   no client reads from them
+
+        A marker says only that the records below an offset are deleted; that offset is never above
+        its own. When retention removes the marker, it has removed those records before, so nothing
+        else has to remember them. A follower with a marker that it does not know to be committed
+        does not know where the partition begins, and serves no reads until it does.
+            A follower that was away may lack markers, and asks its leader (`log_start_offsets`).
 Owns:   `before`, `told` and who has asked, per replica.
 Source: docs/decisions/0006-deleting-records.md; KIP-107."""
 
@@ -24,9 +26,9 @@ from strandline.replication.shared import Shared
 from strandline.replication.waiters import MarkWaiters
 
 HIGH_WATERMARK = -1
-"""What clients ask for to delete everything that can be read."""
+"""Clients ask for this offset to delete everything that they can read."""
 LOOKS = 4
-"""Times that followers are looked at within a heartbeat's interval."""
+"""How often a deletion checks its followers within a heartbeat's interval."""
 
 DeletionDone = Callable[[Error], None]
 
@@ -69,13 +71,13 @@ class Deletions:
         self._waiters = waiters
         self._clock = shared.clock
         self._contacts = shared.contacts
-        # How often the followers of a deletion are looked at.
+        # The time between two checks of a deletion's followers.
         self._look_ms = max(1, shared.settings.heartbeat_interval_ms // LOOKS)
         self._commit = Index(-1)
         self.before = Offset(0)
         self.told = Offset(0)
         self.reported_in: Contact | None = None
-        # Who has asked this leader where the partition begins, and in which of its epochs.
+        # The followers that have asked this leader where the partition begins, in this epoch of it.
         self._asked: tuple[Epoch, set[BrokerId]] = Epoch(-1), set()
 
     @property
@@ -90,15 +92,15 @@ class Deletions:
         self.reported_in = contact
 
     def note_asked(self, broker: BrokerId) -> None:
-        """A follower of this leader is about to be read, and goes by what it is told now."""
+        """Clients are about to read from a follower of this leader; it relies on this answer."""
         epoch = self._replica.epoch
         if self._asked[0] != epoch:
             self._asked = epoch, set()
         self._asked[1].add(broker)
 
     def is_awaited(self, broker: BrokerId) -> bool:
-        """Whether what is deleted may be read on this member before it has flushed the marker: not
-        on an observer that has yet to ask. Who stands for election is waited for in any case."""
+        """Whether a deletion waits for this member's flush: clients may read from it, or it may
+        lead. It does not wait for an observer that has yet to ask."""
         replica = self._replica
         has_asked = self._asked[0] == replica.epoch and broker in self._asked[1]
         return has_asked or broker in replica.configuration.all_voters

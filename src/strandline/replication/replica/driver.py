@@ -282,7 +282,7 @@ class ReplicaDriver(ReplicaState):
     def _resume(
         self, effects: list[Effect], position: int, entries: Entries | None, error: OSError | None
     ) -> None:
-        """What the journal needs of this effect is durable: go on where `_perform` stopped."""
+        """The journal has made this effect durable, or failed: go on where `_perform` stopped."""
         if self.failed is not None:
             return
         assert self.is_busy, "an effect waited for the journal, and all others with it"
@@ -503,7 +503,7 @@ class ReplicaDriver(ReplicaState):
         self._fail_waiters()
 
     def _fail_waiters(self) -> None:
-        """What was appended may be lost: every request that waits for it gets an error."""
+        """Appended entries may be lost: every request that waits for one gets an error."""
         self._commit_waiters.fail()
         self._visible_waiters.fail()
 

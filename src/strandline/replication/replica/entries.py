@@ -1,12 +1,12 @@
-"""Record batches that come with an append, or go with one, checked and split.
+"""Record batches that arrive with an append, or leave with one: verified and split.
 
-Why:    a follower must not let a byte into its log whose checksum is wrong, nor a batch whose
-        offset, which no checksum covers, is not the next; and it may need only a part of what came.
-How:    headers are read and checksums checked once, before the Raft core is asked; `from_index`
-        then cuts at a batch. The leader's log may have been compacted since this one ended: then
-        an empty batch of it may begin before this log's end and go on behind, and is cut, too.
-            `cut_before` is the leader's: what it reads for a follower from its own log ends where
-        its memory goes on.
+Why:    a follower must not write a byte whose checksum is wrong, nor a batch whose offset is not
+        the next one: no checksum covers the offset. It may also need only a part of an append.
+How:    `checked` reads the headers and verifies the checksums once, before the Raft core decides.
+        `from_index` then cuts at a batch. If the leader compacted its log further than this one,
+        an empty batch may begin before this log's end and end behind it; that one is cut, too.
+            `cut_before` is the leader's: entries that it reads from its log for a follower end
+        where its memory goes on.
 Source: design section 4; Redpanda #25018 (skip what matches)."""
 
 from bisect import bisect_right
@@ -84,7 +84,7 @@ class Entries:
     def from_index(self, index: Index) -> tuple[list[Buffer], list[BatchHeader]]:
         """The bytes and headers of the batches from the one that begins at `index` on.
 
-        Or within which it lies, if that is an empty one: without what is before `index`."""
+        If it lies inside an empty batch, the part of that batch from `index` on comes first."""
         position = bisect_right(self.first_indexes, index) - 1
         assert position >= 0, f"index {index} is before the first batch that came"
         headers = list(self.headers[position:])
@@ -110,8 +110,8 @@ class Entries:
         return buffers, headers
 
     def check_place(self, request: AppendRequest, log: "Log") -> None:
-        """See that what comes behind an entry of `log` has the offset that follows there: no
-        checksum covers it. Raises ProtocolError."""
+        """Check that the first batch has the offset that follows in `log`: no checksum covers it.
+        Raises ProtocolError."""
         previous = request.prev_index
         if (
             not self.headers
@@ -146,7 +146,7 @@ def _is_described(header: BatchHeader, index: Index, run: Run) -> bool:
 def cut_before(entries: reads.Entries, index: Index) -> reads.Entries:
     """Entries of the log without those from `index` on; all of them where it is no boundary.
 
-    An empty batch that compaction left has one wherever it is asked for."""
+    An empty batch that compaction left can be cut at any index."""
     if entries.last_index < index:
         return entries
     position = 0
@@ -177,7 +177,7 @@ def cut_before(entries: reads.Entries, index: Index) -> reads.Entries:
 
 
 def encode_configuration(configuration: Configuration) -> bytes:
-    """What a configuration marker carries."""
+    """The payload of a configuration marker."""
     return msgspec.json.encode(configuration)
 
 

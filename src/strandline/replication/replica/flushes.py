@@ -1,11 +1,11 @@
-"""The flushes of one replica's log: one at a time, those that may wait together.
+"""The flushes of one replica's log: one at a time, and those that may wait together.
 
 Why:    a flush costs the same for one entry as for all that were written meanwhile.
-How:    what is asked for while one is under way is one more flush after it. Entries that are
+How:    while one flush is under way, all requests become one more flush after it. Entries that are
         acknowledged before they are flushed may wait, within the topic's `flush.ms` and
         `flush.messages`. When the disk is done, the log calls `_on_flushed`, which steps the core.
         The event carries the generation that the core's log had when the flush began: the core
-        ignores what was cut meanwhile.
+        ignores entries that were cut meanwhile.
 Owns:   whether a flush is under way, is wanted again, or has a timer.
 Source: Redpanda RFC 20220119; design section 5."""
 

@@ -1,9 +1,11 @@
-"""Upkeep of one replica's log: segments that are due are closed, old ones let go, keys compacted.
+"""Rolls, shortens and compacts one replica's log, as its topic asks.
 
-Why:    what a log begins with changes what its group has to remember: the configuration in force
-        at the new start has to be durable before the entries that told it are gone.
+Why:    when old segments go, the group must still know the configuration in force at the new start.
+        It must be durable before the entries that brought it are removed.
 How:    retention --PrefixDropped--> core --base to the journal--> durable --> segments removed
-        What finds no space, if only for a file's name, borrows what is kept, or is tried again.
+
+        If the disk has no space, even for a file's name, the reserve gives some, or the step is
+        tried again.
 Owns:   nothing; the log and the base are the replica's.
 Source: design section 4 (retention, compaction); Raft thesis 5.1 (what a prefix leaves behind);
         decision 0024."""
@@ -23,7 +25,7 @@ from strandline.replication.replica.state import ReplicaState
 from strandline.storage.reserve import Reserve
 
 FULL_RETRY_MS = 10_000
-"""How long what is not urgent waits for space on a full disk."""
+"""How long work that is not urgent waits for space on a full disk."""
 
 
 class MaintenanceListener(Protocol):
@@ -67,7 +69,7 @@ class LogMaintenance:
     def run(self) -> None:
         """Do whatever the topic's configuration asks.
 
-        Only what is committed goes, and never from under readers."""
+        It removes only committed entries, and never from under readers."""
         replica = self._replica
         if replica.failed is not None or replica.is_busy:
             return

@@ -1,14 +1,15 @@
-"""Where partitions begin, as their leaders say: followers ask before they are read.
+"""A follower asks its leader where the partition begins, before clients read from it.
 
-Why:    a follower that was away, or has started anew, lacks the deletions that were answered
-        meanwhile, and would serve what is gone until they reach it.
+Why:    a follower that was away, or has just started, lacks the deletions of that time. It would
+        serve deleted records until it receives the markers.
 How:    first reader of a follower, in this contact with its leader --"where does it begin?"-->
-        leader that holds its lease --> nothing below is served here, whatever the log lacks
-        A contact lasts for as long as the leader's heartbeats come without a gap. Meanwhile the
-        leader hears this broker as well, and answers no deletion before the follower has flushed
-        it (`Deletions.is_awaited`). So nothing is asked again, however far behind the follower is,
-        before the contact breaks or another broker leads; and nobody asks for what nobody reads.
-Owns:   nothing; what was told is the replica's (`deleting`).
+        leader that holds its lease --> the follower serves nothing below that offset
+
+        A contact lasts while the leader's heartbeats come without a gap. Meanwhile the leader hears
+        this broker as well, and answers no deletion before this follower has flushed it
+        (`Deletions.is_awaited`). So a follower asks again only when the contact breaks or another
+        broker leads, however far behind it is; and one that no client reads never asks.
+Owns:   nothing; `Deletions` keeps the answers.
 Source: docs/decisions/0006-deleting-records.md."""
 
 import asyncio
@@ -74,7 +75,7 @@ class LogStartOffsets:
         task.add_done_callback(self._tasks.discard)
 
     def stop(self) -> None:
-        """Ask nobody any more."""
+        """Cancel all questions."""
         for task in list(self._tasks):
             task.cancel()
 
@@ -90,7 +91,7 @@ class LogStartOffsets:
         done()
 
     async def _wait_contact(self, replica: Replica) -> Contact | None:
-        """Who has just begun to follow may have heard its leader, and no heartbeat yet."""
+        """Wait a little for a heartbeat: a new follower may know its leader before one comes."""
         pause_s = self._heartbeat_interval_ms / 1000
         for _ in range(HEARTBEATS_AWAITED):
             contact = self._contact(replica)

@@ -199,7 +199,7 @@ class Replica(ReplicaDriver):
         self.on_message(leader, LeaderContact(epoch, Index(-1), Index(-1)))
 
     def on_peer_reset(self, peer: BrokerId) -> None:
-        """What was in flight to `peer` is lost, or a fresh connection is up."""
+        """Appends in flight to `peer` are lost, or a fresh connection is up."""
         if self.leadership is not None and peer in self.raft.progress:
             self.leadership.followers.on_reset(peer)
             self.step(PeerReset(peer))
@@ -228,6 +228,6 @@ class Replica(ReplicaDriver):
     def allow_rejoin(self, rejoined: int) -> None:
         """The controller has noted, as this, that the replica takes part again."""
         self.rejoined = rejoined
-        # What is copied is of this data directory: after a restart it is gone on with.
+        # The copied entries belong to this data directory: a restart goes on with them.
         self._maintenance.persist_base()
         self.step(RejoinAllowed())
