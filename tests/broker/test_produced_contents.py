@@ -5,6 +5,7 @@ Source: Kafka's LogValidator; KIP-467; decision 0044."""
 
 import random
 from collections.abc import Callable
+from queue import SimpleQueue
 
 import pytest
 from tests.broker.broker_world import NOW_MS, BrokerWorld, ObedientReplica, Sink, batch_of
@@ -14,12 +15,15 @@ from strandline.base.errors import ApiError
 from strandline.broker.server.batch_validation import (
     INLINE_BYTES_MAX,
     SCRATCH_BYTES,
+    Allowance,
     BatchValidation,
 )
+from strandline.broker.server.worker_thread import WorkerThread
 from strandline.protocol.errors import Error
 from strandline.records.batch import HEADER_BYTES, crc_matches, read_header, seal
 from strandline.records.codec import GZIP, ZSTD
 from strandline.records.record import Record, build_batch
+from strandline.records.validate_contents import ContentRules
 
 HOUR_MS = 3_600_000
 LARGE = bytes(2 * SCRATCH_BYTES)
@@ -167,6 +171,34 @@ def test_a_large_batch_that_is_refused_is_answered(world: BrokerWorld, worker: L
     world.run(worker.work)
     assert results(pending)[0].error_code == Error.INVALID_RECORD
     assert log_end(replica) == 0
+
+
+@pytest.mark.parametrize("size", [1 << 10, 17 << 20])
+def test_a_refusal_of_the_worker_keeps_no_buffer_alive(size: int) -> None:
+    """A traceback would: its frames refer to their callers, and these to the refusal."""
+    batch = batch_of(bytes(size), codec=GZIP)
+    batch[70:75] = bytes(5)
+    header = read_header(batch)
+    assert header is not None
+    refusals: list[ApiError | None] = []
+    BatchValidation().validate_aside(
+        memoryview(batch), [header], ContentRules(), Allowance(0), done=refusals.append
+    )
+    (refusal,) = refusals
+    assert refusal is not None
+    assert refusal.__traceback__ is None
+    assert refusal.__context__ is None or refusal.__context__.__traceback__ is None
+
+
+def test_the_worker_thread_hands_results_back_in_order() -> None:
+    posted: SimpleQueue[Callable[[], None]] = SimpleQueue()
+    thread = WorkerThread(posted.put, name="test")
+    results: list[int] = []
+    for number in range(3):
+        thread.run(lambda number=number: number * number, results.append)  # type: ignore[misc]
+    for _ in range(3):
+        posted.get(timeout=10)()
+    assert results == [0, 1, 4]
 
 
 def test_a_request_that_was_told_of_a_time_out_appends_nothing_later(

@@ -6,6 +6,7 @@ import gzip
 import random
 import struct
 import tracemalloc
+from collections.abc import Callable
 
 import cramjam
 import pytest
@@ -135,6 +136,58 @@ def test_snappy_in_googles_framing_is_refused_and_a_bare_block_taken() -> None:
     bare = with_payload(bytes(cramjam.snappy.compress_raw(plain_records())), codec=SNAPPY)
     assert validate_contents(bare, header_of(bare), ANY)
     assert decode_records(bare) == RECORDS
+
+
+def xxhash32(data: bytes) -> int:
+    """Of fewer than 16 bytes."""
+    primes = (2654435761, 2246822519, 3266489917, 668265263, 374761393)
+    mask = 2**32 - 1
+    value = (primes[4] + len(data)) & mask
+    for at in range(0, len(data) // 4 * 4, 4):
+        value = (value + int.from_bytes(data[at : at + 4], "little") * primes[2]) & mask
+        value = ((value << 17 | value >> 15) * primes[3]) & mask
+    for byte in data[len(data) // 4 * 4 :]:
+        value = (value + byte * primes[4]) & mask
+        value = (((value << 11 | value >> 21) & mask) * primes[0]) & mask
+    value = ((value ^ value >> 15) * primes[1]) & mask
+    value = ((value ^ value >> 13) * primes[2]) & mask
+    return value ^ value >> 16
+
+
+def lz4_with_content_size() -> bytes:
+    frame = lz4_frame()
+    descriptor = bytes((frame[4] | 8, frame[5])) + len(plain_records()).to_bytes(8, "little")
+    return frame[:4] + descriptor + bytes((xxhash32(descriptor) >> 8 & 0xFF,)) + frame[7:]
+
+
+def halves(codec: int, data: bytes) -> bytes:
+    """Compressed in two parts, one behind the other."""
+    return compress(codec, data[:9]) + compress(codec, data[9:])
+
+
+SKIPPABLE = bytes.fromhex("502a4d18 02000000 abcd")
+ODD_BUT_SOUND: list[tuple[str, int, Callable[[bytes], bytes]]] = [
+    ("gzip with bytes behind it", GZIP, lambda data: compress(GZIP, data) + bytes(30)),
+    ("an empty gzip member", GZIP, lambda data: compress(GZIP, b"") + compress(GZIP, data)),
+    ("two members and a byte", GZIP, lambda data: halves(GZIP, data) + b"x"),
+    ("two xerial streams", SNAPPY, lambda data: halves(SNAPPY, data)),
+    ("a skippable frame", ZSTD, lambda data: SKIPPABLE + compress(ZSTD, data)),
+    ("lz4 with a content size", LZ4, lambda data: lz4_with_content_size()),
+    ("lz4 with a checksum", LZ4, lambda data: lz4_frame(content_checksum=True)),
+]
+
+
+@pytest.mark.parametrize(
+    ("codec", "encode"), [row[1:] for row in ODD_BUT_SOUND], ids=[row[0] for row in ODD_BUT_SOUND]
+)
+def test_odd_payloads_that_kafka_takes_are_taken_and_read(
+    codec: int, encode: Callable[[bytes], bytes]
+) -> None:
+    batch = with_payload(encode(plain_records()), codec=codec)
+    header = header_of(batch)
+    assert validate_contents(batch, header, ANY) == len(plain_records())
+    assert validate_contents(batch, header, ANY, scratch=bytearray(1 << 20)) > 0
+    assert decode_records(batch) == RECORDS
 
 
 def test_several_members_and_frames_are_taken_and_read() -> None:

@@ -9,6 +9,7 @@ How:    cramjam decompresses into a buffer of a fixed size and fails when that i
         Java reader accepts.
 Source: Kafka's compression types; xerial snappy-java's SnappyOutputStream."""
 
+import mmap
 import zlib
 from struct import Struct
 
@@ -18,6 +19,9 @@ from strandline.base.disk import Buffer
 from strandline.base.errors import ApiError
 from strandline.protocol.errors import Error
 
+Output = bytearray | memoryview
+"""Memory to decompress into."""
+
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -25,6 +29,7 @@ DECOMPRESSED_BYTES_MAX = 256 << 20
 TOO_LARGE = -1
 _MODULES = {GZIP: cramjam.gzip, LZ4: cramjam.lz4, ZSTD: cramjam.zstd}
 _FIRST_BYTES = 16 << 10
+_MAPPED_BYTES_MIN = 1 << 20
 _GROWTH = 4
 _BUFFER_IS_FULL = "failed to write whole buffer"
 
@@ -65,13 +70,13 @@ def decompress(codec: int, data: Buffer, *, bytes_max: int = DECOMPRESSED_BYTES_
     return bytes(memoryview(output)[:count])
 
 
-def decompress_growing(codec: int, data: Buffer, *, bytes_max: int) -> tuple[bytearray, int]:
+def decompress_growing(codec: int, data: Buffer, *, bytes_max: int) -> tuple[Output, int]:
     """(a buffer of at most `bytes_max`, how much of it `data` takes decompressed).
 
     Raises ApiError as `decompress` does."""
     size = min(bytes_max, max(_FIRST_BYTES, len(data) * _GROWTH))
     while True:
-        output = bytearray(size)
+        output = _new_output(size)
         count = decompress_into(codec, data, output)
         if count >= 0:
             return output, count
@@ -82,7 +87,13 @@ def decompress_growing(codec: int, data: Buffer, *, bytes_max: int) -> tuple[byt
         size = min(bytes_max, size * _GROWTH)
 
 
-def decompress_into(codec: int, data: Buffer, output: bytearray) -> int:
+def _new_output(size: int) -> Output:
+    """Zeroed memory. Large memory comes from the kernel page by page, without the interpreter's
+    lock, and goes back to it at once."""
+    return bytearray(size) if size < _MAPPED_BYTES_MIN else memoryview(mmap.mmap(-1, size))
+
+
+def decompress_into(codec: int, data: Buffer, output: Output) -> int:
     """Decompress `data` to the beginning of `output`; how much of it that takes, `TOO_LARGE` if
     more than there is.
 
@@ -102,7 +113,7 @@ def decompress_into(codec: int, data: Buffer, output: bytearray) -> int:
         raise ApiError(Error.CORRUPT_MESSAGE, f"{CODEC_NAMES[codec]}: {error}") from error
 
 
-def _decompress_gzip_members(view: memoryview, output: bytearray) -> int:
+def _decompress_gzip_members(view: memoryview, output: Output) -> int:
     """As Java's reader does: bytes behind a member that begin no other member are ignored."""
     count = 0
     while True:
@@ -131,7 +142,7 @@ def _compress_xerial(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _decompress_snappy(view: memoryview, output: bytearray) -> int:
+def _decompress_snappy(view: memoryview, output: Output) -> int:
     if view[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
         return _decompress_block(view, output, 0)  # Old clients send one bare block.
     count = 0
@@ -153,7 +164,7 @@ def _decompress_snappy(view: memoryview, output: bytearray) -> int:
     return count
 
 
-def _decompress_block(block: memoryview, output: bytearray, start: int) -> int:
+def _decompress_block(block: memoryview, output: Output, start: int) -> int:
     """Decompress a block to `output[start:]`; where it ends, `TOO_LARGE` if there is no room."""
     try:
         size = int(cramjam.snappy.decompress_raw_len(block))

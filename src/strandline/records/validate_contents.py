@@ -18,6 +18,7 @@ from strandline.records.codec import (
     CODEC_NAMES,
     DECOMPRESSED_BYTES_MAX,
     LZ4,
+    Output,
     decompress_growing,
     decompress_into,
 )
@@ -99,7 +100,7 @@ def _has_to_be_read(header: BatchHeader, rules: ContentRules) -> bool:
 
 def _decompress(
     records: memoryview, header: BatchHeader, scratch: bytearray | None
-) -> tuple[bytearray, int]:
+) -> tuple[Output, int]:
     try:
         if header.codec == LZ4:
             check_lz4_frame(records)

@@ -11,6 +11,7 @@ Source: docs/decisions/0044-inside-a-batch.md."""
 
 import logging
 from collections.abc import Callable, Sequence
+from traceback import clear_frames
 from typing import Protocol
 
 from strandline.base.errors import ApiError
@@ -104,10 +105,20 @@ class BatchValidation:
                         reason = "the batches of the request decompress to too much"
                         return ApiError(Error.INVALID_RECORD, reason)
             except ApiError as refusal:
-                return refusal
+                return _without_frames(refusal)
             except Exception as error:  # A task boundary: the worker goes on.
                 _log.exception("a batch could not be validated")
                 return ApiError(Error.UNKNOWN_SERVER_ERROR, str(error))
             return None
 
         self.worker.run(work, done)
+
+
+def _without_frames(refusal: ApiError) -> ApiError:
+    """The refusal without its traceback: frames there keep the buffers of a bomb alive."""
+    error: BaseException | None = refusal
+    while error is not None:
+        clear_frames(error.__traceback__)
+        error.__traceback__ = None
+        error = error.__context__
+    return refusal
