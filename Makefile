@@ -67,6 +67,9 @@ demo: setup      ## three regions, real flights, one region lost; KEEP=1 leaves 
 differential: setup ## the same requests to Apache Kafka and to Strandline, answers compared: docs/reference/differences.md
 	@$(BIN)/python -m differential.run $(if $(CASES),--cases '$(CASES)')
 
+fuzz: setup      ## random and damaged input for all that reads bytes of strangers: make fuzz SECONDS=60
+	@$(BIN)/python -m fuzz.run --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
+
 bench: setup     ## the figures of bench/README.md
 	@$(BIN)/python -m bench.run
 
