@@ -89,7 +89,7 @@ class Facts:
         return self._as_full_as(self.config.placement_disk_full_percent)
 
     def _as_full_as(self, percent: int) -> frozenset[BrokerId]:
-        return frozenset(one for one, told in self.room.items() if told.used_percent >= percent)
+        return frozenset(one for one, report in self.room.items() if report.used_percent >= percent)
 
     def capped(self, replication_factor: int) -> int:
         """A default if the command gives no number of replicas: no more than there are brokers."""

@@ -117,10 +117,10 @@ class WriterWatch:
             self._ahead, self._since_ms = ahead, now_ms
         if ahead == UNKNOWN:
             return _nobody_ahead(most, shares, sight)
-        told = f"{ahead} produces {_percent(shares[ahead])}"
+        reason = f"{ahead} produces {_percent(shares[ahead])}"
         if ahead == sight.region == sight.preferred:
-            return Verdict("here", told)
-        return self._judge(now_ms, told, sight)
+            return Verdict("here", reason)
+        return self._judge(now_ms, reason, sight)
 
     def _count(self, now_ms: int, produced: Mapping[str, int], period_ms: int) -> None:
         gone_ms, self._stepped_ms = now_ms - self._stepped_ms, now_ms
@@ -135,26 +135,28 @@ class WriterWatch:
         if not self.bytes:
             self._ahead = UNKNOWN
 
-    def _judge(self, now_ms: int, told: str, sight: Sight) -> Verdict:
+    def _judge(self, now_ms: int, reason: str, sight: Sight) -> Verdict:
         """Of a region that is ahead."""
         is_own = self._ahead == sight.region  # Then only the order changes, without a wait.
         wait_ms = sight.period_ms if is_own else self.wait_ms(sight.period_ms)
         waited_ms = now_ms - self._since_ms
         if waited_ms < wait_ms:
-            text = f"{told}, for {_seconds(waited_ms)} of {_seconds(wait_ms)}"
+            text = f"{reason}, for {_seconds(waited_ms)} of {_seconds(wait_ms)}"
             if self.returns and not is_own:
                 times = "once" if self.returns == 1 else f"{self.returns} times"
                 text += f"; leadership has come back {times} soon after it left"
             return Verdict("waits", text)
         if sight.preferred == self._ahead:
-            return Verdict("returns", f"{told}; leadership returns to the preferred replica there")
+            return Verdict(
+                "returns", f"{reason}; leadership returns to the preferred replica there"
+            )
         transfer_target = sight.transfer_target_in(self._ahead)
         if transfer_target is None:
-            return Verdict("no-voter", f"{told}, and no replica is there")
+            return Verdict("no-voter", f"{reason}, and no replica is there")
         if isinstance(transfer_target, tuple):
-            return Verdict(transfer_target[0], f"{told}; {transfer_target[1]}")
+            return Verdict(transfer_target[0], f"{reason}; {transfer_target[1]}")
         return Verdict(
-            "goes", f"{told}; broker {transfer_target} is to lead from now on", transfer_target
+            "goes", f"{reason}; broker {transfer_target} is to lead from now on", transfer_target
         )
 
 

@@ -131,8 +131,8 @@ class Wanted:
         lacking = {one.broker for one in missing}
         if not all(lacking.issuperset(one.brokers) for one in found.violations):
             return ""
-        told = tell_missing(one for one in missing if one.broker in replicas.all)
-        return f"{self.key}: {'; '.join(told)}" if told else ""
+        texts = tell_missing(one for one in missing if one.broker in replicas.all)
+        return f"{self.key}: {'; '.join(texts)}" if texts else ""
 
     def seats(self, replicas: Roles) -> list[Seat]:
         """The replicas with their groups."""

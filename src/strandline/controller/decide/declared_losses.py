@@ -92,8 +92,8 @@ def decide_declare_lost(facts: Facts, command: DeclareLost) -> Decision:
 def _has_empty(facts: Facts, partition: Partition) -> bool:
     """Whether a heard broker has lost its log of the partition. Then there may be no broker to
     name, and too few logs."""
-    told = (facts.reports.get(one) for one in partition.hosts)
-    logs = (one.logs.get(partition.group) for one in told if one is not None)
+    report = (facts.reports.get(one) for one in partition.hosts)
+    logs = (one.logs.get(partition.group) for one in report if one is not None)
     return any(one is not None and one.has_lost for one in logs)
 
 
@@ -114,13 +114,13 @@ def _require_silence(facts: Facts, partition: Partition, brokers: Collection[Bro
                 f"{partition.name}: broker {broker} reaches the controller: it is not lost",
             )
     for other in sorted(facts.alive):
-        told = facts.reports.get(other)
-        if told is None or told.hears is None:
+        report = facts.reports.get(other)
+        if report is None or report.hears is None:
             raise refuse(
                 Error.REQUEST_TIMED_OUT,
                 f"{partition.name}: broker {other} does not report whom it hears: try again",
             )
-        heard = sorted(set(told.hears) & set(brokers))
+        heard = sorted(set(report.hears) & set(brokers))
         if heard:
             raise refuse(
                 Error.POLICY_VIOLATION,
@@ -152,8 +152,8 @@ def _logs(
 
 def _log_of(facts: Facts, partition: Partition, broker: BrokerId) -> SurvivingLog | None:
     """The broker's report of its log; None if it does not answer, or the log is not open."""
-    told = facts.reports.get(broker)
-    log = None if told is None else told.logs.get(partition.group)
+    report = facts.reports.get(broker)
+    log = None if report is None else report.logs.get(partition.group)
     if log is None:
         return None
     return SurvivingLog(
@@ -235,9 +235,9 @@ def _why_electable(facts: Facts, partition: Partition, logs: Collection[Survivin
     """The remedy if a majority answers, and none of them leads."""
     able = {one.broker for one in logs if not one.has_lost}
     silent = {
-        one: [other for other in facts.alive if other not in told.hears]
-        for one, told in facts.reports.items()
-        if told.hears is not None
+        one: [other for other in facts.alive if other not in report.hears]
+        for one, report in facts.reports.items()
+        if report.hears is not None
     }
     reach = Reach(frozenset(facts.alive), cuts_of(silent, facts.alive))
     voters = {one for voters in partition.possible for one in voters}

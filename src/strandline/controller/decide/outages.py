@@ -85,7 +85,7 @@ def _require_silence(facts: Facts, name: str, domain: Domain, inside: frozenset[
 def _cut_off(facts: Facts) -> frozenset[BrokerId]:
     """The brokers that live by others' reports for this command, and that the controller does
     not hear."""
-    hears = {one: told.hears for one, told in facts.reports.items() if told.hears is not None}
+    hears = {one: report.hears for one, report in facts.reports.items() if report.hears is not None}
     labels = {one.id: one.labels for one in facts.brokers}
     return frozenset(
         one

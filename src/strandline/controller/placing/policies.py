@@ -266,8 +266,8 @@ def candidates_of(
     gone, maintained = facts.leaving if leaving is None else leaving, facts.maintained
 
     def used_percent(broker: BrokerId) -> int:
-        told = facts.room.get(broker) if minds_room else None
-        return 0 if told is None else told.used_percent
+        report = facts.room.get(broker) if minds_room else None
+        return 0 if report is None else report.used_percent
 
     def state(broker: BrokerId) -> BrokerState:
         if broker in gone:

@@ -72,7 +72,7 @@ class HardEvaluator:
 
     name = ""
     title = ""
-    """The text for users, if the name is not clear enough; see `told`."""
+    """The text for users, if the name is not clear enough; see `text`."""
     labels: tuple[str, ...] = ()
     is_static = False
     """Whether the seats do not matter."""
@@ -84,7 +84,7 @@ class HardEvaluator:
         self.total = shape.total(scope)
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The text for users."""
         return self.title or self.name
 

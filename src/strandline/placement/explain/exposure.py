@@ -39,7 +39,7 @@ def exposures(
     that."""
     known = [(Fates(one, rules), count) for one, rules, count in partitions]
     found = []
-    told: set[int] = set()
+    seen: set[int] = set()
     for level in LOSS_LEVELS:
         domains = universe.domains(level)
         stops, loses = Counter[int](), Counter[int]()
@@ -52,9 +52,9 @@ def exposures(
                 if fates.of(0).course.keeps_data and not course.keeps_data:
                     loses[domain] += count
         for domain, mask in enumerate(domains.masks):
-            if not domains.values[domain] or mask in told:
+            if not domains.values[domain] or mask in seen:
                 continue
-            told.add(mask)
+            seen.add(mask)
             if stops[domain] or loses[domain]:
                 name, brokers = domains.names[domain], universe.brokers(mask)
                 found.append(Exposure(level, name, brokers, stops[domain], loses[domain]))

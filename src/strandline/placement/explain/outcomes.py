@@ -87,8 +87,8 @@ def outcomes(
     found = [Goal(**{level: 1}) for level in levels]
     if len(levels) > 1:
         found += [Goal(**{levels[0]: 2}), Goal(**{levels[0]: 1, BROKER_LABEL: 1})]
-    told = survived(only, rules, goals=goals)
-    found += [*told.writes, *told.writes_but_not, *told.data, *goals]
+    known = survived(only, rules, goals=goals)
+    found += [*known.writes, *known.writes_but_not, *known.data, *goals]
     found += [
         Goal(**{BROKER_LABEL: count})
         for count in (
@@ -127,22 +127,22 @@ def _is_possible(goal: Goal, placements: Sequence[Placement]) -> bool:
 
 
 def _outcome(goal: Goal, alike: Sequence[tuple[Fates, list[int]]], *, is_cut: bool) -> Outcome:
-    told = []
+    judged = []
     for fates, partitions in alike:
         of = fates.of_cut if is_cut else fates.of
-        told.append((fates, frozenset(map(of, fates.losses(goal))), partitions))
-    return _worst(goal, told, alike[0][0].rules, is_cut=is_cut)
+        judged.append((fates, frozenset(map(of, fates.losses(goal))), partitions))
+    return _worst(goal, judged, alike[0][0].rules, is_cut=is_cut)
 
 
 def _worst(
     goal: Goal,
-    told: Sequence[tuple[Fates, Collection[Fate], list[int]]],
+    judged: Sequence[tuple[Fates, Collection[Fate], list[int]]],
     rules: Rules,
     *,
     is_cut: bool,
 ) -> Outcome:
-    """`told`: [(fates, what each choice of such domains does to some partitions, these)]."""
-    worst_of = [(max(some, key=lambda fate: fate.badness), indexes) for _, some, indexes in told]
+    """`judged`: [(fates, the effects of all choices of such domains, the partitions)]."""
+    worst_of = [(max(some, key=lambda fate: fate.badness), indexes) for _, some, indexes in judged]
     worst = max((fate for fate, _ in worst_of), key=lambda fate: fate.badness)
     course, quorum = worst.course, worst.quorum
     return Outcome(
@@ -157,7 +157,7 @@ def _worst(
         write_quorum=quorum.write_quorum,
         # Of all choices that end so: who has more left may need the controller first.
         back=max(
-            fates.back(one) for fates, some, _ in told for one in some if one.course == course
+            fates.back(one) for fates, some, _ in judged for one in some if one.course == course
         ),
         without_controller=worst.without_controller,
         is_inside=worst.is_inside,

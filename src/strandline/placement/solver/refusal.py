@@ -81,8 +81,8 @@ class Refusal(msgspec.Struct, frozen=True):
             lines.append(self.hint)
         if self.role:
             lines.append(self._dead_end())
-        told = ("distinct broker", "labelled") if self.hint else ("distinct broker",)
-        lines += [str(one) for one in self.refused if one.constraint not in told]
+        named = ("distinct broker", "labelled") if self.hint else ("distinct broker",)
+        lines += [str(one) for one in self.refused if one.constraint not in named]
         if self.blocking:
             lines.append(f"conflict: {', '.join(self.blocking)}")
         if not self.is_proved:
@@ -154,7 +154,7 @@ def blocking(plan: Plan) -> tuple[str, ...]:
             without = [other for other in kept if other is not one]
             if not _is_feasible(plan, without):
                 kept = without
-        return tuple(dict.fromkeys(one.told for one in kept))
+        return tuple(dict.fromkeys(one.text for one in kept))
     return ()
 
 

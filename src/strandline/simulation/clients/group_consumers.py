@@ -254,8 +254,8 @@ class GroupConsumer(Client):
                 self._on_code(answer.error_code)
                 return
             self.generation_count += 1
-            told = json.loads(bytes(answer.assignment) or b"[]")
-            self._assigned = [GroupId(one) for one in told]
+            assigned = json.loads(bytes(answer.assignment) or b"[]")
+            self._assigned = [GroupId(one) for one in assigned]
             self._step()
 
         self._request(

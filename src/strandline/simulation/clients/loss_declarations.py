@@ -111,7 +111,7 @@ class LossDeclaration(Client):
                 (asked,),
                 DescribeTopologyRequest(),
                 DescribeTopologyResponse,
-                lambda told: self._judge(plan, logs, told=told),
+                lambda answers: self._judge(plan, logs, answers=answers),
             )
 
         self._ask_all(self.cluster.scenario.brokers, request, DescribeReplicaLogsResponse, on_logs)
@@ -121,7 +121,7 @@ class LossDeclaration(Client):
         plan: GroupPlan,
         logs: dict[BrokerId, DescribeReplicaLogsResponse],
         *,
-        told: dict[BrokerId, DescribeTopologyResponse],
+        answers: dict[BrokerId, DescribeTopologyResponse],
     ) -> None:
         best = max(logs.values(), key=lambda one: one.cluster_version)
         possible = tuple(tuple(map(BrokerId, one.voters)) for one in best.possible)
@@ -135,7 +135,7 @@ class LossDeclaration(Client):
             {one: logs[one] for one in logs if one in hosts},
             frozenset(
                 BrokerId(one.broker_id)
-                for answer in told.values()
+                for answer in answers.values()
                 for one in answer.brokers
                 if one.is_alive
             ),
@@ -146,7 +146,7 @@ class LossDeclaration(Client):
         patience_us = self._patience_us
         if found.needs_all:  # Who was named last is on its way to be appointed.
             patience_us = max(patience_us, APPOINTING_MS * US_PER_MS)
-        if not told or found.judge().standing is not GroupStatus.SHORT:
+        if not answers or found.judge().standing is not GroupStatus.SHORT:
             self._short_since_us.pop(plan.name, None)
             self._rest()
         elif now_us - self._short_since_us.setdefault(plan.name, now_us) < patience_us:

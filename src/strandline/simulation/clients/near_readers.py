@@ -220,8 +220,8 @@ class NearReader(Client):
             self._again(finds=False)
         elif one.error_code:
             if one.error_code not in REFUSALS:
-                told = message_of(one.error_code)
-                self.cluster.checker.fail(f"NoUnexpectedError: {self.name} was told: {told}")
+                message = message_of(one.error_code)
+                self.cluster.checker.fail(f"NoUnexpectedError: {self.name} got: {message}")
             self._again(finds=True)
         elif one.diverging_epoch.end_offset >= 0:
             self.position = min(self.position, Offset(one.diverging_epoch.end_offset))

@@ -60,8 +60,8 @@ TOPIC_KEYS = {
 def load_scenario(path: Path) -> Scenario:
     """The scenario of a file. Raises OperatorError with file and reason."""
     try:
-        told = msgspec.convert(tomllib.loads(path.read_text()), ScenarioFile)
-        return _scenario(told)
+        file = msgspec.convert(tomllib.loads(path.read_text()), ScenarioFile)
+        return _scenario(file)
     except OSError as error:
         raise OperatorError(f"{path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, OperatorError) as error:
@@ -93,51 +93,51 @@ def with_faults(text: str, faults: Sequence[PlannedFault]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _scenario(told: ScenarioFile) -> Scenario:
-    if told.swarm is not Swarm.USUAL:
-        if told != ScenarioFile(seed=told.seed, swarm=told.swarm, faults=told.faults):
-            raise OperatorError(f'swarm = "{told.swarm}": only with a seed and faults')
-        drawn = DRAWS[told.swarm](told.seed)
-        return drawn if told.faults is None else replace(drawn, faults=_faults(told.faults))
-    scenario = draw(told.seed)
-    if told.regions is not None:
+def _scenario(file: ScenarioFile) -> Scenario:
+    if file.swarm is not Swarm.USUAL:
+        if file != ScenarioFile(seed=file.seed, swarm=file.swarm, faults=file.faults):
+            raise OperatorError(f'swarm = "{file.swarm}": only with a seed and faults')
+        drawn = DRAWS[file.swarm](file.seed)
+        return drawn if file.faults is None else replace(drawn, faults=_faults(file.faults))
+    scenario = draw(file.seed)
+    if file.regions is not None:
         scenario = replace(
-            scenario, regions=tuple(told.regions), drift_ppm=(0,) * len(told.regions)
+            scenario, regions=tuple(file.regions), drift_ppm=(0,) * len(file.regions)
         )
-    scenario = replace(scenario, one_way_us=_latencies(scenario, told.one_way_ms))
-    if told.groups is not None or told.regions is not None:
-        scenario = replace(scenario, groups=_groups(scenario, told.groups))
-    if told.producers is not None or told.groups is not None:
-        scenario = replace(scenario, producers=_producers(scenario, told.producers or []))
+    scenario = replace(scenario, one_way_us=_latencies(scenario, file.one_way_ms))
+    if file.groups is not None or file.regions is not None:
+        scenario = replace(scenario, groups=_groups(scenario, file.groups))
+    if file.producers is not None or file.groups is not None:
+        scenario = replace(scenario, producers=_producers(scenario, file.producers or []))
     for name in ("active_ms", "jitter_ratio", "loss_ratio", "bytes_per_ms", "consumer_count"):
-        value = getattr(told, name)
+        value = getattr(file, name)
         if value is not None:
             scenario = replace(scenario, **{name: value})
-    if told.key_count is not None:
-        scenario = _compacted(scenario, told.key_count)
-    scenario = replace(scenario, settings=_settings(scenario, told.replication))
-    if told.faults is not None:
-        scenario = replace(scenario, faults=_faults(told.faults))
-    if told.has_brokers and not scenario.has_brokers:
-        groups = scenario.groups  # With their observers, where they are told.
+    if file.key_count is not None:
+        scenario = _compacted(scenario, file.key_count)
+    scenario = replace(scenario, settings=_settings(scenario, file.replication))
+    if file.faults is not None:
+        scenario = replace(scenario, faults=_faults(file.faults))
+    if file.has_brokers and not scenario.has_brokers:
+        groups = scenario.groups  # With their observers, if the file has them.
         scenario = scenario.whole()
-        if told.groups is not None:
+        if file.groups is not None:
             scenario = replace(scenario, groups=groups)
-    elif told.has_brokers is False:
+    elif file.has_brokers is False:
         scenario = replace(scenario, has_brokers=False, group_consumer_count=0)
-    if told.group_consumer_count is not None:
-        if told.group_consumer_count and not scenario.has_brokers:
+    if file.group_consumer_count is not None:
+        if file.group_consumer_count and not scenario.has_brokers:
             raise OperatorError("group_consumer_count: only where has_brokers is true")
-        scenario = replace(scenario, group_consumer_count=told.group_consumer_count)
+        scenario = replace(scenario, group_consumer_count=file.group_consumer_count)
     scenario = replace(
         scenario,
-        log=_log(scenario, told.log),
-        shrinks_voters=told.shrinks_voters,
+        log=_log(scenario, file.log),
+        shrinks_voters=file.shrinks_voters,
     )
-    if told.scrub_bytes_per_s is not None:
-        scenario = replace(scenario, scrub_bytes_per_s=told.scrub_bytes_per_s)
-    scenario = _with_tombstones(scenario, told.tombstone_ratio)
-    return _balanced(_judged(_administered(scenario, told)), told)
+    if file.scrub_bytes_per_s is not None:
+        scenario = replace(scenario, scrub_bytes_per_s=file.scrub_bytes_per_s)
+    scenario = _with_tombstones(scenario, file.tombstone_ratio)
+    return _balanced(_judged(_administered(scenario, file)), file)
 
 
 def _compacted(scenario: Scenario, key_count: int) -> Scenario:
@@ -150,16 +150,16 @@ def _compacted(scenario: Scenario, key_count: int) -> Scenario:
     return replace(scenario, key_count=key_count)
 
 
-def _administered(scenario: Scenario, told: ScenarioFile) -> Scenario:
-    """With what admins do: as told; what was drawn stays where it can."""
+def _administered(scenario: Scenario, file: ScenarioFile) -> Scenario:
+    """With the actions of administrators: as in the file, else as drawn."""
     delete_ms, move_ms = scenario.delete_interval_ms, scenario.move_interval_ms
     can_delete = scenario.has_brokers and not (scenario.key_count or scenario.group_consumer_count)
     delete_ms = delete_ms if can_delete else 0
     move_ms = move_ms if scenario.has_brokers else 0
-    if told.delete_interval_ms is not None:
-        delete_ms = told.delete_interval_ms
-    if told.move_interval_ms is not None:
-        move_ms = told.move_interval_ms
+    if file.delete_interval_ms is not None:
+        delete_ms = file.delete_interval_ms
+    if file.move_interval_ms is not None:
+        move_ms = file.move_interval_ms
     if delete_ms and not can_delete:
         raise OperatorError(
             "delete_interval_ms: only where has_brokers is true, without a consumer group or "
@@ -194,44 +194,44 @@ def _judged(scenario: Scenario) -> Scenario:
     return scenario
 
 
-def _balanced(scenario: Scenario, told: ScenarioFile) -> Scenario:
+def _balanced(scenario: Scenario, file: ScenarioFile) -> Scenario:
     """With the balancer at work, and what it is given to do."""
     changes = [
         PlannedChange(0, group=GroupId(number), policy=row.policy)
-        for number, row in enumerate(told.groups or [], start=1)
+        for number, row in enumerate(file.groups or [], start=1)
         if row.policy
     ]
-    changes += [_change(scenario, told, row) for row in told.changes]
-    asks = bool(changes or told.near_racks or told.zones or told.cluster)
-    asks |= told.disk_bytes is not None
-    if not told.lost_after_ms and not asks:
+    changes += [_change(scenario, file, row) for row in file.changes]
+    asks = bool(changes or file.near_racks or file.zones or file.cluster)
+    asks |= file.disk_bytes is not None
+    if not file.lost_after_ms and not asks:
         return scenario
-    if not told.lost_after_ms or not scenario.has_brokers:
+    if not file.lost_after_ms or not scenario.has_brokers:
         raise OperatorError(
             "policy, changes, cluster, zones, near_racks, disk_bytes: only with lost_after_ms, "
             "where has_brokers is true"
         )
-    for key, value in told.cluster.items():
+    for key, value in file.cluster.items():
         if reason := validate_cluster_config(key, value):
             raise OperatorError(f"cluster: {key} = {value}: {reason}")
-    if told.zones and len(told.zones) != len(scenario.brokers):
+    if file.zones and len(file.zones) != len(scenario.brokers):
         raise OperatorError(f"zones: one for each of {len(scenario.brokers)} brokers")
-    if told.disk_bytes is not None:
-        scenario = replace(scenario, disk_bytes=told.disk_bytes)
+    if file.disk_bytes is not None:
+        scenario = replace(scenario, disk_bytes=file.disk_bytes)
     changes.sort(key=lambda one: one.at_ms)
     return replace(
         scenario,
-        lost_after_ms=told.lost_after_ms,
+        lost_after_ms=file.lost_after_ms,
         changes=tuple(changes),
-        zones=tuple(told.zones),
-        near_racks=tuple(told.near_racks),
-        cluster_configs=tuple(told.cluster.items()),
+        zones=tuple(file.zones),
+        near_racks=tuple(file.near_racks),
+        cluster_configs=tuple(file.cluster.items()),
     )
 
 
-def _change(scenario: Scenario, told: ScenarioFile, row: ChangeRow) -> PlannedChange:
+def _change(scenario: Scenario, file: ScenarioFile, row: ChangeRow) -> PlannedChange:
     if row.where or row.ruling:
-        return _ruling(scenario, told, row)
+        return _ruling(scenario, file, row)
     group = None if row.group is None else GroupId(row.group)
     broker = None if row.broker is None else BrokerId(row.broker)
     is_known = group in {one.group for one in scenario.groups} or broker in scenario.brokers
@@ -261,11 +261,11 @@ def _change(scenario: Scenario, told: ScenarioFile, row: ChangeRow) -> PlannedCh
     )
 
 
-def _ruling(scenario: Scenario, told: ScenarioFile, row: ChangeRow) -> PlannedChange:
+def _ruling(scenario: Scenario, file: ScenarioFile, row: ChangeRow) -> PlannedChange:
     """What a person says of a zone or region, and of nothing else."""
     only = ChangeRow(at_ms=row.at_ms, where=row.where, ruling=row.ruling, for_ms=row.for_ms)
     known = {(one,) for one in scenario.regions} | set(
-        zip(scenario.regions, told.zones, strict=False)
+        zip(scenario.regions, file.zones, strict=False)
     )
     domain = tuple(row.where.split("/"))
     if row != only or not row.ruling or domain not in known:
@@ -278,7 +278,7 @@ def _ruling(scenario: Scenario, told: ScenarioFile, row: ChangeRow) -> PlannedCh
 
 
 def _with_tombstones(scenario: Scenario, ratio: float | None) -> Scenario:
-    """With tombstones as told, or refused; those that were drawn stay where they can."""
+    """With the tombstones of the file, or refused; drawn ones stay if they can."""
     if ratio is None:
         reason = _no_tombstones(scenario) if scenario.tombstone_ratio else ""
         return replace(scenario, tombstone_ratio=0.0) if reason else scenario
@@ -290,8 +290,8 @@ def _with_tombstones(scenario: Scenario, ratio: float | None) -> Scenario:
 
 def _no_tombstones(scenario: Scenario) -> str:
     """Why no run with tombstones could be judged; empty where one can."""
-    told = scenario.faults
-    kinds = set(scenario.fault_weights) if told is None else {one.kind for one in told}
+    file = scenario.faults
+    kinds = set(scenario.fault_weights) if file is None else {one.kind for one in file}
     if not scenario.key_count or scenario.log.write_caching:
         return "only with a key_count, and without write_caching"
     if scenario.log.delete_retention_ms < TOMBSTONE_MS_MIN:

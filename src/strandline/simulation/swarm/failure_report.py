@@ -182,13 +182,13 @@ class _FailureReport:
             self._end = len(self._world.trace.lines)
         for broker, view in sorted(self._views.items()):
             replica = view.replica
-            told = [f"epoch {replica.epoch}", f"leader {replica.leader_id}", _extent(replica)]
-            told.append(f"flushed to index {replica.log.flushed_index}")
-            told.append(f"committed to index {replica.raft.commit}")
-            told.append(f"shows offsets below {replica.high_watermark}")
+            words = [f"epoch {replica.epoch}", f"leader {replica.leader_id}", _extent(replica)]
+            words.append(f"flushed to index {replica.log.flushed_index}")
+            words.append(f"committed to index {replica.raft.commit}")
+            words.append(f"shows offsets below {replica.high_watermark}")
             if replica.failed is not None:
-                told.append(f"failed: {replica.failed}")
-            self.ends.append(f"  in the end broker {broker}: {', '.join(told)}")
+                words.append(f"failed: {replica.failed}")
+            self.ends.append(f"  in the end broker {broker}: {', '.join(words)}")
 
     # ---- clients -------------------------------------------------------------------------------
 
@@ -225,7 +225,7 @@ class _FailureReport:
             what = "acknowledged" if fact.is_applied else "refused"
             self._add(WORLD, f"commit number {fact.number} is {what}")
         elif isinstance(fact, OffsetFetched) and fact.group == group:
-            self._add(WORLD, f"a consumer is told the committed offset {fact.offset}")
+            self._add(WORLD, f"a consumer gets the committed offset {fact.offset}")
 
     # ---- lines ---------------------------------------------------------------------------------
 
@@ -264,9 +264,9 @@ class _FailureReport:
         before = bisect_left(context, own[0]) if own else 0
         context = context[max(0, before - LINES_BEFORE) :]
         chosen = sorted(own + context[len(own) - LINES_MAX :])
-        told = [text for _, _, text in chosen]
+        lines = [text for _, _, text in chosen]
         left_out = total - len(chosen)
-        return [*told, f"  ({left_out} lines left out)"] if left_out else told
+        return [*lines, f"  ({left_out} lines left out)"] if left_out else lines
 
     def _concerns(self, text: str) -> bool:
         """Whether a line of the trace may matter here: not where it names another group."""

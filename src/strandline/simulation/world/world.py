@@ -117,7 +117,7 @@ class World:
         for replica in replicas:
             if not self.cluster.has_plan(replica.group):
                 continue
-            # A replica that was removed from its group is not told of the end.
+            # A replica that was removed from its group does not learn of the end.
             is_member = replica.self_id in members.get(replica.group, ())
             try:
                 fact = audit(replica, self.cluster.values, is_final=is_final and is_member)
