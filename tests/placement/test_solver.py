@@ -278,6 +278,13 @@ def test_what_could_be_is_a_policy_that_is_read() -> None:
             assert decode_policy(encode_policy(more)) == more
 
 
+def test_a_refusal_names_the_broker_that_a_spread_excludes_among_just_enough_brokers() -> None:
+    policy = "rules: [{count: 3, spread: [{by: region, max_per: 1}]}]"
+    refusal = refused(policy, cluster("a", "a", "b"))
+    assert refusal.is_proved and refusal.placed == (1,)
+    assert "broker 2: region a has 1 of at most 1 replica" in str(refusal)
+
+
 def test_only_constraints_that_clash_are_named() -> None:
     policy = """
     rules: [{count: 3, where: [{label: region, op: in, values: [a]}]}]
