@@ -12,7 +12,7 @@ How:    OPEN --a request of the next epoch--> OPEN;  OPEN --a full request, the 
         or of an older one of at most its size. Otherwise the answer carries session 0, and the
         client sends full requests.
 Owns:   all sessions of this broker, in the order of their last use.
-Source: KIP-227, KIP-392, KIP-516; Kafka's FetchSession."""
+Source: KIP-227, KIP-392, KIP-516; Kafka's FetchSession; decision 0047."""
 
 from __future__ import annotations
 
