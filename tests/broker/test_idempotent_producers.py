@@ -5,12 +5,20 @@ Source: KIP-98, KIP-360; decision 0043."""
 from collections.abc import Iterator
 
 import pytest
+from tests.broker.broker_world import Pending, batch_of
 from tests.broker.cluster_world import ClusterWorld, three_brokers
 from tests.broker.test_broker_in_a_cluster import delete, fetch, produce, set_config
 from tests.broker.test_delete_records import delete as delete_records
 
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
+from strandline.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from strandline.replication.leader.unknown_producers import WAIT_MS
 from strandline.storage.producers.producers import SEQUENCE_COUNT
 
 LAST = SEQUENCE_COUNT - 1
@@ -41,6 +49,31 @@ def send(
     return answer.error_code, answer.base_offset
 
 
+def sending(world: ClusterWorld, topic: str, sequence: int, count: int = 1) -> Pending:
+    """The same, on its way."""
+    leader = world.leader_of(topic)
+    data = PartitionProduceData(
+        records=batch_of(
+            *(b"%d" % (sequence + at) for at in range(count)),
+            timestamp=world.broker(leader).services.clock.wall_ms(),
+            producer_id=PRODUCER,
+            producer_epoch=0,
+            base_sequence=sequence,
+        )
+    )
+    request = ProduceRequest(
+        acks=-1,
+        timeout_ms=30_000,
+        topic_data=[TopicProduceData(name=topic, partition_data=[data])],
+    )
+    return world.send(leader, request, 9)
+
+
+def answer_of(pending: Pending) -> tuple[int, int]:
+    (partition,) = pending.answer(ProduceResponse).responses[0].partition_responses
+    return partition.error_code, partition.base_offset
+
+
 def move_leader(world: ClusterWorld, topic: str) -> int:
     """Let another replica lead; returns it."""
     before = world.leader_of(topic)
@@ -64,6 +97,45 @@ def test_a_topic_made_again_takes_a_producer_where_it_is(shared: ClusterWorld) -
     assert send(shared, "again", 5) == (0, 2)
     assert send(shared, "again", 7) == (OUT_OF_ORDER, -1)
     assert fetch(shared, "again") == [b"3", b"4", b"5"]
+
+
+def test_what_overtakes_an_earlier_batch_in_a_new_topic_waits_for_it(
+    shared: ClusterWorld,
+) -> None:
+    """The earlier ones met a broker that did not know the topic yet, and come again."""
+    shared.create_topic("overtaken")
+    late = [sending(shared, "overtaken", sequence) for sequence in (4, 6)]
+    shared.advance(100)
+    late.insert(0, sending(shared, "overtaken", 2, 2))
+    shared.advance(100)
+    late.append(sending(shared, "overtaken", 7))
+    assert not any(one.is_answered for one in late)
+    assert send(shared, "overtaken", 0, 2) == (0, 0)
+    shared.advance(100)
+    out_of_order = (OUT_OF_ORDER, -1)
+    assert [answer_of(one) for one in late] == [(0, 2), (0, 4), out_of_order, out_of_order]
+    assert [send(shared, "overtaken", sequence) for sequence in (5, 6)] == [(0, 5), (0, 6)]
+    assert fetch(shared, "overtaken") == [b"0", b"1", b"2", b"3", b"4", b"5", b"6"]
+
+
+def test_what_waits_for_an_earlier_batch_goes_on_alone_or_is_refused_with_its_leader(
+    shared: ClusterWorld,
+) -> None:
+    shared.create_topic("alone")
+    begun_us = shared.scheduler.now_us
+    late = [sending(shared, "alone", sequence) for sequence in (4, 3, 5)]
+    shared.until(lambda: all(one.is_answered for one in late))
+    waited_ms = (shared.scheduler.now_us - begun_us) // 1_000
+    assert WAIT_MS <= waited_ms < WAIT_MS + 100
+    assert [answer_of(one) for one in late] == [(0, 1), (0, 0), (0, 2)]
+    shared.create_topic("moves")
+    leader = shared.replicas_of("moves")[shared.leader_of("moves")]
+    late = [sending(shared, "moves", sequence) for sequence in (4, 5)]
+    shared.advance(10)
+    assert leader.shared.memory.used_bytes > 0
+    move_leader(shared, "moves")
+    assert {answer_of(one)[0] for one in late} == {Error.NOT_LEADER_OR_FOLLOWER}
+    assert leader.shared.memory.used_bytes == 0
 
 
 def test_sequences_wrap_inside_a_batch_and_repetitions_are_known_wherever_it_leads(

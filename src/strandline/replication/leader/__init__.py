@@ -1,6 +1,7 @@
 """What a replica does while it leads: the append path, and one stream to each follower.
 
 Map:    appender.py             the batcher: waiting requests become one append
+        unknown_producers.py    holds a batch that may have overtaken an earlier one
         leadership.py           what exists only while a replica leads: its appends and their tail
         append_sender.py        sends each follower what it may be sent next
         followers.py            what a leader hears of its followers, and which of them keep up

@@ -38,6 +38,7 @@ from strandline.protocol.errors import Error
 from strandline.records.batch import BatchHeader
 from strandline.replication.leader.leadership import Leadership
 from strandline.replication.leader.requests import Appended, AppendResult, Request
+from strandline.replication.leader.unknown_producers import UnknownProducers
 from strandline.replication.liveness.lease import Lease
 from strandline.replication.memory_budget import MemoryBudget
 from strandline.replication.replica.delete_records import Deletions
@@ -54,8 +55,6 @@ CHUNK_BYTES_MAX = 1024 * 1024
 NO_ACKS = 0
 QUORUM_ACK = -1
 
-FIRST_EPOCH = 1
-"""The first leader of a group leads in this epoch, unless an election failed before."""
 _NO_PRODUCERS: Set[int] = frozenset()
 
 _log = logging.getLogger("strandline.replication")
@@ -109,6 +108,7 @@ class Appender:
         """acks=all needs a write quorum of this many voters; 0: the topic asks for no number."""
         # {producer: (its first batch that was valid and yet refused, the error code)}
         self._refused: dict[int, tuple[BatchHeader, int]] = {}
+        self._unknown_producers = UnknownProducers(replica, clock, self._go_on)
 
     @property
     def is_holding(self) -> bool:
@@ -156,7 +156,9 @@ class Appender:
         self._uncommitted.clear()
         self.uncommitted_bytes = 0
         self._refused.clear()
-        for request in requests:
+        held = self._unknown_producers.clear()
+        self._memory.give_back(sum(request.size_bytes for request in held))
+        for request in (*held, *requests):
             request.done(self._failed(error))
 
     @property
@@ -170,6 +172,18 @@ class Appender:
         leadership = self._owner.leadership
         is_taken = leadership is None or leadership.has_room
         return self.uncommitted_bytes < UNCOMMITTED_BYTES_MAX and is_taken
+
+    def _is_held(self, request: Request) -> bool:
+        """Whether the request waits for an earlier one of its producer. Behind a refused one it is
+        refused like it."""
+        is_refused = request.headers[0].producer_id in self._refused
+        return not is_refused and self._unknown_producers.holds(request)
+
+    def _go_on(self, requests: list[Request]) -> None:
+        """Take requests back that were held, before all others; they have their memory units."""
+        self._requests.extendleft(reversed(requests))
+        self.held_bytes += sum(request.size_bytes for request in requests)
+        self._append_soon()
 
     def _append_soon(self) -> None:
         if not self._scheduled and self._has_room:
@@ -202,6 +216,8 @@ class Appender:
             self.held_bytes -= request.size_bytes
             assert self.held_bytes >= 0
             if own:
+                if self._is_held(request):
+                    continue
                 if not self._passes_sequence_check(request):
                     self._memory.give_back(request.size_bytes)
                     continue
@@ -258,7 +274,9 @@ class Appender:
         lost it: then a client sends the earlier one again before it repeats this one. So this one
         is accepted when it comes again (decision 0043)."""
         code = self._reason_of_gap(header)
-        if code is None and self._may_lack_batches and not self._is_refused(header):
+        unknown = self._unknown_producers
+        may_lack_batches = unknown.is_whole and not unknown.is_led_first
+        if code is None and may_lack_batches and not self._is_refused(header):
             code = Error.NOT_LEADER_OR_FOLLOWER
             self._refused[header.producer_id] = header, code
         if code is not None:
@@ -267,15 +285,6 @@ class Appender:
                 f"producer {header.producer_id} is new here, and sent sequence "
                 f"{header.base_sequence} first: send the batch again",
             )
-
-    @property
-    def _may_lack_batches(self) -> bool:
-        """Whether an earlier leader may have lost batches of producers that are unknown here.
-
-        The log has every batch that was committed, and there was a leader before this one."""
-        log = self._replica.log
-        is_whole = log.start_offset == 0 and not log.producers.is_incomplete
-        return is_whole and self._replica.epoch > FIRST_EPOCH
 
     def _is_refused(self, header: BatchHeader) -> bool:
         """Whether this very batch is the first one of its producer that was refused here."""
@@ -327,6 +336,9 @@ class Appender:
             for request in chunk:
                 for header in request.headers:
                     self._refused.pop(header.producer_id, None)
+        if self._unknown_producers.is_busy:
+            for request in chunk:
+                self._unknown_producers.on_appended(request)
         assert not self._uncommitted or self._uncommitted[-1][0] < appended.last_index
         self._uncommitted.append((appended.last_index, size, relaxed))
         self.uncommitted_bytes += size
