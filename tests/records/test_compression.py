@@ -122,6 +122,7 @@ CUT_BLOCKS: list[tuple[bytes, str]] = [
     (b"\xff\xff\xff\xff" + b"\x00" * 8, "a block is cut"),
     (b"\x00\x00\x00\x05\x04\x0cabc", "snappy: "),
     (b"\x00\x00\x00\x06\x04\x0cabc", "a block is cut"),
+    (b"\x00\x00\x00\x00", "a block is cut or empty"),
 ]
 
 

@@ -155,8 +155,8 @@ def _decompress_snappy(view: memoryview, output: Output) -> int:
             raise ApiError(Error.CORRUPT_MESSAGE, "snappy: a block's length is cut")
         (length,) = _I32.unpack_from(view, position)
         position += _I32.size
-        if length < 0 or position + length > len(view):
-            raise ApiError(Error.CORRUPT_MESSAGE, "snappy: a block is cut")
+        if length <= 0 or position + length > len(view):
+            raise ApiError(Error.CORRUPT_MESSAGE, "snappy: a block is cut or empty")
         count = _decompress_block(view[position : position + length], output, count)
         if count == TOO_LARGE:
             return TOO_LARGE

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from strandline.base.disk import Buffer
 from strandline.base.errors import ApiError
 from strandline.protocol.errors import Error
-from strandline.records.varint import read_varint, read_varlong
+from strandline.records.varint import encode_varint, read_varint, read_varlong
 
 NO_TIMESTAMP = -1
 NO_RECORD = -1
@@ -25,6 +25,8 @@ REVISION = 1
 
 Walked = tuple[int, int, int, int, int]
 """(fault, which record, highest timestamp, lowest timestamp, first record without a key)."""
+
+_SMALL = [encode_varint(number) for number in range(64)]
 
 
 class Fault(IntEnum):
@@ -95,32 +97,85 @@ def refused_records(
 
 def walk_in_python(records: Buffer, count: int, base_timestamp: int, /) -> Walked:
     """The walk without compiled code; see `_contents.c`."""
-    end = len(records)
+    data = bytes(records)
+    end = len(data)
     position = index = 0
     highest, lowest, keyless = NO_TIMESTAMP, NO_TIMESTAMP_AT_ALL, NO_RECORD
     fault = Fault.NONE
     while index < count:
-        try:
-            length, position = read_varint(records, position, end)
-        except ApiError:
-            fault = Fault.RECORD_CUT
-            break
-        if length < 0 or length > end - position:
-            fault = Fault.RECORD_BEYOND_BATCH
-            break
-        fault, delta, has_key = _walk_record(records, position, position + length, index)
-        keyless = keyless if has_key or keyless >= 0 else index
+        usual = _pass_usual_record(data, position, index)
+        if usual is not None:
+            delta, has_key, position = usual
+        else:
+            try:
+                length, position = read_varint(data, position, end)
+            except ApiError:
+                fault = Fault.RECORD_CUT
+                break
+            if length < 0 or length > end - position:
+                fault = Fault.RECORD_BEYOND_BATCH
+                break
+            fault, delta, has_key = _walk_record(data, position, position + length, index)
+            position += length
+        if keyless < 0 and not has_key:
+            keyless = index
         if fault:
             break
         timestamp = _sum(base_timestamp, delta)
-        highest = max(highest, timestamp)
-        if timestamp != NO_TIMESTAMP:
-            lowest = min(lowest, timestamp)
-        position += length
+        if timestamp > highest:
+            highest = timestamp
+        if timestamp < lowest and timestamp != NO_TIMESTAMP:
+            lowest = timestamp
         index += 1
     if fault is Fault.NONE and position != end:
         fault = Fault.TRAILING_BYTES
     return fault, index, highest, lowest, keyless
+
+
+def _pass_usual_record(data: bytes, position: int, index: int) -> tuple[int, bool, int] | None:
+    """(timestamp delta, whether it has a key, the position after it) of a sound record whose
+    numbers have at most two bytes (the timestamp more) and that has no headers; None for any other.
+
+    Why: most records are such. Without calls it takes a third of the time."""
+    try:
+        length = data[position]
+        position += 1
+        if length & 0x80:
+            if (byte := data[position]) & 0x80:
+                return None
+            length = length & 0x7F | byte << 7
+            position += 1
+        end = position + (length >> 1)  # An odd one is negative: then nothing ends there.
+        position += 1
+        delta = data[position]
+        position += 1
+        if delta & 0x80:
+            delta, position = read_varlong(data, position - 1, end)
+        else:
+            delta = (delta >> 1) ^ -(delta & 1)
+        offset = encode_varint(index) if index > 63 else _SMALL[index]
+        if data[position : position + len(offset)] != offset:
+            return None
+        position += len(offset)
+        key = data[position]
+        if length & 1 or key & 0x80:
+            return None
+        value_at = position + 1 if key == 1 else position + 1 + (key >> 1)
+        value = data[value_at]
+        position = value_at + 1
+        if value & 0x80:
+            if (byte := data[position]) & 0x80:
+                return None
+            value = value & 0x7F | byte << 7
+            position += 1
+        if (value & 1 and value != 1) or (key & 1 and key != 1):
+            return None
+        position += 0 if value == 1 else value >> 1
+        if data[position] != 0 or position + 1 != end:
+            return None
+    except (IndexError, ApiError):
+        return None
+    return delta, key != 1, end
 
 
 def refused_in_python(
