@@ -209,6 +209,15 @@ def test_a_short_way_to_the_quorum_is_preferred_where_it_is_weighed() -> None:
         assert Counter(regions).most_common(1)[0][1] == 2
 
 
+def test_the_heaviest_preference_is_asked_first() -> None:
+    """A descent that asked the lightest one first would find no best placement, and would search."""
+    where = "[{label: region, op: in, values: [c]}]"
+    policy = f"rules: [{{count: 3, where: {where}, level: soft}}]"
+    request = Request(policy=decode_policy(policy))
+    weights = [one.weight for one in make_plan(request, Universe(THREE_REGIONS), voters=3).soft]
+    assert len(weights) > 2 and weights == sorted(weights, reverse=True)
+
+
 def test_a_missing_label_is_an_error_that_names_broker_and_label() -> None:
     refusal = refused("survive: zone", cluster("a/1", "a/2", "a"))
     assert "broker 3 has no label 'zone', which the policy needs" in str(refusal)
