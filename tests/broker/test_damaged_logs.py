@@ -284,7 +284,7 @@ def committed_offset(world: ClusterWorld, coordinator: int) -> int:
 # ---- mending -----------------------------------------------------------------------------------
 
 
-def mended(cluster: ClusterWorld, broker: int) -> int:
+def repaired(cluster: ClusterWorld, broker: int) -> int:
     return cluster.broker(broker).replication.repairs.mended_count
 
 
@@ -308,7 +308,7 @@ def test_what_a_leader_cannot_read_is_mended_and_it_may_lead_again(cluster: Clus
     rot(cluster, leader, cluster.replicas_of("t")[leader], at=IN_RECORDS)
     with pytest.raises(StorageError):
         cluster.replicas_of("t")[leader].read_verified(Offset(0), 10_000)
-    cluster.until(lambda: mended(cluster, leader) == 1)
+    cluster.until(lambda: repaired(cluster, leader) == 1)
     cluster.until(lambda: is_sound(cluster, leader, "t"))
     cluster.until(lambda: cluster.leader_of("t") not in (0, leader))
     cluster.replicas_of("t")[cluster.leader_of("t")].transfer_leadership(BrokerId(leader))
@@ -329,7 +329,7 @@ def test_what_is_not_committed_yet_is_mended_too(scrubbed: ClusterWorld) -> None
     scrubbed.until(lambda: scrubbed.replicas_of("t")[near].log_end_offset == has_all)
     damaged = scrubbed.replicas_of("t")[leader]
     rot(scrubbed, leader, damaged, at=IN_RECORDS)
-    scrubbed.until(lambda: mended(scrubbed, leader) == 1)
+    scrubbed.until(lambda: repaired(scrubbed, leader) == 1)
     assert damaged.committed_end < has_all
     assert is_sound(scrubbed, leader, "t")
 
@@ -341,7 +341,7 @@ def test_what_nobody_reads_is_found_by_the_scrub_and_mended(scrubbed: ClusterWor
     damaged = next(broker for broker in (1, 2, 3) if broker != leader)
     scrubbed.until(lambda: scrubbed.replicas_of("t")[damaged].high_watermark == len(VALUES))
     rot(scrubbed, damaged, scrubbed.replicas_of("t")[damaged], at=IN_RECORDS)
-    scrubbed.until(lambda: mended(scrubbed, damaged) == 1)
+    scrubbed.until(lambda: repaired(scrubbed, damaged) == 1)
     assert is_sound(scrubbed, damaged, "t")
     assert fetch(scrubbed, "t", at=damaged) == VALUES
     assert scrubbed.leader_of("t") == leader
@@ -450,7 +450,7 @@ def test_the_offsets_of_groups_are_mended_though_their_log_is_compacted(
     damaged = next(broker for broker in replicas if broker != leader)
     scrubbed.until(lambda: replicas[damaged].high_watermark == replicas[leader].high_watermark)
     rot(scrubbed, damaged, replicas[damaged], at=IN_RECORDS)
-    scrubbed.until(lambda: mended(scrubbed, damaged) == 1)
+    scrubbed.until(lambda: repaired(scrubbed, damaged) == 1)
     replicas[leader].transfer_leadership(BrokerId(damaged))
     scrubbed.until(lambda: scrubbed.leader_of(topic, int(index)) == damaged)
     scrubbed.until(lambda: committed_offset(scrubbed, damaged) == 7)

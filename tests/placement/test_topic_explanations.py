@@ -14,7 +14,7 @@ from strandline.model.cluster import Roles
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.placement.explain.explanation import explain
 from strandline.placement.explain.exposure import exposures
-from strandline.placement.explain.mending import mended
+from strandline.placement.explain.repairs import repaired
 from strandline.placement.explain.topics import (
     PartitionState,
     TopicExplanation,
@@ -320,7 +320,7 @@ def test_what_would_be_right_is_right_and_keeps_what_was(
 ) -> None:
     request = request_of(policy, min_insync_replicas=least)
     before = tuple(map(BrokerId, sorted(voters)))
-    found = mended(request, brokers(), Roles(before))
+    found = repaired(request, brokers(), Roles(before))
     anew = solve(request, brokers(), rng=random.Random(0))
     assert isinstance(found, Refusal) == isinstance(anew, Refusal)
     if isinstance(found, Roles):
@@ -336,6 +336,6 @@ def test_what_would_be_right_is_right_and_keeps_what_was(
 
 
 def test_why_nothing_would_be_right_is_told_with_what_could_be() -> None:
-    found = mended(request_of("survive: 2 regions"), brokers(), Roles((BrokerId(1), BrokerId(3))))
+    found = repaired(request_of("survive: 2 regions"), brokers(), Roles((BrokerId(1), BrokerId(3))))
     assert isinstance(found, Refusal) and found.nearest is not None
     assert "this would be possible: survive 2 zones instead of 2 regions" in str(found)

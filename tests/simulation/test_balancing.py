@@ -16,7 +16,7 @@ from strandline.broker.leadership import draining
 from strandline.broker.operations import balancing
 from strandline.broker.operations.balancing import Balancing, Findings
 from strandline.broker.operations.outages import OutageWatch
-from strandline.controller.balancer import fullness, mending
+from strandline.controller.balancer import fullness, needs
 from strandline.controller.balancer.health import NO_SILENCE, Condition, Health
 from strandline.controller.decide import brokers
 from strandline.controller.outages import judging, marks
@@ -299,7 +299,7 @@ def replace_by_anybody(patch: pytest.MonkeyPatch) -> None:
         options["loads"] = None
         return repair(replace(plan, hard=(), soft=()), *arguments, **options)  # type: ignore[arg-type]
 
-    patch.setattr(mending, "repair", careless)
+    patch.setattr(needs, "repair", careless)
 
 
 def look_only_once(patch: pytest.MonkeyPatch) -> None:

@@ -233,7 +233,7 @@ def test_logs_that_were_compacted_at_different_times_mend_each_other(who: str, s
     log = world.log
     clean = log.compacted_index
     assert (clean >= 0) == (who != "peer")
-    mended: list[Index] = []
+    repaired: list[Index] = []
     for segment in rng.sample(list(log._row.segments), 3):
         if segment.size_bytes:
             world.disk.flip_bit(segment.path(".log"), rng.randrange(segment.size_bytes))
@@ -242,7 +242,7 @@ def test_logs_that_were_compacted_at_different_times_mend_each_other(who: str, s
         if not gaps:
             continue
         replacements = [(gap, log.mending.fitting(gap, entries_of(peer.log, gap))) for gap in gaps]
-        mended += [gap.start.raft_index for gap in gaps]
+        repaired += [gap.start.raft_index for gap in gaps]
         if all(fits_in_place(*one, is_same=False) for one in replacements):
             for one in replacements:
                 log.mending.fill(*one)
@@ -258,7 +258,7 @@ def test_logs_that_were_compacted_at_different_times_mend_each_other(who: str, s
                 break
     assert not scrubbed(log)
     # What came from the peer may have been compacted less.
-    assert all(log.compacted_index < index for index in mended)
+    assert all(log.compacted_index < index for index in repaired)
     assert newest(log) == expected
     assert (log.end_offset, log.last_index) == (peer.log.end_offset, peer.log.last_index)
     world.flush()

@@ -6,7 +6,7 @@ from collections import Counter
 
 from tests.controller.balancer.balancer_world import CLUSTER, BalancerWorld, ids
 
-from strandline.controller.balancer.evening import Movable, exchanged
+from strandline.controller.balancer.evenness import Movable, exchanged
 from strandline.controller.balancer.plans import Plans
 from strandline.controller.commands import AlterReassignments, WantedReplicas
 from strandline.model.cluster import Roles

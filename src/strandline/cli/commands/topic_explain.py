@@ -85,7 +85,7 @@ def explain(
         _tell_losses(losses, declared)
         _tell_partition(one, closely, cluster)
         if found is not None:
-            _tell_mending(topic, one, found)
+            _tell_repair(topic, one, found)
 
     show(
         {
@@ -160,11 +160,11 @@ def _mended(
     topic: "LiveTopic", cluster: "LiveCluster", state: "PartitionState", told: "Explanation"
 ) -> "Roles | Refusal | None":
     """What would be right, where something is not."""
-    from strandline.placement.explain.mending import mended
+    from strandline.placement.explain.repairs import repaired
 
     if told.judgement.is_right and not told.broken:
         return None
-    return mended(topic.request, cluster.candidates, state.placed)
+    return repaired(topic.request, cluster.candidates, state.placed)
 
 
 def _partition(topic: "LiveTopic", index: int) -> "PartitionState":
@@ -374,7 +374,7 @@ def _mended_json(found: "Roles | Refusal | None") -> dict[str, Json]:
     }
 
 
-def _tell_mending(topic: "LiveTopic", state: "PartitionState", found: "Roles | Refusal") -> None:
+def _tell_repair(topic: "LiveTopic", state: "PartitionState", found: "Roles | Refusal") -> None:
     from strandline.cli.output import program
     from strandline.cli.text.explaining import roles
     from strandline.placement.solver.refusal import Refusal

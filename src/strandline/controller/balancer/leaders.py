@@ -10,7 +10,7 @@ Source: decision 0012."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from strandline.controller.balancer.evening import Movable
+from strandline.controller.balancer.evenness import Movable
 from strandline.model.ids import BrokerId
 from strandline.placement.solver.chains import Chains
 

@@ -6,8 +6,8 @@ How:    Needs, the most urgent first: a replica's broker is lost, or is to be em
         possible change.
             A lost replica without an equally good replacement is excused, so that others can be
         replaced. If no placement keeps the policy, only lost replicas move, to brokers that break
-        no more of it (`makeshift`). A replica on a decommissioned broker goes to any broker, unless
-        a policy says otherwise.
+        no more of it (`best_effort`). A replica on a decommissioned broker goes to any broker,
+        unless a policy says otherwise.
 Source: decision 0010."""
 
 from collections.abc import Collection, Mapping, Sequence
@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
-from strandline.controller.balancer.makeshift import replace_lost
+from strandline.controller.balancer.best_effort import replace_lost
 from strandline.controller.balancer.plans import Wanted
 from strandline.controller.balancer.reasons import Wait
 from strandline.model.cluster import Partition, Roles
@@ -110,20 +110,20 @@ def mend(
     stays = held.keys() - wanted.plans.lost
     found = None if wanted.refusal else find(held=stays)
     if found is None:
-        makeshift = None
+        replaced = None
         if wanted.refusal or (best_effort and wanted.has_policy):
-            makeshift = replace_lost(
+            replaced = replace_lost(
                 wanted,
                 replicas,
                 settled=settled - wanted.plans.lost,
                 loads=loads,
                 may_break_more=best_effort,
             )
-        if makeshift is None:
+        if replaced is None:
             if not wanted.refusal and (free := stays and find(held=frozenset())):
                 return held[next(one for one in free.leaving if one in stays)]
             return _shortage(wanted, replicas, settled)
-        return wanted.lead_first(makeshift, led, present=replicas.voters[0])
+        return wanted.lead_first(replaced, led, present=replicas.voters[0])
     stay = [one for one in seated(replicas) if one in found.kept]
     voters, observers = (
         tuple(broker for broker, role in (*stay, *found.coming) if role == wanted_role)

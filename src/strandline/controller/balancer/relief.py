@@ -18,8 +18,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from strandline.controller.balancer.disks import Room
-from strandline.controller.balancer.evening import Movable
-from strandline.controller.balancer.mending import place_of
+from strandline.controller.balancer.evenness import Movable
+from strandline.controller.balancer.needs import place_of
 from strandline.controller.balancer.plans import Plans
 from strandline.controller.balancer.reasons import Wait
 from strandline.model.cluster import Partition, Roles

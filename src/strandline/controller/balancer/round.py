@@ -20,10 +20,10 @@ from functools import partial
 
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.balancer.disks import Room
-from strandline.controller.balancer.evening import Movable, by_broker, exchanged, uneven_pairs
+from strandline.controller.balancer.evenness import Movable, by_broker, exchanged, uneven_pairs
 from strandline.controller.balancer.health import Condition
 from strandline.controller.balancer.leaders import evened_leaders
-from strandline.controller.balancer.mending import (
+from strandline.controller.balancer.needs import (
     endless,
     hindrance,
     margin_of,
@@ -294,8 +294,8 @@ class Round:
             return False
         if need_of(wanted, partition.wanted) not in _URGENT:
             return True
-        is_makeshift = code == "best-effort"
-        return is_makeshift and not wanted.lost(partition.wanted)
+        is_best_effort = code == "best-effort"
+        return is_best_effort and not wanted.lost(partition.wanted)
 
     def _is_as_good(self, partition: Partition, wanted: Wanted, found: Roles) -> bool:
         """Whether the present target repairs no less than the new one: then its copies go on. If

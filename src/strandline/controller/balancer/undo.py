@@ -8,7 +8,7 @@ Source: decision 0011."""
 
 from collections.abc import Collection
 
-from strandline.controller.balancer.mending import need_of
+from strandline.controller.balancer.needs import need_of
 from strandline.controller.balancer.plans import Ask, Plans
 from strandline.model.cluster import Cluster, Partition, Roles
 from strandline.model.ids import BrokerId

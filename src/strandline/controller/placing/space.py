@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from functools import cache
 
-from strandline.controller.balancer.evening import is_surplus, places_of
+from strandline.controller.balancer.evenness import is_surplus, places_of
 from strandline.controller.balancer.plans import Plans, Wanted
 from strandline.controller.decision import Facts, refuse
 from strandline.controller.listing import listed

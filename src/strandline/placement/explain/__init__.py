@@ -2,7 +2,7 @@
 `policy test`. Pure.
 
 Map:    explanation.py (all of it, for one partition), topics.py (an existing topic, with all its
-        partitions), acting.py (with the present voters), mending.py (the moves that would repair
+        partitions), acting.py (with the present voters), repairs.py (the moves that would repair
         it), outcomes.py (the effect of each class of loss), exposure.py (the effect of one more
         loss on a cluster), stopping.py (whether brokers may stop together now), replicas.py (why
         each replica is on its broker, and the alternatives), piles.py (preferred leaders that pile

@@ -15,7 +15,7 @@ from strandline.placement.solver.solve import solve
 from strandline.placement.topology.universe import Candidate, Universe
 
 
-def mended(
+def repaired(
     request: Request, candidates: Iterable[Candidate], replicas: Roles
 ) -> Roles | Refusal | None:
     """The replicas after the fewest moves: of each role those that stay first, in their order. If
