@@ -210,7 +210,7 @@ def test_a_short_way_to_the_quorum_is_preferred_where_it_is_weighed() -> None:
 
 
 def test_the_heaviest_preference_is_asked_first() -> None:
-    """A descent that asked the lightest one first would find no best placement, and would search."""
+    """A descent that asked the lightest one first would seldom find a best placement."""
     where = "[{label: region, op: in, values: [c]}]"
     policy = f"rules: [{{count: 3, where: {where}, level: soft}}]"
     request = Request(policy=decode_policy(policy))
