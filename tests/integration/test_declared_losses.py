@@ -76,7 +76,7 @@ def test_writing_goes_on_and_who_comes_back_takes_nothing_away(five: DevCluster)
     for command in ("produce", "consume --exit-at-end"):
         refused = try_line(five, f"strandline {command} {TOPIC} --timeout 2", typed="one\n")
         assert refused.returncode == 1
-        assert refused.stderr.endswith(f"replica status {TOPIC}\n"), refused.stderr
+        assert refused.stderr.endswith(f"replica status --topics {TOPIC}\n"), refused.stderr
 
     # While they may be heard of, and while one lives who would do, nothing is given up; nor where
     # another name is typed.

@@ -49,14 +49,18 @@ def note_configs(cluster: Cluster, broker: BrokerId, values: Mapping[str, str | 
             del cluster.returning[group]
 
 
-def note_gone(
-    cluster: Cluster, *, group: GroupId | None = None, broker: BrokerId | None = None
-) -> None:
-    """A partition was deleted, or a broker unregistered."""
+def note_deleted(cluster: Cluster, group: GroupId) -> None:
+    """A partition is gone."""
+    cluster.displaced.pop(group, None)
+    cluster.returning.pop(group, None)
+
+
+def note_unregistered(cluster: Cluster, broker: BrokerId) -> None:
+    """A broker is gone: nothing returns to it."""
     for known in (cluster.displaced, cluster.returning):
-        for one, home in list(known.items()):
-            if one == group or broker in home.all:
-                del known[one]
+        for group, home in list(known.items()):
+            if broker in home.all:
+                del known[group]
 
 
 def _hand(source: dict[GroupId, Roles], target: dict[GroupId, Roles], broker: BrokerId) -> None:

@@ -11,7 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from strandline.config.topic import is_compacted
-from strandline.controller.displaced import note_configs, note_gone, note_move
+from strandline.controller.displaced import (
+    note_configs,
+    note_deleted,
+    note_move,
+    note_unregistered,
+)
 from strandline.controller.records import (
     Assignment,
     BrokerRegistered,
@@ -171,7 +176,7 @@ class ControllerState:
         del self.directories[record.id]
         del self._started[record.id]
         self.cluster.broker_configs.pop(record.id, None)
-        note_gone(self.cluster, broker=record.id)
+        note_unregistered(self.cluster, record.id)
         self.cluster.silent_ms.pop(record.id, None)
         self.cluster.silent_since_ms.pop(record.id, None)
 
@@ -193,7 +198,7 @@ class ControllerState:
             del self._bootstraps[partition.group]
             self._rejoined.pop(partition.group, None)
             self.cluster.moving.discard(partition.group)
-            note_gone(self.cluster, group=partition.group)
+            note_deleted(self.cluster, partition.group)
 
     def _on_partitions_added(self, record: PartitionsAdded) -> None:
         topic = self.cluster.topics[record.topic]

@@ -47,15 +47,16 @@ def check_given(
             chosen = ",".join(map(str, one.all))
             raise refuse(
                 Error.POLICY_VIOLATION,
-                f"replicas {chosen} of partition {placed.index(one)} break {key}: "
-                f"{_why(found, one)}: choose others, or leave the choice to the policy",
+                f"replicas {chosen} of partition {placed.index(one)} break {key}: choose others, "
+                f"or leave the choice to the policy\n{_why(found, one)}",
             )
 
 
 def _why(wanted: Wanted, replicas: Roles) -> str:
+    """A line for each reason."""
     if wanted.refusal:
         return wanted.refusal.removeprefix(f"{wanted.key}: ")
     plan = wanted.plan()
     placement = placement_of(plan.universe, replicas, wanted.request)
     broken = broken_goals(wanted.request.policy.survive, placement)
-    return "; ".join(faults_of(judge(plan, seated(replicas)), broken))
+    return "\n".join(faults_of(judge(plan, seated(replicas)), broken))

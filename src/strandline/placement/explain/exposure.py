@@ -14,7 +14,7 @@ import msgspec
 from strandline.model.ids import BrokerId
 from strandline.placement.survival.courses import Rules
 from strandline.placement.survival.fates import Fates
-from strandline.placement.survival.replicas import LOSS_LEVELS, Placement
+from strandline.placement.survival.replicas import LOSS_LEVELS, Placement, domain_at
 from strandline.placement.topology.universe import Universe
 
 
@@ -37,17 +37,24 @@ def exposures(
 
     `partitions`: placements at present, the rules of their topics, and how many partitions are like
     that."""
-    known = [(Fates(one, rules), count) for one, rules, count in partitions]
+    known = [
+        (Fates(one, rules), {*one.lost}, one.has_stopped, count) for one, rules, count in partitions
+    ]
     found = []
     seen: set[int] = set()
     for level in LOSS_LEVELS:
         domains = universe.domains(level)
         stops, loses = Counter[int](), Counter[int]()
-        for fates, count in known:
-            living = {one.broker for one in fates.placement.voters} - {*fates.placement.lost}
-            for domain in {domains.of[universe.index[broker]] for broker in living}:
-                course = fates.of(fates.mask(universe.brokers(domains.masks[domain]))).course
-                if not fates.placement.has_stopped and not course.acts_alone:
+        for fates, lost, has_stopped, count in known:
+            masks = fates.domains(level)
+            living = {
+                domains.of[universe.index[one.broker]]: domain_at(one, level)
+                for one in fates.placement.voters
+                if one.broker not in lost
+            }
+            for domain, path in living.items():
+                course = fates.of(masks[path]).course
+                if not has_stopped and not course.acts_alone:
                     stops[domain] += count
                 if fates.of(0).course.keeps_data and not course.keeps_data:
                     loses[domain] += count

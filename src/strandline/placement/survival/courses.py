@@ -84,17 +84,27 @@ class Rules:
         return max(0, asked - left)
 
 
+def elects(quorum: Quorum, left: int) -> bool:
+    """Whether so many voters elect a leader, and acks=all goes on with it."""
+    return quorum.voters - left < quorum.stops_at
+
+
+def keeps_data(quorum: Quorum, left: int) -> bool:
+    """Whether one of so many voters has any record that was acknowledged."""
+    return left > quorum.voters - quorum.write_quorum
+
+
 def course_of(
     quorum: Quorum, left: int, observers: int, rules: Rules, *, without_controller: bool
 ) -> Course:
     """What becomes of a partition. `left`: voters, `observers`: of those that may be promoted, so
     many are left."""
-    if quorum.voters - left < quorum.stops_at:
+    if elects(quorum, left):
         return Course.ELECTION
     majority = quorum.voters // 2 + 1
     if left == 0:
         return Course.GONE
-    if left <= quorum.voters - quorum.write_quorum:
+    if not keeps_data(quorum, left):
         return Course.MAY_LACK
     if without_controller:
         return Course.RETURN

@@ -8,10 +8,12 @@ How:    Brokers that matter are bits: voters, observers, the controller's voters
 Owns:   nothing; results are kept for each mask.
 Source: design section 6; decisions 0016, 0020, 0025 and 0026."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations, product
 
+from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
 from strandline.placement.policy.document import Goal, goal_levels
 from strandline.placement.survival.courses import (
@@ -21,17 +23,23 @@ from strandline.placement.survival.courses import (
     Course,
     Rules,
     course_of,
+    elects,
+    keeps_data,
 )
 from strandline.placement.survival.cut_links import cases
+from strandline.placement.survival.losses import LostDomains, worst_mask
 from strandline.placement.survival.regions import Regions, lost_with_their_region
 from strandline.placement.survival.replicas import (
     LOSS_LEVELS,
     Placement,
     Quorum,
-    domain_at,
 )
+from strandline.placement.topology.labels import BROKER_LABEL
+from strandline.placement.topology.universe import domain_of
 
 Domain = tuple[str, ...]
+PATHS_MAX = 10_000
+"""Labels whose domains are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,7 @@ class Fates:
         self._down = self.mask(placement.down)
         self._absent = self._down | self.mask(placement.behind)
         self._counted = self._voters | (self._observers | self._controllers if rules.shrinks else 0)
+        self._deciding = self._voters | self._observers | self._controllers
         self._domains: dict[str, Mapping[Domain, int]] = {}
         self._found: dict[int, Fate] = {}
 
@@ -103,9 +112,9 @@ class Fates:
         if level not in self._domains:
             found: dict[Domain, int] = {}
             for one in self._replicas:
-                domain = domain_at(one, level)
+                domain = (str(one.broker),) if level == BROKER_LABEL else _paths(one.labels)[level]
                 found[domain] = found.get(domain, 0) | self._bits[one.broker]
-            there = (self._voters | self._observers | self._controllers) & ~self._down
+            there = self._deciding & ~self._down
             self._domains[level] = {one: mask for one, mask in found.items() if mask & there}
         return self._domains[level]
 
@@ -114,6 +123,16 @@ class Fates:
         voters do."""
         there = self._counted & ~self._absent
         return {one: mask for one, mask in self.domains(level).items() if mask & there}
+
+    @property
+    def voting_key(self) -> object:
+        """As `key`, as far as an election and acknowledged writes go: by voters alone."""
+        living = self._voters & ~self._absent
+        levels = tuple(
+            tuple(sorted(mask & living for mask in self.domains(level).values() if mask & living))
+            for level in LOSS_LEVELS
+        )
+        return self.placement.quorum, living.bit_count(), levels
 
     def losses(self, goal: Goal, *, only_counted: bool = False) -> set[int]:
         """Every choice of such domains. `only_counted`: of those of `counted`."""
@@ -124,12 +143,34 @@ class Fates:
             by_level.append([union(some) for some in combinations(masks, min(count, len(masks)))])
         return {union(chosen) for chosen in product(*by_level)}
 
-    def all_hold(self, goal: Goal, holds: Callable[[Course], bool]) -> bool:
-        """Whether this is so after every choice of such losses."""
-        return all(holds(self.of(one).course) for one in self.losses(goal, only_counted=True))
+    def keeps_data(self, goal: Goal) -> bool:
+        """Whether no acknowledged write is lost, whatever the choice of such losses."""
+        return keeps_data(self.placement.quorum, self._least_left(goal))
+
+    def acts_alone(self, goal: Goal) -> bool:
+        """Whether writes go on without help, whatever the choice."""
+        quorum, left = self.placement.quorum, self._least_left(goal)
+        if elects(quorum, left):
+            return True
+        if not self.rules.shrinks or not keeps_data(quorum, left):
+            return False
+        return all(self.of(one).course.acts_alone for one in self.losses(goal, only_counted=True))
+
+    def _least_left(self, goal: Goal) -> int:
+        """How many voters the worst choice leaves."""
+        living = self._voters & ~self._absent
+        lost = worst_mask(
+            [
+                LostDomains([mask & living for mask in self.domains(level).values()], count)
+                for level, count in goal_levels(goal).items()
+            ]
+        )
+        return (living & ~lost).bit_count()
 
     def of(self, lost: int) -> Fate:
         """What the loss of these brokers does."""
+        if self.rules.promotion != REGION_LOST:
+            lost &= self._deciding
         if lost not in self._found:
             fate = self._fate(lost, without_controller=not self._has_controller(~lost))
             if fate.without_controller:
@@ -227,6 +268,12 @@ class Fates:
 
     def _brokers(self, mask: int) -> Collection[BrokerId]:
         return [one.broker for one in self._replicas if self._bits[one.broker] & mask]
+
+
+@lru_cache(maxsize=PATHS_MAX)
+def _paths(labels: Labels) -> Mapping[str, Domain]:
+    """{level: the domain that these labels name}, without the broker's own."""
+    return {level: domain_of(labels, level) for level in LOSS_LEVELS if level != BROKER_LABEL}
 
 
 def union(masks: Iterable[int]) -> int:

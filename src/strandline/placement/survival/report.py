@@ -95,8 +95,8 @@ def survival_of(placement: Placement, rules: Rules | None = None) -> Survival:
             LevelSurvival(
                 level=level,
                 domains=len(fates.counted(level)),
-                writes=_most(fates, level, acts_alone),
-                data=_most(fates, level, keeps_data),
+                writes=_most(fates, level, fates.acts_alone),
+                data=_most(fates, level, fates.keeps_data),
                 unlabelled=left.unlabelled(level),
             )
             for level in levels
@@ -129,18 +129,19 @@ def survived(
 
     Of placements that are alike, one is looked at."""
     levels = loss_levels(one.without(one.lost) for one in placements)
-    alike = list({one.key: one for one in (Fates(one, rules) for one in placements)}.values())
+    every = (Fates(one, rules) for one in placements)
+    alike = list({(one.key if rules.shrinks else one.voting_key): one for one in every}.values())
     if not alike:
         return Survived()
     most = max(len(one.placement.voters) - len(one.placement.lost) for one in alike)
 
-    def holds(goal: Goal, what: Callable[[Course], bool]) -> bool:
-        return all(one.all_hold(goal, what) for one in alike)
+    def keeps(goal: Goal) -> bool:
+        return all(one.keeps_data(goal) for one in alike)
 
-    data = _holding(levels, most, lambda goal: holds(goal, keeps_data))
-    data += [one for one in dict.fromkeys(goals) if one not in data and holds(one, keeps_data)]
+    data = _holding(levels, most, keeps)
+    data += [one for one in dict.fromkeys(goals) if one not in data and keeps(one)]
     # Writes that go on have lost nothing.
-    writes = [one for one in data if holds(one, acts_alone)]
+    writes = [goal for goal in data if all(one.acts_alone(goal) for one in alike)]
     largest = _largest(writes)
     return Survived(
         writes=largest,
@@ -205,10 +206,7 @@ def _covering(level: str) -> tuple[str, ...]:
     return tuple(reversed(LEVELS[: LEVELS.index(level) + 1]))
 
 
-def _most(fates: Fates, level: str, holds: Callable[[Course], bool]) -> int:
+def _most(fates: Fates, level: str, holds: Callable[[Goal], bool]) -> int:
     """How many domains of a level may be lost, whichever."""
     every = len(fates.counted(level))
-    return next(
-        (count for count in range(every) if not fates.all_hold(Goal(**{level: count + 1}), holds)),
-        every,
-    )
+    return next((count for count in range(every) if not holds(Goal(**{level: count + 1}))), every)
