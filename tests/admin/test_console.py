@@ -203,6 +203,7 @@ def test_what_goes_on_with_fewer_voters_or_observers_is_shown_until_it_is_over(
 ) -> None:
     configs = (("voters.shrink.enable", "true"),)
     with moving_world(monkeypatch, configs=configs) as moving:
+        moving.advance(2_000)  # The controller has looked.
         lost = next(one for one in (1, 2, 3) if one != controller_of(moving))
         assert {
             one["PARTITIONS"] for one in index(moving, controller_of(moving)).tables["weakened"]

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.handlers.metadata import Living, controller_id
 from strandline.broker.partitions import known_leader
-from strandline.config.cluster import NO_LIMIT, ClusterConfig
 from strandline.controller.outages.outlook import Around, Outlook, is_thin, outlook, refusal
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import NO_BROKER, BrokerId
@@ -81,7 +80,7 @@ def _fate(services: Services, broker: BrokerId) -> tuple[str, str, int]:
         return "", "", -1
     condition = findings.condition
     if broker in condition.held:
-        return "held", condition.held[broker][1], _hold_left_ms(services, broker)
+        return "held", condition.held[broker][1], -1
     if broker in condition.lost:
         return "lost", "", 0
     if broker in condition.spared:
@@ -89,17 +88,6 @@ def _fate(services: Services, broker: BrokerId) -> tuple[str, str, int]:
     now = services.clock.monotonic_ms()
     silent_ms = now - condition.down_since_ms[broker]
     return "due", "", max(0, findings.settings.lost_after_ms - silent_ms)
-
-
-def _hold_left_ms(services: Services, broker: BrokerId) -> int:
-    """For how long a hold lasts yet; -1: without an end."""
-    config = ClusterConfig.from_values(services.cluster.cluster_configs)
-    findings = services.balancing.findings
-    assert findings is not None
-    if config.outage_hold_max_ms == NO_LIMIT:
-        return -1
-    silent_ms = services.clock.monotonic_ms() - findings.condition.down_since_ms[broker]
-    return max(0, config.outage_hold_max_ms - silent_ms)
 
 
 # ---- partitions ----------------------------------------------------------------------------------

@@ -148,7 +148,8 @@ def _confirm(zone: "DescribedZone", silent: int) -> None:
 
 
 def _answer_text(zone: "DescribedZone", answer: "RuleZoneResponse") -> str:
-    from strandline.client.operations.zone_rows import SAID, level_of, time_text
+    from strandline.client.operations.moments import time_text
+    from strandline.client.operations.zone_rows import SAID, level_of
 
     where = f"{level_of(zone)} {zone.name}"
     if not answer.ruling:

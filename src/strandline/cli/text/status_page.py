@@ -14,15 +14,12 @@ from strandline.cli.output import counted, ids, program
 from strandline.cli.text.explaining import ranges
 from strandline.client.operations.cluster_status import ClusterStatus
 from strandline.client.operations.group_list import OFFSETS_TOPIC
-from strandline.client.operations.zone_rows import time_text
+from strandline.client.operations.moments import lasting, time_text
 from strandline.placement.survival.courses import Course
 from strandline.protocol.messages.describe_status import StatusBroker, StatusPartitions
 
-SECOND_MS, MINUTE_MS, HOUR_MS = 1_000, 60_000, 3_600_000
 TOPICS_SHOWN_MAX = 5
 HEALTHY = "Nothing is down, stopped or at risk."
-BROKER_KINDS = ("broker", "zone", "region")
-"""Reports that the section on brokers has already."""
 _ALONE = frozenset((Course.ELECTION, Course.ARBITRATION, Course.STANDS_IN))
 
 
@@ -73,15 +70,6 @@ def page_of(found: ClusterStatus, wall_ms: int) -> StatusPage:
         by_itself=tuple(_by_itself(found, wall_ms)),
         to_type=tuple(_to_type(found)),
     )
-
-
-def lasting(duration_ms: int) -> str:
-    """A duration for people: `12 s`, `12 min`, `3 h 5 min`."""
-    if duration_ms < MINUTE_MS:
-        return f"{max(0, duration_ms) // SECOND_MS} s"
-    if duration_ms < HOUR_MS:
-        return f"{duration_ms // MINUTE_MS} min"
-    return f"{duration_ms // HOUR_MS} h {duration_ms % HOUR_MS // MINUTE_MS} min"
 
 
 def _controllers(found: ClusterStatus) -> list[StatusBroker]:

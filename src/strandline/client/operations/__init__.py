@@ -13,6 +13,7 @@ Map:    no_controller.py   why no controller is found
         group_list.py      consumer groups, and whose are missing
         zones.py           zones that are down
         zone_rows.py       the same, in words
+        moments.py         times and durations, in words
         log_dirs.py        disks of brokers
         in_sync.py         in-sync replicas
         observers.py       observers of partitions

@@ -3,10 +3,10 @@
 Why:    `strandline zone status` and the console describe an outage in the same words.
 Source: docs/decisions/0018-outages.md; docs/operating/outages.md."""
 
-import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from strandline.client.operations.moments import time_text
 from strandline.controller.outages.happenings import brokers_text
 from strandline.controller.outages.voting import CLASSES
 from strandline.model.ids import BrokerId
@@ -86,12 +86,6 @@ def heard_lines(found: DescribeZonesResponse) -> Iterator[str]:
 def level_of(zone: DescribedZone) -> str:
     """Whether it is a zone or a region, as a word."""
     return "zone" if zone.zone else "region"
-
-
-def time_text(wall_ms: int) -> str:
-    """A date and time as text, in UTC, to the minute."""
-    moment = datetime.datetime.fromtimestamp(wall_ms / 1_000, datetime.UTC)
-    return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
 def _row(
