@@ -1,6 +1,6 @@
 """DescribeProducers: who wrote what last. Source: KIP-664."""
 
-from tests.broker.broker_world import NOW_MS, BrokerWorld, ObedientReplica
+from tests.broker.broker_world import NOW_MS, OTHER, BrokerWorld, ObedientReplica
 
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_producers import (
@@ -50,7 +50,17 @@ def test_every_producer_of_a_partition_is_told_with_its_last_sequence(world: Bro
     assert (one.error_code, one.error_message, other.active_producers) == (0, None, [])
 
 
-def test_only_the_leader_tells(world: BrokerWorld) -> None:
+def test_any_replica_tells(world: BrokerWorld) -> None:
+    (replica,) = world.add_topic("t")
+    write(replica, 7, 0, 0)
+    replica.follow(OTHER, epoch=2)
+    (one,) = describe(world, 0)
+    assert [each.producer_id for each in one.active_producers] == [7]
+    replica.failed = OSError(5, "the disk failed")
+    assert describe(world, 0)[0].error_code == Error.KAFKA_STORAGE_ERROR
+
+
+def test_what_is_not_here_is_an_error(world: BrokerWorld) -> None:
     world.add_remote_topic("elsewhere")
     (one,) = describe(world, 0, topic="elsewhere")
     assert one.error_code == Error.NOT_LEADER_OR_FOLLOWER

@@ -203,6 +203,13 @@ def end_of(world: BrokerWorld, epoch: int, *, leader_epoch: int = -1) -> EpochEn
     return answer.topics[0].partitions[0]
 
 
+def test_no_epoch_has_no_end(world: BrokerWorld) -> None:
+    (replica,) = world.add_topic("t")
+    replica.write(b"a")
+    none = end_of(world, -1)
+    assert (none.error_code, none.leader_epoch, none.end_offset) == (0, -1, -1)
+
+
 def test_where_an_epoch_ended_is_known(world: BrokerWorld) -> None:
     assert end_of(world, 1).error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
     (replica,) = world.add_topic("t")

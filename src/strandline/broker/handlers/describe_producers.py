@@ -1,11 +1,12 @@
-"""DescribeProducers: the idempotent producers that partitions led here know.
+"""DescribeProducers: the idempotent producers that the replicas here know.
 
-How:    from the state by which repeated batches are recognised. The time is that of the last
-        append. No transaction is ever open.
+How:    Any replica answers, as in Kafka: a tool may ask a certain one. The answer comes from the
+        state by which repeated batches are recognised. The time is that of the last append. No
+        transaction is ever open.
 Source: KIP-664."""
 
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.partitions import find_leader, find_partition
+from strandline.broker.partitions import find_partition, find_replica
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -43,7 +44,7 @@ def _describe(services: Services, topic: str, index: int) -> PartitionResponse:
     partition = find_partition(found, index)
     if partition is None:
         return _refuse(index, Error.UNKNOWN_TOPIC_OR_PARTITION)
-    replica, error = find_leader(services, partition)
+    replica, error = find_replica(services, partition)
     if replica is None:
         return _refuse(index, error)
     return PartitionResponse(
