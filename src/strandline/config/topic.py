@@ -7,7 +7,7 @@ How:    the topic's own value wins, then the cluster-wide key that gives its def
 Owns:   nothing; rebuilt whenever the topic's or the cluster's configuration changes.
 Source: Kafka's topic configuration reference; STYLE, "Configuration"."""
 
-import dataclasses
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -350,19 +350,19 @@ class TopicConfig(TopicPlacement):
         Never fails, because it is called on replay: a value that an older or newer broker accepted
         and this one does not know is passed over for the next in line."""
         values: dict[str, Value] = {}
-        for row in _OWN_KEYS:
-            for text in (
-                overrides.get(row.name),
-                cluster_defaults.get(row.cluster_name),
-                derived.get(row.name),
-            ):
-                try:
-                    if text is not None:
+        for rows, texts in (  # Each wins over the ones before.
+            (_OWN_KEYS_BY_NAME, derived),
+            (_OWN_KEYS_BY_CLUSTER_NAME, cluster_defaults),
+            (_OWN_KEYS_BY_NAME, overrides),
+        ):
+            for name, text in texts.items():
+                row = rows.get(name)
+                if row is not None:
+                    with contextlib.suppress(ValueError):
                         values[row.field] = row.parse(text)
-                        break
-                except ValueError:
-                    continue
-        return dataclasses.replace(DEFAULT_TOPIC_CONFIG, **values)  # type: ignore[arg-type]
+        if not values:
+            return DEFAULT_TOPIC_CONFIG
+        return cls(**values)  # type: ignore[arg-type]
 
 
 def is_compacted(cluster_defaults: Mapping[str, str], overrides: Mapping[str, str]) -> bool:
@@ -372,6 +372,8 @@ def is_compacted(cluster_defaults: Mapping[str, str], overrides: Mapping[str, st
 
 
 _OWN_KEYS = keys_of(TopicConfig, dotted=True)
+_OWN_KEYS_BY_NAME = {row.name: row for row in _OWN_KEYS}
+_OWN_KEYS_BY_CLUSTER_NAME = {row.cluster_name: row for row in _OWN_KEYS}
 
 TOPIC_KEYS: tuple[Key, ...] = tuple(
     sorted((*_OWN_KEYS, *STORED_TOPIC_KEYS), key=lambda row: row.name)
