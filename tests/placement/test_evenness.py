@@ -2,6 +2,7 @@
 
 Design section 7; decision 0008."""
 
+import math
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -19,8 +20,10 @@ from strandline.placement.policy.checks import check_policy
 from strandline.placement.policy.document import Leaders, Policy, Rule, Selector, Spread
 from strandline.placement.policy.text import decode_policy
 from strandline.placement.solver.floors import with_floors
+from strandline.placement.solver.patterns import patterns_of
 from strandline.placement.solver.plan import make_plan
 from strandline.placement.solver.request import Request
+from strandline.placement.solver.search import Search, orbits_of
 from strandline.placement.solver.solve import Solution, solve
 from strandline.placement.topology.universe import Candidate, Universe, bits_of
 
@@ -259,6 +262,17 @@ def test_placements_that_load_the_same_kinds_of_brokers_are_one_of_the_hundred(s
     west = ("w/2/p/ssd", "w/2/q/hdd", "w/2/p/hdd", "w/2/q/hdd")
     candidates = powered(*east, *west, "s/1/p/ssd")
     assert_even_as(best_placements(policy, candidates), policy, candidates, seed=seed)
+
+
+def test_every_set_of_brokers_is_a_pattern_though_more_than_a_hundred_placements_are_best() -> None:
+    """Any 4 of 7 brokers, all of them different, can take the 4 replicas, in several ways each."""
+    banned = (("1", "5"), ("2", "5"), ("3", "6"), ("4", "6"))
+    rules = tuple(Rule(count=1, where=(Selector("broker", "notIn", one),)) for one in banned)
+    candidates = [Candidate(id=BrokerId(n), labels=Labels(region="a")) for n in range(1, 8)]
+    plan = make_plan(Request(policy=Policy(rules=rules)), Universe(candidates), voters=4)
+    orbits = orbits_of(plan)
+    patterns = patterns_of(plan, Search(plan, orbits).run(), orbits)
+    assert patterns is not None and patterns.count == math.comb(7, 4)
 
 
 # ---- the size that is promised -----------------------------------------------------------------
