@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 from tests.placement.solver_world import candidate, cluster, grid
@@ -14,6 +15,7 @@ from strandline.model.ids import BrokerId
 from strandline.placement.constraints.residency import banned_by
 from strandline.placement.policy.confluent import import_confluent
 from strandline.placement.policy.text import decode_policy, encode_policy
+from strandline.placement.solver.floors import with_floors
 from strandline.placement.solver.judge import judge
 from strandline.placement.solver.orbits import Orbits
 from strandline.placement.solver.plan import make_plan
@@ -207,6 +209,19 @@ def test_a_short_way_to_the_quorum_is_preferred_where_it_is_weighed() -> None:
         assert isinstance(found, Solution)
         regions = where(candidates, found.partitions[0].voters, "region")
         assert Counter(regions).most_common(1)[0][1] == 2
+
+
+def test_a_bound_of_the_way_to_the_quorum_spares_nearly_all_of_the_search() -> None:
+    """Of eight regions five are taken one after the other, without a look at the other choices."""
+    candidates, rng = grid(8, 2, 2, 2), random.Random(3)
+    pairs = combinations(sorted({one.labels.region for one in candidates}), 2)
+    trips = RoundTrips({pair: rng.randint(5, 200) for pair in pairs})
+    policy = decode_policy("nearest_quorum: 10\nspread: [{by: region, max_per: 1}]")
+    request = Request(policy=policy, default_voters=5, round_trips=trips)
+    plain = make_plan(request, Universe(candidates), voters=5)
+    without, found = (Search(one, orbits_of(one)).run() for one in (plain, with_floors(plain)))
+    assert found.is_proved and without.is_proved and found.cost == without.cost
+    assert found.nodes < 10 < 100 < without.nodes
 
 
 def test_the_heaviest_preference_is_asked_first() -> None:
