@@ -198,6 +198,24 @@ def test_offsets_of_an_empty_group_end_after_the_retention() -> None:
     assert world.state == "none"
 
 
+def test_the_retention_runs_from_the_last_leave_or_from_a_later_commit() -> None:
+    world = World()
+    group = world.stable(1)
+    world.commit(AT_FIVE, member_id=group.leader, generation=1)
+    world.now_ms += DAY_MS
+    world.leave(LeavingMember(group.leader))
+    world.advance(7 * DAY_MS - 1)
+    world.commit(OffsetToCommit("other", 0, 8))
+    expire(world)
+    assert (committed(world), committed(world, "other")) == (5, 8)
+    world.advance(1)
+    expire(world)
+    assert (committed(world), committed(world, "other")) == (None, 8)
+    world.advance(7 * DAY_MS - 1)
+    expire(world)
+    assert committed(world, "other") is None
+
+
 def test_offsets_of_topics_that_members_read_do_not_end() -> None:
     world = World()
     wants = encode_subscription(ConsumerProtocolSubscription(topics=["flights"]))
