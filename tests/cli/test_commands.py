@@ -153,6 +153,14 @@ def test_a_place_to_begin_beyond_the_end_is_said(
     assert run("consume", "orders", "--from", "2", "-p", "1", "-e") == (0, "", "")
 
 
+def test_a_time_that_no_record_has_reached_is_said(run: Run, cluster: FakeCluster) -> None:
+    cluster.add_topic("orders", 1)
+    assert run("consume", "orders", "--from", "@99999999999999", "-e") == (
+        0, "", "note: --from @99999999999999: topic orders has no record of that time or later, "
+        "and is read from its end\n",
+    )  # fmt: skip
+
+
 # ---- configuration, version, help ----------------------------------------------------------------
 
 

@@ -2,10 +2,13 @@
 
 import json
 
+import pytest
 from tests.cli.command_line import Run, run
 from tests.cli.explain_world import DEFAULT, FROM_TOPIC, World, world
 from tests.cli.test_move_commands import alter_moves
 from tests.cli.test_topic_commands import alter_configs
+
+from strandline.cli.commands import cluster_alter
 
 __all__ = ["run", "world"]  # The fixtures.
 
@@ -129,12 +132,26 @@ def test_more_in_sync_than_there_are_replicas_is_warned_of(world: World, run: Ru
     assert run(*asked)[1].splitlines() == ["topic t changed"]  # It is 1 in this cluster.
     world.min_insync = 4
     note = (
-        "topic t: min.insync.replicas=4 is more than its 3 replicas: acks=all needs all of them, "
+        "topic t: min.insync.replicas=4 is more than the 3 replicas: acks=all needs all of them, "
         "and is refused while one is down or behind"
     )
     assert run(*asked)[1].splitlines() == ["topic t changed", f"note: {note}"]
     assert json.loads(run(*asked, "--json")[1])["notes"] == [note]
     assert f"note: {note}" in run("topic", "create", "t", "-p", "2")[1].splitlines()
+
+
+def test_a_default_of_more_in_sync_than_replicas_is_warned_of(
+    world: World, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_alter, "open_client", world.open_client)
+    world.fake.extra["IncrementalAlterConfigs"] = alter_configs
+    world.min_insync = 4
+    code, out, _ = run("cluster", "alter", "-c", "min.insync.replicas=4")
+    assert (code, out.splitlines()) == (0, [
+        "cluster changed",
+        "note: topics that say nothing: min.insync.replicas=4 is more than the 3 replicas: "
+        "acks=all needs all of them, and is refused while one is down or behind",
+    ])  # fmt: skip
 
 
 def test_preferred_leaders_that_pile_up_are_seen(world: World, run: Run) -> None:

@@ -54,7 +54,7 @@ def test_a_policy_places_the_example(world: Previewed, run: Run, tmp_path: Path)
 def test_more_in_sync_than_replicas_is_warned_of_before(world: Previewed, run: Run) -> None:
     create = ("topic", "create", "other", "-p", "1", "-r", "2", "--dry-run")
     out = run(*create, "-c", "min.insync.replicas=3")[1]
-    assert "note: topic other: min.insync.replicas=3 is more than its 2 replicas" in out
+    assert "note: topic other: min.insync.replicas=3 is more than the 2 replicas" in out
     assert "  some writes stop with the loss of one replica" in out.splitlines()
 
 

@@ -130,6 +130,16 @@ def test_who_answers_in_place_of_a_broker_is_named(answer: bytes, says: str) -> 
     assert str(caught.value).startswith(f"fake:9001 does not speak Kafka's protocol: {says}")
 
 
+def test_a_peer_that_hangs_up_may_be_another_port() -> None:
+    cluster = FakeCluster(1)
+    cluster.handle = lambda broker, frame: None  # type: ignore[method-assign]
+    with pytest.raises(CannotConnectError) as caught:
+        client_of(cluster).metadata()
+    assert "closed the connection without an answer: it may expect TLS, or be the port" in str(
+        caught.value
+    )
+
+
 def test_an_unknown_topic_is_one_line_after_a_short_grace() -> None:
     client = client_of(FakeCluster())
     with pytest.raises(ClientError, match=r"topic orders does not exist"):

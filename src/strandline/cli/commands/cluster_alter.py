@@ -30,7 +30,8 @@ def alter(
 ) -> None:
     """Change keys that apply to every broker."""
     from strandline.base.errors import OperatorError
-    from strandline.cli.text.policy_notes import notes_on_changes, tell_notes
+    from strandline.cli.text.live_cluster import DEFAULT_REPLICAS, MIN_INSYNC, topic_defaults
+    from strandline.cli.text.policy_notes import more_than_voters, notes_on_changes, tell_notes
     from strandline.client.operations.configs import alter_cluster_configs
 
     changes = parse_changes(config, unset)
@@ -39,6 +40,10 @@ def alter(
     with open_client(bootstrap, timeout) as client:
         alter_cluster_configs(client, changes)
         notes = notes_on_changes(client, changes)
+        if changes.keys() & {MIN_INSYNC, DEFAULT_REPLICAS}:
+            defaults = topic_defaults(client)
+            least, replicas = defaults.min_insync_replicas, defaults.replicas
+            notes += more_than_voters("topics that say nothing", least, replicas)
 
     def people() -> None:
         print_line("cluster changed")

@@ -93,6 +93,11 @@ def find_positions(
     ends = list_offsets(client, topic, LATEST, partitions=partitions)
     if start.startswith("@"):
         found = list_offsets(client, topic, int(number), partitions=partitions)
+        if found and max(found.values()) < 0:
+            sys.stderr.write(
+                f"note: --from {start}: topic {topic} has no record of that time or "
+                "later, and is read from its end\n"
+            )
         return {index: offset if offset >= 0 else ends[index] for index, offset in found.items()}
     return _from_offset(topic, int(number), ends)
 

@@ -84,9 +84,9 @@ def more_than_voters(what: str, least: int, voters: int) -> list[str]:
     """The note on so many replicas in sync of so many voters, where it is due."""
     if least <= voters:
         return []
-    noun = "replica" if voters == 1 else f"{voters} replicas"
+    noun = "one replica" if voters == 1 else f"{voters} replicas"
     return [
-        f"{what}: min.insync.replicas={least} is more than its {noun}: acks=all needs all of them, "
+        f"{what}: min.insync.replicas={least} is more than the {noun}: acks=all needs all of them, "
         "and is refused while one is down or behind"
     ]
 

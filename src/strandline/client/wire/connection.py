@@ -48,6 +48,9 @@ VERSIONS_MAX: dict[int, int] = {
 """The newest version of an API that this client makes use of, where it is not the newest there
 is."""
 
+NO_ANSWER = "it may expect TLS, or be the port between brokers"
+"""What a peer may be that hangs up on the first request."""
+
 _SIZE = struct.Struct(">i")
 
 
@@ -152,7 +155,12 @@ class Connection:
             self.stream.close()
 
     def _negotiate(self, timeout_ms: int) -> None:
-        answer = self.call(ApiVersionsRequest(), ApiVersionsResponse, timeout_ms)
+        try:
+            answer = self.call(ApiVersionsRequest(), ApiVersionsResponse, timeout_ms)
+        except CannotConnectError as error:
+            if isinstance(error.__cause__, ConnectionError):
+                raise CannotConnectError(f"{error} without an answer: {NO_ANSWER}") from error
+            raise
         if answer.error_code:
             self.close()
             raise ClientError(
