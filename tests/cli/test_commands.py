@@ -208,6 +208,7 @@ def test_the_reference_is_written_where_it_is_wanted(run: Run, tmp_path: Path) -
     code, out, _ = run("config", "reference", "--write", "pages", "--json")
     assert code == 0
     assert sorted(Path(one).name for one in json.loads(out)["written"]) == [
+        "apis.md",
         "broker-config.md",
         "cli.md",
         "metrics.md",
