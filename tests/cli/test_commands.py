@@ -112,6 +112,16 @@ def test_keys_headers_and_bytes_that_are_no_text(
     assert run("consume", "orders", "-n", "1", "--keys")[1] == "k1\tv1\n"
 
 
+def test_a_header_whose_name_is_no_text(run: Run, cluster: FakeCluster, tmp_path: Path) -> None:
+    """The shell hands such bytes to Python as surrogates."""
+    cluster.add_topic("orders", 1)
+    (tmp_path / "lines").write_bytes(b"v1\n")
+    name = b"\xff\xfe".decode(errors="surrogateescape")
+    assert run("produce", "orders", "-f", "lines", "-H", f"{name}=b")[0] == 0
+    (record,) = run("consume", "orders", "-e", "--json")[1].splitlines()
+    assert json.loads(record)["headers"] == [{"key_base64": "//4=", "value": "b"}]
+
+
 def test_a_topic_that_is_not_there_takes_no_records(
     run: Run, cluster: FakeCluster, stdin: Callable[[bytes], None]
 ) -> None:

@@ -12,6 +12,7 @@ from strandline.records.batch import DELETE_HORIZON_BIT, BatchHeader, crc_matche
 from strandline.records.cleaning import clean_batch, empty_batch, filler, is_filler
 from strandline.records.marker import build_epoch_marker
 from strandline.records.record import Record, build_batch, decode_records
+from strandline.records.varint import encode_varint
 
 NOW = 1_700_000_000_000
 RETENTION_MS = 1_000
@@ -177,3 +178,18 @@ def test_records_and_markers_are_no_filler() -> None:
     marker = header_of(build_epoch_marker(Offset(0), Epoch(1), NOW))
     marker.records_count = 0
     assert not is_filler(marker)
+
+
+@pytest.mark.parametrize(
+    "name", [b"\xff\xfe", b"caf\xe9", "\N{SNOWMAN}".encode(), b"\xed\xa0\x80", b""]
+)
+def test_header_names_keep_their_bytes(name: bytes) -> None:
+    """Also if they are no UTF-8: another client wrote them, and compares them."""
+    decoded = name.decode(errors="surrogateescape")
+    batch = build_batch([VALUE, Record(1, NOW, b"c", b"v", ((decoded, b"x"), (decoded, None)))])
+    assert batch.count(encode_varint(len(name)) + name + b"\x02x") == 1
+    cleaned = clean(batch, newest=[(b"c", 1)])
+    assert cleaned is not None
+    assert cleaned is not batch
+    assert bytes(cleaned).count(encode_varint(len(name)) + name + b"\x02x") == 1
+    assert decode_records(cleaned)[0].headers == ((decoded, b"x"), (decoded, None))

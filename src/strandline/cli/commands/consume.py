@@ -136,7 +136,10 @@ def _describe(record: "ConsumedRecord") -> Json:
         "timestamp_ms": record.timestamp_ms,
         **_bytes("key", record.key),
         **_bytes("value", record.value),
-        "headers": [{"key": name, **_bytes("value", value)} for name, value in record.headers],
+        "headers": [
+            {**_bytes("key", name.encode(errors="surrogateescape")), **_bytes("value", value)}
+            for name, value in record.headers
+        ],
     }
 
 
