@@ -3,6 +3,7 @@
 from collections import Counter
 from uuid import UUID
 
+import msgspec
 import pytest
 from msgspec import UNSET
 from tests.controller.controller_world import World, changes
@@ -16,13 +17,17 @@ from strandline.controller.commands import (
     RequestVoters,
     ResourceType,
     VotersNoted,
+    decode_command,
+    encode,
 )
 from strandline.controller.decide.voters import SUPERSEDED_COUNT_MAX
 from strandline.controller.records import (
     Assignment,
     GrantBegun,
+    LeaderAppointed,
     ReassignmentSet,
     TopicCreated,
+    decode_record,
 )
 from strandline.model.cluster import Appointment, Partition
 from strandline.model.ids import GRANT_MAX, BrokerId, Epoch, GroupId, Index, first_epoch
@@ -378,3 +383,15 @@ def test_so_many_grants_wait_at_most() -> None:
         asked, other = other, asked
     assert taken == [True] * (SUPERSEDED_COUNT_MAX + 1) + [False]
     assert world.report(*world.partition.pending)
+
+
+def test_appointments_of_another_release_are_read() -> None:
+    """Their tags on the wire and in the log are those of each release."""
+    command = AppointLeader(group=GROUP, grant=1, ends=())
+    assert msgspec.msgpack.decode(encode(command))["type"] == "SeatLeader"
+    assert decode_command(encode(command)) == command
+    record = decode_record(
+        b'{"kind":"group_seated","group":1,"grant":1,"version":2,"voters":[1],"observers":[],'
+        b'"leader":1,"last_epoch":1,"last_index":9}'
+    )
+    assert isinstance(record, LeaderAppointed) and record.leader == 1

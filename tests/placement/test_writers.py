@@ -81,7 +81,7 @@ def test_a_share_that_is_not_above_the_threshold_never_moves_it() -> None:
         verdict = leader.look({"east": 410, "west": 590})
     assert verdict.code == "shared"
     assert verdict.text == (
-        "west produces 59 %; leadership goes to who produces more than 60 % for 60 s"
+        "west produces 59 %; leadership goes to a region that produces more than 60 % for 60 s"
     )
 
 

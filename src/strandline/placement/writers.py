@@ -116,7 +116,7 @@ class WriterWatch:
         if ahead != self._ahead:
             self._ahead, self._since_ms = ahead, now_ms
         if ahead == UNKNOWN:
-            return _nobody_ahead(most, shares, sight)
+            return _none_ahead(most, shares, sight)
         reason = f"{ahead} produces {_percent(shares[ahead])}"
         if ahead == sight.region == sight.preferred:
             return Verdict("here", reason)
@@ -160,7 +160,7 @@ class WriterWatch:
         )
 
 
-def _nobody_ahead(most: str, shares: Mapping[str, float], sight: Sight) -> Verdict:
+def _none_ahead(most: str, shares: Mapping[str, float], sight: Sight) -> Verdict:
     unknown = shares.get(UNKNOWN, 0)
     parts = [f"{most} produces {_percent(shares[most])}"] if most != UNKNOWN else []
     if unknown:
@@ -170,7 +170,7 @@ def _nobody_ahead(most: str, shares: Mapping[str, float], sight: Sight) -> Verdi
         return Verdict("unknown", text)
     if most == sight.region:
         return Verdict("here", text)
-    needed = f"leadership goes to who produces more than {_percent(GO_RATIO)}"
+    needed = f"leadership goes to a region that produces more than {_percent(GO_RATIO)}"
     return Verdict("shared", f"{text}; {needed} for {_seconds(sight.period_ms)}")
 
 

@@ -212,8 +212,8 @@ class Relief:
             yield Stuck((code, f"{head}; {text}"), partitions)
         free = {one: self.room.free_bytes(one) for one in self.takers if self.room.knows(one)}
         if not any(one > 0 for one in free.values()):
-            nobody = f"{head}; no other broker has a disk {mark} that may be given replicas"
-            yield Stuck(("disk-high", nobody), [one.partition for _, _, one in able])
+            text = f"{head}; no other broker has a disk {mark} that may be given replicas"
+            yield Stuck(("disk-high", text), [one.partition for _, _, one in able])
             return
         if not able and not waits:
             yield Stuck(("disk-high", f"{head}; nothing more of it can be moved now"))

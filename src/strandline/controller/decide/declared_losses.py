@@ -118,7 +118,8 @@ def _require_silence(facts: Facts, partition: Partition, brokers: Collection[Bro
         if report is None or report.hears is None:
             raise refuse(
                 Error.REQUEST_TIMED_OUT,
-                f"{partition.name}: broker {other} does not report whom it hears: try again",
+                f"{partition.name}: broker {other} does not report which brokers it hears: "
+                "try again",
             )
         heard = sorted(set(report.hears) & set(brokers))
         if heard:
@@ -280,14 +281,14 @@ def _meanwhile(facts: Facts, partition: Partition, reach: Reach, able: Collectio
     return f"or {_appointment_text(facts, partition, 'one side')}"
 
 
-def _appointment_text(facts: Facts, partition: Partition, whom: str) -> str:
-    """The remedy if the controller may appoint `whom`."""
+def _appointment_text(facts: Facts, partition: Partition, chosen: str) -> str:
+    """The remedy if the controller may appoint `chosen`."""
     cluster = facts.state.cluster
     own, defaults = cluster.topics[partition.topic].configs, cluster.cluster_configs
     config = TopicConfig.from_overrides(defaults, own, derived_defaults(own, defaults))
     if config.voters_shrink_enable or partition.is_fenced:
-        return f"wait: the controller appoints {whom}, in seconds"
-    return f"set {SHRINK}=true: the controller then appoints {whom}, in seconds"
+        return f"wait: the controller appoints {chosen}, in seconds"
+    return f"set {SHRINK}=true: the controller then appoints {chosen}, in seconds"
 
 
 def _require_less(

@@ -42,7 +42,7 @@ class LeastAllocated:
     def give(self, bit: int, count: int = 1) -> None:
         """Add `count`, which may be negative, to a candidate's count."""
         given = self._given[bit]
-        assert given + count >= 0, "nobody gives more away than it was given"
+        assert given + count >= 0, "a broker gives away no more than it got"
         while len(self._levels) <= given + count:
             self._levels.append(0)
         self._levels[given] &= ~(1 << bit)

@@ -155,7 +155,7 @@ def _worst(
         left=worst.left,
         voters=quorum.voters,
         write_quorum=quorum.write_quorum,
-        # Of all choices that end so: who has more left may need the controller first.
+        # Of all choices that end so: one with more voters left may need the controller first.
         back=max(
             fates.back(one) for fates, some, _ in judged for one in some if one.course == course
         ),

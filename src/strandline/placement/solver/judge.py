@@ -78,10 +78,8 @@ def _right_seats(plan: Plan, replicas: Sequence[tuple[int, Role]]) -> list[Seat]
         for role in ("voter", "observer")
     }
     allowed = [mask & masks[group.role] for mask, group in zip(plan.allowed, groups, strict=True)]
-    nobody_alike = Orbits(plan.universe, (), range(len(plan.universe.candidates)))
-    search = Search(
-        plan, nobody_alike, allowed=allowed, good_enough=ANY_COST, nodes_max=SEATINGS_MAX
-    )
+    none_alike = Orbits(plan.universe, (), range(len(plan.universe.candidates)))
+    search = Search(plan, none_alike, allowed=allowed, good_enough=ANY_COST, nodes_max=SEATINGS_MAX)
     return search.run().seats
 
 

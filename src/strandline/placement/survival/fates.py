@@ -1,7 +1,7 @@
 """What each choice of losses does to one partition: the one model that every answer reads.
 
-Why:    "what survives" is told in a line, as a table of losses, by domains, and as the smallest
-        sets that stop writes. They agree because all of them come from here.
+Why:    commands report what survives in a line, as a table of losses, by domains, and as the
+        smallest sets that stop writes. They agree because all of them come from here.
 How:    Brokers that matter are bits: voters, observers, the controller's voters and, where a
         promotion goes by regions, all others. A loss is a mask; `Fates.of` says what it does, once.
         What is down or behind before counts as lost as well.
