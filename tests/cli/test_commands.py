@@ -221,6 +221,7 @@ def test_the_reference_is_written_where_it_is_wanted(run: Run, tmp_path: Path) -
         "apis.md",
         "broker-config.md",
         "cli.md",
+        "kafka-broker-config.md",
         "metrics.md",
         "topic-config.md",
     ]
