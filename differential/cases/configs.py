@@ -6,6 +6,11 @@ from strandline.config.broker import BROKER_KEYS
 from strandline.config.broker_life import LIFE_KEYS
 from strandline.config.cluster import CLUSTER_KEYS
 from strandline.protocol.messages import alter_configs, incremental_alter_configs
+from strandline.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from strandline.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -90,3 +95,45 @@ def altered_as_a_whole(peer: Peer) -> None:
             request = alter_configs.AlterConfigsRequest([resource])
             peer.ask(f"v{version} {label}", request, version)
     peer.ask("afterwards", _describe(TOPIC, "whole", ["retention.ms", "segment.bytes"]), 4)
+
+
+@case
+def altered_of_brokers(peer: Peer) -> None:
+    """Keys of the broker default and of one broker."""
+    for name in ("", "1"):
+        for label, key, operation, value in (
+            ("set", "num.io.threads", SET, "9"),
+            ("illegal value", "num.io.threads", SET, "0"),
+            ("not a number", "num.io.threads", SET, "many"),
+            ("only at the start", "socket.request.max.bytes", SET, "9000000"),
+            ("delete", "num.io.threads", DELETE, None),
+            ("delete once more", "num.io.threads", DELETE, None),
+        ):
+            config = incremental_alter_configs.AlterableConfig(key, operation, value)
+            resource = incremental_alter_configs.AlterConfigsResource(BROKER, name, [config])
+            request = incremental_alter_configs.IncrementalAlterConfigsRequest([resource])
+            peer.ask(f"{name or 'default'}: {label}", request, 1)
+
+
+@case
+def policies(peer: Peer) -> None:
+    """What a new topic may have as its policy and lags."""
+    for number, configs in enumerate(
+        (
+            {"cleanup.policy": ""},
+            {"cleanup.policy": "delete,delete"},
+            {"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "9"},
+            {"remote.storage.enable": "true"},
+            {"unclean.leader.election.enable": "true"},
+            {"compression.gzip.level": "0"},
+            {"min.cleanable.dirty.ratio": "1.5"},
+            {"message.format.version": "3.0"},
+        )
+    ):
+        topic = CreatableTopic(
+            name=f"policies-{number}",
+            num_partitions=1,
+            replication_factor=1,
+            configs=[CreatableTopicConfig(key, value) for key, value in configs.items()],
+        )
+        peer.ask(f"{configs}", CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 4)

@@ -136,7 +136,7 @@ def test_what_kafkas_reassignment_tool_sets_is_set_and_taken_back(world: World) 
     assert alter(world, *resources, cleared) == [0, 0, 0]
     assert world.state.cluster.broker_configs[BrokerId(2)] == {}
     assert configs(world) == {}
-    assert alter(world, changes(BROKER, "1", (rates[0], SET, "-1"))) == [40]
+    assert alter(world, changes(BROKER, "1", (rates[0], SET, "-1"))) == [42]
 
 
 def was_compacted(world: World, topic: str) -> bool:
@@ -206,7 +206,7 @@ def test_a_replacement_leaves_keys_that_kafka_does_not_have(world: World) -> Non
 def test_a_key_of_kafkas_that_does_nothing_here_is_stored(world: World) -> None:
     for type_, name in ((BROKER, ""), (BROKER, "1")):
         assert alter(world, changes(type_, name, ("num.io.threads", SET, "16"))) == [0]
-        assert alter(world, changes(type_, name, ("num.io.threads", SET, "0"))) == [40]
+        assert alter(world, changes(type_, name, ("num.io.threads", SET, "0"))) == [42]
     assert world.state.cluster.cluster_configs == {"num.io.threads": "16"}
     assert world.state.cluster.broker_configs[BrokerId(1)] == {"num.io.threads": "16"}
 
@@ -246,7 +246,7 @@ def test_lags_of_compaction_that_contradict_each_other_are_refused(world: World)
     of_all = ("log.cleaner.max.compaction.lag.ms", SET, "9")
     assert alter(world, changes(BROKER, "", of_all)) == [0]
     assert alter(world, changes(BROKER, "", ("log.cleaner.min.compaction.lag.ms", SET, "10"))) == [
-        40
+        42
     ]
     (result,) = world.create(NewTopic(name="x", configs=(("min.compaction.lag.ms", "10"),)))
     assert result.error_code == 40

@@ -52,6 +52,11 @@ class _Resource:
     """Values by cluster-wide name, for keys that the resource itself does not set."""
     validate: Callable[[str, str], str | None]
 
+    @property
+    def invalid(self) -> Error:
+        """Kafka's code for a value that the resource may not have."""
+        return Error.INVALID_CONFIG if self.scope == "topic" else Error.INVALID_REQUEST
+
     def present(self, row: Key) -> str:
         """The value in force, as text."""
         fallback = format_value(row.default) if row.default is not None else ""
@@ -163,7 +168,7 @@ def _check_conflicts(facts: Facts, resource: _Resource, values: Mapping[str, str
     else:
         reason = None
     if reason is not None:
-        raise refuse(Error.INVALID_CONFIG, reason)
+        raise refuse(resource.invalid, reason)
 
 
 def _new_value(resource: _Resource, row: Key, change: ConfigChange) -> str | None:
@@ -185,7 +190,7 @@ def _new_value(resource: _Resource, row: Key, change: ConfigChange) -> str | Non
             raise refuse(Error.INVALID_REQUEST, f"unknown operation {change.operation}")
     reason = resource.validate(row.name, value)
     if reason is not None:
-        raise refuse(Error.INVALID_CONFIG, reason)
+        raise refuse(resource.invalid, reason)
     return value
 
 
