@@ -80,6 +80,24 @@ def test_a_large_batch_is_compressed_beside_the_loop_and_not_overtaken(world: Br
     assert (header.codec, values) == (ZSTD, [NOISE])
 
 
+def test_a_small_batch_of_much_is_compressed_beside_the_loop(world: BrokerWorld) -> None:
+    worker = LaterWorker()
+    world.services.validation.worker = worker
+    (replica,) = world.add_topic("t", compression_type="zstd")
+    text = bytes(4 << 20)
+    batch = batch_of(text, codec=LZ4)
+    assert len(batch) < INLINE_BYTES_MAX
+    pending = world.send(produce(batch), VERSION)
+    worker.work()
+    blocker = pending.context.blocked_by
+    assert blocker is not None and blocker.is_holding, "it is valid, and not compressed yet"
+    assert stored(replica) == ([], [])
+    worker.work()
+    assert results(pending)[0].error_code == 0
+    (header,), values = stored(replica)
+    assert (header.codec, values) == (ZSTD, [text])
+
+
 def test_a_large_batch_that_ends_too_large_is_refused(world: BrokerWorld) -> None:
     worker = LaterWorker()
     world.services.validation.worker = worker

@@ -207,7 +207,7 @@ class ProduceCall:
             config.max_message_bytes,
         )
         if is_validated:
-            self._store(batches)
+            self._store(batches, is_large=len(records) > INLINE_BYTES_MAX)
         else:
             self._validate_aside(batches, rules)
 
@@ -252,18 +252,19 @@ class ProduceCall:
                 _refuse(batches.result, refusal)
                 self._count_down()
             elif not self._is_over:  # A producer that was told of a time-out sends them again.
-                self._store(batches)
+                self._store(batches, is_large=True)
         except Exception:
             self._context.fail()
         if not self.is_holding:
             self._context.sink.on_unblocked()
 
-    def _store(self, batches: _Batches) -> None:
-        """Give valid batches the codec of their topic, and hand them to their replica."""
+    def _store(self, batches: _Batches, *, is_large: bool) -> None:
+        """Give valid batches the codec of their topic, and hand them to their replica. The worker
+        compresses large ones: those that it has validated, too."""
         wanted, records = batches.compression, batches.records
         if wanted is None or has_codec(batches.headers, wanted.codec):
             self._replicate(batches)
-        elif len(records) <= INLINE_BYTES_MAX:
+        elif not is_large:
             try:
                 converted = recompress_now(
                     records, batches.headers, wanted, max_bytes=batches.max_bytes

@@ -105,7 +105,7 @@ class BatchValidation:
                         reason = "the batches of the request decompress to too much"
                         return ApiError(Error.INVALID_RECORD, reason)
             except ApiError as refusal:
-                return _without_frames(refusal)
+                return without_frames(refusal)
             except Exception as error:  # A task boundary: the worker goes on.
                 _log.exception("a batch could not be validated")
                 return ApiError(Error.UNKNOWN_SERVER_ERROR, str(error))
@@ -114,7 +114,7 @@ class BatchValidation:
         self.worker.run(work, done)
 
 
-def _without_frames(refusal: ApiError) -> ApiError:
+def without_frames(refusal: ApiError) -> ApiError:
     """The refusal without its traceback: frames there keep the buffers of a bomb alive."""
     error: BaseException | None = refusal
     while error is not None:

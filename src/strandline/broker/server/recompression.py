@@ -10,7 +10,12 @@ import logging
 from collections.abc import Callable, Sequence
 
 from strandline.base.errors import ApiError
-from strandline.broker.server.batch_validation import ASIDE_BYTES_ALLOWED, RATIO_MAX, Worker
+from strandline.broker.server.batch_validation import (
+    ASIDE_BYTES_ALLOWED,
+    RATIO_MAX,
+    Worker,
+    without_frames,
+)
 from strandline.config.topic import TopicConfig
 from strandline.protocol.errors import Error
 from strandline.records.batch import BatchHeader
@@ -73,7 +78,7 @@ def recompress_aside(
         try:
             made.append(recompress_now(view, headers, wanted, max_bytes=max_bytes))
         except ApiError as refusal:
-            return refusal
+            return without_frames(refusal)
         except Exception as error:  # A task boundary: the worker goes on.
             _log.exception("a batch could not be compressed")
             return ApiError(Error.UNKNOWN_SERVER_ERROR, str(error))
