@@ -2,11 +2,13 @@
 
 Source: docs/decisions/0046-cluster-status.md."""
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
 from tests.broker.cluster_world import ClusterWorld, joined
 
+from strandline.broker.handlers import describe_status
 from strandline.placement.survival.courses import Course
 from strandline.protocol.messages.describe_status import (
     DescribeStatusRequest,
@@ -110,3 +112,24 @@ def test_a_partition_that_refuses_acks_all_is_told_at_once_by_its_leader(
     assert (found.course, found.back, found.missing) == (Course.LOWER, 1, [lost])
     thin = {one.topic for broker in world.replicas_of(LOSABLE) for one in told(world, broker).thin}
     assert LOSABLE in thin or lost not in world.replicas_of(LOSABLE)
+
+
+def test_other_work_goes_on_while_many_partitions_are_described(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(describe_status, "STEP", 1)
+    turns = 0
+
+    async def work() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def describe() -> int:
+        beside = asyncio.get_running_loop().create_task(work())
+        await describe_status.describe(world.broker(1).services)
+        beside.cancel()
+        return turns
+
+    assert world.do(1, describe()) >= 4

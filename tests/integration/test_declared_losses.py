@@ -14,6 +14,8 @@ from tests.integration.pages import commands, shown, try_line, type_in
 from tests.integration.ports import free_ports
 from tests.integration.test_kill import Writer, read_back
 
+from strandline.cli.exit_codes import UNHEALTHY
+
 pytestmark = pytest.mark.integration
 
 TOPIC, HOME, LEFT, LOST = "orders", "3,4,5", 3, (4, 5)
@@ -134,6 +136,9 @@ def expect_the_page_to_help_without_a_controller(cluster: DevCluster) -> None:
     refused = try_line(cluster, "strandline zone status --timeout 5")
     (said,) = shown(PAGE, CONTROLLER_LOST)
     assert (refused.returncode, refused.stderr) == (1, f"{said}\n")
+    status = try_line(cluster, "strandline cluster status")
+    assert status.returncode == UNHEALTHY and "NOT KNOWN" in status.stdout
+    assert said.removeprefix("error: ") in status.stdout
     wait_until(lambda: leader(cluster) in (3, 5), what="a leader", timeout_s=TIMEOUT_S)
     told = type_in(cluster, commands(PAGE, CONTROLLER_LOST, 1))
     assert re.search(rf"^{TOPIC} +1 +3 +0 +1$", told, re.MULTILINE), told

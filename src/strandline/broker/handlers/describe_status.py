@@ -5,6 +5,7 @@ How:    everything is in memory: the committed state as replayed here, which bro
         as the controller what its balancer does about silent ones.
 Source: docs/decisions/0046-cluster-status.md."""
 
+import asyncio
 from collections.abc import Iterable
 
 from strandline.broker.context import RequestContext, Services
@@ -22,14 +23,16 @@ from strandline.protocol.messages.describe_status import (
 )
 
 OFFSETS_TOPIC = "__consumer_offsets"
+STEP = 500
+"""After so many partitions other work of the loop has its turn."""
 
 
 async def handle(_: DescribeStatusRequest, context: RequestContext) -> DescribeStatusResponse:
     """Describe what is known here and now."""
-    return describe(context.services)
+    return await describe(context.services)
 
 
-def describe(services: Services) -> DescribeStatusResponse:
+async def describe(services: Services) -> DescribeStatusResponse:
     """See the module."""
     cluster = services.cluster
     findings = services.balancing.findings
@@ -46,7 +49,7 @@ def describe(services: Services) -> DescribeStatusResponse:
         partition_count=len(cluster.groups),
         offsets_partition_count=0 if offsets is None else len(offsets.partitions),
     )
-    _tell_partitions(services, answer)
+    await _tell_partitions(services, answer)
     return answer
 
 
@@ -93,7 +96,7 @@ def _fate(services: Services, broker: BrokerId) -> tuple[str, str, int]:
 # ---- partitions ----------------------------------------------------------------------------------
 
 
-def _tell_partitions(services: Services, answer: DescribeStatusResponse) -> None:
+async def _tell_partitions(services: Services, answer: DescribeStatusResponse) -> None:
     cluster, living = services.cluster, Living(services)
     around = Around(
         heard=living.alive,
@@ -104,9 +107,13 @@ def _tell_partitions(services: Services, answer: DescribeStatusResponse) -> None
     leaderless: list[tuple[Partition, Outlook]] = []
     refusing: list[tuple[Partition, Outlook]] = []
     thin: list[tuple[Partition, Outlook]] = []
-    for topic in cluster.topics.values():
+    position = 0
+    for topic in list(cluster.topics.values()):
         rules: Rules | None = None
-        for one in topic.partitions:
+        for one in list(topic.partitions):
+            position += 1
+            if position % STEP == 0:
+                await asyncio.sleep(0)
             if one.acting:
                 answer.fewer_voters_count += len(one.acting) < len(one.replicas)
                 answer.observers_vote_count += not set(one.acting).issubset(one.replicas)
