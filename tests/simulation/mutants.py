@@ -509,7 +509,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(commit_what_is_only_written, POWER, 66, False, changes=SLOW_FLUSHES),
     Mutant(report_a_flush_that_was_not_made, POWER, 2),
     Mutant(answer_before_the_state_is_durable, POWER, 79, False, changes=SLOW_FLUSHES),
-    Mutant(follow_leaders_of_the_past, ("pause", "isolation", "kill-leader"), 11),
+    Mutant(follow_leaders_of_the_past, ("pause", "isolation", "kill-leader"), 10),
     Mutant(
         truncate_what_matches,
         ("late-delivery", "leader-power-failure", "lossy-link", "reset"),
@@ -523,7 +523,7 @@ MUTANTS: Sequence[Mutant] = (
         changes=SLOW_FLUSHES,
     ),
     Mutant(show_what_is_only_appended, ("isolation", "kill-leader"), 1),
-    Mutant(read_without_a_lease, ("isolation", "pause", "mute"), 137, False),
+    Mutant(read_without_a_lease, ("isolation", "pause", "mute"), 19, False),
     Mutant(forget_what_producers_wrote, ("kill-leader", "reset", "slow-link"), 3),
     Mutant(forget_what_was_answered, ("lost-answers",), 3),
     Mutant(tell_the_latest_offset_to_who_asks_again, ("client-reset",), 3),
