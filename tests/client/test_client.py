@@ -117,6 +117,7 @@ def test_a_peer_that_is_no_broker_is_one_line() -> None:
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP answers there: it may be the port of a con"),
         (b"\x15\x03\x03\x00\x02\x02\x50", "TLS answers there: it expects an encrypted"),
+        (b"<!DOCTYPE HTML>", "HTTP answers there"),
         (b"SSH-2.0-OpenSSH_9.9\r\n", "SSH answers there"),
         (b"login: ", "text answers there, beginning with 'logi'"),
         (b"\xff\xff\xff\xff????", "an answer of -1 bytes"),

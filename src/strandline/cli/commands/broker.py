@@ -74,7 +74,7 @@ def cancel(
 
     with open_client(bootstrap, timeout) as client:
         _alter(client, {DECOMMISSION: None}, broker=broker)
-    line = f"broker {broker} stays"
+    line = f"broker {broker} stays, and what moved away returns; see `strandline cluster balance`"
     show(
         {"broker": broker, "decommission": False}, as_json=as_json, people=lambda: print_line(line)
     )

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from strandline.client.cluster import Client
     from strandline.client.consumer import ConsumedRecord
 
+ENDS_SHOWN_MAX = 5
+
 
 def consume(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
@@ -108,7 +110,9 @@ def _from_offset(topic: str, offset: int, ends: "Mapping[int, int]") -> dict[int
     from strandline.base.errors import OperatorError
 
     short = {index: end for index, end in ends.items() if end < offset}
-    found = ", ".join(f"partition {index} ends at {end}" for index, end in sorted(short.items()))
+    shown = sorted(short.items())[:ENDS_SHOWN_MAX]
+    found = ", ".join(f"partition {index} ends at {end}" for index, end in shown)
+    found += f", and {len(short) - len(shown)} more before" if len(short) > len(shown) else ""
     if len(short) == len(ends):
         raise OperatorError(f"--from {offset} is beyond the end of topic {topic}: {found}")
     if short:

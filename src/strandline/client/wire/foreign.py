@@ -3,8 +3,12 @@
 Why:    a wrong port is the usual mistake; "an answer of 1213486160 bytes" names nothing to mend.
 Source: RFC 9112 (HTTP), RFC 8446 (TLS records), RFC 4253 (SSH); STYLE, "Errors"."""
 
+_HTTP = "HTTP answers there: it may be the port of a console or of metrics"
 _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
-    (b"HTTP", "HTTP answers there: it may be the port of a console or of metrics"),
+    (b"HTTP", _HTTP),
+    (b"<!DO", _HTTP),
+    (b"<htm", _HTTP),
+    (b"<HTM", _HTTP),
     (b"\x15\x03", "TLS answers there: it expects an encrypted connection"),
     (b"\x16\x03", "TLS answers there: it expects an encrypted connection"),
     (b"SSH-", "SSH answers there"),

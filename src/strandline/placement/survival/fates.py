@@ -189,6 +189,8 @@ class Fates:
             is_inside = not self._has_controller(~inside)
             without = is_inside and not self._has_controller(inside)
         fate = self._fate(~inside if is_inside else inside, without_controller=without)
+        if not fate.course.keeps_data and self.of(0).course.keeps_data:
+            fate = replace(fate, course=Course.RETURN)  # Those on the other side live.
         return replace(fate, is_inside=is_inside)
 
     def of_links(self) -> Iterator[Fate]:
