@@ -214,6 +214,15 @@ def test_a_partition_that_rejects_acks_all_is_told_by_its_leader(run: Run, world
     assert text in found["BY ITSELF"]
 
 
+def test_a_leader_that_does_not_answer_here_is_heard_by_the_controller(
+    run: Run, world: World
+) -> None:
+    text = "acks=all writes are rejected: 1 partition, orders-4"
+    world.happenings = [ZoneHappening("low-quorum", "partitions", text, 60_000)]
+    code, out, _ = run("cluster", "status")
+    assert code == UNHEALTHY and sections(out)["STOPPED"] == [text]
+
+
 def test_a_broker_that_only_others_reach_is_not_called_down(run: Run, world: World) -> None:
     world.fake.faults["DescribeStatus"] = ["die"] * 9
     world.fake.faults.pop("DescribeStatus")

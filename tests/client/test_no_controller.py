@@ -2,6 +2,8 @@
 
 Source: docs/operating/outages.md, "Most of the controller's voters are lost"."""
 
+from collections.abc import Callable
+
 import pytest
 from tests.client.fake_cluster import FakeCluster, FakeTransport
 
@@ -9,6 +11,7 @@ from strandline.base.errors import ApiError
 from strandline.client.admin import NewTopic, create_topic
 from strandline.client.cluster import Client
 from strandline.client.errors import CannotConnectError, ClientError
+from strandline.client.operations.balance import describe_balance_soon
 from strandline.client.operations.configs import alter_cluster_configs
 from strandline.client.operations.no_controller import tell
 from strandline.client.operations.zones import describe_zones, describe_zones_soon
@@ -126,13 +129,14 @@ def test_voters_that_do_not_hear_each_other_are_told_apart_from_those_that_are_d
     )
 
 
-def test_the_state_of_zones_is_refused_soon_and_not_after_the_whole_timeout(
-    fake: FakeCluster,
+@pytest.mark.parametrize("ask", [describe_zones_soon, describe_balance_soon])
+def test_who_asks_in_an_outage_is_refused_soon_and_not_after_the_whole_timeout(
+    fake: FakeCluster, ask: Callable[[Client], object]
 ) -> None:
     transport = FakeTransport(fake)
     client = Client(fake.bootstrap, timeout_ms=30_000, transport=transport)
     with pytest.raises(ClientError) as raised:
-        describe_zones_soon(client)
+        ask(client)
     assert str(raised.value) == MISSING
     assert transport.now_ms < 3_000
 

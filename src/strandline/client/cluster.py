@@ -34,6 +34,8 @@ A = TypeVar("A", bound=Refusable)
 T = TypeVar("T")
 
 UNKNOWN_TOPIC_GRACE_MS = 500
+SOON_MS = 1_000
+"""How long `ask_controller_soon` looks for a controller before it asks why there is none."""
 
 
 class Client(Brokers):
@@ -61,6 +63,18 @@ class Client(Brokers):
             return answer
 
         return self.attempt_at_controller(ask, deadline_ms)
+
+    def ask_controller_soon(self, request: Message, response: type[A], subject: str) -> A:
+        """The same for a question that an operator asks in an outage: if too few of the
+        controller's voters answer, this fails soon, with the reason, and not after the whole
+        timeout. An election is waited for."""
+        until = self.transport.monotonic_ms() + min(self.timeout_ms, SOON_MS)
+        try:
+            return self.ask_controller(request, response, subject, until)
+        except (CannotConnectError, ApiError) as error:
+            if isinstance(error, ApiError) and not is_retriable(error.code):
+                raise
+            return self.ask_controller(request, response, subject)
 
     def attempt_at_controller(
         self, operation: Callable[[BrokerId, int], T], deadline_ms: int | None = None

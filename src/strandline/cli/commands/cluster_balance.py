@@ -35,7 +35,7 @@ def balance(
     """Show which replicas move automatically, which wait, and why."""
     from strandline.base.errors import OperatorError
     from strandline.cli.text.piles import notes_on_piles
-    from strandline.client.operations.balance import ENABLE, describe_balance
+    from strandline.client.operations.balance import ENABLE, describe_balance_soon
     from strandline.client.operations.configs import alter_cluster_configs
     from strandline.client.operations.leadership import describe_leadership
     from strandline.model.ids import BrokerId
@@ -45,7 +45,7 @@ def balance(
     with open_client(bootstrap, timeout) as client:
         if pause or resume:
             alter_cluster_configs(client, {ENABLE: "true" if resume else "false"})
-        found = describe_balance(client)
+        found = describe_balance_soon(client)
         up = [BrokerId(one.broker_id) for one in found.brokers if not one.down_ms]
         leaders = describe_leadership(client, up)
         piles = notes_on_piles(client)

@@ -19,6 +19,8 @@ from strandline.placement.survival.courses import Course
 from strandline.protocol.messages.describe_status import StatusBroker, StatusPartitions
 
 TOPICS_SHOWN_MAX = 5
+LOW_QUORUM = "low-quorum"
+"""The controller's report of partitions that reject acks=all."""
 HEALTHY = "Nothing is down, stopped or at risk."
 _ALONE = frozenset((Course.ELECTION, Course.ARBITRATION, Course.STANDS_IN))
 
@@ -148,6 +150,8 @@ def _stopped(found: ClusterStatus) -> Iterator[str]:
     refusing = _refusing(found)
     if refusing:
         yield f"acks=all is rejected: {_places(refusing)}"
+    elif found.zones is not None:  # Leaders that do not answer here tell the controller.
+        yield from (one.text for one in found.zones.happenings if one.kind == LOW_QUORUM)
     groups = [one for one in best.leaderless if one.topic == OFFSETS_TOPIC]
     if groups:
         yield (

@@ -16,3 +16,10 @@ def describe_balance(client: Client, deadline_ms: int | None = None) -> Describe
     return client.ask_controller(
         DescribeBalanceRequest(), DescribeBalanceResponse, "the balancer", deadline_ms
     )
+
+
+def describe_balance_soon(client: Client) -> DescribeBalanceResponse:
+    """The same; see `Client.ask_controller_soon`."""
+    return client.ask_controller_soon(
+        DescribeBalanceRequest(), DescribeBalanceResponse, "the balancer"
+    )

@@ -2,21 +2,15 @@
 
 Source: docs/decisions/0018-outages.md."""
 
-from strandline.base.errors import ApiError
 from strandline.base.json_value import Json
 from strandline.client.cluster import Client
-from strandline.client.errors import CannotConnectError
 from strandline.model.cluster import NO_END_MS, Ruling
-from strandline.protocol.errors import is_retriable
 from strandline.protocol.messages.describe_zones import (
     DescribedZone,
     DescribeZonesRequest,
     DescribeZonesResponse,
 )
 from strandline.protocol.messages.rule_zone import RuleZoneRequest, RuleZoneResponse
-
-FIRST_PATIENCE_MS = 1_000
-"""How long `describe_zones_soon` looks for a controller before it asks why there is none."""
 
 
 def describe_zones(client: Client) -> DescribeZonesResponse:
@@ -25,18 +19,8 @@ def describe_zones(client: Client) -> DescribeZonesResponse:
 
 
 def describe_zones_soon(client: Client) -> DescribeZonesResponse:
-    """The same. Fails soon, with the reason, if too few of the controller's voters answer: an
-    operator in an outage does not wait for the whole timeout."""
-    until = client.transport.monotonic_ms() + min(client.timeout_ms, FIRST_PATIENCE_MS)
-    try:
-        return client.ask_controller(
-            DescribeZonesRequest(), DescribeZonesResponse, "the zones", until
-        )
-    except (CannotConnectError, ApiError) as error:
-        if isinstance(error, ApiError) and not is_retriable(error.code):
-            raise
-        # Enough voters answer: they elect one soon.
-        return describe_zones(client)
+    """The same; see `Client.ask_controller_soon`."""
+    return client.ask_controller_soon(DescribeZonesRequest(), DescribeZonesResponse, "the zones")
 
 
 def rule_zone(
