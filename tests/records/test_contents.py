@@ -16,7 +16,6 @@ from strandline.records.batch import HEADER_BYTES, read_header
 from strandline.records.contents import (
     IS_COMPILED,
     NO_TIMESTAMP_AT_ALL,
-    Contents,
     Fault,
     refused_in_python,
     walk,
@@ -49,7 +48,7 @@ def record(*, offset: int = 0, rest: bytes = b"\x00") -> bytes:
 def fault_of(records: bytes, count: int = 1) -> Fault:
     found = {Fault(walk_in_python(records, count, BASE)[0])}
     with pytest.raises(ApiError) as refusal:
-        walk(records, count=count, base_timestamp=BASE)
+        walk(records, count, BASE)
     assert refusal.value.code == Error.INVALID_RECORD
     return found.pop()
 
@@ -61,12 +60,12 @@ def test_times_and_keys_are_those_of_the_records() -> None:
         Record(2, BASE + 3, None, b"v"),
         Record(3, BASE, None, None),
     )
-    assert walk(records, count=4, base_timestamp=BASE) == Contents(BASE + 5, BASE - 7, 2)
+    assert walk(records, 4, BASE) == (BASE + 5, BASE - 7, 2)
 
 
 def test_a_record_without_a_timestamp_counts_for_no_time() -> None:
     records = record() + record(offset=1)
-    assert walk(records, count=2, base_timestamp=-1) == Contents(-1, NO_TIMESTAMP_AT_ALL, -1)
+    assert walk(records, 2, -1) == (-1, NO_TIMESTAMP_AT_ALL, -1)
 
 
 FAULTS: list[tuple[Fault, int, bytes]] = [
@@ -110,7 +109,7 @@ def test_a_number_of_more_bits_than_its_field_is_refused() -> None:
 
 
 def test_a_padded_number_is_read() -> None:
-    assert walk(framed(b"\x00\x00\x80\x80\x00\x01\x01\x00"), count=1, base_timestamp=BASE)
+    assert walk(framed(b"\x00\x00\x80\x80\x00\x01\x01\x00"), 1, BASE)
 
 
 # ---- the twins ----

@@ -9,7 +9,6 @@ Source: Kafka's DefaultRecord.readFrom and LogValidator; docs/decisions/0044-ins
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import NamedTuple
 
 from strandline.base.disk import Buffer
 from strandline.base.errors import ApiError
@@ -19,7 +18,7 @@ from strandline.records.varint import encode_varint, read_varint, read_varlong
 NO_TIMESTAMP = -1
 NO_RECORD = -1
 NO_TIMESTAMP_AT_ALL = (1 << 63) - 1
-"""`Contents.min_timestamp` if no record has a timestamp."""
+"""The lowest timestamp if no record has one."""
 REVISION = 1
 """Of the results of a walk. A binary of another revision is not used."""
 
@@ -59,24 +58,16 @@ REASONS = {
 }
 
 
-class Contents(NamedTuple):
-    """What a walk found. Timestamps in ms since 1970."""
+def walk(records: Buffer, count: int, base_timestamp: int) -> tuple[int, int, int]:
+    """Walk over the uncompressed records of a batch whose header says `count` and `base_timestamp`.
 
-    max_timestamp: int
-    """The highest; -1 for none."""
-    min_timestamp: int
-    """The lowest of the records that have one; `NO_TIMESTAMP_AT_ALL` for none."""
-    keyless: int
-    """The first record without a key; -1 for none."""
-
-
-def walk(records: Buffer, *, count: int, base_timestamp: int) -> Contents:
-    """Walk over the uncompressed records of a batch whose header says `count` and
-    `base_timestamp`. Raises ApiError INVALID_RECORD for anything malformed."""
+    Returns the highest timestamp (-1 for none), the lowest of the records that have one
+    (`NO_TIMESTAMP_AT_ALL` for none), and the first record without a key (-1 for none). Raises
+    ApiError INVALID_RECORD for anything malformed."""
     fault, index, highest, lowest, keyless = _walk(records, count, base_timestamp)
     if fault:
         raise ApiError(Error.INVALID_RECORD, REASONS[Fault(fault)].format(index=index))
-    return Contents(highest, lowest, keyless)
+    return highest, lowest, keyless
 
 
 def refused_records(

@@ -13,7 +13,13 @@ from typing import NamedTuple
 
 from strandline.base.errors import ApiError, RefusedRecordsError
 from strandline.protocol.errors import Error
-from strandline.records.batch import HEADER_BYTES, BatchHeader, set_max_timestamp
+from strandline.records.batch import (
+    CODEC_MASK,
+    HEADER_BYTES,
+    LENGTH_END,
+    BatchHeader,
+    set_max_timestamp,
+)
 from strandline.records.codec import (
     CODEC_NAMES,
     DECOMPRESSED_BYTES_MAX,
@@ -25,7 +31,6 @@ from strandline.records.codec import (
 from strandline.records.contents import (
     NO_RECORD,
     NO_TIMESTAMP,
-    Contents,
     refused_records,
     walk,
 )
@@ -74,19 +79,24 @@ def validate_contents(
     more than that holds; then it returns -1, and the batch is not validated. Raises ApiError:
     INVALID_RECORD for records that cannot be read, RefusedRecordsError for those that break a rule.
     """
-    records = memoryview(view)[header.position + HEADER_BYTES : header.position + header.size]
-    if header.codec and not rules.reads_compressed and not _has_to_be_read(header, rules):
-        return len(records)
-    if header.codec:
+    start = header.position
+    records = memoryview(view)[start + HEADER_BYTES : start + LENGTH_END + header.batch_length]
+    if header.attributes & CODEC_MASK:
+        if not rules.reads_compressed and not _has_to_be_read(header, rules):
+            return len(records)
         output, count = _decompress(records, header, scratch)
         if count < 0:
             return count
         records = memoryview(output)[:count]
-    found = walk(records, count=header.records_count, base_timestamp=header.base_timestamp)
-    if breaks(found, rules):
+    highest, lowest, keyless = walk(records, header.records_count, header.base_timestamp)
+    if rules.needs_keys and keyless != NO_RECORD:
         raise _refusal(records, header, rules)
-    if not rules.has_append_time and found.max_timestamp != header.max_timestamp:
-        set_max_timestamp(view, header, found.max_timestamp)
+    if not rules.has_append_time:
+        is_early = lowest < rules.timestamp_min
+        if is_early or (highest > rules.timestamp_max and highest != NO_TIMESTAMP):
+            raise _refusal(records, header, rules)
+        if highest != header.max_timestamp:
+            set_max_timestamp(view, header, highest)
     return len(records)
 
 
@@ -116,17 +126,6 @@ def _decompress(
         name = CODEC_NAMES[header.codec]
         message = f"the records are not {name}, as the batch says: {error.message}"
         raise ApiError(Error.INVALID_RECORD, message) from error
-
-
-def breaks(found: Contents, rules: ContentRules) -> bool:
-    """Whether any record breaks a rule."""
-    if rules.needs_keys and found.keyless != NO_RECORD:
-        return True
-    highest = found.max_timestamp
-    has_no_timestamp = highest == NO_TIMESTAMP and found.min_timestamp > highest
-    if rules.has_append_time or has_no_timestamp:
-        return False
-    return found.min_timestamp < rules.timestamp_min or highest > rules.timestamp_max
 
 
 def _refusal(records: memoryview, header: BatchHeader, rules: ContentRules) -> ApiError:

@@ -119,13 +119,17 @@ class ProduceCall:
         self._waiting_count = 1
         # Partitions whose batches are validated or compressed beside the loop.
         self._validating_count = 0
-        self._allowance = Allowance(context.size_bytes)
+        # None while one partition is all that there is to validate.
+        self._allowance: Allowance | None = None
         self._is_over = False
         self.deadline_ms = 0
 
     def start(self, request: ProduceRequest) -> None:
         """Hand every partition's batches on."""
         has_legal_acks = self._acks in LEGAL_ACKS
+        topics = request.topic_data
+        if len(topics) != 1 or len(topics[0].partition_data) != 1:
+            self._allowance = Allowance(self._context.size_bytes)
         for requested in request.topic_data:
             topic, missing = self._find_topic(requested)
             for data in requested.partition_data:
@@ -216,19 +220,18 @@ class ProduceCall:
         stay."""
         now = self._services.clock.wall_ms()
         if config.has_log_append_time:
-            rules = ContentRules(
-                config.is_compacted,
-                has_append_time=True,
-                reads_compressed=config.compressed_validation_enable,
-            )
-            return rules, now
+            low = high = now
+        else:
+            low = max(-TIMESTAMP_LIMIT, now - config.message_timestamp_before_max_ms)
+            high = min(TIMESTAMP_LIMIT - 1, now + config.message_timestamp_after_max_ms)
         rules = ContentRules(
             config.is_compacted,
-            reads_compressed=config.compressed_validation_enable,
-            timestamp_min=max(-TIMESTAMP_LIMIT, now - config.message_timestamp_before_max_ms),
-            timestamp_max=min(TIMESTAMP_LIMIT - 1, now + config.message_timestamp_after_max_ms),
+            config.has_log_append_time,
+            low,
+            high,
+            config.compressed_validation_enable,
         )
-        return rules, NO_TIMESTAMP
+        return rules, now if rules.has_append_time else NO_TIMESTAMP
 
     def _validate_aside(self, batches: _Batches, rules: ContentRules) -> None:
         """Have the worker validate large batches. The connection is not read meanwhile: its later
@@ -240,7 +243,7 @@ class ProduceCall:
             batches.records,
             batches.headers,
             rules,
-            self._allowance,
+            self._allowance or Allowance(context.size_bytes),
             done=partial(self._on_validated, batches),
         )
 

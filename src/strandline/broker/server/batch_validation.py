@@ -72,10 +72,17 @@ class BatchValidation:
         view: memoryview,
         headers: Sequence[BatchHeader],
         rules: ContentRules,
-        allowance: Allowance,
+        allowance: Allowance | None,
     ) -> bool:
         """Validate the batches; False if they are too much for the loop. Raises ApiError as
-        `validate_contents` does."""
+        `validate_contents` does. `allowance`: None if they are all of the request."""
+        header = headers[0]
+        if allowance is None:
+            if len(headers) == 1 and header.batch_length < INLINE_BYTES_MAX:  # As nearly always.
+                return header.records_count <= INLINE_RECORDS_MAX and (
+                    validate_contents(view, header, rules, scratch=self._scratch) != _TOO_LARGE
+                )
+            allowance = Allowance(len(view))
         for header in headers:
             allowance.inline_records -= header.records_count
             if allowance.inline_records < 0 or header.size > allowance.inline_bytes:
