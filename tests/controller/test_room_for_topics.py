@@ -99,7 +99,7 @@ def test_full_disks_are_refused_by_name() -> None:
     result = create(world, policy=ANYWHERE % 3)
     assert result.error_code == POLICY_VIOLATION
     assert (result.message or "").endswith(
-        "; the disks of brokers 1, 4, 5 are 99 % full or fuller (placement.disk.full.percent)"
+        "\nthe disks of brokers 1, 4, 5 are 99 % full or fuller (placement.disk.full.percent)"
     )
     assert create(world, replicas=2).error_code == 0
     assert held(world) == {2: 6, 3: 6}
