@@ -74,7 +74,7 @@ class LogMaintenance:
         if replica.failed is not None or replica.is_busy:
             return
         try:
-            if replica.log.roll_if_due():
+            if replica.log.roll_if_due() and replica.log.config.compacted:
                 self._flush()  # Only a durable segment is compacted, and no append may follow.
             self._drop_prefix()
             self._compact()
