@@ -13,6 +13,7 @@ from strandline.controller.commands import (
     ConfigChange,
     ResourceChanges,
     ResourceResults,
+    ResourceType,
 )
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
@@ -318,3 +319,21 @@ def test_a_cluster_at_rest_has_one_round_and_no_more(world: MovingWorld) -> None
     rounds = findings(world).round_count
     world.advance(30_000)
     assert findings(world).round_count == rounds
+
+
+def test_a_cancelled_decommission_brings_back_the_replicas_and_their_order(
+    world: MovingWorld,
+) -> None:
+    """Under load, with a new controller between the cancel and the way back."""
+    before = world.known.replicas
+    alter(world, CLUSTER, str(before[0]), "broker.decommission", "true")
+    world.until(lambda: before[0] not in world.known.replicas and not world.known.is_moving)
+    world.submit(cancel_of(before[0]), at=world._controller_known_at())
+    world.lose_power_of(world.controller_leader(), for_ms=1_000)
+    world.until(lambda: world.known.replicas == before and not world.known.is_moving)
+    world.finish(*before)
+
+
+def cancel_of(broker: int) -> AlterConfigs:
+    change = ConfigChange("broker.decommission", 1, None)
+    return AlterConfigs((ResourceChanges(ResourceType.BROKER, str(broker), (change,)),))
