@@ -2,9 +2,13 @@
 
 Source: KIP-133, KIP-226, KIP-714, KIP-1142; decision 0045."""
 
+import logging
+from collections.abc import Iterator
+
 import pytest
 from tests.broker.broker_world import BrokerWorld
 
+from strandline.broker.operations.log_levels import levels
 from strandline.config.keys import ValueType
 from strandline.controller.commands import (
     AlterConfigs,
@@ -27,6 +31,16 @@ from strandline.protocol.messages.describe_configs import (
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
+)
+from strandline.protocol.messages.incremental_alter_configs import (
+    AlterableConfig as OneChange,
+)
+from strandline.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource as Changed,
+)
+from strandline.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
 )
 from strandline.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
@@ -85,10 +99,11 @@ def test_topics_and_brokers_are_listed(world: BrokerWorld) -> None:
     topics = [(TOPIC, "a"), (TOPIC, "b")]
     brokers = [(BROKER, str(one)) for one in sorted(world.cluster.brokers)]
     assert brokers
-    assert listed(world, []) == topics + brokers
+    loggers = [(LOGGER, name) for _, name in brokers]
+    assert listed(world, []) == topics + brokers + loggers
     assert listed(world, [TOPIC]) == topics
     assert listed(world, [BROKER, GROUP]) == brokers
-    assert listed(world, [LOGGER, CLIENT_METRICS]) == []
+    assert listed(world, [LOGGER, CLIENT_METRICS]) == loggers
     assert listed(world, [], version=0) == []
 
 
@@ -181,3 +196,59 @@ def test_a_topic_that_is_not_there_has_no_configuration(
     request = DescribeConfigsRequest([DescribeConfigsResource(TOPIC, name, None)])
     answer = world.ask(request, DescribeConfigsResponse, 4)
     assert [one.error_code for one in answer.results] == [code]
+
+
+@pytest.fixture
+def room() -> Iterator[str]:
+    """A logger whose level is as before afterwards."""
+    logger = logging.getLogger("strandline.broker")
+    level = logger.level
+    yield logger.name
+    logger.setLevel(level)
+
+
+def change_level(
+    world: BrokerWorld, *changes: OneChange, broker: str = "1", validate_only: bool = False
+) -> int:
+    request = IncrementalAlterConfigsRequest(
+        [Changed(LOGGER, broker, list(changes))], validate_only
+    )
+    answer = world.ask(request, IncrementalAlterConfigsResponse, 1)
+    assert world.controller.commands == [], "no other broker needs to know"
+    return answer.responses[0].error_code
+
+
+def test_the_level_of_a_logger_is_changed_while_the_broker_runs(
+    world: BrokerWorld, room: str
+) -> None:
+    rows = rows_of(world, LOGGER, "1")
+    assert next(iter(rows)) == "root" and rows[room].config_source == 6
+    before = rows[room].value
+    debug = OneChange(room, ConfigOperation.SET, "DEBUG")
+    assert change_level(world, debug, validate_only=True) == 0
+    assert rows_of(world, LOGGER, "1")[room].value == before
+    assert change_level(world, debug) == 0
+    assert rows_of(world, LOGGER, "1")[room].value == "DEBUG"
+    assert logging.getLogger(room).isEnabledFor(logging.DEBUG)
+    assert change_level(world, OneChange(room, ConfigOperation.DELETE, None)) == 0
+    assert logging.getLogger(room).level == logging.NOTSET, "it has the level of the one above"
+
+
+@pytest.mark.parametrize(
+    ("change", "broker", "code"),
+    [
+        (("strandline.broker", 0, "LOUD"), "1", Error.INVALID_CONFIG),
+        (("strandline.broker", 0, None), "1", Error.INVALID_CONFIG),
+        (("no.such.logger", 0, "INFO"), "1", Error.INVALID_CONFIG),
+        (("root", 1, None), "1", Error.INVALID_REQUEST),
+        (("strandline.broker", 2, "INFO"), "1", Error.INVALID_REQUEST),
+        (("strandline.broker", 0, "INFO"), "2", Error.INVALID_REQUEST),
+    ],
+)
+def test_an_unsound_change_of_a_level_is_refused_as_a_whole(
+    world: BrokerWorld, room: str, change: tuple[str, int, str | None], broker: str, code: Error
+) -> None:
+    before = levels()
+    good = OneChange("strandline.network", ConfigOperation.SET, "ERROR")
+    assert change_level(world, good, OneChange(*change), broker=broker) == code
+    assert levels() == before

@@ -102,8 +102,9 @@ def test_each_resource_answers_for_itself(world: World) -> None:
         changes(BROKER, "", ("num.partitions", SET, "3")),
         changes(BROKER, "1", ("num.partitions", SET, "3")),
         changes(8, "1", ("anything", SET, "3")),
+        changes(TOPIC, "", ("retention.ms", SET, "1000")),
     )
-    assert alter(world, *resources) == [0, 3, 17, 0, 40, 42]
+    assert alter(world, *resources) == [0, 3, 17, 0, 40, 42, 42]
     assert configs(world) == {"retention.ms": "1000"}
     assert world.state.cluster.cluster_configs == {"num.partitions": "3"}
 

@@ -1,11 +1,17 @@
-"""DescribeConfigs: every key of a topic or a broker, its value, and where that comes from.
+"""DescribeConfigs: every key of a topic or a broker, its value, and where that comes from; and the
+levels of a broker's loggers.
 
-Source: KIP-133, KIP-226, KIP-569."""
+Source: KIP-133, KIP-226, KIP-412, KIP-569."""
 
 from collections.abc import Collection
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
+from strandline.broker.operations.log_levels import (
+    BROKER_LOGGER,
+    levels,
+    require_own_loggers,
+)
 from strandline.broker.server.request_limits import distinct
 from strandline.config.effective import (
     EffectiveValue,
@@ -26,6 +32,8 @@ from strandline.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+
+_LOGGER_SOURCE = 6
 
 
 async def handle(
@@ -52,17 +60,31 @@ def _describe(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )
+    wanted: Collection[str] | None = resource.configuration_keys or None
     try:
+        if resource.resource_type == BROKER_LOGGER:
+            require_own_loggers(services.broker_id, resource.resource_name)
+            result.configs = _levels(wanted)
+            return result
         values = _values(services, resource)
     except ApiError as error:
         result.error_code = error.code
         result.error_message = error.message
         return result
-    wanted: Collection[str] | None = resource.configuration_keys or None
     result.configs = [
         _row(value, request) for value in values if wanted is None or value.key.name in wanted
     ]
     return result
+
+
+def _levels(wanted: Collection[str] | None) -> list[DescribeConfigsResourceResult]:
+    return [
+        DescribeConfigsResourceResult(
+            name=name, value=level, config_source=_LOGGER_SOURCE, documentation=None
+        )
+        for name, level in levels().items()
+        if wanted is None or name in wanted
+    ]
 
 
 def _values(services: Services, resource: DescribeConfigsResource) -> list[EffectiveValue]:

@@ -1,15 +1,23 @@
-"""IncrementalAlterConfigs: single keys of topics, and cluster-wide ones.
+"""IncrementalAlterConfigs: single keys of topics, brokers and the cluster, and loggers' levels.
 
-Source: KIP-339."""
+How:    the controller changes keys; the levels of a broker's loggers are that broker's own.
+Source: KIP-339, KIP-412."""
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext
+from strandline.broker.operations.log_levels import (
+    BROKER_LOGGER,
+    change_levels,
+    require_own_loggers,
+)
 from strandline.controller.commands import (
     AlterConfigs,
     ConfigChange,
     ResourceChanges,
     ResourceResults,
 )
+from strandline.model.ids import BrokerId
+from strandline.protocol.errors import Error
 from strandline.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -22,22 +30,44 @@ async def handle(
     request: IncrementalAlterConfigsRequest, context: RequestContext
 ) -> IncrementalAlterConfigsResponse:
     """Change the resources, each as a whole or not at all."""
-    command = AlterConfigs(tuple(map(_changes, request.resources)), request.validate_only)
+    own = [one for one in request.resources if one.resource_type == BROKER_LOGGER]
+    broker, validate_only = context.services.broker_id, request.validate_only
+    responses = [_change_loggers(broker, one, validate_only=validate_only) for one in own]
+    others = [one for one in request.resources if one.resource_type != BROKER_LOGGER]
+    if others or not own:
+        responses += await _change_at_controller(others, context, validate_only=validate_only)
+    return IncrementalAlterConfigsResponse(responses=responses)
+
+
+def _change_loggers(
+    broker: BrokerId, resource: AlterConfigsResource, *, validate_only: bool
+) -> AlterConfigsResourceResponse:
+    changes = [(one.name, one.config_operation, one.value) for one in resource.configs]
+    try:
+        require_own_loggers(broker, resource.resource_name)
+        change_levels(changes, validate_only=validate_only)
+    except ApiError as error:
+        return _response(resource, error.code, error.message)
+    return _response(resource, int(Error.NONE), "")
+
+
+async def _change_at_controller(
+    resources: list[AlterConfigsResource], context: RequestContext, *, validate_only: bool
+) -> list[AlterConfigsResourceResponse]:
+    command = AlterConfigs(tuple(map(_changes, resources)), validate_only)
     try:
         answer = await context.services.obtain(command, ResourceResults)
     except ApiError as error:
-        return _refuse_all(request, error.code, error.message)
-    return IncrementalAlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=one.error_code,
-                error_message=one.message,
-                resource_type=one.type,
-                resource_name=one.name,
-            )
-            for one in answer.resources
-        ]
-    )
+        return [_response(one, error.code, error.message) for one in resources]
+    return [
+        AlterConfigsResourceResponse(
+            error_code=one.error_code,
+            error_message=one.message,
+            resource_type=one.type,
+            resource_name=one.name,
+        )
+        for one in answer.resources
+    ]
 
 
 def _changes(resource: AlterConfigsResource) -> ResourceChanges:
@@ -51,17 +81,12 @@ def _changes(resource: AlterConfigsResource) -> ResourceChanges:
     )
 
 
-def _refuse_all(
-    request: IncrementalAlterConfigsRequest, code: int, message: str
-) -> IncrementalAlterConfigsResponse:
-    return IncrementalAlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=code,
-                error_message=message or None,
-                resource_type=one.resource_type,
-                resource_name=one.resource_name,
-            )
-            for one in request.resources
-        ]
+def _response(
+    resource: AlterConfigsResource, code: int, message: str
+) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error_code=code,
+        error_message=message or None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
     )

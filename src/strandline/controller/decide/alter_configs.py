@@ -95,6 +95,11 @@ def decide_alter_configs(facts: Facts, command: AlterConfigs) -> Decision:
 def _find(facts: Facts, changes: ResourceChanges) -> _Resource:
     cluster = facts.state.cluster
     if changes.type == ResourceType.TOPIC:
+        if not changes.name:
+            raise refuse(
+                Error.INVALID_REQUEST,
+                "There is no default of all topics: set the broker default, whose keys give it.",
+            )
         check_topic_name(changes.name)
         topic = cluster.topics.get(changes.name)
         if topic is None:
