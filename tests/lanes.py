@@ -143,6 +143,9 @@ LONG: tuple[Row, ...] = (
     Row(f"{REAL}test_policy_preview.py", 0, "tests/placement/test_outcomes.py"),
     Row(f"{REAL}test_promotion.py::test_the_tutorial", 0, "test_a_data_centre_is_killed is fast"),
     Row(f"{REAL}test_reading_near.py", 1, "every client; librdkafka is fast"),
+    Row(
+        f"{REAL}test_replaced_brokers.py", 0, "tests/cli/test_dev_membership.py; a minute of moves"
+    ),
     Row(f"{REAL}test_unregistering.py", 0, BESIDE + "test_unregistering.py"),
     Row(f"{REAL}test_zones.py", 0, BESIDE + "test_outages.py"),
     Row(f"{SIM}test_failover.py::test_every_group", 2, "six kills; two are fast"),

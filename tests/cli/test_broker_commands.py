@@ -16,6 +16,11 @@ from strandline.protocol.messages.describe_balance import (
     DescribeBalanceResponse,
     LeavingCount,
 )
+from strandline.protocol.messages.describe_configs import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from strandline.protocol.messages.describe_topology import (
     DescribeTopologyResponse,
     TopologyBroker,
@@ -45,10 +50,12 @@ class Brokers:
         self.looks = 0
         self.brokers = [BalanceBroker(one, "up") for one in (1, 2, 3)]
         self.waits: list[BalanceWait] = []
+        self.seeds = "9@host-9:1"
         fake.extra = {
             "IncrementalAlterConfigs": self._alter,
             "DescribeTopology": self._topology,
             "DescribeBalance": self._balance,
+            "DescribeConfigs": self._configs,
         }
 
     def _alter(self, _: FakeCluster, __: int, request: Message) -> Message:
@@ -80,6 +87,11 @@ class Brokers:
             ],
         )
 
+    def _configs(self, _: FakeCluster, asked: int, __: Message) -> Message:
+        row = DescribeConfigsResourceResult(name="cluster.seeds", value=self.seeds)
+        told = DescribeConfigsResult(resource_name=str(asked), configs=[row])
+        return DescribeConfigsResponse(results=[told])
+
     def _balance(self, _: FakeCluster, __: int, ___: Message) -> Message:
         self.looks += 1
         return DescribeBalanceResponse(is_enabled=True, brokers=self.brokers, waits=self.waits)
@@ -100,6 +112,36 @@ def test_a_broker_is_to_leave_or_to_stay(run: Run, brokers: Brokers) -> None:
     assert told == {"broker": 2, "decommission": False}
     assert brokers.changed == {"2": {DECOMMISSION: None}}
     assert run("broker", "cancel", "2")[1].startswith("broker 2 stays, and what moved away")
+
+
+def test_a_seed_is_said_not_to_leave_for_good_and_what_to_do_instead(
+    run: Run, brokers: Brokers
+) -> None:
+    brokers.seeds = "1@host-1:1,2@host-2:1"
+    seed = (
+        "a seed: it votes in the controller and cannot leave for good; to replace its machine, "
+        "start broker 2 on the new one with the same id and rpc address, and an empty data "
+        "directory"
+    )
+    _, out, _ = run("broker", "decommission", "2")
+    assert out.splitlines()[1:] == [f"broker 2 is {seed}"]
+    assert json.loads(run("broker", "decommission", "2", "--json")[1])["votes"] is True
+    assert run("broker", "decommission", "3")[1].count("\n") == 1
+    brokers.brokers = [
+        BalanceBroker(2, "down", is_leaving=True),
+        BalanceBroker(3, "up", is_leaving=True),
+    ]
+    assert run("broker", "status")[1].splitlines() == [
+        f"broker 2 is empty, but {seed}",
+        "broker 3 is empty: you may stop it",
+    ]
+    brokers.brokers = [BalanceBroker(2, "up", is_leaving=True, replica_count=3, moving_count=1)]
+    assert run("broker", "status")[1].splitlines() == [
+        "broker 2 (up) holds 3 replicas, 1 of them moving away",
+        f"  broker 2 is {seed}",
+    ]
+    told = json.loads(run("broker", "status", "--json")[1])["leaving"]
+    assert [(one["empty"], one["votes"]) for one in told] == [(False, True)]
 
 
 def test_a_domain_is_maintained_for_a_while_and_resumed(

@@ -15,7 +15,7 @@ __all__ = ["run"]
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Previewed:
     """A cluster in memory that these commands find."""
-    made = Previewed()
+    made = Previewed(seeds=(1, 2, 3))
     monkeypatch.setattr(broker, "open_client", made.open_client)
     return made
 
@@ -34,6 +34,15 @@ def test_what_a_decommission_would_move_is_shown_with_what_survives(
     assert (told["changed"], told["replicas"], told["left"]) == (False, 2, 0)
     (topic,) = told["topics"]
     assert (topic["topic"], topic["partitions"]) == ("t", 2)
+
+
+def test_a_seed_is_said_not_to_leave_for_good(world: Previewed, run: Run) -> None:
+    world.policy, world.voters, world.seeds = ("", DEFAULT), [[1, 3, 5]], (1, 3, 5)
+    *_, last, nothing = run("broker", "decommission", "5", "--dry-run")[1].splitlines()
+    assert last.startswith("broker 5 is a seed: it votes in the controller and cannot leave")
+    assert nothing == "nothing changed"
+    world.seeds = (1, 2, 3)
+    assert "seed" not in run("broker", "decommission", "5", "--dry-run")[1]
 
 
 def test_what_is_worse_afterwards_is_seen(world: Previewed, run: Run) -> None:

@@ -30,6 +30,8 @@ def test_every_command_of_a_first_day_is_there() -> None:
         "dev broker start",
         "dev broker pause",
         "dev broker resume",
+        "dev broker add",
+        "dev broker remove",
         "dev region kill",
         "dev region start",
         "topic create",

@@ -97,6 +97,8 @@ class Previewed(World):
         if asked.resource_type != BROKER or not asked.resource_name:
             return super()._configs(fake, broker, request)
         assert asked.resource_name == str(broker)
+        if asked.configuration_keys == ["cluster.seeds"]:
+            return super()._configs(fake, broker, request)
         rows = {RECOVERY: "1000000", RECOVERY_FAR: "100000", SENT_RATE: str(LONG_MAX)}
         configs = [DescribeConfigsResourceResult(name=name, value=rows[name]) for name in rows]
         result = DescribeConfigsResult(

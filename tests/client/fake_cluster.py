@@ -247,7 +247,10 @@ def metadata(cluster: FakeCluster, broker: int, request: Message) -> Message:
         controller_id=cluster.controller if cluster.controller in up else -1,
         brokers=[
             MetadataResponseBroker(
-                node_id=one, host="fake", port=cluster.brokers[one].port, rack=f"region-{one}"
+                node_id=one,
+                host=cluster.brokers[one].host,
+                port=cluster.brokers[one].port,
+                rack=f"region-{one}",
             )
             for one in up
         ],

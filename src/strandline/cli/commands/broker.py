@@ -50,15 +50,24 @@ def decommission(
 ) -> None:
     """Move everything off a broker. Refused if the other brokers have no room for it. With
     --dry-run: show what would move, and what topics survive afterwards."""
+    from strandline.client.operations.broker_removal import votes_in_controller, why_seed_stays
     from strandline.config.broker_life import DECOMMISSION
+    from strandline.model.ids import BrokerId
 
     with open_client(bootstrap, timeout) as client:
         if dry_run:
             broker_dry_run.show_decommission(client, broker, as_json=as_json)
             return
         _alter(client, {DECOMMISSION: "true"}, broker=broker)
-    line = f"broker {broker}: its replicas move away; see `strandline broker status`"
-    show({"broker": broker, "decommission": True}, as_json=as_json, people=lambda: print_line(line))
+        votes = votes_in_controller(client, BrokerId(broker))
+
+    def people() -> None:
+        print_line(f"broker {broker}: its replicas move away; see `strandline broker status`")
+        if votes:
+            print_line(f"broker {broker} is {why_seed_stays(BrokerId(broker))}")
+
+    told: dict[str, Json] = {"broker": broker, "decommission": True, "votes": votes}
+    show(told, as_json=as_json, people=people)
 
 
 @app.command()
@@ -220,6 +229,7 @@ def _describe(one: "Leaving") -> Json:
         "replicas": one.replicas,
         "moving": one.moving,
         "empty": one.is_empty,
+        "votes": one.votes,
         "stuck": [
             {"reason": why.code, "text": why.text, "partitions": why.partitions}
             for why in one.stuck
@@ -227,13 +237,19 @@ def _describe(one: "Leaving") -> Json:
     }
 
 
-def _idle(condition: str) -> str:
-    if condition in ("down", "lost"):
+def _idle(one: "Leaving") -> str:
+    from strandline.client.operations.broker_removal import why_seed_stays
+
+    if one.votes:
+        return f"is empty, but {why_seed_stays(one.broker)}"
+    if one.condition in ("down", "lost"):
         return "is empty and stopped: you may unregister it"
     return "is empty: you may stop it"
 
 
 def _print(found: "Lives") -> None:
+    from strandline.client.operations.broker_removal import why_seed_stays
+
     if not found.leaving and not found.maintained:
         print_line("no broker is being decommissioned or in maintenance")
     for broker in found.maintained:
@@ -241,12 +257,14 @@ def _print(found: "Lives") -> None:
         print_line(f"broker {broker.broker} ({broker.condition}) is in maintenance and {state}")
     for one in found.leaving:
         if one.is_empty:
-            print_line(f"broker {one.broker} {_idle(one.condition)}")
+            print_line(f"broker {one.broker} {_idle(one)}")
             continue
         print_line(
             f"broker {one.broker} ({one.condition}) holds {counted(one.replicas, 'replica')}, "
             f"{one.moving} of them moving away"
         )
+        if one.votes:
+            print_line(f"  broker {one.broker} is {why_seed_stays(one.broker)}")
         for why in one.stuck:
             noun = "partition waits" if why.partitions == 1 else "partitions wait"
             print_line(f"  {why.code}: {why.text}; {why.partitions} {noun}")

@@ -22,7 +22,10 @@ DEFAULT_PORT_BASE = 19_092
 app = typer.Typer(
     help="Run a local cluster of real brokers in several regions.", no_args_is_help=True
 )
-broker_app = typer.Typer(help="Kill, start, pause and resume one broker.", no_args_is_help=True)
+broker_app = typer.Typer(
+    help="Kill, start, pause and resume one broker; add and remove brokers for good.",
+    no_args_is_help=True,
+)
 region_app = typer.Typer(help="Kill and start a whole region.", no_args_is_help=True)
 app.add_typer(broker_app, name="broker")
 app.add_typer(region_app, name="region")
@@ -196,6 +199,62 @@ def broker_resume(
 
     LocalCluster(directory).resume_broker(number)
     _show_change([number], as_json=as_json, done="resumed", nothing="")
+
+
+@broker_app.command("add")
+def broker_add(
+    region: Annotated[
+        str, typer.Option("--region", metavar="NAME", help="Its region, which may be a new one.")
+    ],
+    directory: DevDirectory = DEFAULT_DEV_DIRECTORY,
+    as_json: AsJson = False,
+) -> None:
+    """Add a broker with the next id to the running cluster, for good; returns when it serves."""
+    from strandline.cli.dev.spawner import Spawner
+
+    with Spawner() as spawner:
+        from strandline.cli.dev.lifecycle import LocalCluster
+
+        cluster = LocalCluster(directory, spawn=spawner.spawn)
+        added = cluster.add_broker(region)
+    plan = cluster.directory.require()
+    is_linked = any(plan.link_rtt_ms(added, one) for one in plan.brokers if one != added)
+
+    def people() -> None:
+        print_line(f"broker {added.id} added in {added.region}: {added.address}")
+        if is_linked:
+            print_line(
+                f"simulated round trips: only what broker {added.id} sends is delayed, until the "
+                "other brokers start again"
+            )
+
+    told: dict[str, Json] = {
+        "broker": added.id, "region": added.region, "address": added.address,
+    }  # fmt: skip
+    show(told, as_json=as_json, people=people)
+
+
+@broker_app.command("remove")
+def broker_remove(
+    number: BrokerNumber,
+    directory: DevDirectory = DEFAULT_DEV_DIRECTORY,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Then delete its directory with all data.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a broker for good: stop and unregister it. Refused unless it was decommissioned and
+    is empty."""
+    from strandline.cli.dev.lifecycle import LocalCluster
+
+    cluster = LocalCluster(directory)
+    gone = cluster.remove_broker(number, remove_data=remove)
+    kept = cluster.directory.files(gone).directory
+
+    def people() -> None:
+        print_line(f"broker {number} removed" + ("" if remove else f"; its data stays in {kept}"))
+
+    show({"broker": number, "removed": remove}, as_json=as_json, people=people)
 
 
 @region_app.command("kill")

@@ -30,6 +30,8 @@ from strandline.config.keys import format_value
 
 FILE_NAME = "cluster.json"
 FILE_VERSION = 1
+VOTERS_VERSION = 2
+"""Of a file that names the controller's voters, for brokers have come or gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +109,13 @@ class ClusterDirectory:
 
     def write(self, plan: Plan) -> None:
         """Write the cluster down, at once or not at all; raises OperatorError."""
+        named = {"voters": list(plan.voter_ids)} if plan.voter_ids else {}
         body = {
-            "version": FILE_VERSION,
+            "version": VOTERS_VERSION if named else FILE_VERSION,
             "cluster_id": plan.cluster_id,
             "rtt": format_rtt(plan.rtt_ms),
             "settings": plan.settings,
+            **named,
             "brokers": [
                 {
                     "id": broker.id,
@@ -123,6 +127,11 @@ class ClusterDirectory:
             ],
         }
         _write(self.file, json.dumps(body, indent=2) + "\n")
+
+    def used_ids(self) -> list[int]:
+        """The ids that have a directory here, also of brokers that were removed."""
+        names = [one.name.removeprefix("broker-") for one in self.path.glob("broker-*")]
+        return [int(one) for one in names if one.isascii() and one.isdigit()]
 
     def edited(self, plan: Plan) -> list[PlannedBroker]:
         """Brokers whose configuration file was edited since this plan wrote it; raises
@@ -190,10 +199,12 @@ def _toml(value: object) -> str:
 def _plan_from(body: dict[str, object]) -> Plan:
     """Whatever is wrong with it is a ValueError, KeyError, TypeError or AttributeError."""
     brokers, rtt, settings = body["brokers"], body["rtt"], body["settings"]
-    if body["version"] != FILE_VERSION or not isinstance(brokers, list) or not brokers:
+    version, voters = body["version"], body.get("voters", [])
+    is_known = version == (VOTERS_VERSION if voters else FILE_VERSION)
+    if not is_known or not isinstance(brokers, list) or not brokers:
         raise ValueError("another version, or no brokers")
-    if not isinstance(rtt, str) or not isinstance(settings, dict):
-        raise TypeError("rtt or settings")
+    if not isinstance(rtt, str) or not isinstance(settings, dict) or not isinstance(voters, list):
+        raise TypeError("rtt, settings or voters")
     planned = tuple(
         PlannedBroker(
             id=int(one["id"]),
@@ -203,7 +214,9 @@ def _plan_from(body: dict[str, object]) -> Plan:
         )
         for one in brokers
     )
-    plan = Plan(cluster_id=str(body["cluster_id"]), brokers=planned)
+    voter_ids = tuple(int(one) for one in voters)
+    plan = Plan(cluster_id=str(body["cluster_id"]), brokers=planned, voter_ids=voter_ids)
+    assert plan.voters, "each is one of the brokers"
     texts = [
         f"{section}.{name}={format_value(tuple(value) if isinstance(value, list) else value)}"
         for section, values in settings.items()

@@ -1,4 +1,4 @@
-"""Starts, stops, kills, pauses and describes the brokers of a local cluster.
+"""Starts, stops, kills, pauses, adds, removes and describes the brokers of a local cluster.
 
 How:    cluster.json describes the cluster, and a pid file names each broker's process; there is no
         other state. A lock file serialises commands on one directory. A start that fails stops the
@@ -18,6 +18,7 @@ from pathlib import Path
 
 from strandline.base.errors import OperatorError
 from strandline.cli.dev.cluster_file import BrokerFiles, ClusterDirectory
+from strandline.cli.dev.departure import Departure
 from strandline.cli.dev.plan import (
     Plan,
     PlannedBroker,
@@ -27,6 +28,7 @@ from strandline.cli.dev.plan import (
     parse_rtt,
     parse_settings,
     plan_brokers,
+    plan_next_broker,
 )
 from strandline.cli.dev.processes import (
     ProcessMark,
@@ -38,9 +40,11 @@ from strandline.cli.dev.processes import (
 )
 from strandline.cli.dev.readiness import NotServingError, Probe, wait_serving
 from strandline.cli.dev.spawner import Spawn, spawn_brokers
+from strandline.client.operations.broker_removal import why_seed_stays
 from strandline.client.wire.transport import TcpTransport, Transport
 from strandline.config.broker import BrokerConfig
 from strandline.config.load import load_broker_config
+from strandline.model.ids import BrokerId
 from strandline.network.sockets import who_has
 
 START_TIMEOUT_MS = 60_000
@@ -173,6 +177,53 @@ class LocalCluster:
     def resume_broker(self, number: int) -> None:
         """SIGCONT."""
         self._signal(number, signal.SIGCONT)
+
+    # ---- the set of brokers ----------------------------------------------------------------------
+
+    def add_broker(self, region: str) -> PlannedBroker:
+        """Add a broker with the next id, and start it; returns once it serves. It stays in the
+        cluster's file even if its start fails."""
+        with self._locked():
+            plan = self.directory.require()
+            if all(self._live(one) is None for one in plan.brokers):
+                raise OperatorError(
+                    "the cluster is stopped, and a new broker cannot join: strandline dev start "
+                    f"--dir {self.directory.path}"
+                )
+            broker = plan_next_broker(
+                plan, region, used_ids=self.directory.used_ids(), is_free=self._is_free
+            )
+            edited = self.directory.edited(plan)
+            wider = plan.with_broker(broker)
+            self.directory.write(wider)
+            self.directory.write_configs(wider, but=edited)
+            self._start([broker], [broker], others=())
+            return broker
+
+    def remove_broker(self, number: int, *, remove_data: bool) -> PlannedBroker:
+        """Stop a broker that was decommissioned and is empty, unregister it, and take it out of the
+        cluster's file; raises OperatorError, and changes nothing, if it is not."""
+        with self._locked():
+            plan = self.directory.require()
+            broker = plan.broker(number)
+            if broker in plan.voters:
+                raise OperatorError(f"broker {number} is {why_seed_stays(BrokerId(number))}")
+            others = [one for one in plan.brokers if one != broker]
+            departure = Departure(self._transport, broker, others)
+            departure.require_empty()
+            files = self.directory.files(broker)
+            mark = self._live(broker)
+            if mark is not None:
+                stop_processes([mark], grace_ms=STOP_GRACE_MS)
+            files.pid.unlink(missing_ok=True)
+            departure.unregister()
+            edited = self.directory.edited(plan)
+            narrower = plan.without_broker(broker)
+            self.directory.write(narrower)
+            self.directory.write_configs(narrower, but=edited)
+            if remove_data:
+                shutil.rmtree(files.directory, ignore_errors=True)
+            return broker
 
     # ---- inside ----------------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ How:    pure; the caller passes the function that checks a port. Broker ids coun
 Source: design section 10."""
 
 import socket
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain, zip_longest
 
@@ -20,6 +20,7 @@ BROKER_COUNT_MAX = 100
 VOTER_COUNT_MAX = 5
 RPC_PORT_DISTANCE = 100
 LOOPBACK = "127.0.0.1"
+PORT_MAX = 65_535
 
 
 Settings = Mapping[str, Mapping[str, Value]]
@@ -50,6 +51,8 @@ class Plan:
     rtt_ms: Mapping[tuple[str, str], int] = field(default_factory=dict)
     settings: Settings = field(default_factory=dict)
     """Configuration that every broker gets on top: {section: {key: value}}."""
+    voter_ids: tuple[int, ...] = ()
+    """The controller's voters once brokers have come or gone; empty: derived from the brokers."""
 
     @property
     def bootstrap(self) -> str:
@@ -66,7 +69,11 @@ class Plan:
 
     @property
     def voters(self) -> tuple[PlannedBroker, ...]:
-        """The controller's voters: an odd number, at most five, taken from the regions in turn."""
+        """The controller's voters: an odd number, at most five, taken from the regions in turn.
+
+        They stay the same when brokers come or go."""
+        if self.voter_ids:
+            return tuple(self.broker(one) for one in self.voter_ids)
         count = min(len(self.brokers), VOTER_COUNT_MAX)
         count -= 1 - count % 2
         by_region = [
@@ -96,6 +103,22 @@ class Plan:
                 f"no region {region!r} in this cluster; its regions: {', '.join(self.regions)}"
             )
         return found
+
+    def with_broker(self, broker: PlannedBroker) -> "Plan":
+        """The plan with one more broker, which does not vote in the controller."""
+        return replace(self, brokers=(*self.brokers, broker), voter_ids=self._fixed_voters())
+
+    def without_broker(self, broker: PlannedBroker) -> "Plan":
+        """The plan without a broker that does not vote in the controller. Links of a region that
+        has no brokers any more go, too."""
+        assert broker not in self.voters, "seeds stay"
+        brokers = tuple(one for one in self.brokers if one != broker)
+        regions = {one.region for one in brokers}
+        links = {link: ms for link, ms in self.rtt_ms.items() if regions.issuperset(link)}
+        return replace(self, brokers=brokers, rtt_ms=links, voter_ids=self._fixed_voters())
+
+    def _fixed_voters(self) -> tuple[int, ...]:
+        return tuple(one.id for one in self.voters)
 
 
 def region_pair(one: str, other: str) -> tuple[str, str]:
@@ -191,9 +214,9 @@ def plan_brokers(
 
     def next_port(start: int) -> int:
         port = start
-        while port in taken or not (port > 65_535 or is_free(port)):
+        while port in taken or not (port > PORT_MAX or is_free(port)):
             port += 1
-        if port > 65_535:
+        if port > PORT_MAX:
             raise OperatorError(
                 f"--port-base {port_base}: too few free ports above it for {len(names)} brokers"
             )
@@ -208,6 +231,35 @@ def plan_brokers(
         for number, (region, kafka_port, rpc_port) in enumerate(
             zip(names, kafka_ports, rpc_ports, strict=True), start=1
         )
+    )
+
+
+def plan_next_broker(
+    plan: Plan, region: str, *, used_ids: Collection[int], is_free: Callable[[int], bool]
+) -> PlannedBroker:
+    """A broker to add: the next id above all used ones, and two free ports above the others'.
+
+    `used_ids`: ids that have a directory already, of brokers that were removed."""
+    reason = check_label(region) if region else "must have a name"
+    if reason is not None:
+        raise OperatorError(f"--region: a region {reason}")
+    if len(plan.brokers) >= BROKER_COUNT_MAX:
+        raise OperatorError(f"a local cluster has at most {BROKER_COUNT_MAX} brokers")
+    taken = {port for one in plan.brokers for port in (one.kafka_port, one.rpc_port)}
+
+    def next_port(port: int) -> int:
+        while port in taken or not (port > PORT_MAX or is_free(port)):
+            port += 1
+        if port > PORT_MAX:
+            raise OperatorError("no port above those of the other brokers is free")
+        taken.add(port)
+        return port
+
+    return PlannedBroker(
+        id=max((*used_ids, *(one.id for one in plan.brokers))) + 1,
+        region=region,
+        kafka_port=next_port(max(one.kafka_port for one in plan.brokers) + 1),
+        rpc_port=next_port(max(one.rpc_port for one in plan.brokers) + 1),
     )
 
 

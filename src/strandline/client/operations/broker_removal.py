@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from strandline.client.cluster import Client
 from strandline.client.operations.balance import describe_balance
+from strandline.client.operations.broker_configs import controller_voters
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_balance import DescribeBalanceResponse
 from strandline.protocol.messages.unregister_broker import (
@@ -35,10 +36,12 @@ class Leaving:
     replicas: int
     moving: int
     stuck: tuple[Stuck, ...]
+    votes: bool
+    """In the controller: then it cannot leave for good, empty or not."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether it may be stopped."""
+        """Whether it holds no replica of a partition."""
         return self.replicas == 0
 
 
@@ -74,10 +77,27 @@ def describe_lives(client: Client) -> Lives:
     found = describe_balance(client)
     topics = client.metadata(None).topics.values()
     led = Counter(one.leader for topic in topics for one in topic.partitions)
-    return Lives(_leaving(found), _maintained(found, led))
+    return Lives(_leaving(client, found), _maintained(found, led))
 
 
-def _leaving(found: DescribeBalanceResponse) -> tuple[Leaving, ...]:
+def votes_in_controller(client: Client, broker: BrokerId) -> bool:
+    """Whether this broker has a vote in the controller, as a broker that is up says."""
+    return broker in controller_voters(client, client.metadata().brokers)
+
+
+def why_seed_stays(broker: BrokerId) -> str:
+    """Why the decommission of a seed does not end, and what to do; follows `broker 4 is `."""
+    return (
+        "a seed: it votes in the controller and cannot leave for good; to replace its machine, "
+        f"start broker {broker} on the new one with the same id and rpc address, and an empty data "
+        "directory"
+    )
+
+
+def _leaving(client: Client, found: DescribeBalanceResponse) -> tuple[Leaving, ...]:
+    if not any(one.is_leaving for one in found.brokers):
+        return ()
+    voters = controller_voters(client, client.metadata().brokers)
     return tuple(
         Leaving(
             broker=BrokerId(one.broker_id),
@@ -90,6 +110,7 @@ def _leaving(found: DescribeBalanceResponse) -> tuple[Leaving, ...]:
                 for left in wait.leaving
                 if left.broker_id == one.broker_id
             ),
+            votes=one.broker_id in voters,
         )
         for one in found.brokers
         if one.is_leaving
