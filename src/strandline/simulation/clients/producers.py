@@ -14,7 +14,6 @@ import random
 from collections import deque
 from functools import partial
 from itertools import islice
-from zlib import crc32
 
 from strandline.model.ids import NO_BROKER, BrokerId, Offset
 from strandline.protocol.errors import Error
@@ -38,8 +37,6 @@ WAITING_MAX = 20
 REQUEST_TIMEOUT_MS = 1_500
 RETRY_MS = 50
 RECORDS_MAX = 4
-WRAPS_AFTER = 30
-"""Records before the wrap."""
 
 RETRIABLE = {
     Error.NOT_LEADER_OR_FOLLOWER,
@@ -50,11 +47,6 @@ RETRIABLE = {
     Error.UNKNOWN_TOPIC_OR_PARTITION,
     Error.REQUEST_TIMED_OUT,
 }
-
-
-def _first_sequence(name: str) -> int:
-    """Every other producer, by its name, begins right before the sequences wrap to 0."""
-    return SEQUENCE_COUNT - WRAPS_AFTER if crc32(name.encode()) % 2 else 0
 
 
 class _Batch:
@@ -100,7 +92,7 @@ class Producer(Client):
         self._tombstone_ratio = cluster.scenario.tombstone_ratio if plan.acks == -1 else 0.0
         self._next_number = 0
         self._epoch = 0
-        self._next_sequence = _first_sequence(plan.name)
+        self._next_sequence = plan.first_sequence
         self._batches: deque[_Batch] = deque()
         self._leader: BrokerId = NO_BROKER
         self._is_looking_up = False

@@ -79,7 +79,8 @@ class GroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class ProducerPlan:
-    """One producer: to which group, with which acks, every how many milliseconds."""
+    """One producer: to which group, with which acks, every how many milliseconds.
+    `first_sequence`: of an idempotent one."""
 
     name: str
     group: GroupId
@@ -87,6 +88,7 @@ class ProducerPlan:
     is_idempotent: bool
     interval_ms: int
     value_bytes_max: int
+    first_sequence: int = 0
 
 
 @dataclass(frozen=True, slots=True)

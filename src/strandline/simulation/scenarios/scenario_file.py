@@ -353,6 +353,7 @@ def _producers(scenario: Scenario, rows: list[ProducerRow]) -> tuple[ProducerPla
                 row.is_idempotent and row.acks == -1,
                 row.interval_ms,
                 row.value_bytes_max,
+                row.first_sequence,
             )
         )
     return tuple(plans)

@@ -44,6 +44,7 @@ class ProducerRow(Row):
     is_idempotent: bool = True
     interval_ms: int = 40
     value_bytes_max: int = 300
+    first_sequence: int = 0
 
 
 class ChangeRow(Row):
