@@ -178,6 +178,33 @@ def test_a_broker_that_is_to_be_replaced_is_told_with_the_time(run: Run, world: 
     assert line.startswith("replacement of broker 3: in 3 min (2023-11-14 22:16 UTC), unless it ")
 
 
+def test_brokers_that_are_to_be_replaced_at_the_same_time_are_one_line(
+    run: Run, world: World
+) -> None:
+    world.lose(2, 3)
+    world.fates = dict.fromkeys((2, 3), ("due", "", 180_000))
+    (line,) = sections(run("cluster", "status")[1])["BY ITSELF"]
+    assert line == (
+        "replacement of brokers 2,3: in 3 min (2023-11-14 22:16 UTC), unless they return"
+    )
+
+
+def test_a_young_silence_is_not_said_to_end_in_a_replacement(run: Run, world: World) -> None:
+    """Seconds later the region may count as down, and hold it."""
+    world.lose(2, 3)
+    world.recorded = dict.fromkeys((2, 3), WALL_MS - 3_000)
+    world.fates = dict.fromkeys((2, 3), ("due", "", 897_000))
+    (line,) = sections(run("cluster", "status")[1])["BY ITSELF"]
+    assert line.startswith("replacement of brokers 2,3: not decided yet: held if a zone or region ")
+
+
+def test_what_is_over_leaves_nothing_to_type(run: Run, world: World) -> None:
+    """The controller's report about partitions ends half a minute after its cause."""
+    world.happenings = [ZoneHappening("no-leader", "partitions", "...", 20_000)]
+    code, out, _ = run("cluster", "status")
+    assert code == 0 and sections(out) == {}
+
+
 def test_without_a_controller_it_says_why_and_what_is_seen(run: Run, world: World) -> None:
     world.lose(1, 2)
     world.leaderless = [StatusPartitions("orders", [0], "may-lack", 3, 1, 1, [1, 2])]
@@ -231,7 +258,12 @@ def test_a_broker_that_only_others_reach_is_not_called_down(run: Run, world: Wor
         None if broker == 3 else tell(fake, broker, request)
     )
     found = sections(run("cluster", "status")[1])
-    assert found["DOWN"] == ["broker 3: no answer here; brokers 1,2 receive from it"]
+    assert found["DOWN"] == [
+        (
+            "broker 3: no answer here, but brokers 1,2 hear it: cut off from here, or down since a "
+            "moment ago: ask again in a few seconds"
+        )
+    ]
 
 
 def test_a_dead_broker_costs_less_than_its_timeout(

@@ -180,6 +180,18 @@ def test_a_drill_whose_cut_was_ended_by_another_command_ends(drilled: Drilled) -
     assert drilled.now_ms < 9_000 and drilled.topics == []
 
 
+def test_a_topic_that_drill_cancel_has_deleted_is_not_said_to_be_left(drilled: Drilled) -> None:
+    def cancel() -> None:
+        drilled.cut.clear()
+        for topic in drilled.topics:
+            del drilled.fake.topics[topic]
+
+    drilled.at_ms.append((6_000, cancel))
+    with pytest.raises(OperatorError, match="another command has ended the drill"):
+        drilled.drill.run()
+    assert not [line for line in drilled.lines if "not deleted" in line]
+
+
 def test_who_waits_until_all_is_as_before_is_told_for_what_and_how_long(drilled: Drilled) -> None:
     lines = ["t-0: led by broker 2 instead of 1: 287 s are left", "t-1: no leader answers"]
     drilled.at_ms.append((25_000, lines.clear))

@@ -44,6 +44,8 @@ class World:
     asked: list[DeclareLostRequest] = field(default_factory=list)
     refused: dict[tuple[str, int, bool], str] = field(default_factory=dict)
     """{(topic, partition, whether it is a forecast): why}"""
+    ends: dict[str, int] = field(default_factory=dict)
+    """{topic: where its logs end}; others end at different offsets."""
     alive: set[int] = field(default_factory=lambda: {3})
 
     def __post_init__(self) -> None:
@@ -88,7 +90,7 @@ class World:
         why = self.refused.get((request.topic, request.partition, request.validate_only))
         if why:
             return DeclareLostResponse(error_code=Error.POLICY_VIOLATION, error_message=why)
-        end = 10 * (request.partition + 1)
+        end = self.ends.get(request.topic, 10 * (request.partition + 1))
         return DeclareLostResponse(
             grant=5,
             leader_id=3,
@@ -139,6 +141,17 @@ def test_all_partitions_are_one_table_one_question_and_one_result(
     done = [one for one in world.asked if not one.validate_only]
     assert [one.logs[0].log_end_offset for one in done] == [10, 20, 10, 20]
     assert {tuple(one.broker_ids) for one in done} == {(1, 2)}
+
+
+def test_partitions_that_differ_in_nothing_share_a_row(world: World, run: Run) -> None:
+    """Of fifty empty partitions of a topic the operator reads one row."""
+    world.ends["payments"] = 3
+    _, out, _ = run(*COMMAND, "--all", "--dry-run")
+    assert out.splitlines()[2:5] == [
+        "orders-0      1,2       broker 3               7  7-9              10",
+        "orders-1      1,2       broker 3              17  17-19            20",
+        "payments 0-1  1,2       broker 3               0  0-2               3",
+    ]
 
 
 def test_a_topic_is_declared_by_its_name(

@@ -13,6 +13,7 @@ from strandline.client.cluster import Client
 from strandline.client.errors import CannotConnectError, ClientError
 from strandline.client.operations.balance import describe_balance_soon
 from strandline.client.operations.configs import alter_cluster_configs
+from strandline.client.operations.losses import forecast_loss
 from strandline.client.operations.no_controller import tell
 from strandline.client.operations.zones import describe_zones, describe_zones_soon
 from strandline.model.ids import NO_BROKER, BrokerId
@@ -129,7 +130,11 @@ def test_voters_that_do_not_hear_each_other_are_told_apart_from_those_that_are_d
     )
 
 
-@pytest.mark.parametrize("ask", [describe_zones_soon, describe_balance_soon])
+def forecast_of_a_loss(client: Client) -> object:
+    return forecast_loss(client, "orders", 0, brokers=[BrokerId(2)], grant=1)
+
+
+@pytest.mark.parametrize("ask", [describe_zones_soon, describe_balance_soon, forecast_of_a_loss])
 def test_who_asks_in_an_outage_is_refused_soon_and_not_after_the_whole_timeout(
     fake: FakeCluster, ask: Callable[[Client], object]
 ) -> None:

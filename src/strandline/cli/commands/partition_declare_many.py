@@ -131,17 +131,7 @@ def _show_risks(result: _Result) -> None:
     """The table of all offsets at risk, and what is left out."""
     if result.candidates:
         heads = ("PARTITION", "GIVEN UP", "CONTINUES ON", "KEPT BELOW", "IN DOUBT", "LOST FROM")
-        rows = [
-            (
-                one.name,
-                ids(one.lost),
-                f"broker {one.forecast.leader_id}",
-                one.forecast.committed_offset,
-                _doubtful(one.forecast),
-                one.forecast.log_end_offset,
-            )
-            for one in result.candidates
-        ]
+        rows = [(name, *cells) for name, cells in _rows(result.candidates)]
         right = frozenset(("KEPT BELOW", "LOST FROM"))
         print_table(Table(title="offsets at risk:", heads=heads, rows=rows, right=right))
         print_line("KEPT BELOW: records below this offset are kept, and committed")
@@ -157,6 +147,27 @@ def _show_risks(result: _Result) -> None:
     if not result.candidates and not result.left_out:
         print_line(NOTHING_TO_DECLARE)
     sys.stdout.flush()
+
+
+def _rows(candidates: Sequence[_Candidate]) -> list[tuple[str, tuple[object, ...]]]:
+    """(name, cells). Partitions of a topic that differ in nothing share a row, such as the empty
+    ones."""
+    from strandline.cli.text.explaining import ranges
+
+    alike: dict[tuple[str, tuple[object, ...]], list[int]] = {}
+    for one in candidates:
+        cells = (
+            ids(one.lost),
+            f"broker {one.forecast.leader_id}",
+            one.forecast.committed_offset,
+            _doubtful(one.forecast),
+            one.forecast.log_end_offset,
+        )
+        alike.setdefault((one.topic, cells), []).append(one.partition)
+    return [
+        (f"{topic}-{some[0]}" if len(some) == 1 else f"{topic} {ranges(some)}", cells)
+        for (topic, cells), some in alike.items()
+    ]
 
 
 def _doubtful(forecast: "DeclareLostResponse") -> str:

@@ -361,10 +361,18 @@ class RegionDrill:
         except StrandlineError as error:
             if type(error) is ClientError and not self._is_created:
                 return  # The interrupt came before it was created.
+            if self._is_deleted():
+                return  # By `drill cancel`.
             self._tell(
                 f"topic {self._topic} was not deleted: {error}; to delete it later: {program()} "
                 "drill cancel"
             )
+
+    def _is_deleted(self) -> bool:
+        try:
+            return self._topic not in self._client.metadata().topics
+        except StrandlineError:
+            return False
 
     def _wait_steady(self, look: Callable[[], list[str]]) -> list[str]:
         """What is still missing at the end of the time limit; empty if all is as before."""

@@ -17,10 +17,15 @@ from strandline.client.operations.group_list import OFFSETS_TOPIC
 from strandline.client.operations.moments import lasting, time_text
 from strandline.placement.survival.courses import Course
 from strandline.protocol.messages.describe_status import StatusBroker, StatusPartitions
+from strandline.protocol.messages.describe_zones import ZoneHappening
 
 TOPICS_SHOWN_MAX = 5
 LOW_QUORUM = "low-quorum"
 """The controller's report of partitions that reject acks=all."""
+OUTAGES = ("broker", "zone", "region", "network-cut", "planned")
+"""Its reports that are about places. Those about partitions end half a minute after their cause."""
+JUDGED_AFTER_MS = 12_000
+"""After so much silence the controller has judged whether it is an outage: it takes 10 s."""
 HEALTHY = "Nothing is down, stopped or at risk."
 _ALONE = frozenset((Course.ELECTION, Course.ARBITRATION, Course.STANDS_IN))
 
@@ -105,11 +110,19 @@ def _down(found: ClusterStatus, wall_ms: int) -> Iterator[str]:
     for one in found.brokers:
         heard_by = found.heard_by(one.broker_id)
         if heard_by and not found.is_answering(one.broker_id):
-            yield f"broker {one.broker_id}: no answer here; {_named(heard_by)} receive from it"
+            hear = "hears" if len(heard_by) == 1 else "hear"
+            yield (
+                f"broker {one.broker_id}: no answer here, but {_named(heard_by)} {hear} it: cut "
+                "off from here, or down since a moment ago: ask again in a few seconds"
+            )
+    for report in _happenings(found, "network-cut", "planned"):
+        yield f"{report.kind}: {report.text}"
+
+
+def _happenings(found: ClusterStatus, *kinds: str) -> Iterator[ZoneHappening]:
+    """What the controller reports, of these kinds."""
     if found.zones is not None:
-        for report in found.zones.happenings:
-            if report.kind in ("network-cut", "planned"):
-                yield f"{report.kind}: {report.text}"
+        yield from (one for one in found.zones.happenings if one.kind in kinds)
 
 
 def _silent_groups(found: ClusterStatus) -> Iterator[tuple[str, list[StatusBroker]]]:
@@ -150,8 +163,8 @@ def _stopped(found: ClusterStatus) -> Iterator[str]:
     refusing = _refusing(found)
     if refusing:
         yield f"acks=all is rejected: {_places(refusing)}"
-    elif found.zones is not None:  # Leaders that do not answer here tell the controller.
-        yield from (one.text for one in found.zones.happenings if one.kind == LOW_QUORUM)
+    else:  # Leaders that do not answer here tell the controller.
+        yield from (one.text for one in _happenings(found, LOW_QUORUM))
     groups = [one for one in best.leaderless if one.topic == OFFSETS_TOPIC]
     if groups:
         yield (
@@ -218,13 +231,30 @@ def _by_itself(found: ClusterStatus, wall_ms: int) -> Iterator[str]:
             yield f"replacement of {_named(brokers)}: under way ({program()} cluster balance)"
         elif fate == "maintenance":
             yield f"replacement of {_named(brokers)}: none for a day, because of its maintenance"
+    yield from _due(found, wall_ms)
+
+
+def _due(found: ClusterStatus, wall_ms: int) -> Iterator[str]:
+    """When the controller replaces single brokers. While a silence is young, it has not judged yet
+    whether a zone or region is down, which would hold the replacement."""
+    young: list[int] = []
+    due: dict[str, list[int]] = {}
     for one in found.best.brokers:
         if one.fate == "due":
-            at = time_text(wall_ms + one.due_ms)
-            yield (
-                f"replacement of broker {one.broker_id}: in {lasting(one.due_ms)} ({at}), unless "
-                "it returns"
-            )
+            since_ms = found.since_ms(one.broker_id, wall_ms)
+            if since_ms is not None and wall_ms - since_ms < JUDGED_AFTER_MS:
+                young.append(one.broker_id)
+            else:
+                when = f"in {lasting(one.due_ms)} ({time_text(wall_ms + one.due_ms)})"
+                due.setdefault(when, []).append(one.broker_id)
+    if young:
+        yield (
+            f"replacement of {_named(young)}: not decided yet: held if a zone or region counts as "
+            "down after 10 s of silence; ask again in a few seconds"
+        )
+    for when, brokers in due.items():
+        returns = "it returns" if len(brokers) == 1 else "they return"
+        yield f"replacement of {_named(brokers)}: {when}, unless {returns}"
 
 
 def _fates(found: ClusterStatus) -> list[tuple[str, str, list[int]]]:
@@ -273,7 +303,7 @@ def _to_type(found: ClusterStatus) -> Iterator[str]:
             "brokers never return"
         )
     held = [brokers for fate, _, brokers in _fates(found) if fate == "held"]
-    if held or (found.zones is not None and found.zones.happenings):
+    if held or any(True for _ in _happenings(found, *OUTAGES)):
         yield f"{name} zone status    # the outage by zones, and what `zone release` would start"
 
 

@@ -23,7 +23,8 @@ REFUSED = "no loss was declared"
 def forecast_loss(
     client: Client, topic: str, partition: int, *, brokers: Sequence[BrokerId], grant: int
 ) -> DeclareLostResponse:
-    """Forecast the declaration. Raises ApiError with the reason of a refusal."""
+    """Forecast the declaration. Raises ApiError with the reason of a refusal, and ClientError soon
+    if too few of the controller's voters answer."""
     request = DeclareLostRequest(
         topic=topic,
         partition=partition,
@@ -31,7 +32,7 @@ def forecast_loss(
         broker_ids=list(brokers),
         validate_only=True,
     )
-    return client.ask_controller(request, DeclareLostResponse, REFUSED)
+    return client.ask_controller_soon(request, DeclareLostResponse, REFUSED)
 
 
 def declare_lost(
