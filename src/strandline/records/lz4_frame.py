@@ -15,6 +15,7 @@ from struct import Struct
 from strandline.base.disk import Buffer
 from strandline.base.errors import ApiError
 from strandline.protocol.errors import Error
+from strandline.records.codec import PIECES_MAX
 
 MAGIC = 0x184D2204
 _HEAD = Struct("<IBB")
@@ -26,9 +27,10 @@ _MUST_BE_ZERO = 0x83
 _BLOCK_BYTES_MAX = {4: 64 << 10, 5: 256 << 10, 6: 1 << 20, 7: 4 << 20}
 
 
-def check_lz4_frame(data: Buffer) -> None:
-    """Check the structure of a frame, which is all of `data`. The decompressor checks the rest:
-    the blocks and the checksums. Raises ApiError CORRUPT_MESSAGE."""
+def check_lz4_frame(data: Buffer) -> int:
+    """Check the structure of a frame, which is all of `data`; how many blocks it has, at most
+    `PIECES_MAX`. The decompressor checks the rest: the blocks and the checksums. Raises ApiError
+    CORRUPT_MESSAGE."""
     if len(data) < _HEAD.size + 1:
         raise _refused("the frame is cut")
     magic, flags, descriptor = _HEAD.unpack_from(data)
@@ -43,6 +45,7 @@ def check_lz4_frame(data: Buffer) -> None:
         raise _refused(f"block descriptor {descriptor:#04x}")
     position = _HEAD.size + (8 if flags & _CONTENT_SIZE else 0) + 1
     checksum_bytes = 4 if flags & _BLOCK_CHECKSUM else 0
+    block_count = 0
     while True:
         if position + 4 > len(data):
             raise _refused("the frame is cut")
@@ -51,12 +54,16 @@ def check_lz4_frame(data: Buffer) -> None:
         length &= ~_STORED_BIT
         if length == 0:
             break
+        block_count += 1
+        if block_count > PIECES_MAX:
+            raise _refused(f"more than {PIECES_MAX} blocks")
         if length > block_bytes_max:
             raise _refused(f"a block of {length} bytes, at most {block_bytes_max}")
         position += length + checksum_bytes
     position += 4 if flags & _CONTENT_CHECKSUM else 0
     if position != len(data):
         raise _refused("the frame does not end where the batch does")
+    return block_count
 
 
 def _refused(reason: str) -> ApiError:

@@ -24,6 +24,7 @@ from strandline.records.codec import (
     CODEC_NAMES,
     DECOMPRESSED_BYTES_MAX,
     LZ4,
+    TOO_LARGE,
     Output,
     decompress_growing,
     decompress_into,
@@ -36,6 +37,8 @@ from strandline.records.contents import (
 )
 from strandline.records.lz4_frame import check_lz4_frame
 
+INLINE_PIECES_MAX = 64
+"""Gzip members or blocks of a payload that is decompressed to the scratch buffer."""
 DECOMPRESSED_RATIO_MAX = 100
 DECOMPRESSED_BYTES_ALLOWED = 16 << 20
 """So much is allowed at any ratio: one record of zeros has a high one."""
@@ -76,7 +79,8 @@ def validate_contents(
     CRC if the producer's `maxTimestamp` is wrong.
 
     Returns how many bytes the records take uncompressed. With `scratch` it does not decompress to
-    more than that holds; then it returns -1, and the batch is not validated. Raises ApiError:
+    more than that holds, nor many members or blocks; then it returns -1, and the batch is not
+    validated. Raises ApiError:
     INVALID_RECORD for records that cannot be read, RefusedRecordsError for those that break a rule.
     """
     start = header.position
@@ -112,10 +116,12 @@ def _decompress(
     records: memoryview, header: BatchHeader, scratch: bytearray | None
 ) -> tuple[Output, int]:
     try:
-        if header.codec == LZ4:
-            check_lz4_frame(records)
+        pieces = check_lz4_frame(records) if header.codec == LZ4 else 0
         if scratch is not None:
-            return scratch, decompress_into(header.codec, records, scratch)
+            if pieces > INLINE_PIECES_MAX:
+                return scratch, TOO_LARGE
+            count = decompress_into(header.codec, records, scratch, pieces_max=INLINE_PIECES_MAX)
+            return scratch, count
         bytes_max = decompressed_bytes_max(header)
         return decompress_growing(header.codec, records, bytes_max=bytes_max)
     except ApiError as error:

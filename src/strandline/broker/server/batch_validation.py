@@ -90,7 +90,7 @@ class BatchValidation:
             count = validate_contents(view, header, rules, scratch=self._scratch)
             if count == _TOO_LARGE:
                 return False
-            allowance.inline_bytes -= count
+            allowance.inline_bytes -= max(count, header.size)
         return True
 
     def validate_aside(
