@@ -12,6 +12,7 @@ from tests.broker.broker_world import NOW_MS, BrokerWorld, ObedientReplica, Sink
 from tests.broker.test_produce_handler import VERSION, ask_one, produce, results
 
 from strandline.base.errors import ApiError
+from strandline.broker.server import batch_validation
 from strandline.broker.server.batch_validation import (
     INLINE_BYTES_MAX,
     SCRATCH_BYTES,
@@ -243,6 +244,23 @@ def test_what_a_request_may_decompress_is_bounded(world: BrokerWorld, worker: La
         world.run(worker.work)
     codes = [one.error_code for one in results(pending)]
     assert codes == [0, 0, 0, 0, Error.INVALID_RECORD, Error.INVALID_RECORD]
+
+
+def test_batches_of_closed_connections_do_not_pile_up(
+    world: BrokerWorld, worker: LaterWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_validation, "QUEUED_BYTES_MAX", 3 * INLINE_BYTES_MAX)
+    (replica,) = world.add_topic("t", max_message_bytes=str(8 << 20))
+    batch = batch_of(bytes(2 * INLINE_BYTES_MAX))
+    first, second, third = [world.send(produce(batch), VERSION) for _ in range(3)]
+    assert (first.sink.closed, second.sink.closed, len(worker.queue)) == ([], [], 2)
+    assert "wait to be validated" in third.sink.closed[0]
+    while worker.queue:
+        world.run(worker.work)
+    assert results(first)[0].error_code == results(second)[0].error_code == 0
+    assert log_end(replica) == 2
+    last = world.send(produce(batch), VERSION)
+    assert last.sink.closed == [] and len(worker.queue) == 1
 
 
 def test_without_a_worker_large_batches_are_validated_at_once(world: BrokerWorld) -> None:

@@ -9,10 +9,12 @@ from tests.broker.broker_world import NOW_MS, BrokerWorld, ObedientReplica, Sink
 from tests.broker.test_produce_handler import VERSION, ask_one, produce, results
 from tests.broker.test_produced_contents import LaterWorker, WaitingSink
 
+from strandline.broker.server import batch_validation
+from strandline.broker.server.batch_validation import ANEW_INLINE_BYTES_MAX
 from strandline.broker.server.recompression import INLINE_BYTES_MAX, compression_of
 from strandline.config.topic import TopicConfig
 from strandline.protocol.errors import Error
-from strandline.records.batch import BatchHeader, crc_matches, iterate_headers
+from strandline.records.batch import HEADER_BYTES, BatchHeader, crc_matches, iterate_headers, seal
 from strandline.records.codec import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from strandline.records.recompress import Compression
 from strandline.records.record import decode_records
@@ -125,6 +127,53 @@ def test_a_time_out_while_it_is_compressed_stores_nothing(world: BrokerWorld) ->
     assert results(pending)[0].error_code == Error.REQUEST_TIMED_OUT
     worker.work()
     assert stored(replica) == ([], [])
+
+
+def test_a_batch_that_is_not_read_never_decompresses_on_the_loop(world: BrokerWorld) -> None:
+    worker = LaterWorker()
+    world.services.validation.worker = worker
+    (replica,) = world.add_topic("t", compression_type="gzip", compressed_validation_enable="false")
+    text = bytes(4 << 20)
+    pending = world.send(produce(batch_of(text, codec=ZSTD)), VERSION)
+    assert len(worker.queue) == 1 and stored(replica) == ([], [])
+    worker.work()
+    assert results(pending)[0].error_code == 0
+    assert stored(replica)[1] == [text]
+    garbled = batch_of(NOISE[:1_000], codec=ZSTD)
+    garbled[HEADER_BYTES:] = NOISE[: len(garbled) - HEADER_BYTES]
+    (header,) = iterate_headers(garbled)
+    seal(garbled, header)
+    pending = world.send(produce(garbled), VERSION)
+    worker.work()
+    assert results(pending)[0].error_code == Error.INVALID_RECORD, "it would come again"
+
+
+def test_the_loop_compresses_so_much_of_one_request(world: BrokerWorld) -> None:
+    worker = LaterWorker()
+    world.services.validation.worker = worker
+    count = 2 * ANEW_INLINE_BYTES_MAX // INLINE_BYTES_MAX
+    replicas = world.add_topic("t", count, compression_type="gzip")
+    batch = batch_of(NOISE[: INLINE_BYTES_MAX - 200])
+    pending = world.send(produce(*[batch] * count), VERSION)
+    assert len(worker.queue) == count - ANEW_INLINE_BYTES_MAX // len(batch)
+    while worker.queue:
+        worker.work()
+    assert {one.error_code for one in results(pending)} == {0}
+    assert all(len(stored(replica)[0]) == 1 for replica in replicas)
+
+
+def test_what_a_request_takes_with_the_codec_is_bounded(
+    world: BrokerWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few bytes of zeros may be many where the topic wants them uncompressed."""
+    monkeypatch.setattr(batch_validation, "STORED_BYTES_ALLOWED", 350_000)
+    (replica,) = world.add_topic("t", compression_type="uncompressed")
+    batch = bytes(batch_of(bytes(100_000), codec=ZSTD))
+    assert ask_one(world, produce(batch * 3)).error_code == 0
+    refused = ask_one(world, produce(batch * 4))
+    assert refused.error_code == Error.MESSAGE_TOO_LARGE
+    assert "compression.type" in (refused.error_message or "")
+    assert len(stored(replica)[0]) == 3
 
 
 @pytest.mark.parametrize(

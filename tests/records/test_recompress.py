@@ -10,7 +10,7 @@ from strandline.base.errors import ApiError
 from strandline.protocol.errors import Error
 from strandline.records.batch import CODEC_MASK, BatchHeader, crc_matches, iterate_headers
 from strandline.records.codec import GZIP, LZ4, NONE, ZSTD, compress, decompress
-from strandline.records.recompress import Compression, has_codec, recompress
+from strandline.records.recompress import Budget, Compression, has_codec, recompress
 from strandline.records.record import Record, build_batch, decode_records
 
 BIG = 1 << 20
@@ -45,7 +45,7 @@ def test_only_the_codec_changes(
     view = memoryview(bytearray(b"".join(batches)))
     before = list(iterate_headers(view))
     data, headers = recompress(
-        view, before, Compression(codec), max_bytes=BIG, decompressed_bytes_max=BIG
+        view, before, Compression(codec), max_bytes=BIG, budget=Budget(BIG, BIG)
     )
     assert has_codec(headers, codec)
     assert headers == list(iterate_headers(data))
@@ -60,16 +60,17 @@ def test_a_batch_with_the_codec_already_keeps_its_bytes() -> None:
     view = memoryview(batch)
     headers = list(iterate_headers(view))
     wanted = Compression(GZIP, 1)
-    data, _ = recompress(view, headers, wanted, max_bytes=BIG, decompressed_bytes_max=BIG)
+    data, _ = recompress(view, headers, wanted, max_bytes=BIG, budget=Budget(BIG, BIG))
     assert bytes(data) == bytes(batch)
 
 
 def test_what_is_too_large_afterwards_is_refused() -> None:
     view = memoryview(build_batch([Record(0, 5, b"k", b"v" * 10_000)], codec=ZSTD))
     headers = list(iterate_headers(view))
-    for max_bytes, bound, code in (
-        (5_000, BIG, Error.MESSAGE_TOO_LARGE),
-        (BIG, 5_000, Error.CORRUPT_MESSAGE),
+    for max_bytes, bound, stored, code in (
+        (5_000, BIG, BIG, Error.MESSAGE_TOO_LARGE),
+        (BIG, 5_000, BIG, Error.INVALID_RECORD),
+        (BIG, BIG, 5_000, Error.MESSAGE_TOO_LARGE),
     ):
         with pytest.raises(ApiError) as refused:
             recompress(
@@ -77,7 +78,7 @@ def test_what_is_too_large_afterwards_is_refused() -> None:
                 headers,
                 Compression(NONE),
                 max_bytes=max_bytes,
-                decompressed_bytes_max=bound,
+                budget=Budget(bound, stored),
             )
         assert refused.value.code == code
 

@@ -19,7 +19,7 @@ from strandline.records.batch import (
     BatchHeader,
     seal,
 )
-from strandline.records.codec import compress, decompress
+from strandline.records.codec import DECOMPRESSED_BYTES_MAX, compress, decompress
 
 
 class Compression(NamedTuple):
@@ -27,6 +27,17 @@ class Compression(NamedTuple):
 
     codec: int
     level: int | None = None
+
+
+class Budget:
+    """What is left for the batches of one request: the bytes that they may decompress to, and those
+    that they may take afterwards."""
+
+    __slots__ = ("decompressed_bytes", "stored_bytes")
+
+    def __init__(self, decompressed_bytes: int, stored_bytes: int) -> None:
+        self.decompressed_bytes = decompressed_bytes
+        self.stored_bytes = stored_bytes
 
 
 def has_codec(headers: Sequence[BatchHeader], codec: int) -> bool:
@@ -40,11 +51,11 @@ def recompress(
     wanted: Compression,
     *,
     max_bytes: int,
-    decompressed_bytes_max: int,
+    budget: Budget,
 ) -> tuple[memoryview, list[BatchHeader]]:
     """The valid batches of `headers` in `view` with this codec, in a buffer of their own.
 
-    `max_bytes` bounds each batch afterwards. Raises ApiError."""
+    `max_bytes` bounds each batch afterwards, `budget` all of them. Raises ApiError."""
     output = bytearray()
     result = []
     for header in headers:
@@ -52,28 +63,41 @@ def recompress(
         if header.codec == wanted.codec:
             batch = view[start : start + header.size]
         else:
-            batch = memoryview(_converted(view, header, wanted, decompressed_bytes_max))
+            batch = memoryview(_converted(view, header, wanted, budget))
         if len(batch) > max_bytes:
             raise ApiError(
                 Error.MESSAGE_TOO_LARGE,
                 f"a batch of {len(batch)} bytes with the topic's compression.type; "
                 f"max.message.bytes is {max_bytes}",
             )
+        budget.stored_bytes -= len(batch)
+        if budget.stored_bytes < 0:
+            raise ApiError(
+                Error.MESSAGE_TOO_LARGE,
+                "the batches of the request take too much with the topic's compression.type",
+            )
         result.append(BatchHeader(len(output), *HEADER.unpack_from(batch)))
         output += batch
     return memoryview(output), result
 
 
+def _decompressed(view: memoryview, header: BatchHeader, budget: Budget) -> bytes:
+    block = view[header.position + HEADER_BYTES : header.position + header.size]
+    bytes_max = max(0, min(budget.decompressed_bytes, DECOMPRESSED_BYTES_MAX))
+    try:
+        records = decompress(header.codec, block, bytes_max=bytes_max)
+    except ApiError as error:
+        if error.code != Error.CORRUPT_MESSAGE:
+            raise
+        raise ApiError(Error.INVALID_RECORD, error.message) from error  # Or it is sent again.
+    budget.decompressed_bytes -= len(records)
+    return records
+
+
 def _converted(
-    view: memoryview, header: BatchHeader, wanted: Compression, bytes_max: int
+    view: memoryview, header: BatchHeader, wanted: Compression, budget: Budget
 ) -> bytearray:
-    end = header.position + header.size
-    block = view[header.position + HEADER_BYTES : end]
-    records = compress(
-        wanted.codec,
-        decompress(header.codec, block, bytes_max=bytes_max),
-        level=wanted.level,
-    )
+    records = compress(wanted.codec, _decompressed(view, header, budget), level=wanted.level)
     batch = bytearray(HEADER_BYTES + len(records))
     HEADER.pack_into(
         batch,

@@ -211,7 +211,8 @@ class ProduceCall:
             config.max_message_bytes,
         )
         if is_validated:
-            self._store(batches, is_large=len(records) > INLINE_BYTES_MAX)
+            is_large = len(records) > INLINE_BYTES_MAX or not rules.reads_compressed
+            self._store(batches, is_large=is_large)
         else:
             self._validate_aside(batches, rules)
 
@@ -237,6 +238,9 @@ class ProduceCall:
         """Have the worker validate large batches. The connection is not read meanwhile: its later
         requests must not overtake this one."""
         context = self._context
+        if not self._services.validation.has_room:
+            context.close("too many large batches of closed connections wait to be validated")
+            return
         self._validating_count += 1
         context.blocked_by = self
         self._services.validation.validate_aside(
@@ -267,10 +271,13 @@ class ProduceCall:
         wanted, records = batches.compression, batches.records
         if wanted is None or has_codec(batches.headers, wanted.codec):
             self._replicate(batches)
-        elif not is_large:
+            return
+        allowance = self._allowance or Allowance(self._context.size_bytes)
+        allowance.anew_inline_bytes -= len(records)
+        if not is_large and allowance.anew_inline_bytes >= 0:
             try:
                 converted = recompress_now(
-                    records, batches.headers, wanted, max_bytes=batches.max_bytes
+                    records, batches.headers, wanted, allowance, max_bytes=batches.max_bytes
                 )
             except ApiError as refusal:
                 self._on_recompressed(batches, refusal)
@@ -280,10 +287,11 @@ class ProduceCall:
             self._validating_count += 1
             self._context.blocked_by = self
             recompress_aside(
-                self._services.validation.worker,
+                self._services.validation,
                 records,
                 batches.headers,
                 wanted,
+                allowance,
                 max_bytes=batches.max_bytes,
                 done=partial(self._on_recompressed_aside, batches),
             )

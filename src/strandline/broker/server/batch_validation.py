@@ -5,7 +5,8 @@ Why:    nearly every batch takes some 10 us, for which a thread would cost more 
 How:    a request has `INLINE_BYTES_MAX` of uncompressed records that the loop validates by itself,
         each batch at most the scratch buffer. What is beyond it goes to the worker thread, where a
         request may decompress `RATIO_MAX` times its bytes, and `ASIDE_BYTES_ALLOWED` at least.
-        The worker validates one batch at a time: memory does not grow with connections.
+        The worker validates one batch at a time: memory does not grow with connections. Requests
+        whose connections are gone stay in its queue, so the queue has a bound of its own.
 Owns:   the scratch buffer; one per broker.
 Source: docs/decisions/0044-inside-a-batch.md."""
 
@@ -18,6 +19,7 @@ from strandline.base.errors import ApiError
 from strandline.protocol.errors import Error
 from strandline.records.batch import BatchHeader
 from strandline.records.contents import IS_COMPILED
+from strandline.records.recompress import Budget
 from strandline.records.validate_contents import ContentRules, validate_contents
 
 SCRATCH_BYTES = 512 << 10
@@ -25,6 +27,11 @@ INLINE_BYTES_MAX = 2 << 20
 INLINE_RECORDS_MAX = 100_000 if IS_COMPILED else 2_000
 ASIDE_BYTES_ALLOWED = 64 << 20
 RATIO_MAX = 100
+ANEW_INLINE_BYTES_MAX = 128 << 10
+STORED_BYTES_ALLOWED = 64 << 20
+"""What a request's batches may take with their topics' codecs; twice its size, if that is more."""
+QUEUED_BYTES_MAX = 256 << 20
+"""Batches that wait for the worker: more than all open connections may have in work."""
 _TOO_LARGE = -1
 
 _log = logging.getLogger("strandline.broker")
@@ -50,14 +57,17 @@ class AtOnce:
 
 
 class Allowance:
-    """What is left of a request's bounds, in bytes of uncompressed records."""
+    """What is left of a request's bounds, in bytes of uncompressed records. `anew_inline_bytes`: of
+    batches that the loop compresses anew; `anew`: of all that are compressed anew."""
 
-    __slots__ = ("aside_bytes", "inline_bytes", "inline_records")
+    __slots__ = ("anew", "anew_inline_bytes", "aside_bytes", "inline_bytes", "inline_records")
 
     def __init__(self, request_bytes: int) -> None:
         self.inline_bytes = INLINE_BYTES_MAX
         self.inline_records = INLINE_RECORDS_MAX
         self.aside_bytes = max(ASIDE_BYTES_ALLOWED, RATIO_MAX * request_bytes)
+        self.anew_inline_bytes = ANEW_INLINE_BYTES_MAX
+        self.anew = Budget(self.aside_bytes, max(STORED_BYTES_ALLOWED, 2 * request_bytes))
 
 
 class BatchValidation:
@@ -66,6 +76,28 @@ class BatchValidation:
     def __init__(self, worker: Worker | None = None) -> None:
         self.worker: Worker = worker or AtOnce()
         self._scratch = bytearray(SCRATCH_BYTES)
+        self._queued_bytes = 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the worker may get more to do."""
+        return self._queued_bytes < QUEUED_BYTES_MAX
+
+    def run_aside(
+        self,
+        batches: memoryview,
+        work: Callable[[], ApiError | None],
+        done: Callable[[ApiError | None], None],
+    ) -> None:
+        """Have the worker do something with these batches; see `Worker`."""
+        size = len(batches)
+        self._queued_bytes += size
+
+        def finished(refusal: ApiError | None) -> None:
+            self._queued_bytes -= size
+            done(refusal)
+
+        self.worker.run(work, finished)
 
     def validate_now(
         self,
@@ -118,7 +150,7 @@ class BatchValidation:
                 return ApiError(Error.UNKNOWN_SERVER_ERROR, str(error))
             return None
 
-        self.worker.run(work, done)
+        self.run_aside(view, work, done)
 
 
 def without_frames(refusal: ApiError) -> ApiError:

@@ -1,8 +1,9 @@
 """Gives a producer's batches their topic's codec: small ones at once, others on the worker thread.
 
 Why:    compressing a megabyte takes up to 0.1 s, in which the event loop must answer heartbeats.
-How:    the worker validates before it compresses, so a batch never decompresses beyond what its
-        request may (`batch_validation`).
+How:    a request has bounds for what its batches decompress to, and for what they take afterwards
+        (`batch_validation.Allowance`). A batch that was not read may decompress to much, so it is
+        never for the loop.
 Owns:   nothing.
 Source: Kafka's compression.type; decision 0045."""
 
@@ -11,9 +12,8 @@ from collections.abc import Callable, Sequence
 
 from strandline.base.errors import ApiError
 from strandline.broker.server.batch_validation import (
-    ASIDE_BYTES_ALLOWED,
-    RATIO_MAX,
-    Worker,
+    Allowance,
+    BatchValidation,
     without_frames,
 )
 from strandline.config.topic import TopicConfig
@@ -50,23 +50,23 @@ def compression_of(config: TopicConfig) -> Compression | None:
 
 
 def recompress_now(
-    view: memoryview, headers: Sequence[BatchHeader], wanted: Compression, *, max_bytes: int
-) -> Recompressed:
-    """The batches with the wanted codec, each at most `max_bytes`. Raises ApiError."""
-    return recompress(
-        view,
-        headers,
-        wanted,
-        max_bytes=max_bytes,
-        decompressed_bytes_max=max(ASIDE_BYTES_ALLOWED, RATIO_MAX * len(view)),
-    )
-
-
-def recompress_aside(
-    worker: Worker,
     view: memoryview,
     headers: Sequence[BatchHeader],
     wanted: Compression,
+    allowance: Allowance,
+    *,
+    max_bytes: int,
+) -> Recompressed:
+    """The batches with the wanted codec, each at most `max_bytes`. Raises ApiError."""
+    return recompress(view, headers, wanted, max_bytes=max_bytes, budget=allowance.anew)
+
+
+def recompress_aside(
+    validation: BatchValidation,
+    view: memoryview,
+    headers: Sequence[BatchHeader],
+    wanted: Compression,
+    allowance: Allowance,
     *,
     max_bytes: int,
     done: Callable[[Recompressed | ApiError], None],
@@ -76,7 +76,7 @@ def recompress_aside(
 
     def work() -> ApiError | None:
         try:
-            made.append(recompress_now(view, headers, wanted, max_bytes=max_bytes))
+            made.append(recompress_now(view, headers, wanted, allowance, max_bytes=max_bytes))
         except ApiError as refusal:
             return without_frames(refusal)
         except Exception as error:  # A task boundary: the worker goes on.
@@ -84,4 +84,4 @@ def recompress_aside(
             return ApiError(Error.UNKNOWN_SERVER_ERROR, str(error))
         return None
 
-    worker.run(work, lambda refusal: done(made[0] if refusal is None else refusal))
+    validation.run_aside(view, work, lambda refusal: done(made[0] if refusal is None else refusal))
