@@ -63,6 +63,19 @@ def test_a_young_record_is_not_compacted() -> None:
     assert values(world) == [b"2"]
 
 
+def test_a_record_without_a_timestamp_is_as_young_as_its_file() -> None:
+    world = World(replace(CONFIG, min_compaction_lag_ms=LAG_MS))
+    world.disk.now_ms = world.clock.wall_ms
+    for _ in range(10):
+        world.append([(b"k", b"1")], has_times=False)
+    world.close_segment()
+    world.compact()
+    assert values(world) == [b"1"] * 10
+    world.clock.advance(LAG_MS)
+    world.compact()
+    assert values(world) == [b"1"]
+
+
 def test_an_old_record_is_compacted_however_little_is_new() -> None:
     """Its segment is closed for that, although it has room and is not old."""
     world = World(

@@ -67,10 +67,11 @@ class World:
         codec: int = 0,
         epoch: int = 1,
         producer: tuple[int, int] = (-1, -1),
+        has_times: bool = True,
     ) -> None:
         base = self.log.end_offset
         records = [
-            Record(n, self.clock.wall + n, key, value, (("h", b"x"),))
+            Record(n, self.clock.wall + n if has_times else -1, key, value, (("h", b"x"),))
             for n, (key, value) in enumerate(pairs)
         ]
         batch = build_batch(

@@ -173,12 +173,18 @@ def compactable_segments(
         return result
     for segment in segments[:-1]:
         is_young = config.min_compaction_lag_ms > 0 and (
-            segment.max_timestamp > now_ms - config.min_compaction_lag_ms
+            _newest_ms(segment) > now_ms - config.min_compaction_lag_ms
         )
         if segment.end_offset > limit_offset or segment.is_dirty or is_young:
             break
         result.append(segment)
     return result
+
+
+def _newest_ms(segment: Segment) -> int:
+    """When the newest record was written; without timestamps, the last change of the file. Raises
+    OSError."""
+    return segment.max_timestamp if segment.max_timestamp >= 0 else segment.modified_ms()
 
 
 def has_enough_dirt(
