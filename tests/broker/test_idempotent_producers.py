@@ -118,6 +118,21 @@ def test_what_overtakes_an_earlier_batch_in_a_new_topic_waits_for_it(
     assert fetch(shared, "overtaken") == [b"0", b"1", b"2", b"3", b"4", b"5", b"6"]
 
 
+def test_what_waits_goes_on_in_the_order_of_its_sequences(shared: ClusterWorld) -> None:
+    """Two batches that the last one overtook come again, one after the other."""
+    shared.create_topic("sorted")
+    late = {sequence: sending(shared, "sorted", sequence) for sequence in (7, 5, 6, 8)}
+    shared.advance(10)
+    assert send(shared, "sorted", 0, 5) == (0, 0)
+    shared.advance(100)
+    assert {sequence: answer_of(one) for sequence, one in late.items()} == {
+        5: (0, 5),
+        6: (0, 6),
+        7: (0, 7),
+        8: (0, 8),
+    }
+
+
 def test_what_waits_for_an_earlier_batch_goes_on_alone_or_is_refused_with_its_leader(
     shared: ClusterWorld,
 ) -> None:

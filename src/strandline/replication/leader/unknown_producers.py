@@ -36,10 +36,10 @@ class _Held:
 
     def add(self, request: Request) -> None:
         """Hold one more."""
-        if self.requests and not _is_behind(request, self.requests[0]):
-            self.requests.insert(0, request)
-        else:
-            self.requests.append(request)
+        place = len(self.requests)
+        while place and not _is_behind(request, self.requests[place - 1]):
+            place -= 1
+        self.requests.insert(place, request)
 
 
 class UnknownProducers:
