@@ -216,6 +216,24 @@ def test_a_request_out_of_turn_is_refused_and_the_session_goes_on(
     assert set(client.ask()) == {("t", 0)}
 
 
+def test_a_session_has_one_request_that_waits(world: BrokerWorld) -> None:
+    """Each would keep all partitions of the session in memory, for a request of a few bytes."""
+    (replica,) = world.add_topic("t")
+    client = Client(world)
+    client.ask(("t", 0, 0))
+    waiting = []
+    for _ in range(4):
+        waiting.append(client.send(max_wait_ms=60_000))
+        client.epoch += 1
+        assert [one.is_answered for one in waiting] == [True] * (len(waiting) - 1) + [False]
+    codes = [one.answer(FetchResponse).error_code for one in waiting[:-1]]
+    assert codes == [Error.INVALID_FETCH_SESSION_EPOCH] * 3
+    world.run(lambda: replica.write(b"a"))
+    assert waiting[-1].answer(FetchResponse).responses
+    client.epoch -= 1
+    assert client.error() == Error.INVALID_FETCH_SESSION_EPOCH
+
+
 def test_a_request_that_was_overtaken_while_it_waited_is_refused(world: BrokerWorld) -> None:
     (replica,) = world.add_topic("t")
     client = Client(world)

@@ -81,6 +81,7 @@ class FetchCall:
     """One request; see the module."""
 
     __slots__ = (
+        "__weakref__",
         "_context",
         "_followers",
         "_is_abandoned",
@@ -161,6 +162,13 @@ class FetchCall:
             finish=self._finish,
         )
         self._context.on_abandoned = self._parked.drop
+
+    def end_wait(self, code: int) -> None:
+        """Answer with an error if it is parked: another request has gone on with its session."""
+        context = self._context
+        if self._parked is not None and not (context.is_answered or context.is_abandoned):
+            self._parked.drop()
+            context.respond(encode_response(FetchResponse(error_code=code), context.api_version))
 
     # ---- finding -------------------------------------------------------------------------------
 

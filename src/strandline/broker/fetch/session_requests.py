@@ -8,6 +8,7 @@ Source: KIP-227; `broker.fetch.sessions`."""
 from __future__ import annotations
 
 from functools import partial
+from weakref import ref
 
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.fetch.fetching import TOPIC_IDS_SINCE_VERSION, FetchCall
@@ -56,7 +57,9 @@ def start_in_session(context: RequestContext, request: FetchRequest) -> None:
         if uses_ids:
             _name(session, request.topics, context.services)
         request.topics = session.requested()
-        FetchCall(context, request, partial(_continue, session, session.epoch)).start()
+        call = FetchCall(context, request, partial(_continue, session, session.epoch))
+        session.last = ref(call)
+        call.start()
 
 
 def _open(

@@ -8,6 +8,8 @@ How:    OPEN --a request of the next epoch--> OPEN;  OPEN --a full request, the 
         A full request with epoch 0 opens a session, if there is room. A later request names the
         session and its epoch; its partitions are added or changed, and those that it forgets are
         removed. The answer leaves out a partition without records, errors, or new marks.
+            A session has one request that waits: the next one ends that wait. Otherwise a client
+        could park many requests of a few bytes, each with all partitions of the session.
             Without room the new session takes the place of one that was not used for two minutes,
         or of an older one of at most its size. Otherwise the answer carries session 0, and the
         client sends full requests.
@@ -16,8 +18,9 @@ Source: KIP-227, KIP-392, KIP-516; Kafka's FetchSession; decision 0047."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
+from typing import Protocol
 from uuid import UUID
 
 from strandline.base.clock import Clock
@@ -51,6 +54,17 @@ NO_MARK = -1
 NO_NODE = -1
 
 
+class Waiting(Protocol):
+    """A request that may wait for records."""
+
+    def end_wait(self, code: int) -> None:
+        """Answer with this error, if it waits."""
+
+
+def _nothing() -> None:
+    return None
+
+
 class _Place:
     """One partition of a session: what is asked, and the marks that the client was told."""
 
@@ -80,13 +94,15 @@ _NO_DIVERGENCE = PartitionData().diverging_epoch
 
 
 class FetchSession:
-    """One session. `epoch`: of the next request. `names`: those that its topic ids had."""
+    """One session. `epoch`: of the next request. `names`: those that its topic ids had. `last`: its
+    last request, while that waits."""
 
     __slots__ = (
         "created_ms",
         "epoch",
         "id",
         "is_old",
+        "last",
         "names",
         "partition_count",
         "topics",
@@ -104,6 +120,7 @@ class FetchSession:
         self.topics: dict[TopicKey, dict[int, _Place]] = {}
         self.names: dict[TopicKey, str] = {}
         self.partition_count = 0
+        self.last: Callable[[], Waiting | None] = _nothing
 
     def add(self, topics: Iterable[FetchTopic]) -> None:
         """Partitions that the client reads from now on, or reads elsewhere now."""
@@ -210,6 +227,9 @@ class FetchSessions:
     ) -> Error:
         """Begin the next request of a session; an error if it has become too large. A session that
         has become empty is closed."""
+        waiting = session.last()
+        if waiting is not None:
+            waiting.end_wait(Error.INVALID_FETCH_SESSION_EPOCH)
         before = session.partition_count
         session.add(added)
         session.forget(forgotten)
