@@ -207,7 +207,7 @@ def commit(
     *,
     partition: int = 0,
     topic: str = "flights",
-    topic_id: UUID = NO_ID,
+    topic_id: UUID | None = None,
     member_id: str = "",
     generation: int = -1,
     metadata: str = "",
@@ -220,9 +220,9 @@ def commit(
         group_id=group,
         generation_id_or_member_epoch=generation,
         member_id=member_id,
-        topics=[OffsetCommitRequestTopic(name=topic, topic_id=topic_id, partitions=[row])],
+        topics=[OffsetCommitRequestTopic(name=topic, topic_id=topic_id or NO_ID, partitions=[row])],
     )
-    version = 8 if topic_id == NO_ID else 10
+    version = 8 if topic_id is None else 10
     answer = world.ask(at, request, OffsetCommitResponse, version)
     return answer.topics[0].partitions[0].error_code
 
@@ -256,6 +256,7 @@ def test_every_broker_names_the_same_coordinator(shared: ClusterWorld) -> None:
         coordinator,
         f"kafka-{coordinator}",
     )
+    assert old.error_message == "NONE"
 
 
 @pytest.mark.parametrize(
@@ -280,6 +281,9 @@ def test_a_member_joins_works_and_leaves(shared: ClusterWorld, version: int) -> 
     assert consumer.heartbeat() == Error.NONE
     assert consumer.commit(41, partition=1) == Error.NONE
     assert fetch(shared, consumer.at, group) == {0: -1, 1: 41, 2: -1}
+    request = DescribeGroupsRequest(groups=[group], include_authorized_operations=True)
+    (found,) = shared.ask(consumer.at, request, DescribeGroupsResponse, 5).groups
+    assert found.authorized_operations == 3400
     assert consumer.leave() == Error.NONE
     assert describe(shared, consumer.at, group).group_state == "Empty"
 
@@ -352,13 +356,14 @@ def test_commits_name_partitions_that_exist(shared: ClusterWorld) -> None:
         commit(shared, at, "checked", 1, partition=3),
         commit(shared, at, "checked", 1, partition=-1),
         commit(shared, at, "checked", 1, topic_id=UUID(int=77)),
+        commit(shared, at, "checked", 1, topic_id=NO_ID),
         commit(shared, at, "checked", 1, metadata="x" * 30_000),
         commit(shared, at, "checked", 1),
     ]
     unknown = Error.UNKNOWN_TOPIC_OR_PARTITION
     assert codes == [
         *(unknown, unknown, unknown),
-        Error.UNKNOWN_TOPIC_ID,
+        *(Error.UNKNOWN_TOPIC_ID, Error.UNKNOWN_TOPIC_ID),
         Error.OFFSET_METADATA_TOO_LARGE,
         Error.NONE,
     ]

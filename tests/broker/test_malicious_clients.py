@@ -240,7 +240,7 @@ def test_an_illegal_topic_name_is_refused_by_metadata_and_produce(name: str) -> 
         request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name, partition_data=data)])
         answer = await client.ask(request, ProduceResponse, 9)
         refused = answer.responses[0].partition_responses[0].error_code
-        assert refused == Error.INVALID_TOPIC_EXCEPTION
+        assert refused == Error.UNKNOWN_TOPIC_OR_PARTITION
         assert victim.world.controller.commands == []
         await client.close()
 

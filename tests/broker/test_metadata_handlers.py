@@ -44,6 +44,25 @@ def created(world: BrokerWorld, name: str) -> None:
     world.services.new_topics.on_applied(record)
 
 
+def test_every_operation_is_allowed_for_clients_that_ask(world: BrokerWorld) -> None:
+    """KIP-430; the numbers are Kafka's without an authoriser."""
+    world.add_topic("t")
+    request = names("t", "none")
+    request.include_topic_authorized_operations = True
+    request.include_cluster_authorized_operations = True
+    answer = world.ask(request, MetadataResponse, 10)
+    assert [one.topic_authorized_operations for one in answer.topics] == [3576] * 2
+    assert answer.cluster_authorized_operations == 8096
+    described = DescribeClusterRequest(include_cluster_authorized_operations=True)
+    cluster = world.ask(described, DescribeClusterResponse, 2)
+    assert cluster.cluster_authorized_operations == 8096
+    cluster = world.ask(DescribeClusterRequest(), DescribeClusterResponse, 2)
+    assert cluster.cluster_authorized_operations == NO_OPERATIONS
+    pages = DescribeTopicPartitionsRequest([TopicRequest("t"), TopicRequest("none")])
+    topics = world.ask(pages, DescribeTopicPartitionsResponse, 0).topics
+    assert [one.topic_authorized_operations for one in topics] == [3576] * 2
+
+
 @pytest.mark.parametrize("version", range(14))
 def test_brokers_topics_and_leaders_in_every_version(world: BrokerWorld, version: int) -> None:
     for replica in world.add_topic("t", 2):

@@ -250,6 +250,23 @@ def test_an_unreachable_controller_is_the_clients_to_retry(world: BrokerWorld) -
     assert (answer.error_code, answer.producer_id) == (Error.COORDINATOR_NOT_AVAILABLE, -1)
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [
+        InitProducerIdRequest(transactional_id=""),
+        InitProducerIdRequest(transactional_id=None, producer_epoch=3),
+        InitProducerIdRequest(transactional_id=None, producer_id=9),
+    ],
+)
+def test_half_an_identity_is_refused(world: BrokerWorld, request_: InitProducerIdRequest) -> None:
+    answer = world.ask(request_, InitProducerIdResponse, 4)
+    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (
+        Error.INVALID_REQUEST,
+        -1,
+        -1,
+    )
+
+
 def test_transactions_are_refused_for_good(world: BrokerWorld) -> None:
     answer = world.ask(InitProducerIdRequest(transactional_id="tx"), InitProducerIdResponse, 4)
     assert (answer.error_code, answer.producer_id) == (Error.UNSUPPORTED_VERSION, -1)

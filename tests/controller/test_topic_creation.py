@@ -236,6 +236,8 @@ def test_the_offsets_topic_is_created_once_compacted_as_the_cluster_says() -> No
     assert world.state.cluster.topics[OFFSETS_TOPIC].configs["cleanup.policy"] == "compact"
     again = world.decide(EnsureInternalTopic(OFFSETS_TOPIC))
     assert (again.answer, again.records) == (first, ())
+    (by_a_client,) = world.create(NewTopic(name=OFFSETS_TOPIC))
+    assert by_a_client.error_code == 36
 
 
 def test_only_known_internal_topics_can_be_ensured() -> None:

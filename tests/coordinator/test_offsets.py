@@ -338,7 +338,10 @@ def test_groups_are_described_and_listed() -> None:
     world.join(group.leader)
     described = world.coordinator.describe(GROUP)
     assert described is not None and described.protocol == ""
-    assert {member.assignment for member in described.members} == {b""}
+    assert {member.metadata for member in described.members} == {b""}
+    assert {member.member_id: member.assignment for member in described.members} == (
+        group.assignments
+    )
     assert world.coordinator.describe("unknown") is None
 
 

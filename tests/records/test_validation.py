@@ -51,9 +51,15 @@ def test_nothing_at_all_is_refused() -> None:
 
 def test_cut_and_trailing_bytes_are_refused() -> None:
     batch = build_batch(RECORDS)
-    assert refusal_of(batch[:-1]) == Error.CORRUPT_MESSAGE
-    assert refusal_of(batch + b"\0") == Error.CORRUPT_MESSAGE
-    assert refusal_of(batch + batch[:70]) == Error.CORRUPT_MESSAGE
+    assert refusal_of(batch[:-1]) == Error.INVALID_RECORD
+    assert refusal_of(batch + b"\0") == Error.INVALID_RECORD
+    assert refusal_of(batch + batch[:70]) == Error.INVALID_RECORD
+
+
+def test_a_base_offset_is_refused() -> None:
+    batch = build_batch(RECORDS)
+    batch[7] = 5
+    assert refusal_of(batch) == Error.INVALID_RECORD
 
 
 def test_a_wrong_crc_is_refused_in_any_batch() -> None:
@@ -74,7 +80,7 @@ def test_old_formats_are_refused() -> None:
 def test_a_header_alone_is_no_batch_and_more_is_a_cut_one() -> None:
     batch = build_batch(RECORDS)
     assert refusal_of(batch[:61]) == Error.INVALID_RECORD
-    assert refusal_of(batch[:62]) == Error.CORRUPT_MESSAGE
+    assert refusal_of(batch[:62]) == Error.INVALID_RECORD
 
 
 def test_a_batch_of_exactly_the_limit_passes() -> None:

@@ -10,7 +10,7 @@ CLASSIC_GROUP_TYPE = "classic"
 
 
 class DescribedMember(msgspec.Struct, frozen=True, kw_only=True):
-    """A member; metadata and assignment only while the group is stable."""
+    """A member; metadata only while the group is stable. `assignment`: the last that it got."""
 
     member_id: str
     instance_id: str | None
@@ -55,7 +55,7 @@ def describe(group: Group) -> DescribedGroup:
                 client_id=member.client_id,
                 client_host=member.client_host,
                 metadata=member.protocols.get(name, b"") if is_stable else b"",
-                assignment=member.assignment if is_stable else b"",
+                assignment=member.assignment,
             )
             for member in group.roster
         ),

@@ -31,11 +31,19 @@ BATCH_COUNT_MAX = 1_000
 _KNOWN_BITS = CODEC_MASK | APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
 
 
+class MalformedProduceError(ApiError):
+    """A request is refused before its batches are held against a log. If it has no whole batches
+    the code is INVALID_RECORD: clients would send the same bytes again for CORRUPT_MESSAGE."""
+
+
 def validate_produced(view: Buffer, *, max_bytes: int, produce_version: int) -> list[BatchHeader]:
     """The headers of the batches in `view`, which a producer sent for one partition; at least one.
 
     `max_bytes` bounds each batch (max.message.bytes). Raises ApiError."""
-    only = read_header(view)
+    try:
+        only = read_header(view)
+    except ApiError as refusal:
+        raise MalformedProduceError(refusal.code, refusal.message) from refusal
     if only is not None and only.batch_length + LENGTH_END == len(view):
         _check_batch(view, only, max_bytes, produce_version)  # As nearly always.
         return [only]
@@ -53,11 +61,13 @@ def _split(view: Buffer) -> list[BatchHeader]:
         raise ApiError(Error.INVALID_RECORD, f"more than {BATCH_COUNT_MAX} batches at one time")
     if not headers:
         if len(view) > HEADER_BYTES:
-            raise ApiError(Error.CORRUPT_MESSAGE, "the record batch is cut")
-        raise ApiError(Error.INVALID_RECORD, "no record batch")
+            raise MalformedProduceError(Error.INVALID_RECORD, "the record batch is cut")
+        raise MalformedProduceError(Error.INVALID_RECORD, "no record batch")
     last = headers[-1]
     if last.position + last.size != len(view):
-        raise ApiError(Error.CORRUPT_MESSAGE, "bytes behind the last whole record batch")
+        raise MalformedProduceError(
+            Error.INVALID_RECORD, "bytes behind the last whole record batch"
+        )
     return headers
 
 
@@ -68,6 +78,8 @@ def _check_batch(view: Buffer, header: BatchHeader, max_bytes: int, produce_vers
             Error.MESSAGE_TOO_LARGE,
             f"a batch of {size} bytes; max.message.bytes is {max_bytes}",
         )
+    if header.base_offset:
+        raise ApiError(Error.INVALID_RECORD, f"base offset {header.base_offset}, not 0")
     count = header.records_count
     if count <= 0 or header.last_offset_delta != count - 1:
         raise ApiError(
@@ -85,7 +97,7 @@ def _check_attributes(header: BatchHeader, produce_version: int) -> None:
     if attributes & CODEC_MASK > ZSTD:
         raise ApiError(Error.UNSUPPORTED_COMPRESSION_TYPE, f"codec {attributes & CODEC_MASK}")
     if attributes & CODEC_MASK == ZSTD and produce_version < ZSTD_SINCE_PRODUCE_VERSION:
-        raise ApiError(
+        raise MalformedProduceError(
             Error.UNSUPPORTED_COMPRESSION_TYPE,
             f"zstd needs Produce version {ZSTD_SINCE_PRODUCE_VERSION}, not {produce_version}",
         )
@@ -98,7 +110,9 @@ def _check_attributes(header: BatchHeader, produce_version: int) -> None:
     if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
         raise ApiError(Error.INVALID_RECORD, "a producer id without an epoch and a sequence")
     if attributes & TRANSACTIONAL_BIT and header.producer_id < 0:
-        raise ApiError(Error.INVALID_RECORD, "a transactional batch without a producer id")
+        raise MalformedProduceError(
+            Error.INVALID_RECORD, "a transactional batch without a producer id"
+        )
 
 
 def _check_several(headers: Sequence[BatchHeader]) -> None:

@@ -4,6 +4,7 @@ Source: KIP-700; KIP-919 (endpoint types: only brokers are described here)."""
 
 from strandline.broker.context import RequestContext
 from strandline.broker.handlers.metadata import controller_id
+from strandline.broker.no_authoriser import CLUSTER_OPERATIONS
 from strandline.broker.partitions import is_alive
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_cluster import (
@@ -42,8 +43,11 @@ async def handle(
                 is_fenced=is_fenced,
             )
         )
-    return DescribeClusterResponse(
+    response = DescribeClusterResponse(
         cluster_id=services.cluster.cluster_id,
         controller_id=controller_id(services),
         brokers=brokers,
     )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return response

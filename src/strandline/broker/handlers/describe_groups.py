@@ -6,6 +6,7 @@ Source: KIP-1043 (version 6)."""
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
+from strandline.broker.no_authoriser import GROUP_OPERATIONS
 from strandline.coordinator.group import GroupState
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_groups import (
@@ -20,12 +21,15 @@ NOT_FOUND_SINCE_VERSION = 6
 
 async def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
     """Describe each group."""
-    return DescribeGroupsResponse(
-        groups=[
-            _describe(context.services, one, context.api_version)
-            for one in dict.fromkeys(request.groups)
-        ]
-    )
+    groups = [
+        _describe(context.services, one, context.api_version)
+        for one in dict.fromkeys(request.groups)
+    ]
+    if request.include_authorized_operations:
+        for group in groups:
+            if group.error_code == Error.NONE:
+                group.authorized_operations = GROUP_OPERATIONS
+    return DescribeGroupsResponse(groups=groups)
 
 
 def _describe(services: Services, group: str, version: int) -> DescribedGroup:

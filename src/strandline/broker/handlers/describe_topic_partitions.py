@@ -8,6 +8,7 @@ Source: KIP-966; spark reference 2."""
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.handlers.metadata import in_sync_replicas, offline_replicas
+from strandline.broker.no_authoriser import TOPIC_OPERATIONS
 from strandline.broker.partitions import present_leader
 from strandline.controller.names import check_topic_name, is_internal
 from strandline.model.cluster import Partition
@@ -69,12 +70,15 @@ def _describe(
             code: int = Error.UNKNOWN_TOPIC_OR_PARTITION
         except ApiError as refusal:
             code = refusal.code
-        return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
+        return DescribeTopicPartitionsResponseTopic(
+            error_code=code, name=name, topic_authorized_operations=TOPIC_OPERATIONS
+        )
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=is_internal(topic.name),
         partitions=[_describe_partition(services, one) for one in topic.partitions[first:end]],
+        topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 

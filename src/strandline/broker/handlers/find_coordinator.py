@@ -4,6 +4,7 @@ Why:    a group belongs to a partition of `__consumer_offsets`, whose leader coo
 How:    The topic is created at the first request, which waits for it. While its partition has no
         leader the answer is COORDINATOR_NOT_AVAILABLE, and clients ask again. Transactions are not
         offered: the answer is UNSUPPORTED_VERSION, which is final, as InitProducerId's is.
+        Up to version 3 the message of a success is "NONE", as Kafka has it.
 Source: KIP-699 (several keys, version 4)."""
 
 from strandline.base.errors import ApiError
@@ -41,7 +42,7 @@ async def handle(
     one = await _find(services, request.key, request.key_type)
     return FindCoordinatorResponse(
         error_code=one.error_code,
-        error_message=one.error_message,
+        error_message=one.error_message if one.error_code else Error.NONE.name,
         node_id=one.node_id,
         host=one.host,
         port=one.port,

@@ -15,6 +15,7 @@ from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.coordinators.applied_waiters import wait_for_leaders
 from strandline.broker.leadership.new_topics import LEADERS_WAIT_MS
+from strandline.broker.no_authoriser import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from strandline.broker.partitions import is_alive, known_leader, living_brokers, may_be_named
 from strandline.broker.server.request_limits import distinct
 from strandline.config.cluster import ClusterConfig
@@ -58,7 +59,10 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
             _answer(services, one, version, living, created)
             for one in distinct(requested, _name_of)
         ]
-    return MetadataResponse(
+    if request.include_topic_authorized_operations:
+        for topic in topics:
+            topic.topic_authorized_operations = TOPIC_OPERATIONS
+    response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(
                 node_id=one.id,
@@ -72,6 +76,9 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
         controller_id=controller_id(services),
         topics=topics,
     )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return response
 
 
 class Living:

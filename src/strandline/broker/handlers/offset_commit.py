@@ -20,7 +20,6 @@ from strandline.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from strandline.protocol.table import NO_ID
 
 TOPIC_IDS_SINCE_VERSION = 10
 
@@ -38,7 +37,7 @@ async def handle(request: OffsetCommitRequest, context: RequestContext) -> Offse
         for partition in requested.partitions:
             row = OffsetCommitResponsePartition(partition_index=partition.partition_index)
             answered.partitions.append(row)
-            if topic is None and requested.topic_id != NO_ID:
+            if topic is None and context.api_version >= TOPIC_IDS_SINCE_VERSION:
                 row.error_code = Error.UNKNOWN_TOPIC_ID
             elif topic is None or find_partition(topic, partition.partition_index) is None:
                 row.error_code = Error.UNKNOWN_TOPIC_OR_PARTITION

@@ -32,7 +32,7 @@ from strandline.broker.server.recompression import (
 )
 from strandline.broker.server.request_limits import require_few
 from strandline.config.topic import TopicConfig
-from strandline.controller.names import INTERNAL_TOPICS, check_topic_name
+from strandline.controller.names import INTERNAL_TOPICS
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import BrokerId
 from strandline.protocol.codec import encode
@@ -51,7 +51,7 @@ from strandline.protocol.messages.produce import (
 )
 from strandline.records.batch import TRANSACTIONAL_BIT, BatchHeader, set_append_time
 from strandline.records.recompress import Compression, has_codec
-from strandline.records.validate import validate_produced
+from strandline.records.validate import MalformedProduceError, validate_produced
 from strandline.records.validate_contents import TIMESTAMP_LIMIT, ContentRules
 from strandline.replication.leader.requests import AppendResult
 from strandline.replication.replica.replica import Replica
@@ -63,6 +63,15 @@ LEGAL_ACKS = (-1, 0, 1)
 NO_OFFSET = -1
 NO_TIMESTAMP = -1
 _NONE = int(Error.NONE)
+SEQUENCE_ERRORS = frozenset(
+    {
+        Error.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        Error.INVALID_PRODUCER_EPOCH,
+        Error.UNKNOWN_PRODUCER_ID,
+    }
+)
+WITHOUT_LOG_START = frozenset({Error.CORRUPT_MESSAGE, Error.MESSAGE_TOO_LARGE})
+"""Refusals of batches that tell the producer nothing of the log, as in Kafka."""
 
 
 def start(context: RequestContext) -> None:
@@ -166,7 +175,7 @@ class ProduceCall:
         if self._context.api_version >= TOPIC_IDS_SINCE_VERSION:
             return topic_by_id(services, requested.topic_id), Error.UNKNOWN_TOPIC_ID
         topic = services.cluster.topics.get(requested.name)
-        return topic, _NONE if topic is not None else _missing_topic(requested.name)
+        return topic, Error.UNKNOWN_TOPIC_OR_PARTITION
 
     def _start_partition(
         self, topic: Topic, data: PartitionProduceData, result: PartitionProduceResponse
@@ -197,7 +206,7 @@ class ProduceCall:
                 records, headers, rules, self._allowance
             )
         except ApiError as refusal:
-            _refuse(result, refusal)
+            _refuse(result, refusal, replica)
             return
         self._waiting_count += 1
         batches = _Batches(
@@ -256,7 +265,7 @@ class ProduceCall:
         self._validating_count -= 1
         try:
             if refusal is not None:
-                _refuse(batches.result, refusal)
+                _refuse(batches.result, refusal, batches.replica)
                 self._count_down()
             elif not self._is_over:  # A producer that was told of a time-out sends them again.
                 self._store(batches, is_large=True)
@@ -298,7 +307,7 @@ class ProduceCall:
 
     def _on_recompressed(self, batches: _Batches, outcome: Recompressed | ApiError) -> None:
         if isinstance(outcome, ApiError):
-            _refuse(batches.result, outcome)
+            _refuse(batches.result, outcome, batches.replica)
             self._count_down()
         elif not self._is_over:
             records, headers = outcome
@@ -330,7 +339,7 @@ class ProduceCall:
             [records],
             headers,
             acks=self._acks,
-            done=partial(self._on_appended, partition, result),
+            done=partial(self._on_appended, partition, result, replica),
         )
         context = self._context
         self._services.writers.note(partition.group, context.sink.client_host, len(records))
@@ -338,7 +347,11 @@ class ProduceCall:
             context.blocked_by = replica.appender
 
     def _on_appended(
-        self, partition: Partition, result: PartitionProduceResponse, outcome: AppendResult
+        self,
+        partition: Partition,
+        result: PartitionProduceResponse,
+        replica: Replica,
+        outcome: AppendResult,
     ) -> None:
         """A replica's call-back: nothing that goes wrong here may reach the replica."""
         if self._is_over:
@@ -346,6 +359,8 @@ class ProduceCall:
         try:
             if outcome.error_code:
                 self._fail_leadership(partition, result, outcome.error_code, outcome.message)
+                if outcome.error_code in SEQUENCE_ERRORS:
+                    result.log_start_offset = replica.log_start_offset
             else:
                 result.base_offset = outcome.base_offset
                 result.log_start_offset = outcome.log_start_offset
@@ -441,27 +456,21 @@ def _has_write_quorum(replica: Replica, config: TopicConfig) -> bool:
 def _refuse_transactions(headers: Sequence[BatchHeader]) -> None:
     for header in headers:
         if header.attributes & TRANSACTIONAL_BIT:
-            raise ApiError(Error.INVALID_TXN_STATE, "transactions are not offered")
-
-
-def _missing_topic(name: str) -> int:
-    try:
-        check_topic_name(name)
-    except ApiError as refusal:
-        return refusal.code
-    return Error.UNKNOWN_TOPIC_OR_PARTITION
+            raise MalformedProduceError(Error.INVALID_TXN_STATE, "transactions are not offered")
 
 
 def _records_of(data: PartitionProduceData) -> memoryview:
     records = data.records
     if records is None or not isinstance(records, memoryview) or not len(records):
-        raise ApiError(Error.INVALID_RECORD, "no record batch for this partition")
+        raise MalformedProduceError(Error.INVALID_RECORD, "no record batch for this partition")
     return records
 
 
-def _refuse(result: PartitionProduceResponse, refusal: ApiError) -> None:
+def _refuse(result: PartitionProduceResponse, refusal: ApiError, replica: Replica) -> None:
     """Refuse a partition's batches; if single records are to blame, name them."""
     _fail(result, refusal.code, refusal.message)
+    if refusal.code not in WITHOUT_LOG_START and not isinstance(refusal, MalformedProduceError):
+        result.log_start_offset = replica.log_start_offset
     if isinstance(refusal, RefusedRecordsError):
         result.record_errors = [
             BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=reason)

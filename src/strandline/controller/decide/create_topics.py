@@ -42,7 +42,7 @@ def decide_create_topics(facts: Facts, command: CreateTopics) -> Decision:
         try:
             if named[topic.name] > 1:
                 raise refuse(Error.INVALID_REQUEST, "Duplicate topic name.")
-            if is_internal(topic.name):
+            if is_internal(topic.name) and topic.name not in facts.state.cluster.topics:
                 raise refuse(
                     Error.INVALID_TOPIC_EXCEPTION,
                     f"{topic.name} is created by the brokers themselves",

@@ -20,15 +20,18 @@ from strandline.protocol.errors import Error
 
 
 def decide_delete_topics(facts: Facts, command: DeleteTopics) -> Decision:
-    """Delete each named topic, or refuse it. A topic that is named twice is refused both times."""
+    """Delete each named topic, or refuse it. A topic that is named twice, in one way or in two, is
+    refused once."""
     named = Counter(_name_of(facts, wanted) for wanted in command.topics)
+    repeated: dict[str, TopicResult] = {}
     records: list[TopicDeleted] = []
     results: list[TopicResult] = []
     for wanted in command.topics:
         try:
             topic = _find(facts, wanted)
             if named[topic.name] > 1:
-                raise refuse(Error.INVALID_REQUEST, "Duplicate topic name or id.")
+                repeated[topic.name] = _add_repeat(repeated.get(topic.name), wanted)
+                continue
             records.append(TopicDeleted(topic.name, topic.id))
             results.append(TopicResult(name=topic.name, id=topic.id))
         except ApiError as error:
@@ -37,7 +40,21 @@ def decide_delete_topics(facts: Facts, command: DeleteTopics) -> Decision:
                     name=wanted.name, id=wanted.id, error_code=error.code, message=error.message
                 )
             )
-    return Decision(TopicResults(tuple(results)), tuple(records))
+    return Decision(TopicResults((*results, *repeated.values())), tuple(records))
+
+
+def _add_repeat(before: TopicResult | None, wanted: TopicToDelete) -> TopicResult:
+    """The refusal of a topic that stands in the request again, with each name and id it has."""
+    name, topic_id = wanted.name, wanted.id
+    if before is not None:
+        name = before.name if name is None else name
+        topic_id = before.id if topic_id == NO_UUID else topic_id
+    return TopicResult(
+        name=name,
+        id=topic_id,
+        error_code=Error.INVALID_REQUEST,
+        message="Duplicate topic name or id.",
+    )
 
 
 def _name_of(facts: Facts, wanted: TopicToDelete) -> str | None:
