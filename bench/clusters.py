@@ -78,12 +78,17 @@ def has_kafka() -> bool:
 
 
 @contextmanager
-def kafka(directory: Path, *, brokers: int) -> Iterator[Cluster]:
-    """Apache Kafka with its defaults (acks=all does not wait for a flush), stopped at the end."""
+def kafka(directory: Path, *, brokers: int, configs: tuple[str, ...] = ()) -> Iterator[Cluster]:
+    """Apache Kafka with its defaults (acks=all does not wait for a flush), stopped at the end.
+
+    `configs`: `key=value` of its brokers."""
     work = str(directory)
     subprocess.run([KAFKA_SCRIPTS / "get-kafka", work], check=True, capture_output=True)
     up = subprocess.run(
-        [KAFKA_SCRIPTS / "cluster", "up", work, "--brokers", str(brokers)],
+        [
+            *(KAFKA_SCRIPTS / "cluster", "up", work, "--brokers", str(brokers)),
+            *(word for config in configs for word in ("--set", config)),
+        ],
         check=True,
         capture_output=True,
         text=True,

@@ -6,6 +6,7 @@ How:    structures become paths (`topics[t].partitions[0].error_code`); the elem
         the order in which a peer shows them. Clocks, addresses and texts count as set or unset.
         Record batches become their header fields, without leader epoch and checksum."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from uuid import UUID
 
@@ -30,6 +31,7 @@ KEYS = (
     "api_key",
     "key",
     "topic_name",
+    "topic_id",
 )
 """Fields that name an element of a list; the first one that is there and is set does."""
 SET_OR_UNSET = frozenset(
@@ -56,6 +58,8 @@ NUMBERED = frozenset({"member_id", "leader"})
 """Text fields with random values: numbered in the order of their first appearance."""
 LEFT_OUT = frozenset({"leader_epoch", "partition_leader_epoch", "current_leader"})
 """Fields that depend on how many elections there were, and on random numbers."""
+FIRST_PRODUCER = ("producer_id", 0)
+"""A producer id that is one."""
 UNSET = (None, "", -1, 0, NO_ID)
 
 Flat = dict[str, object]
@@ -89,7 +93,7 @@ def _value(field: str, value: object, path: str, names: Names) -> Iterator[tuple
     elif isinstance(value, (list, tuple)):
         yield from _elements(field, value, path, names)
     elif field in SET_OR_UNSET:
-        yield path, "unset" if value in UNSET else "set"
+        yield path, "unset" if value in UNSET and (field, value) != FIRST_PRODUCER else "set"
     elif isinstance(value, UUID):
         yield path, "unset" if value == NO_ID else names.of(value)
     elif field in NUMBERED and isinstance(value, str):
@@ -110,16 +114,24 @@ def _elements(
         yield path, sorted(map(str, values))
         return
     yield f"{path}.count", len(structs)
+    seen: Counter[object] = Counter()
     for place, struct in enumerate(structs):
-        yield from _fields(struct, f"{path}[{_key(struct, place, names)}].", names)
+        key = _key(struct, place, names)
+        seen[key] += 1
+        again = f" {seen[key]}" if seen[key] > 1 else ""
+        yield from _fields(struct, f"{path}[{key}{again}].", names)
 
 
 def _key(struct: msgspec.Struct, place: int, names: Names) -> object:
     for key in KEYS:
         value = getattr(struct, key, None)
-        if value is not None and value != "" and not isinstance(value, msgspec.Struct):
+        if isinstance(value, UUID):
+            if value != NO_ID:
+                return names.of(value)
+        elif value is not None and value != "" and not isinstance(value, msgspec.Struct):
             return names.of(value) if key in NUMBERED else value
-    return place
+    has_key = any(getattr(struct, key, None) == "" for key in KEYS)
+    return "''" if has_key else place
 
 
 def batches_of(records: object) -> list[str]:

@@ -2,7 +2,9 @@
 
 Why:    a known difference is a decision; it stands on a page with its reason. Any other one fails.
 How:    `docs/reference/differences.md` has a table: a pattern for `case/label path`, and the reason
-        (`*` stands for anything). A row that no difference meets is out of date, and fails too."""
+        (`*` stands for anything), or for the place and what each answers:
+        `case/label path => kafka, strandline`. A row that no difference meets is out of date, and
+        fails too."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -14,6 +16,8 @@ from differential.answers import Flat
 PAGE = Path("docs/reference/differences.md")
 _ROW = re.compile(r"^\| `(?P<pattern>[^`]+)` \| (?P<reason>.+?) \|$")
 ABSENT = "absent"
+ANSWERS = " => "
+"""In a pattern, between the place and the two answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,13 @@ class Known:
     pattern: str
     reason: str
 
-    def matches(self, place: str) -> bool:
-        """Whether the row is about this place; `*` stands for anything."""
-        text = ".*".join(re.escape(part) for part in self.pattern.split("*"))
-        return re.fullmatch(text, place) is not None
+    def matches(self, difference: Difference) -> bool:
+        """Whether the row is about this difference; `*` stands for anything."""
+        text = difference.place
+        if ANSWERS in self.pattern:
+            text += f"{ANSWERS}{difference.kafka}, {difference.strandline}"
+        pattern = ".*".join(re.escape(part) for part in self.pattern.split("*"))
+        return re.fullmatch(pattern, text, re.DOTALL) is not None
 
 
 def read_known(text: str) -> list[Known]:
@@ -71,7 +78,7 @@ def judge(
     used: set[Known] = set()
     unknown = []
     for difference in found:
-        matching = [row for row in rows if row.matches(difference.place)]
+        matching = [row for row in rows if row.matches(difference)]
         used.update(matching)
         if not matching:
             unknown.append(difference)

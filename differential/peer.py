@@ -6,7 +6,7 @@ How:    one connection for requests in turn. A broker that hangs up, or is silen
 
 import socket
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from differential.answers import Flat, Names, flatten
@@ -81,6 +81,7 @@ class Peer:
     answers: dict[str, Flat] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
     _connection: Connection | None = None
+    _sent: tuple[type[Message], int] | None = None
 
     def begin(self) -> None:
         """Start a case: nothing is noted, the connection is new."""
@@ -110,6 +111,30 @@ class Peer:
         except ConnectionError:
             self._hang_up()
             return None
+
+    def another(self) -> "Peer":
+        """Another client of the same broker: a connection of its own, answers noted beside."""
+        return replace(self, _connection=None)
+
+    def send(self, request: Message, version: int) -> None:
+        """Send a request whose answer `receive` reads, while other clients ask."""
+        if self._connection is None:
+            self._connection = Connection(self.host, self.port)
+        self._connection.send(request, version)
+        self._sent = (APIS[request.API_KEY].response, version)
+
+    def receive(self, label: str) -> Message | None:
+        """Note the answer to what was sent; None if the broker hung up or is silent."""
+        assert label not in self.answers, f"two answers are named {label}"
+        assert self._connection is not None and self._sent is not None
+        try:
+            answer = self._connection.receive(*self._sent)
+        except (ConnectionError, TimeoutError) as error:
+            self._hang_up()
+            self.answers[label] = SILENT if isinstance(error, TimeoutError) else HUNG_UP
+            return None
+        self.answers[label] = flatten(answer, self.names)
+        return answer
 
     def send_frame(self, label: str, frame: bytes) -> None:
         """Send bytes behind a size, and note the answer's length and error, or that there is none.

@@ -17,6 +17,9 @@ from differential.cases import CASES, Case
 from differential.comparison import PAGE, Difference, compare, judge, read_known
 from differential.peer import Peer
 
+KAFKA_CONFIGS = ("auto.create.topics.enable=true",)
+"""Kafka's default, which the script that starts it turns off."""
+
 
 def main() -> int:
     """Exit code: 0 if every difference has a reason."""
@@ -63,7 +66,8 @@ def _peers(arguments: argparse.Namespace, stack: ExitStack) -> tuple[Peer, Peer]
     if not kafka:
         if not clusters.has_kafka():
             sys.exit("Apache Kafka needs `java` and `mvn` on the path, or --kafka HOST:PORT")
-        kafka = stack.enter_context(clusters.kafka(directory / "kafka", brokers=1)).bootstrap
+        cluster = clusters.kafka(directory / "kafka", brokers=1, configs=KAFKA_CONFIGS)
+        kafka = stack.enter_context(cluster).bootstrap
     if not strandline:
         cluster = clusters.strandline(directory / "strandline", regions="here=1")
         strandline = stack.enter_context(cluster).bootstrap

@@ -7,6 +7,9 @@ Map:    registry.py   the decorator, and requests that many cases need
         reading.py    Fetch, ListOffsets, OffsetForLeaderEpoch, DeleteRecords
         sessions.py   fetch sessions
         groups.py     the classic groups and their offsets
+        members.py    members of groups: versions, static ones, a rebalance of two
+        ids.py        topics by their ids
+        transactions.py transactional requests
         configs.py    DescribeConfigs and its two ways to alter
         cluster.py    what admin tools ask of a cluster
         tools.py      rules, tokens, quotas, features and others
@@ -18,11 +21,14 @@ from differential.cases import (
     configs,
     frames,
     groups,
+    ids,
+    members,
     produce,
     reading,
     sessions,
     tools,
     topics,
+    transactions,
 )
 from differential.cases.registry import CASES, Case
 
@@ -34,9 +40,12 @@ __all__ = [
     "configs",
     "frames",
     "groups",
+    "ids",
+    "members",
     "produce",
     "reading",
     "sessions",
     "tools",
     "topics",
+    "transactions",
 ]

@@ -48,6 +48,8 @@ def describe(peer: Peer) -> None:
     """The brokers; controllers are asked of a broker."""
     for version in range(3):
         peer.ask(f"v{version}", DescribeClusterRequest(), version)
+        request = DescribeClusterRequest(include_cluster_authorized_operations=True)
+        peer.ask(f"v{version} with operations", request, version)
     for label, kind in (("controllers", 2), ("no such type", 7)):
         peer.ask(label, DescribeClusterRequest(endpoint_type=kind), 1)
 

@@ -116,6 +116,9 @@ def one_member(peer: Peer) -> None:
     peer.ask("heartbeat of before", HeartbeatRequest("one", generation - 1, member), 3)
     peer.ask("heartbeat of a stranger", HeartbeatRequest("one", generation, "nobody"), 3)
     peer.ask("described", DescribeGroupsRequest(groups=["one", "none", ""]), 5)
+    request = DescribeGroupsRequest(["one", "none"], include_authorized_operations=True)
+    for version in (3, 6):
+        peer.ask(f"described with operations by v{version}", request, version)
     peer.ask("listed", ListGroupsRequest(states_filter=["Stable"]), 4)
     _commit(peer, "committed", "one", generation=generation, member=member)
     _commit(peer, "committed from outside", "one")

@@ -6,8 +6,16 @@ from collections.abc import Callable
 
 import msgspec
 
-from differential.cases.registry import case, create, fetch_request, produce_request
+from differential.cases.registry import (
+    PAUSE_S,
+    READY_TRIES,
+    case,
+    create,
+    fetch_request,
+    produce_request,
+)
 from differential.peer import Peer
+from strandline.protocol.errors import Error
 from strandline.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -173,12 +181,22 @@ def too_large(peer: Peer) -> None:
     peer.ask("large", produce_request("large", raw_batch(body, 1)), 8)
 
 
+def _new_producer(peer: Peer) -> InitProducerIdResponse:
+    """A producer id, once the broker has a block of them."""
+    for _ in range(READY_TRIES):
+        answer = peer.ask_silently(InitProducerIdRequest(transactional_id=None), 4)
+        assert isinstance(answer, InitProducerIdResponse)
+        if answer.error_code == Error.NONE:
+            return answer
+        time.sleep(PAUSE_S)
+    raise TimeoutError(f"{peer.name} gives no producer ids")
+
+
 @case
 def sequences(peer: Peer) -> None:
     """First sequences, repeats, gaps, the wrap, epochs."""
     create(peer, "sequences")
-    answer = peer.ask_silently(InitProducerIdRequest(transactional_id=None), 4)
-    assert isinstance(answer, InitProducerIdResponse)
+    answer = _new_producer(peer)
     for label, epoch, sequence, count in (
         ("unknown producer, first sequence 7", 0, 7, 1),
         ("next", 0, 8, 1),
@@ -214,9 +232,14 @@ def _send(
 @case
 def producer_ids(peer: Peer) -> None:
     """InitProducerId without a transactional id; with an id and epoch of before."""
+    _new_producer(peer)
     for version in range(6):
         peer.ask(f"v{version}", InitProducerIdRequest(transactional_id=None), version)
-    for label, producer_id, epoch in (("unknown id", 123456, 3), ("an epoch alone", -1, 3)):
+    for label, producer_id, epoch in (
+        ("unknown id", 123456, 3),
+        ("an epoch alone", -1, 3),
+        ("an id alone", 9, -1),
+    ):
         request = InitProducerIdRequest(
             transactional_id=None, producer_id=producer_id, producer_epoch=epoch
         )

@@ -13,6 +13,7 @@ from strandline.protocol.messages.create_topics import (
 from strandline.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
+    FetchResponse,
     FetchTopic,
 )
 from strandline.protocol.messages.metadata import (
@@ -44,7 +45,7 @@ def case(function: Case) -> Case:
 def create(
     peer: Peer, name: str, *, partitions: int = 1, configs: dict[str, str] | None = None
 ) -> None:
-    """Create a topic and wait until each partition has a leader; nothing is noted."""
+    """Create a topic and wait until each partition can be read; nothing is noted."""
     topic = CreatableTopic(
         name=name,
         num_partitions=partitions,
@@ -56,7 +57,26 @@ def create(
 
 
 def wait_for_leaders(peer: Peer, name: str) -> None:
-    """Return once each partition of the topic has a leader."""
+    """Return once each partition of the topic has a leader that serves it.
+
+    Kafka names a leader in Metadata before that broker serves."""
+    for partition in range(_count_led(peer, name)):
+        _wait_until_readable(peer, name, partition)
+
+
+def _wait_until_readable(peer: Peer, name: str, partition: int) -> None:
+    request = fetch_request(name, 0, partition=partition)
+    for _ in range(READY_TRIES):
+        answer = peer.ask_silently(request, 11)
+        assert isinstance(answer, FetchResponse)
+        if answer.responses[0].partitions[0].error_code == Error.NONE:
+            return
+        time.sleep(PAUSE_S)
+    raise TimeoutError(f"{peer.name}: partition {partition} of topic {name} cannot be read")
+
+
+def _count_led(peer: Peer, name: str) -> int:
+    """The number of partitions, once each has a leader."""
     for _ in range(READY_TRIES):
         answer = peer.ask_silently(
             MetadataRequest(
@@ -67,7 +87,7 @@ def wait_for_leaders(peer: Peer, name: str) -> None:
         assert isinstance(answer, MetadataResponse)
         (topic,) = answer.topics
         if topic.error_code == Error.NONE and all(one.leader_id >= 0 for one in topic.partitions):
-            return
+            return len(topic.partitions)
         time.sleep(PAUSE_S)
     raise TimeoutError(f"{peer.name}: topic {name} has no leader")
 

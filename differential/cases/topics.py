@@ -64,6 +64,24 @@ def create_and_create_again(peer: Peer) -> None:
 
 
 @case
+def create_with_configs(peer: Peer) -> None:
+    """The configuration in the answer of each version; a topic that is only validated."""
+    for version in range(2, 8):
+        for label, is_trial in (("validated", True), ("created", False)):
+            topic = CreatableTopic(
+                name=f"configured-{version}",
+                num_partitions=1,
+                replication_factor=1,
+                configs=[
+                    CreatableTopicConfig("retention.ms", "1000"),
+                    CreatableTopicConfig("segment.bytes", None),
+                ],
+            )
+            request = CreateTopicsRequest([topic], timeout_ms=10_000, validate_only=is_trial)
+            peer.ask(f"v{version} {label}", request, version)
+
+
+@case
 def create_with_odd_names(peer: Peer) -> None:
     """Names that are too long, empty, or have characters that no name has."""
     for label, name in NAMES.items():

@@ -68,10 +68,24 @@ def test_a_row_gives_differences_a_reason_and_is_out_of_date_without_one() -> No
     assert judge(found, known, is_whole=False)[1] == []
 
 
+def test_a_row_may_say_what_each_answers() -> None:
+    known = [Known("topics.*/* error_code => 1, *", "a")]
+    found = [Difference("topics.grow/v1 error_code", 1, 2), Difference("topics.grow/v2 x", 1, 2)]
+    found += [Difference("topics.grow/v3 error_code", 2, 1)]
+    assert judge(found, known, is_whole=True) == (found[1:], [])
+
+
+def test_elements_of_one_name_and_without_a_name_are_told_apart() -> None:
+    one = ListGroupsResponse(groups=[ListedGroup("a", "x"), ListedGroup(""), ListedGroup("a", "y")])
+    other = ListGroupsResponse(groups=[ListedGroup("a", "x"), ListedGroup("a"), ListedGroup("")])
+    found = compare("c", {"l": flatten(one, Names())}, {"l": flatten(other, Names())})
+    assert found == [Difference("c/l groups[a 2].protocol_type", "y", "")]
+
+
 def test_the_page_has_a_reason_in_each_row_and_a_case_for_each() -> None:
     text = Path(PAGE).read_text()
     rows = read_known(text)
     assert len(rows) == text.count("\n| `")
     for row in rows:
-        subject = row.pattern.partition("/")[0]
-        assert any(Known(subject, "").matches(name) for name in CASES), row.pattern
+        subject = Known(row.pattern.partition("/")[0], "")
+        assert any(subject.matches(Difference(name, 0, 0)) for name in CASES), row.pattern
