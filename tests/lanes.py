@@ -122,6 +122,11 @@ LONG: tuple[Row, ...] = (
     ),
     Row(f"{REAL}test_fewer_voters.py", 0, BESIDE + "test_voter_reconciliation.py"),
     Row(f"{REAL}test_following.py", 0, BESIDE + "test_following.py"),
+    Row(
+        f"{REAL}test_first_outage.py::test_the_whole_walk",
+        0,
+        "minutes of outages; the steps that wait for nothing are fast",
+    ),
     Row(f"{REAL}test_full_disk.py", 1, "both kinds of reserved space; one is fast"),
     Row(f"{REAL}test_held_producers.py::test_a_leader", 0, "the socket is held in the other test"),
     Row(f"{REAL}test_labelling.py", 0, BESIDE + "test_labelling.py"),

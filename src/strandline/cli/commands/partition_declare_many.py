@@ -149,12 +149,12 @@ def _show_risks(result: _Result) -> None:
     sys.stdout.flush()
 
 
-def _rows(candidates: Sequence[_Candidate]) -> list[tuple[str, tuple[object, ...]]]:
+def _rows(candidates: Sequence[_Candidate]) -> list[tuple[str, tuple[str | int, ...]]]:
     """(name, cells). Partitions of a topic that differ in nothing share a row, such as the empty
     ones."""
     from strandline.cli.text.explaining import ranges
 
-    alike: dict[tuple[str, tuple[object, ...]], list[int]] = {}
+    alike: dict[tuple[str, tuple[str | int, ...]], list[int]] = {}
     for one in candidates:
         cells = (
             ids(one.lost),
