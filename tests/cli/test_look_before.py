@@ -9,6 +9,7 @@ from tests.cli.test_move_commands import alter_moves
 from tests.cli.test_topic_commands import alter_configs
 
 from strandline.cli.commands import cluster_alter
+from strandline.cli.text import live_cluster
 
 __all__ = ["run", "world"]  # The fixtures.
 
@@ -101,6 +102,17 @@ def test_what_is_down_or_behind_counts_before_a_stop(world: World, run: Run) -> 
     assert "  the controller would have no majority: no topic or move could be decided" in (
         out.splitlines()
     )
+
+
+def test_a_partition_whose_leader_does_not_answer_allows_no_stop(
+    world: World, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of its voters are up; which of them are behind is not known."""
+    world.policy, world.voters = ("", DEFAULT), [[1, 3, 5], [2, 3, 4]]
+    monkeypatch.setattr(live_cluster, "in_sync_replicas", lambda *_: {1: (2, 3, 4)})
+    code, out, _ = run("broker", "ok-to-stop", "3")
+    assert (code, out.splitlines()[1:]) == (10, ["  without a leader: 1 partition: t-0"])
+    assert run("broker", "ok-to-stop", "2")[0] == 0
 
 
 def test_a_half_that_the_controller_appoints_may_stop_and_is_named(world: World, run: Run) -> None:

@@ -145,7 +145,7 @@ def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = Fa
                 configs[name],
                 adding=adding,
                 observed=observed,
-                in_sync=in_sync_replicas(client, view.topics[name]) if asks_leaders else {},
+                in_sync=in_sync_replicas(client, view.topics[name]) if asks_leaders else None,
                 round_trips=round_trips,
             )
             for name in wanted
@@ -227,7 +227,7 @@ def _topic(
     *,
     adding: Mapping[tuple[str, int], Sequence[int]],
     observed: AllObserved,
-    in_sync: Mapping[int, Sequence[BrokerId]],
+    in_sync: Mapping[int, Sequence[BrokerId]] | None,
     round_trips: RoundTrips,
 ) -> LiveTopic:
     partitions = tuple(
@@ -235,7 +235,8 @@ def _topic(
             one,
             adding.get((topic.name, one.index), ()),
             observed.get((topic.name, one.index), Observed()),
-            in_sync.get(one.index),
+            None if in_sync is None else in_sync.get(one.index),
+            is_led=in_sync is None or one.index in in_sync,
         )
         for one in topic.partitions
     )
@@ -269,6 +270,8 @@ def _partition(
     adding: Sequence[int],
     observed: Observed,
     in_sync: Sequence[BrokerId] | None,
+    *,
+    is_led: bool,
 ) -> PartitionState:
     held = [BrokerId(broker) for broker in one.replicas if broker not in adding]
     voters = tuple(broker for broker in held if broker not in observed.present)
@@ -282,6 +285,7 @@ def _partition(
         behind=behind,
         observers=tuple(broker for broker in held if broker in observed.present),
         acting=observed.acting,
+        is_led=is_led,
     )
 
 

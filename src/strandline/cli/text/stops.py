@@ -19,16 +19,24 @@ from strandline.placement.topology.universe import Universe, as_staying
 
 @dataclass(frozen=True, slots=True)
 class Stops:
-    """A cluster as it is now. `partitions`: [(name, its replicas at present, its rules)]."""
+    """A cluster as it is now. `partitions`: [(name, its replicas at present, its rules)];
+    `leaderless`: those whose leader does not answer."""
 
     known: frozenset[BrokerId]
     down: frozenset[BrokerId]
     controllers: frozenset[BrokerId]
     partitions: tuple[tuple[str, Placement, Rules], ...]
+    leaderless: frozenset[str] = frozenset()
 
     def stop(self, brokers: Collection[BrokerId]) -> Stop:
         """What it does if these stop together."""
-        return stop_of(brokers, self.partitions, controllers=self.controllers, down=self.down)
+        return stop_of(
+            brokers,
+            self.partitions,
+            controllers=self.controllers,
+            down=self.down,
+            leaderless=self.leaderless,
+        )
 
 
 def look_at_stops(client: Client) -> Stops:
@@ -39,6 +47,12 @@ def look_at_stops(client: Client) -> Stops:
         down=frozenset(one.id for one in cluster.candidates if not one.is_up),
         controllers=frozenset(one.broker for one in controller_voters(client, cluster)),
         partitions=tuple(_partitions(cluster, rules_of(client, cluster))),
+        leaderless=frozenset(
+            f"{topic.name}-{one.index}"
+            for topic in cluster.topics
+            for one in topic.partitions
+            if not one.is_led
+        ),
     )
 
 

@@ -48,14 +48,19 @@ def stop_of(
     *,
     controllers: Collection[BrokerId] = (),
     down: Collection[BrokerId] = (),
+    leaderless: Collection[str] = (),
 ) -> Stop:
     """`partitions`: [(name, its replicas at present, the rules of its topic)]; `controllers`: the
-    controller's voters; `down`: brokers that are down before."""
+    controller's voters; `down`: brokers that are down before; `leaderless`: partitions whose leader
+    does not answer: their replicas may be behind."""
     found: dict[Lacks, list[str]] = {}
     appointed: list[str] = []
     known: dict[object, Lacks | Course] = {}
     for name, placement, rules in partitions:
         if not any(one.broker in brokers for one in placement.voters):
+            continue
+        if name in leaderless:
+            found.setdefault(Lacks.LEADER, []).append(name)
             continue
         fates = Fates(placement, rules)
         mask = fates.mask(brokers)

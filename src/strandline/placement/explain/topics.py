@@ -52,6 +52,8 @@ class PartitionState:
     """They are all candidates, too."""
     acting: tuple[BrokerId, ...] = ()
     """The brokers that vote now, if they differ from `voters`; by id."""
+    is_led: bool = True
+    """Whether its leader answered, if it was asked."""
 
     @property
     def voting(self) -> tuple[BrokerId, ...]:
