@@ -81,9 +81,9 @@ def produce_and_fetch(peer: Peer) -> None:
     create(peer, "ids-produce")
     there = id_of(peer, "ids-produce")
     for label, topic_id in (("there", there), ("unknown", NO_TOPIC), ("none", NO_ID)):
-        request = produce_request("", CONTENTS["one record"]())
-        request.topic_data[0].topic_id = topic_id
-        peer.ask(f"written, {label}", request, 13)
+        written = produce_request("", CONTENTS["one record"]())
+        written.topic_data[0].topic_id = topic_id
+        peer.ask(f"written, {label}", written, 13)
     for version in range(13, 19):
         for label, topic_id, partition in (
             ("there", there, 0),

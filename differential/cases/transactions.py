@@ -27,9 +27,9 @@ def refused(peer: Peer) -> None:
         refusals = [answer, *getattr(answer, "coordinators", [])]
         peer.note(label, any(getattr(one, "error_code", 0) for one in refusals))
     create(peer, "transactional")
-    request = produce_request("transactional", CONTENTS["one record"]())
-    request.transactional_id = "tx"
-    peer.ask("a plain batch by a transaction", request, 8)
+    plain = produce_request("transactional", CONTENTS["one record"]())
+    plain.transactional_id = "tx"
+    peer.ask("a plain batch by a transaction", plain, 8)
     batch = raw_batch(
         record(), 1, attributes=0x10, producer_id=7, producer_epoch=0, base_sequence=0
     )
@@ -49,5 +49,4 @@ def read_committed(peer: Peer) -> None:
         for place, timestamp in (("latest", -1), ("earliest", -2), ("newest", -3)):
             one = ListOffsetsPartition(timestamp=timestamp)
             topics = [ListOffsetsTopic("committed", [one])]
-            request = ListOffsetsRequest(-1, level, topics)
-            peer.ask(f"{label}, {place}", request, 7)
+            peer.ask(f"{label}, {place}", ListOffsetsRequest(-1, level, topics), 7)
