@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 from tests.broker.broker_world import BrokerWorld
 
+from strandline.base.errors import ApiError
+from strandline.broker.operations import log_levels
 from strandline.broker.operations.log_levels import levels
 from strandline.config.keys import ValueType
 from strandline.controller.commands import (
@@ -252,3 +254,17 @@ def test_an_unsound_change_of_a_level_is_refused_as_a_whole(
     good = OneChange("strandline.network", ConfigOperation.SET, "ERROR")
     assert change_level(world, good, OneChange(*change), broker=broker) == code
     assert levels() == before
+
+
+def test_the_loggers_are_listed_once_for_many_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are hundreds, and a request may name many more."""
+    found, calls = levels(), list[int]()
+
+    def counted() -> dict[str, str]:
+        calls.append(1)
+        return found
+
+    monkeypatch.setattr(log_levels, "levels", counted)
+    with pytest.raises(ApiError, match="changed twice"):
+        log_levels.change_levels([("root", 0, "INFO")] * 1_000, validate_only=False)
+    assert len(calls) == 1

@@ -60,6 +60,15 @@ def test_any_replica_tells(world: BrokerWorld) -> None:
     assert describe(world, 0)[0].error_code == Error.KAFKA_STORAGE_ERROR
 
 
+def test_a_topic_that_is_named_again_is_told_once(world: BrokerWorld) -> None:
+    for replica in world.add_topic("t", 2):
+        write(replica, 7, 0, 0)
+    topics = [TopicRequest("t", [0]), TopicRequest("u", [0]), *[TopicRequest("t", [1, 0])] * 100]
+    answer = world.ask(DescribeProducersRequest(topics=topics), DescribeProducersResponse, 0)
+    told = [(one.name, [each.partition_index for each in one.partitions]) for one in answer.topics]
+    assert told == [("t", [0, 1]), ("u", [0])]
+
+
 def test_what_is_not_here_is_an_error(world: BrokerWorld) -> None:
     world.add_remote_topic("elsewhere")
     (one,) = describe(world, 0, topic="elsewhere")

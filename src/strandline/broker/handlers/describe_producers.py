@@ -22,17 +22,17 @@ NO_COORDINATOR_EPOCH = -1
 async def handle(
     request: DescribeProducersRequest, context: RequestContext
 ) -> DescribeProducersResponse:
-    """Describe each partition for itself."""
+    """Describe each partition once: one may have many producers."""
+    wanted: dict[str, dict[int, None]] = {}
+    for topic in request.topics:
+        wanted.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
-                name=topic.name,
-                partitions=[
-                    _describe(context.services, topic.name, index)
-                    for index in dict.fromkeys(topic.partition_indexes)
-                ],
+                name=name,
+                partitions=[_describe(context.services, name, index) for index in indexes],
             )
-            for topic in request.topics
+            for name, indexes in wanted.items()
         ]
     )
 

@@ -7,7 +7,7 @@ Owns:   nothing; the levels are Python's.
 Source: KIP-412."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from strandline.base.errors import ApiError
 from strandline.controller.commands import ConfigOperation
@@ -49,7 +49,8 @@ def levels() -> dict[str, str]:
 
 def change_levels(changes: Iterable[LevelChange], *, validate_only: bool) -> None:
     """Change all these levels or none; raises ApiError."""
-    wanted = [_checked(change) for change in changes]
+    known = levels()
+    wanted = [_checked(change, known) for change in changes]
     names = [name for name, _ in wanted]
     if len(set(names)) != len(names):
         raise ApiError(Error.INVALID_REQUEST, "a logger is changed twice")
@@ -57,9 +58,9 @@ def change_levels(changes: Iterable[LevelChange], *, validate_only: bool) -> Non
         (logging.root if name == ROOT else logging.getLogger(name)).setLevel(number)
 
 
-def _checked(change: LevelChange) -> tuple[str, int]:
+def _checked(change: LevelChange, loggers: Collection[str]) -> tuple[str, int]:
     name, operation, level = change
-    if name not in levels():
+    if name not in loggers:
         raise ApiError(Error.INVALID_CONFIG, f"there is no logger {name[:200]!r}")
     if operation == ConfigOperation.DELETE:
         if name == ROOT:
