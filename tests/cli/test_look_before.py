@@ -77,7 +77,7 @@ def test_brokers_may_stop_while_every_partition_goes_on(world: World, run: Run) 
     code, out, _ = run("broker", "ok-to-stop", "3,4")
     assert (code, out.splitlines()) == (10, [
         "no: brokers 3,4 must not stop together now",
-        "  without a leader: 1 partition: t-1",
+        "  without a leader: 1 partition: t 1",
         "  one at a time they may: 3,4",
     ])  # fmt: skip
     told = json.loads(run("broker", "ok-to-stop", "1,3", "--json")[1])
@@ -85,9 +85,15 @@ def test_brokers_may_stop_while_every_partition_goes_on(world: World, run: Run) 
     assert told["lacking"] == {"a leader": ["t-0"]}
     world.min_insync = 3
     code, out, _ = run("broker", "ok-to-stop", "4")
-    assert (code, out.splitlines()[1:]) == (10, ["  without acks=all: 1 partition: t-1"])
+    assert (code, out.splitlines()[1:]) == (10, ["  without acks=all: 1 partition: t 1"])
     assert run("broker", "ok-to-stop", "9")[::2] == (1, "error: no broker 9 in this cluster\n")
     assert run("broker", "ok-to-stop", "one")[0] == 1
+
+
+def test_many_partitions_that_a_stop_would_cost_are_ranges_by_topic(world: World, run: Run) -> None:
+    world.policy, world.voters = ("", DEFAULT), [[2, 3, 4]] * 4 + [[1, 3, 5], [2, 3, 4]]
+    _, out, _ = run("broker", "ok-to-stop", "3", "4")
+    assert "  without a leader: 5 partitions: t 0-3,5" in out.splitlines()
 
 
 def test_what_is_down_or_behind_counts_before_a_stop(world: World, run: Run) -> None:
@@ -95,7 +101,7 @@ def test_what_is_down_or_behind_counts_before_a_stop(world: World, run: Run) -> 
     assert run("broker", "ok-to-stop", "1")[0] == 0
     world.behind.add(5)
     code, out, _ = run("broker", "ok-to-stop", "1")
-    assert code == 10 and "  without a leader: 1 partition: t-0" in out.splitlines()
+    assert code == 10 and "  without a leader: 1 partition: t 0" in out.splitlines()
     assert run("broker", "ok-to-stop", "2", "4")[0] == 0
     world.fake.down.add(3)
     code, out, _ = run("broker", "ok-to-stop", "1")
@@ -111,7 +117,7 @@ def test_a_partition_whose_leader_does_not_answer_allows_no_stop(
     world.policy, world.voters = ("", DEFAULT), [[1, 3, 5], [2, 3, 4]]
     monkeypatch.setattr(live_cluster, "in_sync_replicas", lambda *_: {1: (2, 3, 4)})
     code, out, _ = run("broker", "ok-to-stop", "3")
-    assert (code, out.splitlines()[1:]) == (10, ["  without a leader: 1 partition: t-0"])
+    assert (code, out.splitlines()[1:]) == (10, ["  without a leader: 1 partition: t 0"])
     assert run("broker", "ok-to-stop", "2")[0] == 0
 
 
@@ -119,7 +125,7 @@ def test_a_half_that_the_controller_appoints_may_stop_and_is_named(world: World,
     world.policy, world.voters, world.shrinks = ("", FROM_TOPIC), [[1, 2, 3, 4]], "true"
     code, out, _ = run("broker", "ok-to-stop", "1", "2")
     assert (code, out.splitlines()[1:]) == (0, [
-        "  after the controller appoints a leader or lets observers stand in: 1 partition: t-0",
+        "  after the controller appoints a leader or lets observers stand in: 1 partition: t 0",
     ])  # fmt: skip
     world.shrinks = "false"
     assert run("broker", "ok-to-stop", "1", "2")[0] == 10

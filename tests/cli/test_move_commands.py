@@ -132,7 +132,7 @@ def test_what_moves_by_itself_is_shown_with_its_reasons(run: Run, cluster: FakeC
     code, out, _ = run("cluster", "balance")
     assert code == 0
     assert out.splitlines() == [
-        "broker 5: lost for 901 s",
+        "broker 5: lost; 901 s of silence count towards broker.lost.after.ms",
         *RATES,
         "disk-high: disk of broker 3 is 91 % full, 80 is wanted: 2 partitions move, 11.9 GB",
         "PARTITION  REPLICAS  TARGET  BYTES   REASON",

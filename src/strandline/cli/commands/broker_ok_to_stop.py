@@ -11,12 +11,13 @@ from strandline.base.json_value import Json
 from strandline.cli.exit_codes import UNHEALTHY
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import counted, ids, print_line, show
+from strandline.cli.text.explaining import ranges
 
 if TYPE_CHECKING:
     from strandline.model.ids import BrokerId
     from strandline.placement.explain.stopping import Stop
 
-NAMES_SHOWN_MAX = 10
+TOPICS_SHOWN_MAX = 5
 
 
 def ok_to_stop(
@@ -98,6 +99,11 @@ def stop_lines(stop: "Stop", alone: "Sequence[BrokerId]") -> list[str]:
 
 
 def _few(names: "Sequence[str]") -> str:
-    more = len(names) - NAMES_SHOWN_MAX
-    shown = ", ".join(names[:NAMES_SHOWN_MAX])
-    return f"{shown}, and {more} more" if more > 0 else shown
+    """Partitions by their topics: `orders 0-3,7; payments 0`, and how many more topics."""
+    indexes: dict[str, list[int]] = {}
+    for name in names:
+        topic, _, partition = name.rpartition("-")
+        indexes.setdefault(topic, []).append(int(partition))
+    shown = [f"{topic} {ranges(some)}" for topic, some in list(indexes.items())[:TOPICS_SHOWN_MAX]]
+    more = len(indexes) - len(shown)
+    return "; ".join(shown) + (f"; and {counted(more, 'more topic')}" if more else "")

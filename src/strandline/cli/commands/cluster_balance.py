@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _PAUSED = "balancer.enable is false"
 """The balancer's text while it is paused; printed once."""
+_LOST_AFTER = "broker.lost.after.ms"
+"""Time without a controller does not count; `cluster status` says since when a broker is silent."""
 
 
 def balance(
@@ -139,8 +141,10 @@ def _print(
         print_line(f"paused: no move starts ({_PAUSED}){who}")
     for broker in found.brokers:
         if broker.condition != "up":
-            since = f" for {broker.down_ms // 1_000} s" if broker.down_ms else ""
-            print_line(f"broker {broker.broker_id}: {broker.condition}{since}")
+            # What counts before it is replaced. `cluster status` tells since when it is silent.
+            seconds = broker.down_ms // 1_000
+            counts = f"; {seconds} s of silence count towards {_LOST_AFTER}" if seconds else ""
+            print_line(f"broker {broker.broker_id}: {broker.condition}{counts}")
         if broker.is_disk_full:
             print_line(
                 f"broker {broker.broker_id}: its disk is {broker.disk_used_percent} % full; it "
