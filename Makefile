@@ -70,6 +70,9 @@ differential: setup ## the same requests to Apache Kafka and to Strandline, answ
 fuzz: setup      ## random and damaged input for all that reads bytes of strangers: make fuzz SECONDS=60
 	@$(BIN)/python -m fuzz.run --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
 
+clients: setup   ## other people's clients, each with its own program: make clients ONLY='kafkajs sarama'
+	@$(BIN)/python -m clients.run $(if $(ONLY),--only $(ONLY)) $(if $(WRITE),--write $(WRITE))
+
 bench: setup     ## the figures of bench/README.md
 	@$(BIN)/python -m bench.run
 
@@ -85,4 +88,4 @@ lock: setup      ## pin the requirements anew
 	@$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml -o requirements.txt
 	@$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --no-emit-package strandline --python-version 3.11 --extra dev pyproject.toml -o requirements-dev.txt
 
-.PHONY: help setup check test test-long simulate outages brief explore chaos demo bench docs serve lock
+.PHONY: help setup check test test-long simulate outages brief explore chaos demo clients bench docs serve lock
