@@ -84,6 +84,9 @@ class ObedientReplica:
     def appender(self) -> "ObedientReplica":
         return self
 
+    def note_refused(self, headers: Sequence[BatchHeader], code: int) -> None:
+        """See `Appender`."""
+
     @property
     def transfer(self) -> "ObedientReplica":
         return self

@@ -9,7 +9,9 @@ from tests.broker.broker_world import Pending, batch_of
 from tests.broker.cluster_world import ClusterWorld, three_brokers
 from tests.broker.test_broker_in_a_cluster import delete, fetch, produce, set_config
 from tests.broker.test_delete_records import delete as delete_records
+from tests.broker.test_produced_contents import LaterWorker
 
+from strandline.broker.server.batch_validation import SCRATCH_BYTES
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.produce import (
@@ -18,6 +20,7 @@ from strandline.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from strandline.records.codec import ZSTD
 from strandline.replication.leader.unknown_producers import WAIT_MS
 from strandline.storage.producers.producers import SEQUENCE_COUNT
 
@@ -131,6 +134,36 @@ def test_what_waits_goes_on_in_the_order_of_its_sequences(shared: ClusterWorld) 
         7: (0, 7),
         8: (0, 8),
     }
+
+
+def test_what_is_behind_a_batch_that_timed_out_before_it_was_stored_is_not_out_of_order(
+    cluster: ClusterWorld,
+) -> None:
+    """librdkafka would begin a new epoch, and write again what it has no answer for."""
+    cluster.create_topic("late")
+    leader = cluster.leader_of("late")
+    worker = LaterWorker()
+    cluster.broker(leader).services.validation.worker = worker
+    assert send(cluster, "late", 0) == (0, 0)
+    batch = batch_of(
+        bytes(2 * SCRATCH_BYTES),
+        codec=ZSTD,
+        timestamp=cluster.broker(leader).services.clock.wall_ms(),
+        producer_id=PRODUCER,
+        producer_epoch=0,
+        base_sequence=1,
+    )
+    data = [PartitionProduceData(records=batch)]
+    topics = [TopicProduceData(name="late", partition_data=data)]
+    request = ProduceRequest(acks=-1, timeout_ms=200, topic_data=topics)
+    first = cluster.send(leader, request, 9)
+    cluster.advance(1_000)
+    assert answer_of(first) == (Error.REQUEST_TIMED_OUT, -1)
+    assert send(cluster, "late", 2) == (Error.REQUEST_TIMED_OUT, -1)
+    process = cluster.hosts[leader].process
+    assert process is not None
+    process.run_now(worker.work)
+    assert [send(cluster, "late", sequence) for sequence in (1, 2)] == [(0, 1), (0, 2)]
 
 
 def test_what_waits_for_an_earlier_batch_goes_on_alone_or_is_refused_with_its_leader(

@@ -105,13 +105,13 @@ class ProduceCall:
     __slots__ = (
         "_acks",
         "_allowance",
+        "_aside",
         "_context",
         "_endpoints",
         "_is_over",
         "_requested",
         "_results",
         "_services",
-        "_validating_count",
         "_waiting_count",
         "deadline_ms",
     )
@@ -126,8 +126,8 @@ class ProduceCall:
         self._endpoints: list[NodeEndpoint] = []
         # One more than the partitions that wait, so that the answer cannot go before all began.
         self._waiting_count = 1
-        # Partitions whose batches are validated or compressed beside the loop.
-        self._validating_count = 0
+        # Batches that are validated or compressed beside the loop.
+        self._aside: list[_Batches] = []
         # None while one partition is all that there is to validate.
         self._allowance: Allowance | None = None
         self._is_over = False
@@ -165,6 +165,9 @@ class ProduceCall:
         for result in self._results:
             if result.base_offset == NO_OFFSET and result.error_code == Error.NONE:
                 _fail(result, Error.REQUEST_TIMED_OUT)
+        for batches in self._aside:  # They come again; those behind them must not pass them.
+            if batches.replica.is_leader:
+                batches.replica.appender.note_refused(batches.headers, Error.REQUEST_TIMED_OUT)
         self._finish()
 
     # ---- each partition ------------------------------------------------------------------------
@@ -250,7 +253,7 @@ class ProduceCall:
         if not self._services.validation.has_room:
             context.close("too many large batches of closed connections wait to be validated")
             return
-        self._validating_count += 1
+        self._aside.append(batches)
         context.blocked_by = self
         self._services.validation.validate_aside(
             batches.records,
@@ -262,7 +265,7 @@ class ProduceCall:
 
     def _on_validated(self, batches: _Batches, refusal: ApiError | None) -> None:
         """The worker's call-back."""
-        self._validating_count -= 1
+        self._aside.remove(batches)
         try:
             if refusal is not None:
                 _refuse(batches.result, refusal, batches.replica)
@@ -293,7 +296,7 @@ class ProduceCall:
             else:
                 self._on_recompressed(batches, converted)
         else:
-            self._validating_count += 1
+            self._aside.append(batches)
             self._context.blocked_by = self
             recompress_aside(
                 self._services.validation,
@@ -315,7 +318,7 @@ class ProduceCall:
 
     def _on_recompressed_aside(self, batches: _Batches, outcome: Recompressed | ApiError) -> None:
         """The worker's call-back."""
-        self._validating_count -= 1
+        self._aside.remove(batches)
         try:
             self._on_recompressed(batches, outcome)
         except Exception:
@@ -326,7 +329,7 @@ class ProduceCall:
     @property
     def is_holding(self) -> bool:
         """Whether some of its batches are on the worker; see `context.Blocker`."""
-        return self._validating_count > 0
+        return bool(self._aside)
 
     def _replicate(self, batches: _Batches) -> None:
         """Hand valid batches to their replica."""

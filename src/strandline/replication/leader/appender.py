@@ -122,7 +122,7 @@ class Appender:
         lacks_voters |= self._replica.is_leader and self._lease.is_long_gone
         is_full = self.held_bytes + request.size_bytes > HELD_BYTES_MAX and bool(self._requests)
         if lacks_voters or is_full:
-            self._note_refused(request, Error.NOT_ENOUGH_REPLICAS)
+            self.note_refused(request.headers, Error.NOT_ENOUGH_REPLICAS)
             return False
         self._requests.append(request)
         self.held_bytes += request.size_bytes
@@ -328,7 +328,7 @@ class Appender:
         except OSError as error:
             self._memory.give_back(size)
             for request in chunk:
-                self._note_refused(request, Error.KAFKA_STORAGE_ERROR)
+                self.note_refused(request.headers, Error.KAFKA_STORAGE_ERROR)
                 request.done(self._failed(Error.KAFKA_STORAGE_ERROR, str(error)))
             return
         assert len(appended.base_offsets) == len(chunk), "each request has its place"
@@ -386,9 +386,10 @@ class Appender:
         a power failure: then all of them must be flushed."""
         return self._replica.configuration.floor is not UNSET
 
-    def _note_refused(self, request: Request, code: int) -> None:
-        """Later batches of these producers will be out of sequence, by no fault of theirs."""
-        for header in request.headers:
+    def note_refused(self, headers: Sequence[BatchHeader], code: int) -> None:
+        """Batches are refused with a retriable code: later batches of their producers will be out
+        of sequence, by no fault of theirs."""
+        for header in headers:
             if header.producer_id >= 0:
                 known = self._refused.get(header.producer_id)
                 if known is None or known[0].producer_epoch != header.producer_epoch:
