@@ -203,6 +203,7 @@ def test_an_idempotent_producers_repetition_gets_the_same_offset(shared: Cluster
     assert produce(shared, "once", b"c", base_sequence=2, **own).base_offset == 2
     gap = produce(shared, "once", b"d", base_sequence=9, **own)
     assert gap.error_code == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert gap.log_start_offset == 0
     assert fetch(shared, "once") == [b"a", b"b", b"c"]
 
 
