@@ -21,6 +21,7 @@ from strandline.protocol.messages.produce import (
     TopicProduceData,
 )
 from strandline.records.codec import ZSTD
+from strandline.replication.leader import appender
 from strandline.replication.leader.unknown_producers import WAIT_MS
 from strandline.storage.producers.producers import SEQUENCE_COUNT
 
@@ -253,6 +254,22 @@ def test_after_an_election_the_first_batch_of_an_unknown_producer_may_have_overt
     assert send(shared, "election", 0, 2) == (0, 0)
     assert [send(shared, "election", sequence) for sequence in (2, 3)] == [(0, 2), (0, 3)]
     assert fetch(shared, "election") == [b"0", b"1", b"2", b"3"]
+
+
+def test_so_many_refused_producers_are_remembered(
+    shared: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(appender, "REFUSED_COUNT_MAX", 2)
+    shared.create_topic("many")
+    move_leader(shared, "many")
+    codes = [
+        produce(
+            shared, "many", b"v", producer_id=producer, producer_epoch=0, base_sequence=2
+        ).error_code
+        for producer in (11, 12, 13, 13, 12, 11)
+    ]
+    refused = Error.NOT_LEADER_OR_FOLLOWER
+    assert codes == [refused, refused, refused, 0, 0, refused], "the oldest one is forgotten"
 
 
 def test_after_an_election_an_unknown_producer_goes_on_at_its_second_attempt(

@@ -51,6 +51,8 @@ HELD_BYTES_MAX = 16 * 1024 * 1024
 """The requests of one partition that may wait: half of all partitions' memory (`memory_bytes_max`).
 Each of many connections has a request in hand before it pauses; the batcher refuses the rest."""
 CHUNK_BYTES_MAX = 1024 * 1024
+REFUSED_COUNT_MAX = 100_000
+"""Producers of a partition whose refusals are remembered: some never come again."""
 
 NO_ACKS = 0
 QUORUM_ACK = -1
@@ -278,7 +280,7 @@ class Appender:
         may_lack_batches = unknown.is_whole and not unknown.is_led_first
         if code is None and may_lack_batches and not self._is_refused(header):
             code = Error.NOT_LEADER_OR_FOLLOWER
-            self._refused[header.producer_id] = header, code
+            self._remember(header, code)
         if code is not None:
             raise ApiError(
                 code,
@@ -393,7 +395,13 @@ class Appender:
             if header.producer_id >= 0:
                 known = self._refused.get(header.producer_id)
                 if known is None or known[0].producer_epoch != header.producer_epoch:
-                    self._refused[header.producer_id] = header, code
+                    self._remember(header, code)
+
+    def _remember(self, header: BatchHeader, code: int) -> None:
+        """Note the refusal of a producer's batch; the oldest of too many is forgotten."""
+        self._refused[header.producer_id] = header, code
+        if len(self._refused) > REFUSED_COUNT_MAX:
+            del self._refused[next(iter(self._refused))]
 
     def _reason_of_gap(self, header: BatchHeader) -> int | None:
         """Why a batch that this one comes behind was refused; None where none was."""
