@@ -33,7 +33,7 @@ def test_an_address_is_learnt_of_who_is_not_known_or_not_reached(
         set_peer=lambda *introduction: learned.append(introduction),
     )
     cluster = SimpleNamespace(version=7, brokers={SENDER: object()})
-    answer_introductions(replication, SimpleNamespace(cluster=cluster))  # type: ignore[arg-type]
+    answer_introductions(replication, SimpleNamespace(cluster=cluster, voters=()))  # type: ignore[arg-type]
     introduction = msgspec.msgpack.encode(BrokerRegistration("new", 9))
     answer = msgspec.msgpack.decode(
         asyncio.run(handlers[0](SENDER, introduction)), type=RegistrationStatus

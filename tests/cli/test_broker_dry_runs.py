@@ -36,13 +36,13 @@ def test_what_a_decommission_would_move_is_shown_with_what_survives(
     assert (topic["topic"], topic["partitions"]) == ("t", 2)
 
 
-def test_a_seed_is_said_not_to_leave_for_good(world: Previewed, run: Run) -> None:
+def test_a_voter_is_said_to_wait_until_its_vote_has_moved(world: Previewed, run: Run) -> None:
     world.policy, world.voters, world.seeds = ("", DEFAULT), [[1, 3, 5]], (1, 3, 5)
     *_, last, nothing = run("broker", "decommission", "5", "--dry-run")[1].splitlines()
-    assert last.startswith("broker 5 is a seed: it votes in the controller and cannot leave")
+    assert last.startswith("broker 5 votes in the controller until another broker has taken")
     assert nothing == "nothing changed"
     world.seeds = (1, 2, 3)
-    assert "seed" not in run("broker", "decommission", "5", "--dry-run")[1]
+    assert "votes" not in run("broker", "decommission", "5", "--dry-run")[1]
 
 
 def test_what_is_worse_afterwards_is_seen(world: Previewed, run: Run) -> None:

@@ -17,6 +17,7 @@ from strandline.cli.dev.plan import Plan, plan_brokers, plan_next_broker
 from strandline.config.load import load_broker_config
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_balance import BalanceBroker, DescribeBalanceResponse
+from strandline.protocol.messages.describe_status import DescribeStatusResponse
 from strandline.protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
@@ -33,7 +34,12 @@ class World(FakeBrokers):
         self.rows: list[BalanceBroker] = []
         self.seen = 0
         self.unregistered: list[int] = []
-        self.cluster.extra = {"DescribeBalance": self._balance, "UnregisterBroker": self._forget}
+        self.voters = [1, 2, 3]
+        self.cluster.extra = {
+            "DescribeBalance": self._balance,
+            "DescribeStatus": lambda *_: DescribeStatusResponse(controller_voters=self.voters),
+            "UnregisterBroker": self._forget,
+        }
 
     def _balance(self, _: FakeCluster, __: int, ___: Message) -> Message:
         return DescribeBalanceResponse(is_enabled=True, brokers=self.rows)
@@ -103,10 +109,11 @@ def test_the_voters_stay_whatever_comes_and_goes(tmp_path: Path, regions: dict[s
     directory = ClusterDirectory(tmp_path)
     directory.write(wider)
     assert directory.read() == wider
-    narrower = wider.without_broker(added)
-    assert [one.id for one in narrower.voters] == voters
+    gone, *kept = wider.voters
+    narrower = wider.without_broker(gone, voter_ids=(*(one.id for one in kept), added.id))
+    assert narrower.voters == (*kept, added)
     directory.write(narrower)
-    assert directory.read() == narrower and added not in narrower.brokers
+    assert directory.read() == narrower and gone not in narrower.brokers
 
 
 def test_a_file_whose_voter_is_missing_is_damaged(tmp_path: Path) -> None:
@@ -199,13 +206,27 @@ def test_a_broker_that_may_not_go_stays_up(
     assert states(running)[4] == "serving" and world.unregistered == []
 
 
-def test_a_seed_is_not_removed_and_the_line_says_what_to_do(
+def test_a_voter_is_not_removed_before_its_vote_has_moved(
     running: LocalCluster, world: World
 ) -> None:
+    added = running.add_broker("west")
     world.rows = [BalanceBroker(3, "up", is_leaving=True)]
-    with pytest.raises(OperatorError, match=r"broker 3 is a seed: .*to replace its machine, start"):
+    with pytest.raises(OperatorError, match="broker 3 votes in the controller until another"):
         running.remove_broker(3, remove_data=True)
     assert states(running)[3] == "serving"
+    # The seeds in the files are the voters from then on.
+    world.voters = [1, 2, added.id]
+    running.remove_broker(3, remove_data=True)
+    config = load_broker_config(config_of(running, 1).read_text(), file="f")
+    assert [one.id for one in config.seeds] == world.voters
+    assert list(states(running)) == [1, 2, 4]
+
+
+def test_the_only_broker_stays(tmp_path: Path, world: World) -> None:
+    alone = open_cluster(tmp_path, world)
+    start(alone, StartOptions(port_base=20_000, regions="east=1"))
+    with pytest.raises(OperatorError, match="broker 1 is the only one: strandline dev stop"):
+        alone.remove_broker(1, remove_data=True)
 
 
 def test_a_broker_that_never_joined_is_taken_out(running: LocalCluster, world: World) -> None:

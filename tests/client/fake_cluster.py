@@ -38,6 +38,7 @@ from strandline.protocol.messages.describe_configs import (
 )
 from strandline.protocol.messages.describe_losses import DescribeLossesResponse
 from strandline.protocol.messages.describe_observers import DescribeObserversResponse
+from strandline.protocol.messages.describe_status import DescribeStatusResponse
 from strandline.protocol.messages.describe_topology import DescribeTopologyResponse
 from strandline.protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -467,6 +468,7 @@ HANDLERS: dict[str, Handler] = {
     "DescribeConfigs": describe_configs,
     "DescribeObservers": lambda *_: DescribeObserversResponse(),
     "DescribeLosses": lambda *_: DescribeLossesResponse(),
+    "DescribeStatus": lambda *_: DescribeStatusResponse(),
     "DescribeTopology": lambda *_: DescribeTopologyResponse(),
     "InitProducerId": init_producer_id,
     "ListPartitionReassignments": lambda *_: ListPartitionReassignmentsResponse(),

@@ -20,9 +20,9 @@ TITLE = "Rehearse it on a laptop"
 
 
 @pytest.fixture
-def four(tmp_path: Path) -> Iterator[DevCluster]:
-    """Four brokers in the directory that commands take by default; broker 4 has no vote."""
-    cluster = start_cluster(tmp_path / "strandline-dev", regions="east=1,west=1,south=2")
+def five(tmp_path: Path) -> Iterator[DevCluster]:
+    """Five brokers in the directory that commands take by default; all vote in the controller."""
+    cluster = start_cluster(tmp_path / "strandline-dev", regions="east=2,west=2,south=1")
     yield cluster
     stop_cluster(cluster)
 
@@ -34,30 +34,36 @@ def holders(cluster: DevCluster) -> set[int]:
 
 
 def test_a_broker_is_replaced_under_load_and_nothing_acknowledged_is_lost(
-    four: DevCluster, tmp_path: Path
+    five: DevCluster, tmp_path: Path
 ) -> None:
-    where = ("--bootstrap", four.bootstrap)
-    four.run("topic", "create", TOPIC, "-p", str(PARTITIONS), "-r", "4", *where)
-    load = Load(four.bootstrap)
+    where = ("--bootstrap", five.bootstrap)
+    five.run("topic", "create", TOPIC, "-p", str(PARTITIONS), "-r", "5", *where)
+    load = Load(five.bootstrap)
     try:
         wait_until(lambda: load.count > 500, what="the load")
-        assert "broker 4" in type_in(four, commands(PAGE, TITLE, 1), directory=tmp_path)
-        wait_until(lambda: bool(leaving(four)[4]["empty"]), what="an empty broker", timeout_s=90)
-        assert holders(four) == {1, 2, 3, 5}
+        assert "broker 4" in type_in(five, commands(PAGE, TITLE, 1), directory=tmp_path)
+        wait_until(lambda: bool(leaving(five)[4]["empty"]), what="an empty broker", timeout_s=90)
+        assert holders(five) == {1, 2, 3, 5, 6}
         before = load.count
-        told = type_in(four, commands(PAGE, TITLE, 2), directory=tmp_path)
+        told = type_in(five, commands(PAGE, TITLE, 2), directory=tmp_path)
         assert told == "broker 4 removed\n"
         wait_until(lambda: load.count > before + 500, what="more load")
     finally:
         load.stop()
-    four.dev("stop")
-    four.dev("start")
-    status = four.run("dev", "status", "--json", "--dir", str(four.directory)).stdout
+    five.kill(1)  # The new voter counts: a majority of five is left without two old ones.
+    five.kill(2)
+    five.run("topic", "create", "later", "-r", "1", *where)
+    five.start_all()
+    five.dev("stop")
+    five.dev("start")
+    status = five.run("dev", "status", "--json", "--dir", str(five.directory)).stdout
     assert [(one["id"], one["serving"]) for one in json.loads(status)["brokers"]] == [
-        (1, True), (2, True), (3, True), (5, True),
+        (1, True), (2, True), (3, True), (5, True), (6, True),
     ]  # fmt: skip
-    assert not (four.directory / "broker-4").exists()
-    admin = AdminClient({"bootstrap.servers": four.bootstrap})
+    assert not (five.directory / "broker-4").exists()
+    admin = AdminClient({"bootstrap.servers": five.bootstrap})
     nodes = admin.describe_cluster().result(TIMEOUT_S).nodes
-    assert sorted(one.id for one in nodes) == [1, 2, 3, 5]
-    expect_read(four, load.written)
+    assert sorted(one.id for one in nodes) == [1, 2, 3, 5, 6]
+    told = (five.directory / "broker-1" / "config.toml").read_text()
+    assert "6@127.0.0.1" in told and "4@127.0.0.1" not in told
+    expect_read(five, load.written)

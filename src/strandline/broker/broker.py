@@ -41,6 +41,7 @@ from strandline.broker.operations.copy_budget import CopyBudget
 from strandline.broker.operations.labelling import OwnLabels
 from strandline.broker.operations.leaving import hand_over
 from strandline.broker.operations.maintenance_loop import MaintenanceLoop
+from strandline.broker.operations.remembered_addresses import remembered_addresses
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.router import Router
 from strandline.broker.server.server import Server
@@ -165,7 +166,9 @@ class Broker:
             introduce_to_all(self.replication, self.config)
         )
         try:
-            self.controller.start(replica or await opening.wait_opened(spec))
+            replica = replica or await opening.wait_opened(spec)
+            self._add_remembered_voters(replica)
+            self.controller.start(replica)
             await self._register()
             await self._wait_replayed()
         finally:
@@ -231,6 +234,12 @@ class Broker:
         self.coordinator.stop()
 
     # ---- joining -------------------------------------------------------------------------------
+
+    def _add_remembered_voters(self, replica: Replica) -> None:
+        """Make voters peers that are not seeds: they may be the only brokers that are up."""
+        known = {self.config.broker_id, *(seed.id for seed in self.config.seeds)}
+        for voter, address in remembered_addresses(replica, known).items():
+            self.replication.set_peer(voter, address.host, address.port)
 
     async def _register(self) -> None:
         config = self.config

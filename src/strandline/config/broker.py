@@ -168,9 +168,10 @@ class ClusterSection:
     )
     seeds: tuple[str, ...] = required(
         ("1@127.0.0.1:33145",),
-        "The controller's voters, each as id@host:port with its advertised rpc address, the "
-        "same on every broker. A broker that is not in the list follows the controller without "
-        "a vote.",
+        "The first voters of the controller, each as id@host:port with its advertised rpc "
+        "address, the same on every broker when the cluster starts for the first time. Later the "
+        "controller's log says which brokers vote, and a broker that joins asks the seeds for "
+        "them.",
         check=check_seeds,
     )
 
@@ -523,7 +524,7 @@ class BrokerConfig:
 
     @property
     def seeds(self) -> tuple[Seed, ...]:
-        """The controller's voters, in the file's order."""
+        """The controller's first voters, in the file's order."""
         return tuple(parse_seed(text) for text in self.cluster.seeds)
 
     @property

@@ -60,12 +60,15 @@ class Ability(IntFlag):
     PEER_CATCHUP: send entries to others on a leader's order, and accept such entries.
     PEER_CATCHUP_COMPACTED: also of compacted logs (`PeerCatchupRequest.may_differ`).
     RELAYING: forward appends to the brokers that they name, and accept such appends.
-    PROMISED_QUORUMS: keep a group's promised write quorum (`raft.group.configuration`)."""
+    PROMISED_QUORUMS: keep a group's promised write quorum (`raft.group.configuration`).
+    CONTROLLER_VOTES: vote in the controller's group without being a seed: a replica without state
+    takes no part until the group's leader lets it (`replication.host.opening`)."""
 
     PEER_CATCHUP = 1
     PEER_CATCHUP_COMPACTED = 2
     RELAYING = 4
     PROMISED_QUORUMS = 8
+    CONTROLLER_VOTES = 16
 
 
 ABILITIES = (
@@ -73,6 +76,7 @@ ABILITIES = (
     | Ability.PEER_CATCHUP_COMPACTED
     | Ability.RELAYING
     | Ability.PROMISED_QUORUMS
+    | Ability.CONTROLLER_VOTES
 )
 """Those of this release."""
 

@@ -121,6 +121,11 @@ class ControllerHost:
         return NO_BROKER if entry is None else entry.leader
 
     @property
+    def voters(self) -> tuple[BrokerId, ...]:
+        """The voters of the controller's group by the log here; none before it is open."""
+        return () if self._replica is None else self._replica.configuration.all_voters
+
+    @property
     def is_here(self) -> bool:
         """Whether this broker believes that it is the controller."""
         return self._replica is not None and self._replica.is_leader

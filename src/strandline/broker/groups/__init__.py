@@ -6,6 +6,7 @@ Map:    hosting.py                 opens and closes groups as the controller's l
         damaged_logs.py            damaged logs: cut and copied again
         peers.py                   which brokers there are, for replication
         controller_log.py          the same for the controller's own log
+        controller_votes.py        which brokers vote in the controller's group
         moving.py                  changes of members, at the leader
         blocked_grants.py          grants that cannot start, retried with back-off
         promised_write_quorums.py  write quorums that voters have promised to keep

@@ -145,7 +145,7 @@ class GroupSettings:
 
 
 def controller_spec(config: BrokerConfig) -> GroupSpec:
-    """How to open the controller's group: its voters are the `seeds` of the configuration."""
+    """How to open the controller's group: its first voters are the `seeds` of the configuration."""
     own = config.broker_id
     voters = tuple(sorted(seed.id for seed in config.seeds))
     return GroupSpec(

@@ -2,7 +2,8 @@
 
 Why:    replication knows addresses and links; the controller's state knows brokers and labels.
 How:    after each change of the cluster: addresses, regions, and nearness. On the leader of the
-        controller's group: every broker that does not vote in that group observes it.
+        controller's group: every broker that does not vote in that group observes it, and the
+        votes of brokers that leave move (`controller_votes`).
 Owns:   whether the members of the controller's group are due for another look.
 Source: design sections 3 and 5."""
 
@@ -10,6 +11,7 @@ from functools import partial
 
 from strandline.base.clock import Clock
 from strandline.broker.coordinators.controller_host import ControllerHost
+from strandline.broker.groups.controller_votes import waits_for_voter, wanted_voters
 from strandline.config.broker import BrokerConfig
 from strandline.replication.host.replication import Replication
 from strandline.replication.replica.replica import Replica
@@ -45,17 +47,23 @@ class Peers:
         self._place()
 
     def adjust_controller_group(self, replica: Replica) -> None:
-        """Have every broker follow the controller's group, which is led here."""
-        present = replica.configuration
-        wanted = tuple(sorted(set(self._controller.cluster.brokers) - set(present.voters)))
-        if present.observers == wanted:
-            return
-        if not present.is_joint:
+        """Have every broker follow the controller's group, which is led here, and move the votes
+        of brokers that leave."""
+        cluster, present = self._controller.cluster, replica.configuration
+        voters = present.voters
+        # A state that lacks committed decisions may name a broker that no longer leaves.
+        if not present.is_joint and self._controller.is_active:
+            voters = wanted_voters(replica, cluster, [one.id for one in self._seeds])
+        wanted = tuple(sorted(set(cluster.brokers) - set(voters)))
+        if (present.voters, present.observers) != (voters, wanted) and not present.is_joint:
             replica.change_configuration(
-                voters=present.voters, observers=wanted, min_insync=present.min_insync
+                voters=voters, observers=wanted, min_insync=present.min_insync
             )
-        if replica.configuration.observers != wanted and not self._is_retry_due:
-            # Another change is under way; brokers that are not in it wait for the next one.
+        is_done = replica.configuration.observers == wanted and not waits_for_voter(
+            replica, cluster
+        )
+        if not is_done and not self._is_retry_due:
+            # Another change is under way, or a vote waits for a broker that can take it.
             self._is_retry_due = True
             self._clock.call_later(CHANGE_RETRY_MS, partial(self._adjust_again, replica))
 

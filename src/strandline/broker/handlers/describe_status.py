@@ -44,7 +44,7 @@ async def describe(services: Services) -> DescribeStatusResponse:
         controller_id=controller_id(services),
         is_controller=findings is not None,
         is_settled=findings is not None and services.balancing.outages.judgement.is_settled,
-        controller_voters=sorted(one.id for one in services.config.seeds),
+        controller_voters=sorted(services.controller.voters),
         brokers=[_broker(services, one) for one in sorted(cluster.brokers)],
         partition_count=len(cluster.groups),
         offsets_partition_count=0 if offsets is None else len(offsets.partitions),

@@ -6,6 +6,7 @@ Map:    balancing.py            runs the balancer's rounds on the active control
         copy_budget.py          the rate that all copies of the cluster share
         labelling.py            this broker's own labels
         broker_registration.py  registers this broker with the controller
+        remembered_addresses.py the controller's voters, from this broker's own log
         leaving.py              tells the other brokers that this one stops
         maintenance_loop.py     periodic work on every log
         compaction_loop.py      looks for logs to compact

@@ -1,4 +1,4 @@
-"""Introduces this broker to the controller's voters, and notices that it was unregistered.
+"""Introduces this broker to the seeds and voters, and notices that it was unregistered.
 
 Why:    a voter can answer only a broker whose address it knows. It knows the voters and the
         registered brokers, and a new broker is neither. A broker that was unregistered while it
@@ -7,8 +7,10 @@ How:    Until it is registered, the broker sends its address to every seed perio
         connects back, if it does not know the broker or cannot reach it at its earlier address (its
         disk was put into another machine), and answers. Seeds have each other's addresses in their
         configuration, and send their own only if that does not help for a while.
-            Later the broker asks again when it hears no controller. If a seed has a newer state
-        that does not contain this broker, the broker is unregistered.
+            The seeds are a list to begin with: their answer names the controller's present voters,
+        and the broker introduces itself to these, too.
+            Later the broker asks again when it hears no controller. If another broker has a newer
+        state that does not contain this broker, the broker is unregistered.
 Owns:   nothing.
 Source: design section 3; decision 0011."""
 
@@ -41,11 +43,21 @@ class BrokerRegistration(msgspec.Struct, frozen=True, array_like=True):
     port: int
 
 
+class VoterAddress(msgspec.Struct, frozen=True, array_like=True):
+    """A voter of the controller, and where it listens for other brokers."""
+
+    broker: BrokerId
+    host: str
+    port: int
+
+
 class RegistrationStatus(msgspec.Struct, frozen=True, array_like=True):
-    """Whether the sender is registered in the cluster of this version."""
+    """Whether the sender is registered in the cluster of this version. `voters`: as far as the
+    answering broker knows them and their addresses; none from earlier releases."""
 
     version: int
     is_registered: bool
+    voters: tuple[VoterAddress, ...] = ()
 
 
 def answer_introductions(replication: Replication, controller: ControllerHost) -> None:
@@ -66,7 +78,13 @@ def answer_introductions(replication: Replication, controller: ControllerHost) -
             )
             replication.set_peer(sender, sender_address.host, sender_address.port)
         known = controller.cluster
-        return msgspec.msgpack.encode(RegistrationStatus(known.version, sender in known.brokers))
+        voters = tuple(
+            VoterAddress(one, known.brokers[one].rpc.host, known.brokers[one].rpc.port)
+            for one in controller.voters
+            if one in known.brokers
+        )
+        is_registered = sender in known.brokers
+        return msgspec.msgpack.encode(RegistrationStatus(known.version, is_registered, voters))
 
     replication.calls.register(METHOD, on_call)
 
@@ -83,27 +101,40 @@ async def introduce(
         return None
 
 
-def _others(config: BrokerConfig) -> set[BrokerId]:
-    """The seeds that may not know this broker: none for a seed, which is in the others'
-    configuration."""
-    seeds = {seed.id for seed in config.seeds}
-    return set() if config.broker_id in seeds else seeds
+def _is_seed(config: BrokerConfig) -> bool:
+    """Whether the other seeds know this broker by their configuration."""
+    return any(seed.id == config.broker_id for seed in config.seeds)
 
 
 async def introduce_to_all(replication: Replication, config: BrokerConfig) -> None:
-    """Introduce this broker to the seeds that do not know it, or its address, until cancelled: a
-    seed forgets a broker that falls silent before it is registered."""
+    """Introduce this broker to the seeds, and to the voters that they name, if they do not know it
+    or its address, until cancelled: they forget a broker that falls silent before it is
+    registered."""
     others = {seed.id for seed in config.seeds if seed.id != config.broker_id}
-    if not _others(config):
+    if _is_seed(config):
         await asyncio.sleep(WATCH_INTERVAL_MS / 1000)
     while True:
         unknown = set(others)
         while unknown:
-            for seed in sorted(unknown):
-                if await introduce(replication, seed, config.rpc_advertised) is not None:
-                    unknown.discard(seed)
+            for other in sorted(unknown):
+                status = await introduce(replication, other, config.rpc_advertised)
+                if status is None:
+                    continue
+                unknown.discard(other)
+                learned = _add_voters(replication, status)
+                unknown |= learned - others
+                others |= learned
             await asyncio.sleep(INTRODUCE_INTERVAL_MS / 1000)
         await asyncio.sleep(WATCH_INTERVAL_MS / 1000)
+
+
+def _add_voters(replication: Replication, status: RegistrationStatus) -> set[BrokerId]:
+    """Make the voters that another broker names peers, so that this broker reaches them."""
+    learned = {one.broker for one in status.voters} - {replication.self_id}
+    for one in status.voters:
+        if one.broker in learned and one.broker not in replication.peers:
+            replication.set_peer(one.broker, one.host, one.port)
+    return learned
 
 
 async def wait_unregistered(
@@ -114,8 +145,9 @@ async def wait_unregistered(
     while True:
         await asyncio.sleep(WATCH_INTERVAL_MS / 1000)
         is_unsure = is_unsure or not replication.is_peer_alive(controller.leader_id)
-        for seed in sorted(_others(config)) if is_unsure else ():
-            answer = await introduce(replication, seed, config.rpc_advertised)
+        others = {*(seed.id for seed in config.seeds), *controller.voters} - {config.broker_id}
+        for other in sorted(others) if is_unsure else ():
+            answer = await introduce(replication, other, config.rpc_advertised)
             if answer is None or answer.version < controller.cluster.version:
                 continue  # Its state is too old to contain this broker.
             if not answer.is_registered:

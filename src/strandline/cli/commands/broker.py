@@ -50,7 +50,7 @@ def decommission(
 ) -> None:
     """Move everything off a broker. Refused if the other brokers have no room for it. With
     --dry-run: show what would move, and what topics survive afterwards."""
-    from strandline.client.operations.broker_removal import votes_in_controller, why_seed_stays
+    from strandline.client.operations.broker_removal import vote_of
     from strandline.config.broker_life import DECOMMISSION
     from strandline.model.ids import BrokerId
 
@@ -59,14 +59,14 @@ def decommission(
             broker_dry_run.show_decommission(client, broker, as_json=as_json)
             return
         _alter(client, {DECOMMISSION: "true"}, broker=broker)
-        votes = votes_in_controller(client, BrokerId(broker))
+        vote = vote_of(client, BrokerId(broker))
 
     def people() -> None:
         print_line(f"broker {broker}: its replicas move away; see `strandline broker status`")
-        if votes:
-            print_line(f"broker {broker} is {why_seed_stays(BrokerId(broker))}")
+        if vote:
+            print_line(vote)
 
-    told: dict[str, Json] = {"broker": broker, "decommission": True, "votes": votes}
+    told: dict[str, Json] = {"broker": broker, "decommission": True, "votes": bool(vote)}
     show(told, as_json=as_json, people=people)
 
 
@@ -229,7 +229,7 @@ def _describe(one: "Leaving") -> Json:
         "replicas": one.replicas,
         "moving": one.moving,
         "empty": one.is_empty,
-        "votes": one.votes,
+        "votes": bool(one.vote),
         "stuck": [
             {"reason": why.code, "text": why.text, "partitions": why.partitions}
             for why in one.stuck
@@ -238,18 +238,12 @@ def _describe(one: "Leaving") -> Json:
 
 
 def _idle(one: "Leaving") -> str:
-    from strandline.client.operations.broker_removal import why_seed_stays
-
-    if one.votes:
-        return f"is empty, but {why_seed_stays(one.broker)}"
     if one.condition in ("down", "lost"):
         return "is empty and stopped: you may unregister it"
     return "is empty: you may stop it"
 
 
 def _print(found: "Lives") -> None:
-    from strandline.client.operations.broker_removal import why_seed_stays
-
     if not found.leaving and not found.maintained:
         print_line("no broker is being decommissioned or in maintenance")
     for broker in found.maintained:
@@ -259,12 +253,14 @@ def _print(found: "Lives") -> None:
         if one.is_empty:
             print_line(f"broker {one.broker} {_idle(one)}")
             continue
+        if one.vote:
+            print_line(one.vote)
+        if not one.replicas:
+            continue
         print_line(
             f"broker {one.broker} ({one.condition}) holds {counted(one.replicas, 'replica')}, "
             f"{one.moving} of them moving away"
         )
-        if one.votes:
-            print_line(f"  broker {one.broker} is {why_seed_stays(one.broker)}")
         for why in one.stuck:
             noun = "partition waits" if why.partitions == 1 else "partitions wait"
             print_line(f"  {why.code}: {why.text}; {why.partitions} {noun}")

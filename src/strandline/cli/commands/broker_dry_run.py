@@ -19,19 +19,19 @@ NOTHING_CHANGED = "nothing changed"
 def show_decommission(client: "Client", broker: int, *, as_json: bool) -> None:
     """Print what would move, and what topics survive afterwards; changes nothing."""
     from strandline.cli.text.leaving import look_at_leaving
-    from strandline.client.operations.broker_removal import votes_in_controller, why_seed_stays
+    from strandline.client.operations.broker_removal import vote_of
     from strandline.model.ids import BrokerId
 
     found = look_at_leaving(client, BrokerId(broker))
-    votes = votes_in_controller(client, found.broker)
+    vote = vote_of(client, found.broker)
 
     def people() -> None:
         _tell(found)
-        if votes:
-            print_line(f"broker {broker} is {why_seed_stays(found.broker)}")
+        if vote:
+            print_line(vote)
         print_line(NOTHING_CHANGED)
 
-    show({**_describe(found), "votes": votes}, as_json=as_json, people=people)
+    show({**_describe(found), "votes": bool(vote)}, as_json=as_json, people=people)
 
 
 def show_maintenance(

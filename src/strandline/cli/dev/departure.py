@@ -11,7 +11,8 @@ from strandline.base.errors import ApiError, OperatorError
 from strandline.cli.dev.plan import LOOPBACK, PlannedBroker
 from strandline.client.cluster import Client
 from strandline.client.operations.balance import describe_balance
-from strandline.client.operations.broker_removal import unregister_broker
+from strandline.client.operations.broker_configs import controller_voters
+from strandline.client.operations.broker_removal import unregister_broker, why_it_votes
 from strandline.client.wire.transport import Transport
 from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId
@@ -33,10 +34,12 @@ class Departure:
         self._broker = BrokerId(broker.id)
         self._addresses = [Address(LOOPBACK, one.kafka_port) for one in others]
 
-    def require_empty(self) -> None:
-        """Raises OperatorError if the broker was not decommissioned, or still holds replicas."""
+    def require_empty(self) -> tuple[int, ...]:
+        """Raises OperatorError if the broker was not decommissioned, still holds replicas, or votes
+        in the controller; returns the voters, which are the seeds from then on."""
         with self._client() as client:
             found = describe_balance(client).brokers
+            voters = controller_voters(client, client.metadata().brokers)
         for one in found:
             if one.broker_id != self._broker:
                 continue
@@ -51,6 +54,9 @@ class Departure:
                     f"broker {self._broker} still holds {one.replica_count} {noun}: wait until "
                     "`strandline broker status` says that it is empty"
                 )
+        if vote := why_it_votes(self._broker, voters):
+            raise OperatorError(vote)
+        return tuple(sorted(voters))
 
     def unregister(self) -> None:
         """Have the cluster forget the stopped broker, once the controller sees that it is down."""

@@ -40,11 +40,9 @@ from strandline.cli.dev.processes import (
 )
 from strandline.cli.dev.readiness import NotServingError, Probe, wait_serving
 from strandline.cli.dev.spawner import Spawn, spawn_brokers
-from strandline.client.operations.broker_removal import why_seed_stays
 from strandline.client.wire.transport import TcpTransport, Transport
 from strandline.config.broker import BrokerConfig
 from strandline.config.load import load_broker_config
-from strandline.model.ids import BrokerId
 from strandline.network.sockets import who_has
 
 START_TIMEOUT_MS = 60_000
@@ -206,11 +204,13 @@ class LocalCluster:
         with self._locked():
             plan = self.directory.require()
             broker = plan.broker(number)
-            if broker in plan.voters:
-                raise OperatorError(f"broker {number} is {why_seed_stays(BrokerId(number))}")
+            if len(plan.brokers) == 1:
+                raise OperatorError(
+                    f"broker {number} is the only one: strandline dev stop --remove"
+                )
             others = [one for one in plan.brokers if one != broker]
             departure = Departure(self._transport, broker, others)
-            departure.require_empty()
+            voters = departure.require_empty()
             files = self.directory.files(broker)
             mark = self._live(broker)
             if mark is not None:
@@ -218,7 +218,7 @@ class LocalCluster:
             files.pid.unlink(missing_ok=True)
             departure.unregister()
             edited = self.directory.edited(plan)
-            narrower = plan.without_broker(broker)
+            narrower = plan.without_broker(broker, voter_ids=voters)
             self.directory.write(narrower)
             self.directory.write_configs(narrower, but=edited)
             if remove_data:

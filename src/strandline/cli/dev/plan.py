@@ -71,7 +71,7 @@ class Plan:
     def voters(self) -> tuple[PlannedBroker, ...]:
         """The controller's voters: an odd number, at most five, taken from the regions in turn.
 
-        They stay the same when brokers come or go."""
+        Adding a broker changes none of them."""
         if self.voter_ids:
             return tuple(self.broker(one) for one in self.voter_ids)
         count = min(len(self.brokers), VOTER_COUNT_MAX)
@@ -108,14 +108,14 @@ class Plan:
         """The plan with one more broker, which does not vote in the controller."""
         return replace(self, brokers=(*self.brokers, broker), voter_ids=self._fixed_voters())
 
-    def without_broker(self, broker: PlannedBroker) -> "Plan":
-        """The plan without a broker that does not vote in the controller. Links of a region that
+    def without_broker(self, broker: PlannedBroker, *, voter_ids: tuple[int, ...]) -> "Plan":
+        """The plan without a broker; these are the controller's voters now. Links of a region that
         has no brokers any more go, too."""
-        assert broker not in self.voters, "seeds stay"
+        assert broker.id not in voter_ids, "a voter stays"
         brokers = tuple(one for one in self.brokers if one != broker)
         regions = {one.region for one in brokers}
         links = {link: ms for link, ms in self.rtt_ms.items() if regions.issuperset(link)}
-        return replace(self, brokers=brokers, rtt_ms=links, voter_ids=self._fixed_voters())
+        return replace(self, brokers=brokers, rtt_ms=links, voter_ids=voter_ids)
 
     def _fixed_voters(self) -> tuple[int, ...]:
         return tuple(one.id for one in self.voters)

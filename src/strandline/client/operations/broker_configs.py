@@ -15,12 +15,16 @@ from strandline.protocol.messages.describe_configs import (
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
+from strandline.protocol.messages.describe_status import (
+    DescribeStatusRequest,
+    DescribeStatusResponse,
+)
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 """Without a name, it is the cluster."""
 SEEDS = "cluster.seeds"
-"""Of a broker's file: names the controller's voters."""
+"""Of a broker's file: names the first voters of the controller."""
 VOTERS_SHRINK = "voters.shrink.enable"
 
 
@@ -49,10 +53,21 @@ def describe_broker_configs(
 
 
 def controller_voters(client: Brokers, brokers: Iterable[BrokerId]) -> frozenset[BrokerId]:
-    """The controller's voters, from the seeds of the first of these brokers that answers.
+    """The controller's voters, as the first of these brokers that answers knows them: by its log,
+    or by its seeds while it has none. Empty if none answers."""
+    return next(filter(None, (_voters(client, broker) for broker in brokers)), frozenset())
 
-    Empty if none answers."""
-    return next(filter(None, (_seeds(client, broker) for broker in brokers)), frozenset())
+
+def _voters(client: Brokers, broker: BrokerId) -> frozenset[BrokerId]:
+    until = client.look_deadline()
+    try:
+        answer = client.ask(
+            broker, DescribeStatusRequest(), DescribeStatusResponse, deadline_ms=until
+        )
+    except StrandlineError:
+        return frozenset()
+    known = frozenset(BrokerId(one) for one in answer.controller_voters)
+    return known or _seeds(client, broker)
 
 
 def _seeds(client: Brokers, broker: BrokerId) -> frozenset[BrokerId]:

@@ -4,6 +4,7 @@ How:    the balancer reports the work left; Metadata reports leaders.
 Source: docs/decisions/0011-the-life-of-a-broker.md."""
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from strandline.client.cluster import Client
@@ -36,13 +37,13 @@ class Leaving:
     replicas: int
     moving: int
     stuck: tuple[Stuck, ...]
-    votes: bool
-    """In the controller: then it cannot leave for good, empty or not."""
+    vote: str
+    """Why it waits to leave for good, if it votes in the controller; empty if it has no vote."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether it holds no replica of a partition."""
-        return self.replicas == 0
+        """Whether it may be stopped for good."""
+        return self.replicas == 0 and not self.vote
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +81,24 @@ def describe_lives(client: Client) -> Lives:
     return Lives(_leaving(client, found), _maintained(found, led))
 
 
-def votes_in_controller(client: Client, broker: BrokerId) -> bool:
-    """Whether this broker has a vote in the controller, as a broker that is up says."""
-    return broker in controller_voters(client, client.metadata().brokers)
+def vote_of(client: Client, broker: BrokerId) -> str:
+    """See `why_it_votes`; the brokers that are up name the voters."""
+    return why_it_votes(broker, controller_voters(client, client.metadata().brokers))
 
 
-def why_seed_stays(broker: BrokerId) -> str:
-    """Why the decommission of a seed does not end, and what to do; follows `broker 4 is `."""
+def why_it_votes(broker: BrokerId, voters: Collection[BrokerId]) -> str:
+    """Why this broker cannot leave for good yet, if it is one of the controller's `voters`: one
+    line, and what to do. Empty if it has no vote."""
+    if broker not in voters:
+        return ""
+    if len(voters) == 1:
+        return (
+            f"broker {broker} is the controller's only voter and keeps its vote: to replace its "
+            f"machine, start broker {broker} on the new one with its data directory"
+        )
     return (
-        "a seed: it votes in the controller and cannot leave for good; to replace its machine, "
-        f"start broker {broker} on the new one with the same id and rpc address, and an empty data "
-        "directory"
+        f"broker {broker} votes in the controller until another broker has taken its vote: if this "
+        "lasts, add a broker, and name present voters in `cluster.seeds` of every broker's file"
     )
 
 
@@ -110,7 +118,7 @@ def _leaving(client: Client, found: DescribeBalanceResponse) -> tuple[Leaving, .
                 for left in wait.leaving
                 if left.broker_id == one.broker_id
             ),
-            votes=one.broker_id in voters,
+            vote=why_it_votes(BrokerId(one.broker_id), voters),
         )
         for one in found.brokers
         if one.is_leaving

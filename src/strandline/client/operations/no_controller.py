@@ -2,8 +2,8 @@
 
 Why:    without a majority of the controller's voters nothing can be decided, and an operator needs
         to know which machines to check.
-How:    the voters are the seeds in each broker's configuration. The client asks each of them, with
-        a short timeout, which brokers it hears.
+How:    any broker that answers names the voters. The client asks each of them, with a short
+        timeout, which brokers it hears.
 Source: docs/operating/outages.md."""
 
 from collections.abc import Collection, Mapping

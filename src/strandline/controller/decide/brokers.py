@@ -59,7 +59,8 @@ def decide_unregister_broker(facts: Facts, command: UnregisterBroker) -> Decisio
     if broker in facts.voters:
         raise refuse(
             Error.POLICY_VIOLATION,
-            f"broker {broker} has a vote in the controller: it is one of the seeds",
+            f"broker {broker} has a vote in the controller: decommission it, and wait until "
+            "another broker has taken its vote",
         )
     held = [one.name for one in cluster.groups.values() if broker in one.hosts]
     if held:

@@ -5,7 +5,7 @@ Why:    only its members know the controller's group. A voter that lost its disk
 How:    a voter without state takes no part (as in `raft.follower.rejoin`) and asks the other voters
         whether they know any epoch of the group:
 
-            no state --any does--> lost: rejoins when the group's leader says so
+            no state --any broker does--> lost: rejoins when the group's leader says so
                      --none of all others does--> new: noted durably, then takes part
 
         If the disk was lost, a receiver of this replica's vote or acknowledgement knew an epoch
@@ -88,10 +88,10 @@ class GroupBootstrap:
         return max(known, self._durable.epoch_of(group)) > 0
 
     def on_peer_connected(self, peer: BrokerId) -> None:
-        """Ask it at once."""
-        for group, question in self._questions.items():
-            if peer in question.waiting:
-                self._send_question(peer, group)
+        """Ask it at once, voter of the list or not: votes may have moved to brokers that are not on
+        the list of this one (decision 0048). Only the listed ones can say that a group is new."""
+        for group in self._questions:
+            self._send_question(peer, group)
 
     def on_question(self, peer: BrokerId, question: HistoryQuestion) -> None:
         """Answer whether this broker has any history of a group."""

@@ -177,8 +177,10 @@ class Opening:
         state = self._remembered(spec)
         voters = spec.configuration.voters
         is_asking = spec.asks_voters and state is None and {self._self_id} < set(voters)
+        # It may have been given a vote later: only the group's leader can tell.
+        is_doubtful = spec.asks_voters and state is None and self._self_id not in voters
         if state is None:
-            lost_state = spec.is_lost or is_asking
+            lost_state = spec.is_lost or is_asking or is_doubtful
             state = GroupState(Epoch(0), NO_BROKER, spec.configuration, lost_state)
         is_beginning = state.lost_state and log.last_index < log.start_index
         if is_beginning and state.rejoined < spec.rejoined:
