@@ -19,6 +19,7 @@ Map:    run.py        the command: starts the cluster, checks each client, print
         node.py       kafkajs and @platformatic/kafka
         golang.py     franz-go, kafka-go and sarama
         jvm.py        the Java client
+        rust.py       rdkafka
         streams.py    Kafka Streams, at least once: a count of words with a state store
         connect.py    Kafka Connect: a file source and a file sink, a broker killed under them
         programs/     the programs, one folder for each language

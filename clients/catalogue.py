@@ -7,6 +7,7 @@ from clients.jvm import JAVA
 from clients.kcat import KCAT
 from clients.node import KAFKAJS, PLATFORMATIC
 from clients.python import AIOKAFKA, CONFLUENT_KAFKA, KAFKA_PYTHON
+from clients.rust import RDKAFKA
 from clients.streams import STREAMS
 
 CLIENTS: tuple[Client, ...] = (
@@ -22,4 +23,5 @@ CLIENTS: tuple[Client, ...] = (
     FRANZ_GO,
     KAFKA_GO,
     SARAMA,
+    RDKAFKA,
 )

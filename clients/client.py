@@ -30,7 +30,7 @@ Cell = Callable[[Place], None]
 @dataclass(frozen=True, slots=True)
 class Client:
     """One row. `needs`: {command on the path: how to install it}. `prepare` fetches and builds what
-    the cells need, at first use; `not_offered`: {cell: why the client has no such thing}."""
+    the cells need, at first use; `not_tried`: {cell: why}."""
 
     name: str
     version: str
@@ -38,7 +38,7 @@ class Client:
     cells: Mapping[str, Cell]
     needs: Mapping[str, str] = field(default_factory=dict)
     prepare: Callable[[], object] | None = None
-    not_offered: Mapping[str, str] = field(default_factory=dict)
+    not_tried: Mapping[str, str] = field(default_factory=dict)
     downloads: bool = False
 
     def lacks(self) -> str:

@@ -67,7 +67,7 @@ def check(client: Client, cluster: clusters.Cluster, directory: Path) -> Row:
     answers: dict[str, str] = {}
     for cell in CELLS:
         if cell not in client.cells:
-            answers[cell] = f"not offered: {client.not_offered[cell]}"
+            answers[cell] = f"not tried: {client.not_tried[cell]}"
         else:
             place = Place(cluster, observer, directory, f"{prefix}-{cell}")
             answers[cell] = _answer(client, cell, place)

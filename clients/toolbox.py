@@ -1,7 +1,8 @@
 """What clients need, fetched at first use into `.build/clients`.
 
 How:    versions and hashes are pinned in what each tool reads: package-lock.json, go.sum,
-        Cargo.lock, pom.xml. A folder that was built from the same files is used again."""
+        pom.xml, Cargo.toml (crates by version). A folder that was built from the same
+        files is used again."""
 
 import subprocess
 from collections.abc import Sequence

@@ -29,7 +29,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 def without_group(client: Client) -> Client:
     """The cells that wait for no rebalance."""
     cells = {name: cell for name, cell in client.cells.items() if name != "group"}
-    return replace(client, cells=cells, not_offered={**client.not_offered, "group": "later"})
+    return replace(client, cells=cells, not_tried={**client.not_tried, "group": "later"})
 
 
 def check_here(clients: Sequence[Client], cluster: Cluster, directory: Path) -> None:
@@ -99,12 +99,12 @@ def test_a_cell_that_fails_is_red_and_says_why(tmp_path: Path) -> None:
         raise CellError("record 3 is missing")
 
     client = Client(
-        "some", "1.0", "a bit", {"produce": fails}, not_offered=dict.fromkeys(CELLS, "no")
+        "some", "1.0", "a bit", {"produce": fails}, not_tried=dict.fromkeys(CELLS, "no")
     )
     row = check(client, Cluster("none", "127.0.0.1:1", {}, tmp_path), tmp_path)
     assert row.is_red
     assert "some, produce: FAIL: record 3 is missing" in as_text([row])
-    assert "| some | 1.0 | FAIL: record 3 is missing | not offered: no |" in as_markdown([row])
+    assert "| some | 1.0 | FAIL: record 3 is missing | not tried: no |" in as_markdown([row])
 
 
 def test_a_client_whose_tools_are_missing_says_which_command_installs_them(tmp_path: Path) -> None:
