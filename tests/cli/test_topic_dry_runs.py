@@ -64,7 +64,7 @@ def test_other_keys_are_shown_with_what_would_be_survived(world: Previewed, run:
     out = run(*alter, "-c", "voters.shrink.enable=true")[1]
     assert out.splitlines()[:2] == [
         "topic t would change; as placed now:",
-        "  writes continue after the loss of 1 region, or 2 brokers",
+        "  writes continue after the loss of 1 region",
     ]
     assert [one.validate_only for one in world.asked] == [True]
     told = json.loads(run(*alter, "-c", "min.insync.replicas=4", "--json")[1])
