@@ -1,9 +1,14 @@
 """The classic groups, and their offsets."""
 
-from differential.cases.registry import case, create
+import time
+
+from differential.cases.registry import PAUSE_S, READY_TRIES, case, create
 from differential.peer import Peer
 from strandline.protocol.messages.delete_groups import DeleteGroupsRequest
-from strandline.protocol.messages.describe_groups import DescribeGroupsRequest
+from strandline.protocol.messages.describe_groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
 from strandline.protocol.messages.find_coordinator import FindCoordinatorRequest
 from strandline.protocol.messages.heartbeat import HeartbeatRequest
 from strandline.protocol.messages.join_group import (
@@ -36,6 +41,7 @@ from strandline.protocol.messages.sync_group import (
 
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
 READY = "groups-ready"
+READY_GROUPS = 600
 
 
 def join(group: str, member: str = "", **fields: object) -> JoinGroupRequest:
@@ -54,15 +60,16 @@ def join(group: str, member: str = "", **fields: object) -> JoinGroupRequest:
 
 
 def ready(peer: Peer) -> None:
-    """Return once groups have a coordinator."""
-    for _ in range(100):
-        answer = peer.ask_silently(OffsetCommitRequest(group_id=READY, topics=[]), 7)
-        listed = peer.ask_silently(FindCoordinatorRequest(key=READY), 3)
-        assert answer is not None and listed is not None
-        if getattr(listed, "error_code", 1) == 0:
-            described = peer.ask_silently(DescribeGroupsRequest(groups=[READY]), 4)
-            if getattr(described, "groups", [])[0].error_code == 0:
-                return
+    """Return once each partition of the offsets has a coordinator: groups enough have one in it."""
+    groups = [f"{READY}-{number}" for number in range(READY_GROUPS)]
+    for _ in range(READY_TRIES):
+        peer.ask_silently(FindCoordinatorRequest(key=READY), 3)
+        described = peer.ask_silently(DescribeGroupsRequest(groups=groups), 4)
+        assert isinstance(described, DescribeGroupsResponse)
+        if not any(one.error_code for one in described.groups):
+            return
+        time.sleep(PAUSE_S)
+    raise TimeoutError(f"{peer.name} has no coordinators")
 
 
 @case
