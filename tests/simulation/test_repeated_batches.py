@@ -1,5 +1,8 @@
 """A batch that a producer asks for again is written once, whoever has got the log meanwhile.
 
+A compaction that keeps only a producer's last batch is found by
+`tests/storage/test_log_compaction.py::test_the_last_batches_of_a_producer_stay_though_empty`.
+
 Source: KIP-98; decision 0009 (moving replicas)."""
 
 from dataclasses import replace
@@ -10,10 +13,8 @@ from tests.simulation.test_answers_to_earlier_processes import (
 )
 from tests.simulation.test_tombstones import moved_from_who_is_down
 
-from strandline.records.batch import BatchHeader
 from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.swarm import run_scenario
-from strandline.storage.compaction.compaction import Compaction
 
 
 def scenario(patch: pytest.MonkeyPatch) -> Scenario:
@@ -36,15 +37,3 @@ def test_a_leader_that_got_a_compacted_log_knows_what_was_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert run_scenario(scenario(monkeypatch)).violation is None
-
-
-@pytest.mark.simulation
-def test_one_that_knows_the_last_batch_alone_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def is_last(self: Compaction, header: BatchHeader) -> bool:
-        entry = self._producers.get(header.producer_id)
-        return entry is not None and entry.window[-1].base_offset == header.base_offset
-
-    monkeypatch.setattr(Compaction, "_may_be_repeated", is_last)
-    violation = run_scenario(scenario(monkeypatch)).violation
-    assert violation is not None
-    assert violation.startswith("NoDuplicateFromIdempotentProducer:")
