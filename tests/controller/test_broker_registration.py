@@ -129,7 +129,12 @@ def test_who_is_silent_and_holds_nothing_is_taken_off_with_what_was_wanted_of_it
 @pytest.mark.parametrize(
     ("broker", "is_up", "says"),
     [
-        (1, False, "broker 1 has a vote in the controller: it is one of the seeds"),
+        (
+            1,
+            False,
+            "broker 1 has a vote in the controller: decommission it, and wait until another broker "
+            "has taken its vote",
+        ),
         (2, False, "broker 2 holds 1 replica, flights-0 among them: decommission it first"),
         (5, True, "broker 5 is up: stop it first"),
     ],

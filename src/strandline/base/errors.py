@@ -7,7 +7,8 @@
     |  |- ProtocolError            the peer broke the protocol: close its connection
     |  |- ApiError                 a request is refused with a Kafka error code
     |  |  |- RejectedError         not here or not now: names the leader to ask
-    |  |  `- RefusedRecordsError   some records of a batch are refused: names each
+    |  |  |- RefusedRecordsError   some records of a batch are refused: names each
+    |  |  `- MalformedProduceError  the batches are refused before they are held against a log
     |  |- StorageError             a file is damaged: names the file, position, expected, found
     |  |- CallError                a call to another broker got no answer
     |  `- ClientError              our client cannot make a request or use its answer
