@@ -17,7 +17,7 @@ from strandline.simulation.invariants.invariants import InvariantError
 from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.swarm import Outcome, run_scenario
 
-SEEDS = (1, 2, 3, 5, 11, 12)
+SEEDS = (1, 2, 3, 5, 11, 19, 20)
 INTERVAL_MS = 100
 ACTIVE_MS = 6_000
 
