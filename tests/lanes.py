@@ -97,10 +97,10 @@ LONG: tuple[Row, ...] = (
     Row("tests/controller/balancer/test_random_histories.py", 8, "40 histories; 8 are fast"),
     Row(
         "tests/raft/test_explorer.py::test_every_schedule",
-        2,
+        1,
         "small scopes; `make explore` has all",
     ),
-    Row("tests/raft/test_explorer.py::test_random_walks_beyond", 1, "one of two walks is fast"),
+    Row("tests/raft/test_explorer.py::test_random_walks_beyond", 0, "small scopes are fast"),
     Row("tests/raft/test_explorer.py::test_states_that_differ", 1, "one of three scopes is fast"),
     Row("tests/raft/test_explorer_declaring.py::test_states_that", 1, "one of three is fast"),
     Row("tests/raft/test_schedules.py::test_all_invariants", 8, "8 of 20 blocks are fast"),
@@ -162,7 +162,7 @@ LONG: tuple[Row, ...] = (
     Row(
         f"{SIM}test_balancing.py::test_a_broker_that_flaps", 0, BESIDE + "test_broker_last_seen.py"
     ),
-    Row(f"{SIM}test_balancing.py::test_of_a_region_that_is_down", 0, "a zone that is down is fast"),
+    Row(f"{SIM}test_balancing.py::test_of_a_region_that_is_down", 0, BESIDE + "test_outages.py"),
     Row(f"{SIM}test_balancing.py::test_what_has_to_be_in", 0, BESIDE + "test_outages.py"),
     Row(f"{SIM}test_balancing.py::test_brokers_are_", 0, BESIDE + "test_maintenance.py"),
     Row(
@@ -198,15 +198,13 @@ LONG: tuple[Row, ...] = (
     Row(f"{SIM}test_promised_write_quorums.py::test_a_planted_mistake", 0, "tests/raft finds it"),
     Row(f"{SIM}test_promotion.py::test_grants_that_wait", 0, RARE),
     Row(f"{SIM}test_promotion.py::test_observers_stand_in_and_leave", 0, RARE),
-    Row(f"{SIM}test_promotion.py::test_observers_stand_in_for", 0, "two other promotions are fast"),
+    Row(f"{SIM}test_promotion.py::test_observers_stand_in_for", 0, f"{REAL}test_promotion.py"),
     Row(f"{SIM}test_replication_path.py::test_one_follower", 1, "three cases; one is fast"),
-    Row(f"{SIM}test_scenario_files.py::test_the_scenarios", 7, "21 scenarios; a third is fast"),
+    Row(f"{SIM}test_scenario_files.py::test_the_scenarios", 4, "21 scenarios; four are fast"),
     Row(f"{SIM}test_tombstones.py::test_keys_stay_deleted_where", 0, "its neighbour is fast"),
     Row(f"{SIM}test_balancing.py::test_replicas_move_by", 0, BESIDE + "test_balancing.py"),
     Row(f"{SIM}test_balancing.py::test_what_goes_on_with", 0, BESIDE + "test_balancing.py"),
-    Row(
-        f"{SIM}test_promotion.py::test_writes_go_on_within", 0, "test_an_observer_stands_in is fast"
-    ),
+    Row(f"{SIM}test_promotion.py::test_writes_go_on_within", 0, f"{REAL}test_promotion.py"),
     Row(f"{SIM}test_relays.py::test_a_relay_that_fails", 2, FEW),
     Row(f"{SIM}test_replication_path.py::test_a_follower_that_falls", 2, FEW),
     Row(
@@ -226,6 +224,15 @@ LONG: tuple[Row, ...] = (
     Row(f"{SIM}test_repeated_batches.py::test_a_leader_that", 0, "tests/storage, by log"),
     Row(
         f"{SIM}test_failed_flushes.py::test_where_the_cache", 0, "a measure; the invariant is fast"
+    ),
+    Row(f"{SIM}test_each_invariant.py::test_a_promise_notices", 6, FEW),
+    Row(f"{SIM}test_promotion.py::test_an_observer_stands_in", 0, f"{REAL}test_promotion.py"),
+    Row(f"{SIM}test_balancing.py::test_of_a_zone_that_is_down", 0, BESIDE + "test_outages.py"),
+    Row(f"{REAL}test_observers.py::test_an_observer_is_read", 0, "test_promotion.py"),
+    Row(
+        "tests/broker/test_voter_reconciliation.py::test_the_controller_tells",
+        0,
+        BESIDE + "test_low_quorum.py",
     ),
     Row(f"{SIM}test_relay_swarm.py", 0, "tests/simulation/test_relays.py has each fault once"),
     Row(f"{SIM}test_returning_region.py::test_where_nobody_relays", 0, "the measure itself"),
