@@ -36,7 +36,7 @@ check: setup     ## ruff, mypy, import contracts, the tidy test
 
 test: setup      ## everything that a change can break, once: about ten minutes
 	@$(BIN)/strandline pipeline java --install
-	@$(BIN)/python -m strandline.simulation --swarm brief --seed $$(date +%s) --runs 2000 --seconds 20
+	@$(BIN)/python -m strandline.simulation --swarm brief --seed $$(date +%s) --runs 2000 --seconds 10
 	@$(BIN)/pytest -q -n 4 -m "not long"
 
 test-long: setup ## many seeds, every client with every fault; a share: make test-long TREE=HASH SECONDS_MAX=300

@@ -94,6 +94,11 @@ LONG: tuple[Row, ...] = (
     Row("tests/broker/test_observers.py::test_an_observer_is_replaced", 6, "20 stages; 6 are fast"),
     Row("tests/broker/test_promised_write_quorums.py::test_a_link_that_flaps", 0, RARE),
     Row("tests/controller/balancer/test_preview.py::test_the_order", 20, "100 orders; 20 are fast"),
+    Row(
+        "tests/controller/balancer/test_random_histories.py::test_disks_were",
+        0,
+        "what the histories of its neighbours reach",
+    ),
     Row("tests/controller/balancer/test_random_histories.py", 8, "40 histories; 8 are fast"),
     Row(
         "tests/raft/test_explorer.py::test_every_schedule",
@@ -102,8 +107,9 @@ LONG: tuple[Row, ...] = (
     ),
     Row("tests/raft/test_explorer.py::test_random_walks_beyond", 0, "small scopes are fast"),
     Row("tests/raft/test_explorer.py::test_states_that_differ", 1, "one of three scopes is fast"),
+    Row("tests/raft/test_explorer_declaring.py::test_every_schedule", 2, FEW),
     Row("tests/raft/test_explorer_declaring.py::test_states_that", 1, "one of three is fast"),
-    Row("tests/raft/test_schedules.py::test_all_invariants", 8, "8 of 20 blocks are fast"),
+    Row("tests/raft/test_schedules.py::test_all_invariants", 5, "5 of 20 blocks are fast"),
     Row("tests/raft/test_explorer.py::test_a_broken_rule", 3, "three of eighteen rules are fast"),
     Row(f"{REAL}test_balancing.py", 0, BESIDE + "test_balancing.py"),
     Row(
@@ -234,6 +240,7 @@ LONG: tuple[Row, ...] = (
         0,
         BESIDE + "test_low_quorum.py",
     ),
+    Row(f"{SIM}test_balancing.py::test_what_is_placed", 0, BESIDE + "test_outages.py"),
     Row(f"{SIM}test_relay_swarm.py", 0, "tests/simulation/test_relays.py has each fault once"),
     Row(f"{SIM}test_returning_region.py::test_where_nobody_relays", 0, "the measure itself"),
     Row(f"{SIM}test_swarm.py::test_a_planted_mistake", 4, "four of 31 are fast"),
