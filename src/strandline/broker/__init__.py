@@ -8,6 +8,7 @@ Map:    handlers/         One file for each Kafka API.
         operations/       What a broker does for the cluster beside serving requests.
         coordinators/     The state machines of the control plane, hosted on this broker.
         partitions.py     finds the replica of a partition, or the error
+        config_changes.py has the controller change configuration
         broker.py         Broker: composes one process
         context.py        one request, and what handlers work with
         no_authoriser.py  what clients are told about access rules

@@ -4,15 +4,9 @@ How:    the keys that are named get their values; the resource's other keys of K
         their defaults. Keys that Kafka does not have stay unless they are named (decision 0045).
 Source: KIP-133."""
 
-from strandline.base.errors import ApiError
+from strandline.broker.config_changes import change_configs
 from strandline.broker.context import RequestContext
-from strandline.controller.commands import (
-    AlterConfigs,
-    ConfigChange,
-    ConfigOperation,
-    ResourceChanges,
-    ResourceResults,
-)
+from strandline.controller.commands import ConfigChange, ConfigOperation, ResourceChanges
 from strandline.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -23,11 +17,8 @@ from strandline.protocol.messages.alter_configs import (
 
 async def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
     """Change the resources, each as a whole or not at all."""
-    command = AlterConfigs(tuple(map(_changes, request.resources)), request.validate_only)
-    try:
-        answer = await context.services.obtain(command, ResourceResults)
-    except ApiError as error:
-        return _refuse_all(request, error.code, error.message)
+    changes = list(map(_changes, request.resources))
+    results = await change_configs(context.services, changes, validate_only=request.validate_only)
     return AlterConfigsResponse(
         responses=[
             AlterConfigsResourceResponse(
@@ -36,7 +27,7 @@ async def handle(request: AlterConfigsRequest, context: RequestContext) -> Alter
                 resource_type=one.type,
                 resource_name=one.name,
             )
-            for one in answer.resources
+            for one in results
         ]
     )
 
@@ -50,18 +41,4 @@ def _changes(resource: AlterConfigsResource) -> ResourceChanges:
             for config in resource.configs
         ),
         replaces=True,
-    )
-
-
-def _refuse_all(request: AlterConfigsRequest, code: int, message: str) -> AlterConfigsResponse:
-    return AlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=code,
-                error_message=message or None,
-                resource_type=one.resource_type,
-                resource_name=one.resource_name,
-            )
-            for one in request.resources
-        ]
     )

@@ -86,18 +86,29 @@ class BatchValidation:
     def run_aside(
         self,
         batches: memoryview,
-        work: Callable[[], ApiError | None],
+        work: Callable[[], None],
         done: Callable[[ApiError | None], None],
     ) -> None:
-        """Have the worker do something with these batches; see `Worker`."""
+        """Have the worker do something with these batches; `done` gets the ApiError that `work`
+        raises, or None. See `Worker`."""
         size = len(batches)
         self._queued_bytes += size
+
+        def guarded() -> ApiError | None:
+            try:
+                work()
+            except ApiError as refusal:
+                return _without_frames(refusal)
+            except Exception as error:  # A task boundary: the worker goes on.
+                _log.exception("a batch could not be validated or compressed")
+                return ApiError(Error.UNKNOWN_SERVER_ERROR, str(error))
+            return None
 
         def finished(refusal: ApiError | None) -> None:
             self._queued_bytes -= size
             done(refusal)
 
-        self.worker.run(work, finished)
+        self.worker.run(guarded, finished)
 
     def validate_now(
         self,
@@ -136,24 +147,17 @@ class BatchValidation:
     ) -> None:
         """Validate the batches on the worker; `done` gets the refusal, None for none."""
 
-        def work() -> ApiError | None:
-            try:
-                for header in headers:
-                    allowance.aside_bytes -= validate_contents(view, header, rules)
-                    if allowance.aside_bytes < 0:
-                        reason = "the batches of the request decompress to too much"
-                        return ApiError(Error.INVALID_RECORD, reason)
-            except ApiError as refusal:
-                return without_frames(refusal)
-            except Exception as error:  # A task boundary: the worker goes on.
-                _log.exception("a batch could not be validated")
-                return ApiError(Error.UNKNOWN_SERVER_ERROR, str(error))
-            return None
+        def work() -> None:
+            for header in headers:
+                allowance.aside_bytes -= validate_contents(view, header, rules)
+                if allowance.aside_bytes < 0:
+                    reason = "the batches of the request decompress to too much"
+                    raise ApiError(Error.INVALID_RECORD, reason)
 
         self.run_aside(view, work, done)
 
 
-def without_frames(refusal: ApiError) -> ApiError:
+def _without_frames(refusal: ApiError) -> ApiError:
     """The refusal without its traceback: frames there keep the buffers of a bomb alive."""
     error: BaseException | None = refusal
     while error is not None:

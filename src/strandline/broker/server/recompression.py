@@ -7,17 +7,11 @@ How:    a request has bounds for what its batches decompress to, and for what th
 Owns:   nothing.
 Source: Kafka's compression.type; decision 0045."""
 
-import logging
 from collections.abc import Callable, Sequence
 
 from strandline.base.errors import ApiError
-from strandline.broker.server.batch_validation import (
-    Allowance,
-    BatchValidation,
-    without_frames,
-)
+from strandline.broker.server.batch_validation import Allowance, BatchValidation
 from strandline.config.topic import TopicConfig
-from strandline.protocol.errors import Error
 from strandline.records.batch import BatchHeader
 from strandline.records.codec import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from strandline.records.recompress import Compression, recompress
@@ -25,8 +19,6 @@ from strandline.records.recompress import Compression, recompress
 INLINE_BYTES_MAX = 32 << 10
 _GZIP_OWN, _LZ4_OWN = -1, 9
 """Kafka's levels for the codec's own: of lz4, its fast kind."""
-
-_log = logging.getLogger("strandline.broker")
 
 Recompressed = tuple[memoryview, list[BatchHeader]]
 
@@ -74,14 +66,7 @@ def recompress_aside(
     """As `recompress_now`, on the worker; `done` gets the batches or the refusal."""
     made: list[Recompressed] = []
 
-    def work() -> ApiError | None:
-        try:
-            made.append(recompress_now(view, headers, wanted, allowance, max_bytes=max_bytes))
-        except ApiError as refusal:
-            return without_frames(refusal)
-        except Exception as error:  # A task boundary: the worker goes on.
-            _log.exception("a batch could not be compressed")
-            return ApiError(Error.UNKNOWN_SERVER_ERROR, str(error))
-        return None
+    def work() -> None:
+        made.append(recompress_now(view, headers, wanted, allowance, max_bytes=max_bytes))
 
     validation.run_aside(view, work, lambda refusal: done(made[0] if refusal is None else refusal))

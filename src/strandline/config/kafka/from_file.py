@@ -49,7 +49,7 @@ FILE_KEYS: tuple[FileKey, ...] = (
         "advertised.listeners",
         LIST,
         None,
-        "Where clients are told to connect: `[listener] advertised_host` and `advertised_port` of "
+        "The address that clients connect to: `[listener] advertised_host` and `advertised_port` of "
         "the broker's file.",
         lambda config: f"{LISTENER}://{format_address(config.kafka_advertised)}",
     ),

@@ -231,13 +231,13 @@ SECURITY_FIXED: tuple[Key, ...] = (
         "sasl.oauthbearer.client.credentials.client.id",
         STRING,
         None,
-        f"The id with which a token is asked for. {_NO_SASL}",
+        f"The client id for token requests. {_NO_SASL}",
     ),
     fixed(
         "sasl.oauthbearer.client.credentials.client.secret",
         PASSWORD,
         None,
-        f"The secret with which a token is asked for. {_NO_SASL}",
+        f"The client secret for token requests. {_NO_SASL}",
     ),
     fixed(
         "sasl.oauthbearer.clock.skew.seconds",
@@ -294,7 +294,7 @@ SECURITY_FIXED: tuple[Key, ...] = (
         f"The class that checks tokens. {_NO_SASL}",
     ),
     fixed(
-        "sasl.oauthbearer.scope", STRING, None, f"The scope that a token is asked for. {_NO_SASL}"
+        "sasl.oauthbearer.scope", STRING, None, f"The scope of token requests. {_NO_SASL}"
     ),
     fixed(
         "sasl.oauthbearer.scope.claim.name",
