@@ -49,8 +49,8 @@ FILE_KEYS: tuple[FileKey, ...] = (
         "advertised.listeners",
         LIST,
         None,
-        "The address that clients connect to: `[listener] advertised_host` and `advertised_port` of "
-        "the broker's file.",
+        "The address that clients connect to: `[listener] advertised_host` and `advertised_port` "
+        "of the broker's file.",
         lambda config: f"{LISTENER}://{format_address(config.kafka_advertised)}",
     ),
     _row(

@@ -293,9 +293,7 @@ SECURITY_FIXED: tuple[Key, ...] = (
         "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
         f"The class that checks tokens. {_NO_SASL}",
     ),
-    fixed(
-        "sasl.oauthbearer.scope", STRING, None, f"The scope of token requests. {_NO_SASL}"
-    ),
+    fixed("sasl.oauthbearer.scope", STRING, None, f"The scope of token requests. {_NO_SASL}"),
     fixed(
         "sasl.oauthbearer.scope.claim.name",
         STRING,
