@@ -17,7 +17,7 @@ from demo.cluster import STRANDLINE, Cluster, DemoError, complaint
 from demo.flights import SCHEMA
 from demo.ledger import ENTRY
 from demo.producer import TOPIC
-from strandline.pipeline.table import read_table
+from strandline.pipeline.lake.table import read_table
 
 JOB_TIMEOUT_S = 400
 

@@ -12,9 +12,9 @@ import pytest
 from tests.integration.conftest import start_cluster, stop_cluster
 from tests.spark.jobs import Cluster, Jobs
 
-from strandline.pipeline.jars import JARS_VARIABLE, ensure_jars
-from strandline.pipeline.java import Java, find_java
-from strandline.pipeline.resolvers import default_resolvers
+from strandline.pipeline.runtime.jars import JARS_VARIABLE, ensure_jars
+from strandline.pipeline.runtime.java import Java, find_java
+from strandline.pipeline.runtime.resolvers import default_resolvers
 
 REPOSITORY = Path(__file__).parents[2]
 

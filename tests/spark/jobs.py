@@ -15,8 +15,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.conftest import wait_until
 
-from strandline.pipeline.java import Java
-from strandline.pipeline.table import read_table
+from strandline.pipeline.lake.table import read_table
+from strandline.pipeline.runtime.java import Java
 
 JOB_TIMEOUT_S = 300
 CLIENT_TIMEOUT_S = 60

@@ -69,7 +69,7 @@ app.command("version")(version.version)
 def pipeline(context: typer.Context) -> None:
     """Load topics into lake tables with Spark. `strandline pipeline --help` lists its commands."""
     # A group of its own room: imported when it is asked for, because it imports a lot.
-    from strandline.pipeline.commands import app as pipeline_app
+    from strandline.pipeline.commands.app import app as pipeline_app
 
     pipeline_app(args=context.args, prog_name="strandline pipeline")
 

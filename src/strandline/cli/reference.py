@@ -27,7 +27,7 @@ by `--bootstrap`, else by `STRANDLINE_BOOTSTRAP`, else in the directory of the l
 
 def render_cli_page(root: object) -> str:
     """The text of docs/reference/cli.md. `root` is the command `strandline`."""
-    from strandline.pipeline.commands import app as pipeline_app
+    from strandline.pipeline.commands.app import app as pipeline_app
 
     parts = [_INTRODUCTION, _exit_codes()]
     assert isinstance(root, TyperGroup)

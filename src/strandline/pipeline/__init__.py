@@ -5,10 +5,10 @@ Why:    the log is where data arrives; analysts want a table that equals it, wit
 How:    Kafka protocol -> Spark structured streaming -> Delta table -> aggregates. Only this room
         knows Spark, and it reaches brokers only over the wire, so every job runs against any
         Kafka-compatible cluster.
-Map:    java.py (finds or installs a Java runtime), jars.py and resolvers.py (the pinned jars, and
-        where they come from), session.py (a Spark session here or inside spark-submit), options.py
-        (what a lake job is told), lake.py (topic -> table), aggregate.py (table -> means by group),
-        table.py (a table's live files without Spark), commands.py (the command line),
-        command_options.py (its options), __main__.py (the same command line as spark-submit's main
-        file).
+Map:    lake/         topics -> Delta tables
+        aggregate.py  table -> means by group
+        runtime/      what a job runs on: Java, the pinned jars, a Spark session
+        commands/     the command line, one file for each command
+        locations.py, questions.py, settings.py  what commands are told: tables, means, KEY=VALUE
+        __main__.py   the same command line as spark-submit's main file
 Source: design section 12, docs/pipelines.md, decisions/0003."""

@@ -2,7 +2,7 @@
 
 Why:    a cluster runs the very commands that `strandline pipeline` runs here."""
 
-from strandline.pipeline.commands import main
+from strandline.pipeline.commands.app import main
 
 if __name__ == "__main__":
     main()

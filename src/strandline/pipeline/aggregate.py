@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as in all of Spark's documentation)
 
-from strandline.pipeline.options import MeanQuestion
+from strandline.pipeline.questions import MeanQuestion
 
 
 @dataclass(frozen=True, slots=True)

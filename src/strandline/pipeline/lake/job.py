@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812  (as in all of Spark's docu
 from pyspark.sql.streaming.query import StreamingQuery
 
 from strandline.base.errors import OperatorError
-from strandline.pipeline.options import LakeOptions, reader_options
+from strandline.pipeline.lake.options import LakeOptions, reader_options
 
 _CORRUPT = "_malformed"
 _POLL_S = 1

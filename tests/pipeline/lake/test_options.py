@@ -6,17 +6,12 @@ from pathlib import Path
 import pytest
 
 from strandline.base.errors import OperatorError
-from strandline.pipeline.options import (
+from strandline.pipeline.lake.options import (
     LakeOptions,
-    MeanQuestion,
     PartitionColumn,
-    absolute_location,
     check_reachable,
-    existing_table,
     parse_bootstrap,
     parse_partition_by,
-    parse_question,
-    parse_settings,
     read_schema,
     reader_options,
 )
@@ -92,24 +87,6 @@ def test_checkpoint_lies_in_the_table_unless_told() -> None:
     assert options(checkpoint="/elsewhere").checkpoint_location == "/elsewhere"
 
 
-def test_local_tables_are_absolute_and_uris_stay(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert absolute_location("lake") == str(tmp_path / "lake")
-    assert absolute_location("file:///lake/a") == "/lake/a"
-    assert absolute_location("s3a://bucket/lake") == "s3a://bucket/lake"
-    with pytest.raises(OperatorError):
-        absolute_location("")
-
-
-def test_table_to_read_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(OperatorError, match="is not a Delta table"):
-        existing_table(str(tmp_path))
-    (tmp_path / "_delta_log").mkdir()
-    assert existing_table(str(tmp_path)) == str(tmp_path)
-
-
 def test_schema_files_may_have_comments_and_lines(tmp_path: Path) -> None:
     file = tmp_path / "schema.ddl"
     file.write_text("-- one flight\nid BIGINT,\n  carrier STRING,\n")
@@ -123,20 +100,6 @@ def test_schema_file_that_says_nothing_is_named(tmp_path: Path, content: bytes |
         file.write_bytes(content)
     with pytest.raises(OperatorError, match=f"--schema {file}"):
         read_schema(file)
-
-
-def test_settings_keep_equals_signs_in_values() -> None:
-    assert parse_settings(["a=b=c", "d="], option="--kafka") == {"a": "b=c", "d": ""}
-    with pytest.raises(OperatorError, match="--kafka x: expected KEY=VALUE"):
-        parse_settings(["x"], option="--kafka")
-
-
-def test_means_need_both_a_number_and_groups() -> None:
-    assert parse_question(["carrier"], "delay") == MeanQuestion(("carrier",), "delay")
-    assert parse_question([], None) is None
-    for by, mean in (([], "delay"), (["carrier"], None)):
-        with pytest.raises(OperatorError, match="give both or neither"):
-            parse_question(by, mean)
 
 
 def test_addresses_may_be_ipv6() -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from strandline.pipeline.session import (
+from strandline.pipeline.runtime.session import (
     TABLE_SETTINGS,
     SessionOptions,
     is_submitted,

@@ -40,7 +40,6 @@ _FETCH_OPTIONS = {
 }
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _COLUMN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,51 +78,6 @@ def _parse_partition_column(word: str, *, decoded: bool) -> PartitionColumn:
             f"--partition-by {name}: raw values have no fields: give --schema, or NAME=EXPRESSION"
         )
     return PartitionColumn(name, f"value.`{name}`")
-
-
-@dataclass(frozen=True, slots=True)
-class MeanQuestion:
-    """The mean of expression `of`, by each of the expressions `by`; Spark SQL over the table."""
-
-    by: tuple[str, ...]
-    of: str
-
-
-def parse_question(by: Sequence[str], mean: str | None) -> MeanQuestion | None:
-    """The question that --by and --mean ask together; None when there is neither."""
-    if not by and mean is None:
-        return None
-    if not by or mean is None:
-        raise OperatorError("--by and --mean: give both or neither")
-    return MeanQuestion(tuple(by), mean)
-
-
-def parse_settings(words: Sequence[str], *, option: str) -> dict[str, str]:
-    """`KEY=VALUE` words as a mapping; the later of two equal keys wins."""
-    settings: dict[str, str] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not key.strip() or not equals:
-            raise OperatorError(f"{option} {word}: expected KEY=VALUE")
-        settings[key.strip()] = value.strip()
-    return settings
-
-
-def absolute_location(location: str) -> str:
-    """A table's location for Spark: a URI unchanged, a local path made absolute."""
-    if not location:
-        raise OperatorError("the table's location is empty: give a directory or a URI")
-    if location.startswith("file:"):
-        location = re.sub("^file:/*", "/", location)
-    return location if _URI.match(location) else str(Path(location).absolute())
-
-
-def existing_table(location: str) -> str:
-    """The absolute location of a table to read; a local one must be there."""
-    absolute = absolute_location(location)
-    if not _URI.match(absolute) and not (Path(absolute) / "_delta_log").is_dir():
-        raise OperatorError(f"{absolute} is not a Delta table")
-    return absolute
 
 
 def read_schema(path: Path) -> str:

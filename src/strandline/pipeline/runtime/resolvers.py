@@ -16,8 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from strandline.base.errors import OperatorError
-from strandline.pipeline.jars import Jar, Resolver
-from strandline.pipeline.java import Java
+from strandline.pipeline.runtime.jars import Jar, Resolver
+from strandline.pipeline.runtime.java import Java
 
 _RESOLVE_TIMEOUT_S = 300
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import OperatorError
-from strandline.pipeline.jars import ensure_jars
-from strandline.pipeline.java import find_java
-from strandline.pipeline.resolvers import default_resolvers
+from strandline.pipeline.runtime.jars import ensure_jars
+from strandline.pipeline.runtime.java import find_java
+from strandline.pipeline.runtime.resolvers import default_resolvers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

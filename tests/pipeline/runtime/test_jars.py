@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from strandline.base.errors import OperatorError
-from strandline.pipeline.jars import JARS, Jar, default_directory, ensure_jars, missing_jars
-from strandline.pipeline.resolvers import render_ivy_module, render_pom
+from strandline.pipeline.runtime.jars import JARS, Jar, default_directory, ensure_jars, missing_jars
+from strandline.pipeline.runtime.resolvers import render_ivy_module, render_pom
 
 
 def jar_of(content: bytes, *, artifact: str = "thing") -> Jar:

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from strandline.pipeline.jars import JARS_VARIABLE
+from strandline.pipeline.runtime.jars import JARS_VARIABLE, default_directory
+from strandline.pipeline.runtime.session import SessionOptions
+from strandline.pipeline.settings import parse_settings
 
 MasterOption = Annotated[
     str,
@@ -77,3 +79,15 @@ MeanOption = Annotated[
     str | None,
     typer.Option("--mean", help="Number to average, by group.", metavar="SQL"),
 ]
+
+
+def session_options(
+    name: str, *, master: str, jars: Path | None, conf: list[str] | None
+) -> SessionOptions:
+    """The session that --master, --jars and --conf describe, for the job `name`."""
+    return SessionOptions(
+        name=f"strandline {name}",
+        jars_directory=jars or default_directory(),
+        master=master,
+        conf=parse_settings(conf or (), option="--conf"),
+    )

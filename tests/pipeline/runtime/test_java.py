@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from strandline.base.errors import OperatorError
-from strandline.pipeline import java as java_module
-from strandline.pipeline.java import Java, find_java, find_or_install_java, inspect_home
+from strandline.pipeline.runtime import java as java_module
+from strandline.pipeline.runtime.java import Java, find_java, find_or_install_java, inspect_home
 
 ALL_MODULES = "java.base java.sql jdk.incubator.vector"
 

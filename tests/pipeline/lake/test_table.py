@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from strandline.base.errors import OperatorError
-from strandline.pipeline.table import read_table
+from strandline.pipeline.lake.table import read_table
 
 
 def commit(table: Path, version: int, *actions: dict[str, object]) -> None:

@@ -1,0 +1,34 @@
+"""`strandline pipeline`: the app with all its commands, and how it reports errors.
+
+Why:    one list of the commands; a new one is a file here and a line below."""
+
+import sys
+
+import typer
+
+from strandline.base.errors import OperatorError
+from strandline.pipeline.commands import aggregate, jars, java, lake
+
+app = typer.Typer(
+    name="pipeline",
+    help="Topics into lake tables with Spark, here or on a cluster.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("lake")(lake.lake)
+app.command("aggregate")(aggregate.aggregate)
+app.command("jars")(jars.jars)
+app.command("java")(java.java)
+
+
+def main() -> None:
+    """The command line as a program: an operator's error is one line on stderr, exit code 1."""
+    try:
+        app(prog_name="strandline pipeline")
+    except OperatorError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)

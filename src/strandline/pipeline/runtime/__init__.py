@@ -1,0 +1,8 @@
+"""What a Spark job runs on: a Java runtime, the pinned jars, one session.
+
+Why:    a job must not know where it runs.
+Map:    java.py       finds or installs a Java runtime
+        jars.py       the pinned jars and their directory
+        resolvers.py  where missing jars come from
+        session.py    a Spark session here, on a cluster or inside spark-submit, and its errors
+Source: docs/pipelines.md, "What it needs"."""
