@@ -1,0 +1,1 @@
+"""Where Spark looks for data sources by itself: it imports each package named `pyspark_*`."""
