@@ -161,8 +161,10 @@ def hold_no_repair(patch: pytest.MonkeyPatch) -> None:
     """The balancer mends as if no zone were down."""
     honest = OutageWatch.look
 
-    def look(self: OutageWatch, condition: Condition) -> Condition:
-        honest(self, condition)
+    def look(
+        self: OutageWatch, condition: Condition, silent_since_ms: Mapping[BrokerId, int]
+    ) -> Condition:
+        honest(self, condition, silent_since_ms)
         return condition
 
     patch.setattr(OutageWatch, "look", look)

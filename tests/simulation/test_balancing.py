@@ -336,8 +336,10 @@ def forget_what_was_changed(patch: pytest.MonkeyPatch) -> None:
 def hold_nothing(patch: pytest.MonkeyPatch) -> None:
     honest = OutageWatch.look
 
-    def look(self: OutageWatch, condition: Condition) -> Condition:
-        honest(self, condition)
+    def look(
+        self: OutageWatch, condition: Condition, silent_since_ms: Mapping[BrokerId, int]
+    ) -> Condition:
+        honest(self, condition, silent_since_ms)
         return condition
 
     patch.setattr(OutageWatch, "look", look)
