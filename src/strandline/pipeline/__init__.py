@@ -6,6 +6,7 @@ How:    Kafka protocol -> Spark structured streaming -> Delta table -> aggregate
         knows Spark, and it reaches brokers only over the wire, so every job runs against any
         Kafka-compatible cluster.
 Map:    lake/         topics -> Delta tables
+        values/       bytes of records -> typed columns, strictly
         aggregate.py  table -> means by group
         runtime/      what a job runs on: Java, the pinned jars, a Spark session
         commands/     the command line, one file for each command
