@@ -8,6 +8,7 @@ How:    Kafka protocol -> Spark structured streaming -> Delta table -> aggregate
 Map:    lake/         topics -> Delta tables
         values/       bytes of records -> typed columns, strictly
         aggregate.py  table -> means by group
+        reports/      plots and self-contained HTML pages
         runtime/      what a job runs on: Java, the pinned jars, a Spark session
         commands/     the command line, one file for each command
         locations.py, questions.py, settings.py  what commands are told: tables, means, KEY=VALUE
