@@ -224,7 +224,7 @@ def test_what_is_on_full_disks_can_be_read_after_a_start_and_shortened(
 ) -> None:
     """The group lost its leader: the entry of the new epoch was refused like a producer's batch. So
     nothing was committed, and retention, which goes by that, freed nothing for ever."""
-    set_config(keeping, "t", "segment.bytes", "50000")
+    set_config(keeping, "t", "internal.segment.bytes", "50000")
     values = [b"%d" % number + bytes(40_000) for number in range(8)]
     for value in values:
         assert produce(keeping, "t", value).error_code == 0
@@ -246,7 +246,7 @@ def test_what_is_on_full_disks_can_be_read_after_a_start_and_shortened(
 
 def test_records_are_deleted_where_all_disks_are_full(keeping: ClusterWorld) -> None:
     """That needs an entry in the log, too."""
-    set_config(keeping, "t", "segment.bytes", "50000")
+    set_config(keeping, "t", "internal.segment.bytes", "50000")
     for number in range(8):
         assert produce(keeping, "t", b"%d" % number + bytes(40_000)).error_code == 0
     fill_all(keeping)
@@ -271,7 +271,7 @@ def test_retention_makes_room_where_not_even_a_name_has_any(
     keeping: ClusterWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What goes is named in the directory first, which may need a block more for that."""
-    set_config(keeping, "t", "segment.bytes", "50000")
+    set_config(keeping, "t", "internal.segment.bytes", "50000")
     set_config(keeping, "t", "retention.ms", "60000")
     for number in range(8):
         assert produce(keeping, "t", b"%d" % number + bytes(40_000)).error_code == 0

@@ -40,7 +40,7 @@ A, B, X, D = 1, 4, 5, 2
 KEY = b"deleted"
 BRIEF = (
     ("cleanup.policy", "compact"),
-    ("segment.bytes", "16384"),
+    ("internal.segment.bytes", "16384"),
     ("delete.retention.ms", "100"),
 )
 MAY_BE_ALONE = ("min.insync.replicas", "1")

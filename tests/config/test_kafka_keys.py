@@ -1,9 +1,10 @@
-"""Topics and brokers have every configuration key of Kafka 4.3, with its type and its default.
+"""Topics and brokers have every configuration key of Kafka 4.3: its type, default and bounds.
 
-How:    kafka_4_3_keys.tsv lists scope, name, type and default, as Kafka 4.3.1's own tables have
-        them; keys that Kafka calls internal are left out.
+How:    kafka_4_3_keys.tsv lists scope, name, type, default, minimum and maximum, as Kafka 4.3.1's
+        own tables have them; keys that Kafka calls internal are left out.
 Source: decision 0045."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from strandline.config.kafka.from_file import FILE_KEYS
 from strandline.config.kafka.table import FIXED_KEYS, STORED_KEYS
 from strandline.config.keys import Key, Value, format_value
 from strandline.config.load import load_broker_config
-from strandline.config.topic import TOPIC_KEYS_BY_NAME, validate_topic_config
+from strandline.config.topic import TOPIC_KEYS_BY_NAME, TopicConfig, validate_topic_config
 
 _ROWS = [
     tuple(line.split("\t"))
@@ -36,6 +37,24 @@ OTHER_DEFAULTS = {
 """Defaults that are not Kafka's."""
 OTHER_TYPES = {"offsets.topic.replication.factor"}
 """An integer here, and a short one in Kafka."""
+
+TIGHTER = {
+    "default.replication.factor": (1, 32_767),  # Kafka refuses the others when it uses them.
+    "group.initial.rebalance.delay.ms": (0, 1_800_000),  # No member waits longer than this.
+    "group.max.session.timeout.ms": (1, None),
+    "group.min.session.timeout.ms": (1, None),
+    "leader.imbalance.check.interval.seconds": (1, 86_400),
+    "log.flush.interval.ms": (0, None),  # Kafka's topic keys of these four have these bounds.
+    "log.retention.ms": (-1, None),
+    "log.roll.jitter.ms": (0, None),
+    "log.roll.ms": (1, None),
+    "num.partitions": (1, 10_000),
+    "offset.metadata.max.bytes": (0, None),
+    "offsets.topic.num.partitions": (1, 10_000),
+    "offsets.topic.replication.factor": (1, 32_767),  # A short integer in Kafka.
+    "replica.lag.time.max.ms": (1, None),
+}
+"""Bounds, minimum and maximum, within those of Kafka."""
 
 CONFIG = load_broker_config(
     '[broker]\nid = 7\ndata_directory = "/d"\n[broker.labels]\nregion = "east"\n'
@@ -66,7 +85,7 @@ def compare(row: Key, name: str, type_: str, default: str) -> None:
 def test_a_topic_has_every_key() -> None:
     shown = {value.key.name for value in topic_values({}, {})}
     assert len(TOPIC_ROWS) == 33
-    for name, type_, default in TOPIC_ROWS:
+    for name, type_, default, *_ in TOPIC_ROWS:
         assert name in shown
         compare(TOPIC_KEYS_BY_NAME[name], name, type_, default)
 
@@ -74,10 +93,67 @@ def test_a_topic_has_every_key() -> None:
 def test_a_broker_has_every_key() -> None:
     shown = {value.key.name: value.key for value in broker_values(CONFIG, {}, {})}
     assert len(BROKER_ROWS) == 340
-    for name, type_, default in BROKER_ROWS:
+    for name, type_, default, *_ in BROKER_ROWS:
         if name == "broker.id":  # Of the file, where it must be given.
             continue
         compare(shown[name], name, type_, default)
+
+
+def bounds_of(row: Key) -> tuple[float | None, float | None]:
+    return row.minimum, row.maximum
+
+
+@pytest.mark.parametrize("scope", ["topic", "cluster", "broker"])
+def test_every_key_that_can_be_set_has_kafkas_bounds(scope: str) -> None:
+    keys = {
+        "topic": TOPIC_KEYS_BY_NAME,
+        "cluster": CLUSTER_KEYS_BY_NAME,
+        "broker": LIFE_KEYS_BY_NAME,
+    }[scope]
+    compared = 0
+    for name, _, _, *bounds in TOPIC_ROWS if scope == "topic" else BROKER_ROWS:
+        row = keys.get(name)
+        if row is None or not row.is_number or row.check is not None:
+            continue
+        minimum, maximum = (float(text) if text else None for text in bounds)
+        assert bounds_of(row) == TIGHTER.get(name, (minimum, maximum)), name
+        assert minimum is None or (row.minimum is not None and row.minimum >= minimum), name
+        assert maximum is None or (row.maximum is not None and row.maximum <= maximum), name
+        compared += 1
+    assert compared >= {"topic": 19, "cluster": 60, "broker": 25}[scope]
+
+
+@pytest.mark.parametrize(
+    ("validate", "name"),
+    [(validate_topic_config, "segment.bytes"), (validate_cluster_config, "log.segment.bytes")],
+)
+def test_a_segment_has_kafkas_least_size(
+    validate: Callable[[str, str], str | None], name: str
+) -> None:
+    assert validate(name, "1048575") == f"{name} must be at least 1048576, not 1048575"
+    assert validate(name, "1048576") is None
+
+
+def test_a_test_may_have_small_segments() -> None:
+    """By Kafka's own internal key, which is described where it is set."""
+    name = "internal.segment.bytes"
+    assert validate_topic_config(name, "1000") is None
+    assert TopicConfig.from_overrides({}, {name: "1000"}).segment_bytes_max == 1000
+    assert TopicConfig.from_overrides({}, {}).segment_bytes_max == 1 << 30
+    assert name not in {value.key.name for value in topic_values({}, {})}
+    (shown,) = (one for one in topic_values({}, {name: "1000"}) if one.key.name == name)
+    assert shown.value == "1000"
+    assert "unknown key" in (validate_cluster_config(name, "1000") or "")
+
+
+def test_a_number_that_an_older_broker_took_counts_as_the_nearest_legal_one() -> None:
+    """Its topic keeps the smallest segments that there may be, not those of the default."""
+    config = TopicConfig.from_overrides(
+        {"log.roll.jitter.ms": "-5"},
+        {"segment.bytes": "16384", "min.cleanable.dirty.ratio": "1.5", "retention.ms": "soon"},
+    )
+    assert (config.segment_bytes, config.segment_jitter_ms) == (1 << 20, 0)
+    assert (config.min_cleanable_dirty_ratio, config.retention_ms) == (1.0, 604_800_000)
 
 
 def test_no_key_is_in_two_tables() -> None:

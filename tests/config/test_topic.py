@@ -18,7 +18,12 @@ from strandline.config.effective import (
 from strandline.config.kafka.table import STORED_KEYS
 from strandline.config.keys import format_value, keys_of
 from strandline.config.load import load_broker_config
-from strandline.config.topic import TOPIC_KEYS, TopicConfig, validate_topic_config
+from strandline.config.topic import (
+    TOPIC_KEYS,
+    TOPIC_KEYS_BY_NAME,
+    TopicConfig,
+    validate_topic_config,
+)
 
 
 def test_defaults_are_kafkas() -> None:
@@ -77,9 +82,13 @@ def test_defaults_are_kafkas() -> None:
 
 
 def test_a_value_set_on_the_topic_wins_over_the_cluster_and_the_default() -> None:
-    cluster = {"log.retention.ms": "5", "log.segment.bytes": "100"}
+    cluster = {"log.retention.ms": "5", "log.segment.bytes": "2000000"}
     config = TopicConfig.from_overrides(cluster, {"retention.ms": "7", "cleanup.policy": "compact"})
-    assert (config.retention_ms, config.segment_bytes, config.segment_ms) == (7, 100, 604_800_000)
+    assert (config.retention_ms, config.segment_bytes, config.segment_ms) == (
+        7,
+        2_000_000,
+        604_800_000,
+    )
     assert config.is_compacted and not config.is_deleted
 
 
@@ -132,10 +141,11 @@ def test_refusals_are_one_line_with_name_and_reason() -> None:
     st.text(max_size=40) | st.integers().map(str) | st.floats().map(str),
 )
 def test_what_validates_is_what_takes_effect(name: str, value: str) -> None:
-    config = TopicConfig.from_overrides({}, {name: value})
+    config, row = TopicConfig.from_overrides({}, {name: value}), TOPIC_KEYS_BY_NAME[name]
     if validate_topic_config(name, value) is None:
-        row = next(row for row in TOPIC_KEYS if row.name == name)
         assert getattr(config, row.field) == row.parse(value)
+    elif getattr(config, row.field) in (row.minimum, row.maximum):
+        assert row.is_number
     else:
         assert config == TopicConfig()
 

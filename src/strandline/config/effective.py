@@ -15,7 +15,7 @@ from strandline.config.cluster import CLUSTER_KEYS_BY_NAME
 from strandline.config.kafka.from_file import FILE_VALUES
 from strandline.config.kafka.table import FIXED_KEYS
 from strandline.config.keys import Key, format_value, keys_of
-from strandline.config.topic import NOTHING, TOPIC_KEYS
+from strandline.config.topic import NOTHING, TOPIC_KEYS_BY_NAME
 
 
 class ConfigSource(IntEnum):
@@ -63,9 +63,11 @@ def topic_values(
     derived: Mapping[str, str] = NOTHING,
 ) -> list[EffectiveValue]:
     """Every topic key for a topic with `overrides` in a cluster with `cluster_defaults`; `derived`:
-    defaults that come from other keys of the topic."""
+    defaults that come from other keys of the topic. An internal key appears where it is set."""
     values = []
-    for row in TOPIC_KEYS:
+    for row in TOPIC_KEYS_BY_NAME.values():
+        if row.internal and row.name not in overrides:
+            continue
         places = []
         if row.name in overrides:
             places.append(Synonym(row.name, overrides[row.name], ConfigSource.TOPIC))

@@ -66,10 +66,17 @@ class Key:
     reloadable: bool = False
     own: bool = False
     """Whether Kafka has no such key."""
+    internal: bool = False
+    """Whether the key is for tests, as in Kafka: described only where it is set, in no page."""
     cluster_name: str = ""
     """For a topic key: the cluster-wide key that gives its default."""
     check: Callable[[Value], str | None] | None = None
     """A further check: the reason why not, or None."""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the value is a number, which bounds can be about."""
+        return self.type.title in ("integer", "number")
 
     @property
     def field(self) -> str:
@@ -98,6 +105,21 @@ class Key:
                 value = text
         self.require(value)
         return value
+
+    def parse_nearest(self, text: str) -> Value:
+        """Read a value that a broker accepted once: a number beyond the bounds becomes the nearest
+        one within them. Raises ValueError with the reason."""
+        try:
+            return self.parse(text)
+        except ValueError:
+            if not self.is_number:
+                raise
+        is_whole = self.type is not ValueType.DOUBLE
+        number = _parse_integer(text.strip()) if is_whole else _parse_number(text.strip())
+        low = number if self.minimum is None else max(number, self.minimum)
+        nearest = low if self.maximum is None else min(low, self.maximum)
+        self.require(nearest)
+        return nearest
 
     def refuse(self, text: str) -> str | None:
         """Why this text may not be the value, in one line that names the key; None when it may."""
@@ -164,13 +186,14 @@ def key(
     cluster_name: str = "",
     check: Callable[[Value], str | None] | None = None,
     long: bool = False,
+    internal: bool = False,
 ) -> T:
     """Declare a field of a configuration class with its row of the table. `own`: Kafka has no such
-    key; `long`: 64 bits for Kafka's APIs."""
+    key; `long`: 64 bits for Kafka's APIs; `internal`: for tests, with no value unless it is set."""
     row = Key(
         name="",
         type=ValueType.LONG if long else _type_of(default),
-        default=default,
+        default=None if internal else default,
         doc=doc + NOT_KAFKAS if own else doc,
         unit=unit,
         minimum=minimum,
@@ -179,6 +202,7 @@ def key(
         example=example,
         reloadable=reloadable,
         own=own,
+        internal=internal,
         cluster_name=cluster_name,
         check=check,
     )

@@ -142,6 +142,15 @@ class TopicConfig(TopicPlacement):
         cluster_name="log.index.interval.bytes",
         reloadable=True,
     )
+    internal_segment_bytes: int = key(
+        0,
+        "As `segment.bytes`, without its minimum: for tests, which need small segments. It wins "
+        "over `segment.bytes`.",
+        unit="bytes",
+        minimum=14,
+        reloadable=True,
+        internal=True,
+    )
     leader_replication_throttled_replicas: tuple[str, ...] = key(
         (),
         "A key of Kafka's tools: the copies that `leader.replication.throttled.rate` limits. "
@@ -264,7 +273,7 @@ class TopicConfig(TopicPlacement):
         1024 * 1024 * 1024,
         "The size at which a segment is closed and the next one begins.",
         unit="bytes",
-        minimum=14,
+        minimum=1024 * 1024,
         cluster_name="log.segment.bytes",
         reloadable=True,
     )
@@ -332,6 +341,11 @@ class TopicConfig(TopicPlacement):
         return "delete" in self.cleanup_policy
 
     @property
+    def segment_bytes_max(self) -> int:
+        """The size at which a segment is closed, that of a test included."""
+        return self.internal_segment_bytes or self.segment_bytes
+
+    @property
     def has_log_append_time(self) -> bool:
         """Whether the leader writes the timestamps."""
         return self.message_timestamp_type == "LogAppendTime"
@@ -347,8 +361,9 @@ class TopicConfig(TopicPlacement):
 
         `derived`: defaults that come from other keys of the topic.
 
-        Never fails, because it is called on replay: a value that an older or newer broker accepted
-        and this one does not know is passed over for the next in line."""
+        Never fails, because it is called on replay: of a number that an older or newer broker
+        accepted and this one does not, the nearest legal one counts; any other such value is
+        passed over for the next in line."""
         values: dict[str, Value] = {}
         for rows, texts in (  # Each wins over the ones before.
             (_OWN_KEYS_BY_NAME, derived),
@@ -359,7 +374,7 @@ class TopicConfig(TopicPlacement):
                 row = rows.get(name)
                 if row is not None:
                     with contextlib.suppress(ValueError):
-                        values[row.field] = row.parse(text)
+                        values[row.field] = row.parse_nearest(text)
         if not values:
             return DEFAULT_TOPIC_CONFIG
         return cls(**values)  # type: ignore[arg-type]
@@ -373,14 +388,16 @@ def is_compacted(cluster_defaults: Mapping[str, str], overrides: Mapping[str, st
 
 _OWN_KEYS = keys_of(TopicConfig, dotted=True)
 _OWN_KEYS_BY_NAME = {row.name: row for row in _OWN_KEYS}
-_OWN_KEYS_BY_CLUSTER_NAME = {row.cluster_name: row for row in _OWN_KEYS}
+_OWN_KEYS_BY_CLUSTER_NAME = {row.cluster_name: row for row in _OWN_KEYS if row.cluster_name}
 
-TOPIC_KEYS: tuple[Key, ...] = tuple(
-    sorted((*_OWN_KEYS, *STORED_TOPIC_KEYS), key=lambda row: row.name)
-)
-"""Every topic key, by name."""
+TOPIC_KEYS_BY_NAME: dict[str, Key] = {
+    row.name: row for row in sorted((*_OWN_KEYS, *STORED_TOPIC_KEYS), key=lambda row: row.name)
+}
+"""Every topic key, internal ones too."""
 
-TOPIC_KEYS_BY_NAME: dict[str, Key] = {row.name: row for row in TOPIC_KEYS}
+TOPIC_KEYS: tuple[Key, ...] = tuple(row for row in TOPIC_KEYS_BY_NAME.values() if not row.internal)
+"""Every topic key that a topic always has, by name."""
+
 DEFAULT_TOPIC_CONFIG = TopicConfig()
 
 

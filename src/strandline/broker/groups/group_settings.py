@@ -119,7 +119,7 @@ class GroupSettings:
 
     def _log_config(self, topic: Topic, config: TopicConfig, producer_expiry_ms: int) -> LogConfig:
         return LogConfig(
-            segment_bytes=config.segment_bytes,
+            segment_bytes=config.segment_bytes_max,
             segment_ms=config.segment_ms,
             segment_jitter_ms=config.segment_jitter_ms,
             index_interval_bytes=config.index_interval_bytes,

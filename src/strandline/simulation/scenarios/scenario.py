@@ -236,7 +236,7 @@ class Scenario:
             ("index.interval.bytes", str(log.index_interval_bytes)),
             ("message.timestamp.after.max.ms", str(LONG_MAX)),  # Clocks jump here.
             ("retention.bytes", str(log.retention_bytes)),
-            ("segment.bytes", str(log.segment_bytes)),
+            ("internal.segment.bytes", str(log.segment_bytes)),
             *(
                 (("observer.demotion.delay.ms", str(self.demotion_delay_ms)),)
                 if self.demotion_delay_ms
