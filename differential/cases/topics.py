@@ -96,6 +96,15 @@ def create_with_names_that_collide(peer: Peer) -> None:
     """A period and an underscore are one character in metrics."""
     peer.ask("first", _create("x.a_b"), 5)
     peer.ask("second", _create("x_a.b"), 5)
+    both = [
+        CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+        for name in ("together.a", "together_a")
+    ]
+    peer.ask("together", CreateTopicsRequest(topics=both, timeout_ms=10_000), 5)
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name="x.a.b")], allow_auto_topic_creation=True
+    )
+    peer.ask("asked about", request, 12)
 
 
 @case

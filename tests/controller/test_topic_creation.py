@@ -76,24 +76,24 @@ def test_names_that_differ_only_in_dots_and_underscores_collide() -> None:
     assert world.create_one("x_a.b").error_code == 0
 
 
-def test_names_of_one_request_collide_unless_the_first_is_refused() -> None:
+def test_names_of_one_request_do_not_collide() -> None:
+    """As in Kafka, which compares each with the topics that there are."""
     world = World()
-    codes = [
-        one.error_code
-        for one in world.create(
-            NewTopic(name="p.q", configs=(("no.such.key", "1"),)),
-            NewTopic(name="p_q"),
-            NewTopic(name="p.q_", replication_factor=99),
-            NewTopic(name="p.q."),
-        )
-    ]
-    assert codes[1] == 0
-    assert 0 not in (codes[0], codes[2])
-    assert codes[3] == 0
-    assert [one.error_code for one in world.create(NewTopic(name="r.s"), NewTopic(name="r_s"))] == [
-        0,
-        17,
-    ]
+    assert world.create_one("p.q.r").error_code == 0
+    names = ("r.s", "r_s", "p_q.r", "p.q_r")
+    results = world.create(*(NewTopic(name=one) for one in names))
+    assert [one.error_code for one in results] == [0, 0, 17, 17]
+    assert world.create_one("r.s").error_code == 36
+
+
+def test_no_name_stands_in_the_way_of_the_brokers_own_topic() -> None:
+    world = World()
+    result = world.create_one("__consumer.offsets")
+    assert result.error_code == 17
+    assert result.message == (
+        "Topic '__consumer.offsets' collides with existing topic: __consumer_offsets"
+    )
+    assert world.create_one("_-consumer.offsets").error_code == 0
 
 
 def test_the_longest_legal_name_is_taken() -> None:

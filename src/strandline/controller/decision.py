@@ -14,8 +14,8 @@ from strandline.base.rng import Rng
 from strandline.config.broker_life import BrokerLife
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.commands import NO_UUID, Answer
-from strandline.controller.names import collision_key
-from strandline.controller.records import Assignment, Record, TopicCreated
+from strandline.controller.names import INTERNAL_TOPICS, collision_key
+from strandline.controller.records import Assignment, Record
 from strandline.controller.reports import Reports
 from strandline.controller.state import ControllerState
 from strandline.model.cluster import Broker, Cluster, Roles
@@ -112,25 +112,23 @@ class Draft:
         self._topics = state.cluster.topics
         self._next_group = state.cluster.next_group
         self._count = 0
-        # {collision key: topic}, of all topics; made when the first new name can collide.
+        # {collision key: topic}, of all topics before the command and the brokers' own; made when
+        # the first new name can collide.
         self._keys: dict[str, str] | None = None
 
     def colliding(self, name: str) -> str | None:
-        """The topic that a new name collides with, in the cluster or in this draft."""
+        """The topic that a new name collides with, if it is there already or is the brokers' own.
+
+        As in Kafka, names of the same request do not collide."""
         key = collision_key(name)
         if key is None:
             return None
         if self._keys is None:
-            keys = ((collision_key(topic), topic) for topic in self._topics)
+            topics = (*self._topics, *INTERNAL_TOPICS)
+            keys = ((collision_key(topic), topic) for topic in topics)
             self._keys = {known: topic for known, topic in keys if known is not None}
-        return self._keys.get(key)
-
-    def add_topic(self, created: TopicCreated) -> None:
-        """A topic is created; its name is taken for the topics after it."""
-        self.records.append(created)
-        key = collision_key(created.name)
-        if key is not None and self._keys is not None:
-            self._keys[key] = created.name
+        other = self._keys.get(key)
+        return None if other == name else other
 
     def require_room(self, partitions: int) -> None:
         """Refuse more partitions than one command may make; raises ApiError POLICY_VIOLATION."""

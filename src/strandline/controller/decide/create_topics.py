@@ -91,7 +91,7 @@ def add_topic(facts: Facts, draft: Draft, topic: NewTopic) -> TopicResult:
     created = TopicCreated(
         name=topic.name, id=facts.new_uuid(), partitions=draft.assign(placed), configs=configs
     )
-    draft.add_topic(created)
+    draft.records.append(created)
     return TopicResult(
         name=topic.name,
         id=created.id,
