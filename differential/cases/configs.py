@@ -16,8 +16,9 @@ from strandline.protocol.messages.describe_configs import (
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
+from strandline.protocol.messages.list_config_resources import ListConfigResourcesRequest
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 _OWN_KEYS = {row.name for row in BROKER_KEYS} - {"broker.id"} | {
     row.name for row in (*CLUSTER_KEYS, *LIFE_KEYS) if row.own
 }
@@ -54,6 +55,25 @@ def of_a_broker(peer: Peer) -> None:
         peer.note(f"key {config.name}", kind)
     peer.ask("another one", _describe(BROKER, "99"), 4)
     peer.ask("not a number", _describe(BROKER, "one"), 4)
+
+
+@case
+def of_groups_and_client_metrics(peer: Peer) -> None:
+    """Every name has the defaults; nothing is listed before a key is altered."""
+    for label, kind, key in (
+        ("group", GROUP, "consumer.session.timeout.ms"),
+        ("client metrics", CLIENT_METRICS, "interval.ms"),
+    ):
+        peer.ask(label, _describe(kind, "some"), 4)
+        peer.ask(f"{label}: one key", _describe(kind, "some", [key, "no.such.key"]), 4)
+        peer.ask(f"{label}: no name", _describe(kind, ""), 4)
+        peer.ask(f"{label}: listed", ListConfigResourcesRequest([kind]), 1)
+        for operation in ("unknown key", "set"):
+            name = key if operation == "set" else "no.such.key"
+            config = incremental_alter_configs.AlterableConfig(name, SET, "46000")
+            resource = incremental_alter_configs.AlterConfigsResource(kind, "some", [config])
+            request = incremental_alter_configs.IncrementalAlterConfigsRequest([resource])
+            peer.ask(f"{label}: {operation}", request, 1)
 
 
 @case

@@ -200,6 +200,41 @@ def test_a_topic_that_is_not_there_has_no_configuration(
     assert [one.error_code for one in answer.results] == [code]
 
 
+def test_every_group_has_kafkas_defaults(world: BrokerWorld) -> None:
+    world.cluster.cluster_configs["group.consumer.assignment.interval.ms"] = "7"
+    rows = rows_of(world, GROUP, "orders")
+    assert len(rows) == 17
+    row = rows["consumer.session.timeout.ms"]
+    assert (row.value, row.read_only, row.config_source) == ("45000", True, 5)
+    assert [(one.name, one.value, one.source) for one in row.synonyms] == [
+        ("group.consumer.session.timeout.ms", "45000", 5)
+    ]
+    row = rows["consumer.assignment.interval.ms"]
+    assert (row.value, row.config_source) == ("7", 3)
+    assert [(one.value, one.source) for one in row.synonyms] == [("7", 3), ("1000", 5)]
+    assert rows["share.auto.offset.reset"].synonyms[0].name == "share.auto.offset.reset"
+
+
+def test_a_subscription_to_client_metrics_has_kafkas_defaults(world: BrokerWorld) -> None:
+    rows = rows_of(world, CLIENT_METRICS, "some")
+    assert {name: (row.value, row.config_type) for name, row in rows.items()} == {
+        "interval.ms": ("300000", 3),
+        "match": ("", 7),
+        "metrics": ("", 7),
+    }
+    assert not any(row.synonyms for row in rows.values())
+
+
+@pytest.mark.parametrize("kind", [GROUP, CLIENT_METRICS, 3])
+def test_a_resource_without_a_name_or_of_no_type_has_no_configuration(
+    world: BrokerWorld, kind: int
+) -> None:
+    request = DescribeConfigsRequest([DescribeConfigsResource(kind, "", None)])
+    (result,) = world.ask(request, DescribeConfigsResponse, 4).results
+    assert (result.error_code, result.configs) == (Error.INVALID_REQUEST, [])
+    assert result.error_message
+
+
 @pytest.fixture
 def room() -> Iterator[str]:
     """A logger whose level is as before afterwards."""

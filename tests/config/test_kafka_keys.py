@@ -14,6 +14,7 @@ from strandline.config.broker_life import LIFE_KEYS, LIFE_KEYS_BY_NAME, validate
 from strandline.config.cluster import CLUSTER_KEYS, CLUSTER_KEYS_BY_NAME, validate_cluster_config
 from strandline.config.effective import broker_values, topic_values
 from strandline.config.kafka.from_file import FILE_KEYS
+from strandline.config.kafka.other_resources import CLIENT_METRICS_KEYS, GROUP_KEYS
 from strandline.config.kafka.table import FIXED_KEYS, STORED_KEYS
 from strandline.config.keys import Key, Value, format_value
 from strandline.config.load import load_broker_config
@@ -97,6 +98,17 @@ def test_a_broker_has_every_key() -> None:
         if name == "broker.id":  # Of the file, where it must be given.
             continue
         compare(shown[name], name, type_, default)
+
+
+@pytest.mark.parametrize(
+    ("scope", "keys"), [("group", GROUP_KEYS), ("client_metrics", CLIENT_METRICS_KEYS)]
+)
+def test_other_resources_have_every_key(scope: str, keys: tuple[Key, ...]) -> None:
+    expected = [row[1:] for row in _ROWS if row[0] == scope]
+    assert [row.name for row in keys] == [name for name, *_ in expected]
+    for row, (name, type_, default, *bounds) in zip(keys, expected, strict=True):
+        compare(row, name, type_, default)
+        assert bounds_of(row) == tuple(float(text) if text else None for text in bounds), name
 
 
 def bounds_of(row: Key) -> tuple[float | None, float | None]:

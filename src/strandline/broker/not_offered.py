@@ -9,6 +9,7 @@ Source: kafka-protocol reference, table of APIs."""
 from typing import NamedTuple
 
 _SECURITY = "Clients do not log in here."
+_TELEMETRY = "As in Kafka without a plugin that receives the metrics of clients: clients send none."
 _TRANSACTIONS = "There are no transactions; idempotent producers are served."
 _NEXT_GROUPS = "Groups use the classic protocol."
 _SHARE = "There are no share groups."
@@ -33,15 +34,17 @@ NOT_OFFERED: tuple[NotOffered, ...] = (
     NotOffered(28, "TxnOffsetCommit", _TRANSACTIONS),
     NotOffered(36, "SaslAuthenticate", _SECURITY),
     NotOffered(49, "AlterClientQuotas", "Clients have no quotas; none would be enforced."),
-    NotOffered(51, "AlterUserScramCredentials", _SECURITY),
+    NotOffered(
+        51,
+        "AlterUserScramCredentials",
+        f"{_SECURITY} A password that is stored would protect nothing.",
+    ),
     NotOffered(65, "DescribeTransactions", _TRANSACTIONS),
     NotOffered(66, "ListTransactions", _TRANSACTIONS),
     NotOffered(68, "ConsumerGroupHeartbeat", _NEXT_GROUPS),
     NotOffered(69, "ConsumerGroupDescribe", _NEXT_GROUPS),
-    NotOffered(
-        71, "GetTelemetrySubscriptions", "Metrics of clients go nowhere; clients send none."
-    ),
-    NotOffered(72, "PushTelemetry", "Metrics of clients go nowhere; clients send none."),
+    NotOffered(71, "GetTelemetrySubscriptions", _TELEMETRY),
+    NotOffered(72, "PushTelemetry", _TELEMETRY),
     NotOffered(76, "ShareGroupHeartbeat", _SHARE),
     NotOffered(77, "ShareGroupDescribe", _SHARE),
     NotOffered(78, "ShareFetch", _SHARE),

@@ -13,6 +13,7 @@ from strandline.config.broker import SECTIONS, BrokerConfig, section_field
 from strandline.config.broker_life import LIFE_KEYS_BY_NAME
 from strandline.config.cluster import CLUSTER_KEYS_BY_NAME
 from strandline.config.kafka.from_file import FILE_VALUES
+from strandline.config.kafka.other_resources import CLIENT_METRICS_KEYS, GROUP_KEYS
 from strandline.config.kafka.table import FIXED_KEYS
 from strandline.config.keys import Key, format_value, keys_of
 from strandline.config.topic import NOTHING, TOPIC_KEYS_BY_NAME
@@ -76,6 +77,24 @@ def topic_values(
             places[-1] = Synonym(row.cluster_name, derived[row.name], ConfigSource.DEFAULT)
         values.append(EffectiveValue(row, tuple(places)))
     return values
+
+
+def group_values(cluster_configs: Mapping[str, str]) -> list[EffectiveValue]:
+    """Every key of a group, in a cluster with `cluster_configs`; none can be altered."""
+    return [
+        EffectiveValue(
+            row, tuple(_cluster_places(row, row.cluster_name, cluster_configs)), read_only=True
+        )
+        for row in GROUP_KEYS
+    ]
+
+
+def client_metrics_values() -> list[EffectiveValue]:
+    """Every key of a subscription to clients' metrics; none can be altered."""
+    return [
+        EffectiveValue(row, tuple(_cluster_places(row, "", {})), read_only=True)
+        for row in CLIENT_METRICS_KEYS
+    ]
 
 
 def cluster_values(cluster_configs: Mapping[str, str]) -> list[EffectiveValue]:

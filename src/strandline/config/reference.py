@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from strandline.config.broker import SECTIONS
 from strandline.config.broker_life import LIFE_KEYS
 from strandline.config.cluster import CLUSTER_KEYS
+from strandline.config.kafka.other_resources import CLIENT_METRICS_KEYS, GROUP_KEYS
 from strandline.config.kafka.table import FIXED_KEYS, STORED_KEYS
 from strandline.config.keys import Key, ValueType, format_value, keys_of
 from strandline.config.load import variable_name
@@ -68,6 +69,19 @@ DescribeConfigs shows them as read-only. A value comes from the broker's file wh
 so; the others are Kafka's defaults.
 """
 
+_GROUP_INTRODUCTION = """\
+## Keys of groups
+
+DescribeConfigs shows them for every group, as read-only: groups of the classic protocol have none
+of their own.
+"""
+
+_CLIENT_METRICS_INTRODUCTION = """\
+## Keys of subscriptions to client metrics
+
+DescribeConfigs shows them under every name, as read-only.
+"""
+
 _TOPIC_INTRODUCTION = """\
 # Topic and cluster keys
 
@@ -123,6 +137,8 @@ def _kafka_page() -> str:
     for introduction, keys in (
         (_STORED_INTRODUCTION, STORED_KEYS),
         (_FIXED_INTRODUCTION, FIXED_KEYS),
+        (_GROUP_INTRODUCTION, GROUP_KEYS),
+        (_CLIENT_METRICS_INTRODUCTION, CLIENT_METRICS_KEYS),
     ):
         rows = (
             (

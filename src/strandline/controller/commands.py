@@ -107,10 +107,12 @@ class CreatePartitions(msgspec.Struct, frozen=True, tag=True):
 
 class ResourceType(IntEnum):
     """The kinds of resources with configuration; the numbers are Kafka's. BROKER without a name is
-    the cluster."""
+    the cluster. The keys of CLIENT_METRICS and GROUP cannot be altered."""
 
     TOPIC = 2
     BROKER = 4
+    CLIENT_METRICS = 16
+    GROUP = 32
 
 
 class ConfigOperation(IntEnum):

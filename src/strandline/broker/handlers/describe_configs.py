@@ -1,7 +1,9 @@
-"""DescribeConfigs: every key of a topic or a broker, its value, and where that comes from; and the
-levels of a broker's loggers.
+"""DescribeConfigs: every key of a topic, a broker or a group, its value, and where that comes from;
+and the levels of a broker's loggers.
 
-Source: KIP-133, KIP-226, KIP-412, KIP-569."""
+How:    groups and client metrics subscriptions have Kafka's defaults under every name, as in
+        Kafka. Nothing here reads them, so they are read-only.
+Source: KIP-133, KIP-226, KIP-412, KIP-569, KIP-714, KIP-848."""
 
 from collections.abc import Collection
 
@@ -16,7 +18,9 @@ from strandline.broker.server.request_limits import distinct
 from strandline.config.effective import (
     EffectiveValue,
     broker_values,
+    client_metrics_values,
     cluster_values,
+    group_values,
     topic_values,
 )
 from strandline.config.keys import ValueType
@@ -97,8 +101,16 @@ def _values(services: Services, resource: DescribeConfigsResource) -> list[Effec
             raise ApiError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
         derived = derived_defaults(topic.configs, cluster.cluster_configs)
         return topic_values(cluster.cluster_configs, topic.configs, derived)
+    if resource.resource_type == ResourceType.GROUP:
+        if not name:
+            raise ApiError(Error.INVALID_REQUEST, "a group needs a name")
+        return group_values(cluster.cluster_configs)
+    if resource.resource_type == ResourceType.CLIENT_METRICS:
+        if not name:
+            raise ApiError(Error.INVALID_REQUEST, "a client metrics subscription needs a name")
+        return client_metrics_values()
     if resource.resource_type != ResourceType.BROKER:
-        raise ApiError(Error.INVALID_REQUEST, "only topics and brokers have configuration here")
+        raise ApiError(Error.INVALID_REQUEST, f"there is no resource type {resource.resource_type}")
     if not name:
         return cluster_values(cluster.cluster_configs)
     if name != str(services.broker_id):

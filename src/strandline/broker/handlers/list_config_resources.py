@@ -1,8 +1,9 @@
 """ListConfigResources: the names of what DescribeConfigs describes.
 
 Why:    tools that back up or compare a cluster's configuration begin with this list.
-How:    topics, brokers and their loggers. There are no client metrics subscriptions, so version 0,
-        which asks for nothing else, gets an empty list.
+How:    topics, brokers and their loggers. Of groups and client metrics subscriptions Kafka lists
+        those whose keys were altered. Here they cannot be, so there are none. Version 0 asks for
+        client metrics only, and gets an empty list.
 Source: KIP-714, KIP-1142."""
 
 from strandline.broker.context import RequestContext
@@ -16,10 +17,6 @@ from strandline.protocol.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 
-CLIENT_METRICS = 16
-_WITHOUT_RESOURCES = (CLIENT_METRICS, 32)
-"""Kafka's types that have no resources here: client metrics, groups."""
-
 
 async def handle(
     request: ListConfigResourcesRequest, context: RequestContext
@@ -27,8 +24,8 @@ async def handle(
     """List the resources of the types asked for, of all types if none is named."""
     wanted = set(request.resource_types)
     if context.api_version == 0:
-        wanted = {CLIENT_METRICS}
-    if wanted - {*ResourceType, BROKER_LOGGER, *_WITHOUT_RESOURCES}:
+        wanted = {int(ResourceType.CLIENT_METRICS)}
+    if wanted - {*ResourceType, BROKER_LOGGER}:
         return ListConfigResourcesResponse(error_code=Error.UNSUPPORTED_VERSION)
     return ListConfigResourcesResponse(
         config_resources=[

@@ -11,4 +11,5 @@ Map:    rows.py         how a row is written
         security.py     TLS, SASL, authorization
         tiering.py      tiered storage
         table.py        all of them, by name
+        other_resources.py  keys of groups and of client metrics, which are no broker keys
 Source: Kafka 4.3's broker configuration; decision 0045."""

@@ -137,9 +137,13 @@ def _find(facts: Facts, changes: ResourceChanges) -> _Resource:
             inherited={},
             validate=validate_life_config,
         )
-    raise refuse(
-        Error.INVALID_REQUEST, f"resources of type {changes.type} have no configuration here"
-    )
+    if changes.type in (ResourceType.GROUP, ResourceType.CLIENT_METRICS):
+        raise refuse(
+            Error.INVALID_REQUEST,
+            "The keys of groups and of client metrics cannot be altered: nothing here reads them. "
+            "Those of classic groups are cluster-wide keys (group.*).",
+        )
+    raise refuse(Error.INVALID_REQUEST, f"there is no resource type {changes.type}")
 
 
 def _change(resource: _Resource, changes: ResourceChanges) -> dict[str, str | None]:
