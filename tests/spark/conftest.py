@@ -7,6 +7,7 @@ import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.integration.conftest import start_cluster, stop_cluster
@@ -15,6 +16,9 @@ from tests.spark.jobs import Cluster, Jobs
 from strandline.pipeline.runtime.jars import JARS_VARIABLE, ensure_jars
 from strandline.pipeline.runtime.java import Java, find_java
 from strandline.pipeline.runtime.resolvers import default_resolvers
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -44,6 +48,15 @@ def jobs(cluster: Cluster, java: Java, tmp_path_factory: pytest.TempPathFactory)
     jars = ensure_jars(directory, default_resolvers(java))
     scratch = tmp_path_factory.mktemp("scratch")
     return Jobs(cluster=cluster, java=java, jars=tuple(jars), scratch=scratch)
+
+
+@pytest.fixture(scope="session")
+def spark(jobs: Jobs) -> Iterator["SparkSession"]:
+    """The session that tests share; each uses topics and directories of its own."""
+    from tests.spark.session import open_spark
+
+    with open_spark(jobs.java, jobs.jars, jobs.scratch) as session:
+        yield session
 
 
 @pytest.fixture

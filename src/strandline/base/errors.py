@@ -11,6 +11,7 @@
     |  |  `- MalformedProduceError  the batches are refused before they are held against a log
     |  |- StorageError             a file is damaged: names the file, position, expected, found
     |  |- DamagedBatchError        a fetched batch is damaged: names topic, partition, offset
+    |  |- DataLossError            records are gone before Spark read them: failOnDataLoss is true
     |  |- CallError                a call to another broker got no answer
     |  `- ClientError              our client cannot make a request or use its answer
     |     |- NotOfferedError       the broker does not offer that API: it has another version

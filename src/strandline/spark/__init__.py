@@ -1,7 +1,13 @@
 """Spark's data source `strandline`: topics as data frames and streams, for users and for jobs.
 
-Map:    decoding/   record batches -> columns
+Map:    source.py   the data source that Spark calls; `register`
+        columns.py  its columns
+        decoding/   record batches -> columns
         reading/    options, offsets, splits, and the readers of batches and streams
 Why:    Spark's Kafka connector hands over one record at a time. This source hands over columns of
         many records, and reads from the nearest replica of any Kafka-compatible cluster.
 Source: decisions/0049."""
+
+from strandline.spark.source import register
+
+__all__ = ["register"]

@@ -88,12 +88,14 @@ class Connection:
         """Requests without an answer yet."""
         return len(self._due)
 
-    def version(self, api: Api) -> int:
-        """The version to use with this broker; raises NotOfferedError if there is none."""
+    def version(self, api: Api, version_max: int | None = None) -> int:
+        """The version to use with this broker, `version_max` in place of VERSIONS_MAX; raises
+        NotOfferedError if there is none."""
         if api.key not in self._versions:
             raise NotOfferedError(f"{format_address(self.address)} does not offer {api.name}")
         low, high = self._versions[api.key]
-        version = min(high, VERSIONS_MAX.get(api.key, api.max_version), api.max_version)
+        wanted = VERSIONS_MAX.get(api.key, api.max_version) if version_max is None else version_max
+        version = min(high, wanted, api.max_version)
         if version < max(low, api.min_version):
             raise NotOfferedError(
                 f"{format_address(self.address)} does not offer {api.name} in a version that this "
@@ -107,10 +109,18 @@ class Connection:
         self.send(request, timeout_ms)
         return self.receive(response, timeout_ms)
 
-    def send(self, request: Message, timeout_ms: int, *, expects_answer: bool = True) -> None:
-        """Send a request; its answer comes after those of the requests before it."""
+    def send(
+        self,
+        request: Message,
+        timeout_ms: int,
+        *,
+        expects_answer: bool = True,
+        version_max: int | None = None,
+    ) -> None:
+        """Send a request; its answer comes after those of the requests before it. `version_max`:
+        the newest version that the caller makes use of, if it is not VERSIONS_MAX."""
         api = APIS[request.API_KEY]
-        version = self.version(api)
+        version = self.version(api, version_max)
         body = encode(request, version)
         correlation = self._next_correlation
         self._next_correlation = (correlation + 1) & 0x7FFF_FFFF

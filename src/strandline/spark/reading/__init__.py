@@ -1,3 +1,14 @@
 """Reads topics into Spark: what a query asks for, what there is, which task reads which part.
 
+Map:    option_table.py   every option, with its use and default
+        option_values.py  numbers, words and durations of options
+        options.py        a query's options, checked
+        bounds.py         where a read begins or ends, as options say it
+        cluster.py        partitions and offsets, as the cluster says them
+        ranges.py         bounds + cluster -> ranges of offsets
+        data_loss.py      failOnDataLoss
+        splits.py         ranges -> tasks
+        batch_reader.py   plans and reads a batch
+        split_reading.py  one task: fetched batches -> Arrow batches
+        fetching.py       one task's requests, retries, and choice of the replica
 Source: decisions/0049."""

@@ -1,0 +1,116 @@
+"""Every option of the source: the one table that the parser, its errors and the docs' tests read.
+
+Why:    a query for Spark's Kafka connector runs after its format's name is changed, so each of its
+        options is listed, also those without effect here.
+Source: Spark's guide to its Kafka connector; decisions/0049."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Use(Enum):
+    """What an option is for."""
+
+    READ = "batches and streams"
+    BATCH = "batches"
+    STREAM = "streams"
+    NO_EFFECT = "accepted without effect"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option. `default` is what holds without it; `note` says in words what it does, or why it
+    has no effect or is refused."""
+
+    name: str
+    use: Use
+    default: str
+    note: str
+
+
+_READ, _BATCH, _STREAM = Use.READ, Use.BATCH, Use.STREAM
+_IGNORED, _REFUSED = Use.NO_EFFECT, Use.REFUSED
+_NO_GROUP = "this source joins no group"
+_OWN_PACE = "the source sizes its own requests"
+_BYTES_ONLY = "keys and values are bytes: decode them in the query"
+_NO_LOGIN = "this source has neither TLS nor logins"
+
+OPTIONS: tuple[Option, ...] = (
+    Option("kafka.bootstrap.servers", _READ, "", "brokers to contact first"),
+    Option("subscribe", _READ, "", "topics, with commas"),
+    Option("subscribePattern", _READ, "", "a regular expression for whole topic names"),
+    Option("assign", _READ, "", "partitions, as JSON"),
+    Option("startingOffsets", _READ, "earliest for batches, latest for streams", "where to begin"),
+    Option("startingTimestamp", _READ, "", "begin at this time, in ms"),
+    Option("startingOffsetsByTimestamp", _READ, "", "begin at these times, as JSON"),
+    Option(
+        "startingOffsetsByTimestampStrategy",
+        _READ,
+        "error",
+        "error or latest: where no record is so young",
+    ),
+    Option("endingOffsets", _BATCH, "latest", "where to end"),
+    Option("endingTimestamp", _BATCH, "", "end before this time, in ms"),
+    Option("endingOffsetsByTimestamp", _BATCH, "", "end before these times, as JSON"),
+    Option("failOnDataLoss", _READ, "true", "fail if records are gone before they were read"),
+    Option("includeHeaders", _READ, "false", "the column headers"),
+    Option("includeLeaderEpoch", _READ, "false", "the column leaderEpoch"),
+    Option("includeKey", _READ, "true", "the column key"),
+    Option("includeValue", _READ, "true", "the column value"),
+    Option("columns", _READ, "", "exactly these columns, with commas"),
+    Option("minPartitions", _READ, "", "at least so many tasks, if there are so many offsets"),
+    Option("maxRecordsPerPartition", _READ, "500000", "at most so many offsets for each task"),
+    Option("maxOffsetsPerTrigger", _STREAM, "", "at most so many offsets in a micro-batch"),
+    Option("minOffsetsPerTrigger", _STREAM, "", "wait for so many offsets"),
+    Option("maxTriggerDelay", _STREAM, "15m", "the longest wait for minOffsetsPerTrigger"),
+    Option("kafkaConsumer.pollTimeoutMs", _READ, "120000", "fail after so long without progress"),
+    Option("kafka.isolation.level", _READ, "read_uncommitted", "or read_committed"),
+    Option(
+        "kafka.client.rack",
+        _READ,
+        "STRANDLINE_CLIENT_RACK of each executor",
+        "the region or rack to read from",
+    ),
+    Option("kafka.client.id", _READ, "strandline-spark", "the name in requests"),
+    Option("kafka.max.partition.fetch.bytes", _READ, "4194304", "bytes of one request"),
+    Option("kafka.fetch.max.wait.ms", _READ, "500", "how long a broker waits for new records"),
+    Option("kafka.request.timeout.ms", _READ, "30000", "how long to wait for one answer"),
+    Option(
+        "kafka.default.api.timeout.ms", _READ, "60000", "how long to look for topics and offsets"
+    ),
+    Option("kafka.security.protocol", _READ, "PLAINTEXT", f"only PLAINTEXT: {_NO_LOGIN}"),
+    Option("groupIdPrefix", _IGNORED, "", _NO_GROUP),
+    Option("kafka.group.id", _IGNORED, "", _NO_GROUP),
+    Option("kafka.group.instance.id", _IGNORED, "", _NO_GROUP),
+    Option("kafka.session.timeout.ms", _IGNORED, "", _NO_GROUP),
+    Option("kafka.heartbeat.interval.ms", _IGNORED, "", _NO_GROUP),
+    Option("kafka.max.poll.interval.ms", _IGNORED, "", _NO_GROUP),
+    Option("kafka.partition.assignment.strategy", _IGNORED, "", _NO_GROUP),
+    Option("fetchOffset.numRetries", _IGNORED, "", "kafka.default.api.timeout.ms bounds retries"),
+    Option("fetchOffset.retryIntervalMs", _IGNORED, "", "pauses grow from 20 to 500 ms"),
+    Option("kafka.retry.backoff.ms", _IGNORED, "", "pauses grow from 20 to 500 ms"),
+    Option("kafka.reconnect.backoff.ms", _IGNORED, "", "pauses grow from 20 to 500 ms"),
+    Option("kafka.reconnect.backoff.max.ms", _IGNORED, "", "pauses grow from 20 to 500 ms"),
+    Option("kafka.max.poll.records", _IGNORED, "", _OWN_PACE),
+    Option("kafka.fetch.max.bytes", _IGNORED, "", "kafka.max.partition.fetch.bytes bounds it"),
+    Option("kafka.fetch.min.bytes", _IGNORED, "", _OWN_PACE),
+    Option("kafka.receive.buffer.bytes", _IGNORED, "", "the system sizes buffers"),
+    Option("kafka.send.buffer.bytes", _IGNORED, "", "the system sizes buffers"),
+    Option("kafka.check.crcs", _IGNORED, "", "checksums are always checked"),
+    Option("kafka.metadata.max.age.ms", _IGNORED, "", "metadata is looked up when it is needed"),
+    Option("kafka.connections.max.idle.ms", _IGNORED, "", "a task ends its connections"),
+    Option("kafka.client.dns.lookup", _IGNORED, "", "the system resolves names"),
+    Option("kafka.auto.offset.reset", _REFUSED, "", "give startingOffsets"),
+    Option("kafka.enable.auto.commit", _REFUSED, "", "Spark's checkpoint has the progress"),
+    Option("kafka.interceptor.classes", _REFUSED, "", "no classes are loaded"),
+    Option("kafka.key.deserializer", _REFUSED, "", _BYTES_ONLY),
+    Option("kafka.value.deserializer", _REFUSED, "", _BYTES_ONLY),
+    Option("path", _REFUSED, "", "load() takes no path: name topics by subscribe"),
+)
+
+REFUSED_BEGINNINGS: dict[str, str] = {"kafka.ssl.": _NO_LOGIN, "kafka.sasl.": _NO_LOGIN}
+"""{beginning of an option's name: why}; in lower case."""
+
+BY_LOWER_NAME: dict[str, Option] = {option.name.lower(): option for option in OPTIONS}
+"""Spark hands names over in lower case, or takes no notice of case."""

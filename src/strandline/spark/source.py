@@ -1,0 +1,42 @@
+"""The data source: what Spark calls for `format("strandline")`.
+
+How:    Spark makes one object for each query from its options, asks for the schema, and pickles the
+        object to where it plans and reads.
+Source: PySpark's `DataSource`; decisions/0049."""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.types import StructType
+
+from strandline.spark.columns import columns_of, schema_of
+from strandline.spark.reading.batch_reader import BatchReader
+from strandline.spark.reading.options import parse_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORMAT = "strandline"
+
+
+class StrandlineSource(DataSource):
+    """Topics of any Kafka-compatible cluster as rows."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """The columns that the options ask for."""
+        return schema_of(parse_options(self.options).columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Reads a batch."""
+        return BatchReader(parse_options(self.options), columns_of(schema))
+
+
+def register(spark: "SparkSession") -> None:
+    """Make `format("strandline")` known to a session. Sessions whose Python has this package find
+    it without: Spark looks into packages named `pyspark_*`."""
+    spark.dataSource.register(StrandlineSource)

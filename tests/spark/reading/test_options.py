@@ -1,0 +1,162 @@
+"""What a query may ask for, and the one line that refuses everything else.
+
+Source: Spark's guide to its Kafka connector; decisions/0049."""
+
+import json
+import pickle
+
+import pytest
+
+from strandline.base.errors import OperatorError
+from strandline.spark.columns import columns_of, schema_of
+from strandline.spark.reading.bounds import EARLIEST, LATEST, Edge, Offsets, Time, Times
+from strandline.spark.reading.option_table import OPTIONS, Use
+from strandline.spark.reading.options import ReadOptions, parse_options
+
+REQUIRED = {"kafka.bootstrap.servers": "a:1,b:2", "subscribe": "orders"}
+
+
+def options(**given: str) -> ReadOptions:
+    return parse_options({**REQUIRED, **{name.replace("__", "."): given[name] for name in given}})
+
+
+def test_defaults_are_the_connector_s() -> None:
+    found = options()
+    assert found.columns == (
+        *("key", "value", "topic", "partition", "offset", "timestamp", "timestampType"),
+    )
+    assert found.starting is None and found.ending == Edge(LATEST)
+    assert found.fail_on_data_loss
+    assert not found.reach.read_committed
+    assert not found.latest_if_no_match
+
+
+def test_names_are_known_in_any_case() -> None:
+    found = parse_options({name.lower(): text for name, text in REQUIRED.items()})
+    assert found.subscription.topics == ("orders",)
+    assert options(INCLUDEHEADERS="TRUE").columns[-1] == "headers"
+
+
+def test_options_travel_to_executors() -> None:
+    found = options(startingOffsets='{"orders": {"0": 5}}', includeLeaderEpoch="true")
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"subscibe": "x"}, "option subscibe is not known (did you mean subscribe?); the options "),
+        ({"kafka.colour": "x"}, "option kafka.colour is not known"),
+        ({"assign": '{"orders": [0]}'}, "exactly one of subscribe, subscribePattern and assign, "),
+        ({"kafka.ssl.truststore.location": "x"}, "neither TLS nor logins"),
+        ({"kafka.security.protocol": "SASL_SSL"}, "'SASL_SSL' is not offered: PLAINTEXT"),
+        ({"kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset: give startingOffsets"),
+        ({"kafka.bootstrap.servers": "nowhere"}, None),
+        ({"kafka.bootstrap.servers": "a:b"}, "kafka.bootstrap.servers must look like host:port"),
+        ({"startingOffsets": "soon"}, "startingOffsets: 'soon' is not JSON: expected earliest"),
+        ({"startingOffsets": '{"orders": {"x": 1}}'}, "topic orders: 'x' is not a partition"),
+        ({"startingOffsets": '{"orders": {"0": -3}}'}, "orders-0: -3 is not a whole number of at"),
+        ({"startingOffsets": '{"orders": {"0": true}}'}, "orders-0: true is not a whole number"),
+        ({"startingOffsets": "{}"}, "names no partition"),
+        ({"endingOffsets": "earliest"}, "endingOffsets: nothing is before earliest"),
+        ({"startingOffsetsByTimestamp": '{"orders": {"0": -1}}'}, "-1 is not a whole number"),
+        ({"startingTimestamp": "yesterday"}, "startingTimestamp: 'yesterday' is not a whole num"),
+        ({"failOnDataLoss": "no"}, "failOnDataLoss: 'no' is not offered: true or false"),
+        ({"minPartitions": "0"}, "minPartitions: '0' is not a whole number of at least 1"),
+        ({"maxTriggerDelay": "soon"}, "maxTriggerDelay: 'soon' is no duration"),
+        ({"columns": "key,colour"}, "columns: 'colour' is no column: the columns are key, value"),
+        ({"columns": "key", "includeValue": "true"}, "includeValue contradicts columns key"),
+        ({"kafka.isolation.level": "best"}, "read_uncommitted or read_committed"),
+        ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "9 is above maxOffsetsPerTr"),
+        ({"path": "/x"}, "load() takes no path: name topics by subscribe"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(
+    given: dict[str, str], message: str | None
+) -> None:
+    if message is None:
+        parse_options({**REQUIRED, **given})
+        return
+    with pytest.raises(OperatorError) as refused:
+        parse_options({**REQUIRED, **given})
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_unknown_option_s_refusal_names_the_known_ones() -> None:
+    with pytest.raises(OperatorError) as refused:
+        options(colour="red")
+    used = [one.name for one in OPTIONS if one.use not in (Use.NO_EFFECT, Use.REFUSED)]
+    assert all(name in str(refused.value) for name in used)
+
+
+def test_each_option_of_the_connector_is_taken_or_refused_by_name() -> None:
+    for option in OPTIONS:
+        if option.use is Use.NO_EFFECT:
+            assert parse_options({**REQUIRED, option.name: "1"}) == options(**{option.name: "1"}), (
+                option.name
+            )
+        elif option.use is Use.REFUSED:
+            with pytest.raises(OperatorError, match=option.name.replace(".", r"\.")):
+                parse_options({**REQUIRED, option.name: "1"})
+
+
+def test_a_time_counts_before_times_and_these_before_offsets() -> None:
+    times = '{"orders": {"0": 7}}'
+    given = {"startingOffsets": "earliest", "startingOffsetsByTimestamp": times}
+    found = parse_options({**REQUIRED, **given})
+    assert found.starting == Times("startingOffsetsByTimestamp", {("orders", 0): 7})
+    found = parse_options({**REQUIRED, **given, "startingTimestamp": "9"})
+    assert found.starting == Time("startingTimestamp", 9)
+
+
+def test_offsets_are_the_connector_s_json() -> None:
+    found = options(startingOffsets='{"orders": {"0": 23, "1": -2}, "returns": {"0": -1}}')
+    assert found.starting == Offsets(
+        "startingOffsets", {("orders", 0): 23, ("orders", 1): EARLIEST, ("returns", 0): LATEST}
+    )
+
+
+def test_a_batch_does_not_begin_at_the_end_and_a_stream_has_none() -> None:
+    for late in ("latest", '{"orders": {"0": -1}}'):
+        with pytest.raises(OperatorError, match="a batch cannot begin at latest"):
+            options(startingOffsets=late).check_batch()
+    with pytest.raises(OperatorError, match="a batch cannot end at earliest"):
+        options(endingOffsets='{"orders": {"0": -2}}').check_batch()
+    for name in ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"):
+        text = "5" if name == "endingTimestamp" else '{"orders": {"0": 5}}'
+        with pytest.raises(OperatorError, match=f"{name}: a stream has no end"):
+            options(**{name: text}).check_stream()
+    options(maxOffsetsPerTrigger="5").check_batch()
+    options(startingOffsets="latest").check_stream()
+
+
+def test_columns_that_are_not_asked_for_are_left_out() -> None:
+    assert "value" not in options(includeValue="false").columns
+    assert options(columns="offset, TIMESTAMPTYPE").columns == ("offset", "timestampType")
+    schema = schema_of(("value", "offset"))
+    assert columns_of(schema) == ("value", "offset")
+
+
+def test_a_schema_of_other_types_is_refused() -> None:
+    schema = schema_of(("value", "offset"))
+    schema["offset"].dataType = schema["value"].dataType
+    with pytest.raises(OperatorError, match="column offset is bigint, not binary: cast it after"):
+        columns_of(schema)
+    schema["offset"].name = "colour"
+    with pytest.raises(OperatorError, match="column colour is not known: the columns are key"):
+        columns_of(schema)
+
+
+def test_durations_are_spark_s() -> None:
+    found = {text: options(maxTriggerDelay=text).trigger_delay_max_ms for text in ("15m", "30s")}
+    assert found == {"15m": 900_000, "30s": 30_000}
+    assert options(maxTriggerDelay="250").trigger_delay_max_ms == 250
+
+
+def test_assigned_partitions_are_read_as_json() -> None:
+    given = {"kafka.bootstrap.servers": "a:1", "assign": json.dumps({"orders": [2, 0, 2]})}
+    assert parse_options(given).subscription.assigned == {"orders": (0, 2)}
+    for wrong in ("orders", "[]", '{"orders": []}', '{"orders": ["0"]}', '{"orders": [true]}'):
+        with pytest.raises(OperatorError, match="assign: expected JSON like "):
+            parse_options({**given, "assign": wrong})
