@@ -39,11 +39,41 @@ def test_a_move_that_breaks_the_policy_is_refused_with_what_survives(
     code, out, _ = run(*EAST_ONLY, "--force")
     assert (code, moved(world)) == (0, [(0, "[1, 2, 3]")])
     assert "the balancer moves it to satisfy the policy again, unless it is paused" in out
-    # What keeps the policy moves at once.
-    world.policy = ("", DEFAULT)
+    # What keeps the policy, or survives as much without one, moves at once.
+    world.policy, world.voters = ("", DEFAULT), [[1, 2, 4]]
     code, out, _ = run(*EAST_ONLY, "--json")
     assert code == 0 and json.loads(out)["faults"] == []
     assert len(moved(world)) == 2
+
+
+def test_without_a_policy_a_move_that_survives_less_is_refused(world: World, run: Run) -> None:
+    world.fake.extra["AlterPartitionReassignments"] = alter_moves
+    world.policy, world.voters = ("", DEFAULT), [[1, 3, 5]]
+    code, out, err = run(*EAST_ONLY)
+    assert (code, out, moved(world)) == (1, "", [])
+    assert err.splitlines() == [
+        (
+            "error: t-0: replicas there would survive less than now; to move them all the same, "
+            "add --force"
+        ),
+        "  now, writes continue after the loss of 1 region",
+        "  now, no acknowledged write is lost with the loss of 1 region",
+        "  afterwards, writes continue after the loss of 1 broker",
+        "  afterwards, no acknowledged write is lost with the loss of 1 broker",
+    ]
+    code, out, _ = run(*EAST_ONLY, "--dry-run")
+    assert (code, moved(world)) == (0, [])
+    assert "  survives less than now: refused without --force" in out.splitlines()
+    assert json.loads(run(*EAST_ONLY, "--dry-run", "--json")[1])["survives_less"]
+    # Fewer replicas survive less, too; more of them do not.
+    assert run("partition", "move", "t", "0", "--to", "1,3")[0] == 1
+    assert run("partition", "move", "t", "0", "--to", "1,2,3,4,5")[0] == 0
+    code, out, _ = run(*EAST_ONLY, "--force")
+    assert (code, moved(world)) == (0, [(0, "[1, 2, 3, 4, 5]"), (0, "[1, 2, 3]")])
+    assert out.splitlines()[2:4] == [
+        "  survives less than before",
+        "  before, writes continue after the loss of 1 region",
+    ]
 
 
 def test_a_dry_run_of_a_move_changes_nothing(world: World, run: Run) -> None:

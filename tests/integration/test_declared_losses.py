@@ -56,7 +56,7 @@ def give_new_address(cluster: DevCluster, broker: int) -> None:
 def test_writing_goes_on_and_who_comes_back_takes_nothing_away(five: DevCluster) -> None:
     where = ("-b", five.bootstrap)
     five.run("topic", "create", TOPIC, "-p", "1", "-r", "3", "-c", "min.insync.replicas=1", *where)
-    five.run("partition", "move", TOPIC, "0", "--to", HOME, *where)
+    five.run("partition", "move", TOPIC, "0", "--to", HOME, "--force", *where)
     wait_until(lambda: in_sync(five) == {3, 4, 5}, what="the move", timeout_s=TIMEOUT_S)
     writer = Writer(five, TOPIC, 1)
     writer.write(200)

@@ -37,7 +37,7 @@ def test_a_partition_that_has_lost_two_of_four_voters_goes_on_with_the_others(
     where = ("-b", five.bootstrap)
     five.run("topic", "create", TOPIC, "-p", "1", "-r", "4", "-c", "min.insync.replicas=2", *where)
     home = ",".join(map(str, HOME))
-    five.run("partition", "move", TOPIC, "0", "--to", home, *where)
+    five.run("partition", "move", TOPIC, "0", "--to", home, "--force", *where)
     wait_until(lambda: in_sync(five) == set(HOME), what="the move", timeout_s=TIMEOUT_S)
     writer = Writer(five, TOPIC, 1)
     writer.write(500)

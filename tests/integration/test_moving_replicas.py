@@ -42,7 +42,7 @@ def test_a_partition_moves_to_another_broker_while_it_is_written(
         producer.produce(topic, b"%d" % number, on_delivery=on_delivery)
         producer.poll(0.001)
         if number == COUNT // 4:
-            cluster.run("partition", "move", topic, "0", "--to", "3", *where)
+            cluster.run("partition", "move", topic, "0", "--to", "3", "--force", *where)
     assert producer.flush(TIMEOUT_S) == 0
     assert failed == []
 
@@ -110,7 +110,7 @@ def test_copies_are_throttled_by_what_kafka_clients_set_while_they_run(
         rates = {"leader_replication_throttled_rate": "0"}
         alter(ResourceType.BROKER, broker, **rates, follower_replication_throttled_rate="50000000")
     alter(ResourceType.TOPIC, topic, leader_replication_throttled_replicas="0:1,0:2")
-    cluster.run("partition", "move", topic, "0", "--to", "1,3", *where)
+    cluster.run("partition", "move", topic, "0", "--to", "1,3", "--force", *where)
     for _ in range(3):
         producer.produce(topic, b"on")
         assert producer.flush(TIMEOUT_S) == 0

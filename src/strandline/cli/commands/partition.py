@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from strandline.cli.text.one_move import OneMove
     from strandline.client.cluster import Client
     from strandline.client.operations.reassignments import MoveView
+    from strandline.placement.explain.topics import TopicExplanation
 
 app = typer.Typer(
     help="Move replicas of partitions between brokers; recover a partition that has lost most "
@@ -49,14 +50,20 @@ def move(
     ],
     dry_run: DryRun = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Move even to brokers that break the topic's policy.")
+        bool,
+        typer.Option(
+            "--force",
+            help="Move even to brokers that break the topic's policy or, without one, survive "
+            "less than now.",
+        ),
     ] = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
     """Move a partition's replicas to other brokers; returns when the move has started. Says what
-    survives afterwards. Refused if the new replicas would break the topic's policy."""
+    survives afterwards. Refused if the new replicas would break the topic's policy or, without
+    one, survive less than the present ones."""
     from strandline.base.errors import StrandlineError
     from strandline.cli.text.one_move import look_at_move
     from strandline.client.operations.reassignments import move_replicas
@@ -71,8 +78,8 @@ def move(
             found = None
         if found is None and dry_run:
             raise _unknown(client, topic, partition, to)
-        if found is not None and found.faults and not force and not dry_run:
-            raise _breaks(found, f"{topic}-{partition}")
+        if found is not None and not force and not dry_run:
+            _require_safe(found, f"{topic}-{partition}")
         if not dry_run:
             move_replicas(client, topic, partition, brokers)
     told: dict[str, Json] = {"topic": topic, "partition": partition, "replicas": list(brokers)}
@@ -106,27 +113,34 @@ def _unknown(client: "Client", topic: str, partition: int, to: str) -> "Operator
     )
 
 
-def _breaks(found: "OneMove", name: str) -> "OperatorError":
+def _require_safe(found: "OneMove", name: str) -> None:
+    """Refuse what breaks the policy or, without one, survives less; raises OperatorError."""
     from strandline.base.errors import OperatorError
 
-    return OperatorError(
-        f"{name}: replicas there would break {found.topic.policy_key}: the balancer would move "
-        "them again; to move them all the same, add --force",
-        [*found.faults, *_survives(found)],
-    )
+    if found.faults:
+        raise OperatorError(
+            f"{name}: replicas there would break {found.topic.policy_key}: the balancer would "
+            "move them again; to move them all the same, add --force",
+            [*found.faults, *_survives(found)],
+        )
+    if found.survives_less:
+        raise OperatorError(
+            f"{name}: replicas there would survive less than now; to move them all the same, add "
+            "--force",
+            [*_survival(found.before, "now, "), *_survives(found)],
+        )
 
 
 def _survives(found: "OneMove") -> list[str]:
+    lines = _survival(found.after, "afterwards, ")
+    is_same = lines == _survival(found.before, "afterwards, ")
+    return [*lines, "as before the move"] if is_same else lines
+
+
+def _survival(one: "TopicExplanation", before: str) -> list[str]:
     from strandline.cli.text.explaining import survival_lines
 
-    after, before = found.after, found.before
-    lines = survival_lines(
-        after.writes, after.data, but_not=after.writes_but_not, before="afterwards, "
-    )
-    then = survival_lines(
-        before.writes, before.data, but_not=before.writes_but_not, before="afterwards, "
-    )
-    return [*lines, "as before the move"] if lines == then else lines
+    return survival_lines(one.writes, one.data, but_not=one.writes_but_not, before=before)
 
 
 def _move_json(found: "OneMove | None") -> dict[str, Json]:
@@ -137,6 +151,7 @@ def _move_json(found: "OneMove | None") -> dict[str, Json]:
     return {
         "coming": list(found.coming),
         "faults": list(found.faults),
+        "survives_less": found.survives_less,
         "writes": builtins(found.after.writes),
         "data": builtins(found.after.data),
     }
@@ -160,6 +175,11 @@ def _tell_move(found: "OneMove | None", name: str, brokers: "list[int]", *, is_d
             if is_done
             else "  refused without --force"
         )
+    if found.survives_less:
+        told = "less than before" if is_done else "less than now: refused without --force"
+        print_line(f"  survives {told}")
+        for line in _survival(found.before, "before, " if is_done else "now, "):
+            print_line(f"  {line}")
     for line in _survives(found):
         print_line(f"  {line}")
     if not is_done:

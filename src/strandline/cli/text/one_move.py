@@ -2,7 +2,8 @@
 
 Why:    a list of brokers is typed in a second; the balancer would undo what breaks the policy.
 How:    the placement after the move, judged by the topic's policy and by the model of what
-        survives, as `topic explain` does. What the controller refuses is left to it.
+        survives, as `topic explain` does. Without a policy, the losses that it survives now are
+        what counts. What the controller refuses is left to it.
 Source: decisions 0008 and 0009."""
 
 from collections.abc import Sequence
@@ -13,7 +14,9 @@ from strandline.cli.text.losses import rules_of
 from strandline.client.cluster import Client
 from strandline.model.ids import BrokerId
 from strandline.placement.explain.topics import PartitionState, TopicExplanation, explain_topic
+from strandline.placement.policy.document import Goal
 from strandline.placement.survival.courses import Rules
+from strandline.placement.survival.report import implies
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,19 @@ class OneMove:
     def faults(self) -> tuple[str, ...]:
         """What would not be as the policy wants; nothing without a policy."""
         return self.after.alike[0].faults if self.topic.policy_key else ()
+
+    @property
+    def survives_less(self) -> bool:
+        """Whether a loss that the partition survives as it is placed would stop its writes or lose
+        some. A topic with a policy is judged by that alone."""
+        if self.topic.policy_key:
+            return False
+        before, after = self.before, self.after
+        return not (_covers(after.writes, before.writes) and _covers(after.data, before.data))
+
+
+def _covers(survived: Sequence[Goal], others: Sequence[Goal]) -> bool:
+    return all(any(implies(one, other) for one in survived) for other in others)
 
 
 def look_at_move(
