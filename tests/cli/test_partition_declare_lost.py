@@ -224,3 +224,41 @@ def test_who_is_back_with_an_empty_disk_is_told_of_and_not_named(
         "given up: the lost logs of brokers 1,2",
         "continues: the log of broker 3",
     ]
+
+
+def test_a_dry_run_without_a_controller_tells_what_the_logs_left_say(
+    world: Declaring, run: Run
+) -> None:
+    world.fake.controller, world.seeds = -1, "1@fake:1,2@fake:2,3@fake:3"
+    code, out, err = run("partition", "declare-lost", "t", "0", "--dry-run", "--timeout", "5")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[5:8] == [
+        "given up: brokers 1,2",
+        "continues: the log of broker 3",
+        "below offset 12: kept, and committed",
+    ]
+    assert lines[-3:] == [
+        (
+            "by the logs that answer here, not by the controller: no controller: 1 of 3 of its "
+            "voters answers, 2 are needed: start 1 of broker 1, 2. It decides by the logs that it "
+            "finds then"
+        ),
+        "nothing would be at risk once 1 of 1,2 returns with its disks intact",
+        "nothing done; a loss can be declared once there is a controller",
+    ]
+    assert world.asked == []
+    command = ("partition", "declare-lost", "t", "0", "--yes", "--timeout", "5")
+    code, out, err = run(*command)
+    assert code != 0 and out == ""
+    assert "start 1 of broker 1, 2; until then no loss can be declared; --dry-run shows" in err
+
+
+def test_a_dry_run_without_a_controller_forecasts_nothing_where_a_log_is_not_known(
+    world: Declaring, run: Run
+) -> None:
+    """Broker 2 is heard by others: the controller will read its log, which may be the best."""
+    world.fake.controller, world.alive = -1, {2}
+    code, _, err = run("partition", "declare-lost", "t", "0", "--dry-run", "--timeout", "5")
+    assert code != 0 and "no loss to declare" in err
+    assert "broker 2 is reachable from other brokers" in err

@@ -223,9 +223,34 @@ def test_without_a_controller_the_command_fails_once_and_not_for_each_partition(
     world: World, run: Run
 ) -> None:
     world.fake.controller = -1
-    code, out, err = run(*COMMAND, "--all", "--dry-run", "--timeout", "5")
+    code, out, err = run(*COMMAND, "--all", "--yes", "--timeout", "5")
     assert code != 0 and out == "" and "the cluster's controller" in err
+    assert err.rstrip().endswith(
+        "until then no loss can be declared; --dry-run shows the offsets at risk by the logs that "
+        "answer"
+    )
     assert world.asked == [] and len(world.fake.asked) < 100
+
+
+def test_a_dry_run_without_a_controller_tells_what_the_logs_left_say(
+    world: World, run: Run
+) -> None:
+    world.fake.controller = -1
+    code, out, err = run(*COMMAND, "--all", "--dry-run", "--timeout", "5")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert [line.split() for line in lines[2:6]] == [
+        ["orders-0", "1,2", "broker", "3", "7", "7-9", "10"],
+        ["orders-1", "1,2", "broker", "3", "17", "17-19", "20"],
+        ["payments-0", "1,2", "broker", "3", "7", "7-9", "10"],
+        ["payments-1", "1,2", "broker", "3", "17", "17-19", "20"],
+    ]
+    assert lines[-2].startswith("by the logs that answer here, not by the controller: ")
+    assert lines[-1] == "nothing done; a loss can be declared once there is a controller"
+    told = json.loads(run(*COMMAND, "orders", "--dry-run", "--timeout", "5", "--json")[1])
+    assert told["estimated"]
+    assert [one["on_nobody_from"] for one in told["partitions"]] == [10, 20]
+    assert world.asked == [] and len(world.fake.asked) < 200
 
 
 def test_where_every_broker_is_heard_nothing_is_given_up(world: World, run: Run) -> None:

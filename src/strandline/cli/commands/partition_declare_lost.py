@@ -12,13 +12,22 @@ import typer
 
 from strandline.base.json_value import Json
 from strandline.cli.commands.partition_survivors import (
+    advice_lines,
     electable_advice,
     print_logs,
     voters_may_leave,
 )
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import ids, print_line, show
-from strandline.cli.text.loss_confirmation import NOTHING_DONE, How, confirm, declaring_user
+from strandline.cli.text.loss_confirmation import (
+    NOTHING_DONE,
+    NOTHING_YET,
+    How,
+    confirm,
+    declaring_user,
+    estimate_line,
+    not_now,
+)
 
 if TYPE_CHECKING:
     from strandline.client.cluster import Client
@@ -67,14 +76,15 @@ def declare_lost(
 def _declare_one(client: "Client", topic: str, partition: int, how: How) -> None:
     """One partition, with all that is known of its logs."""
     from strandline.client.operations.losses import declare_lost as declare
-    from strandline.client.operations.losses import forecast_loss
     from strandline.client.operations.survivors import ask_replica_logs
 
     found = ask_replica_logs(client, topic, partition)
     grant = max((one.grant for one in found.answers.values()), default=0)
     lost = _brokers_to_give_up(client, topic, partition, found, grant=grant)
-    forecast = forecast_loss(client, topic, partition, brokers=lost, grant=grant)
+    forecast, without = _forecast(client, topic, partition, found, lost, how)
     lines = _loss_lines(lost, found, forecast)
+    if without:
+        lines.append(estimate_line(without))
     if not (how.as_json and (how.is_sure or how.is_dry)):
         with contextlib.redirect_stdout(sys.stderr if how.as_json else sys.stdout):
             _show_logs(topic, partition, found, lines)
@@ -94,15 +104,52 @@ def _declare_one(client: "Client", topic: str, partition: int, how: How) -> None
         "grant": done.grant,
         "at_risk_from": done.committed_offset,
         "on_nobody_from": done.log_end_offset,
+        "estimated": bool(without),
         "text": [*lines],
     }
     after = (
         f"{topic}-{partition} continues from offset {done.log_end_offset} on broker "
         f"{done.leader_id}"
     )
-    show(
-        told, as_json=how.as_json, people=lambda: print_line(NOTHING_DONE if how.is_dry else after)
+    if how.is_dry:
+        after = NOTHING_YET if without else NOTHING_DONE
+    show(told, as_json=how.as_json, people=lambda: print_line(after))
+
+
+def _forecast(
+    client: "Client",
+    topic: str,
+    partition: int,
+    found: "ReplicaLogs",
+    lost: "list[BrokerId]",
+    how: How,
+) -> "tuple[DeclareLostResponse, str]":
+    """The controller's forecast, and an empty text. For a dry run without a controller: an estimate
+    by the logs that answer, and why there is no controller. Raises OperatorError or ApiError with
+    what is to be done otherwise."""
+    from strandline.base.errors import OperatorError, StrandlineError
+    from strandline.client.operations.losses import (
+        estimate_loss,
+        forecast_loss,
+        is_without_controller,
     )
+
+    grant = max((one.grant for one in found.answers.values()), default=0)
+    try:
+        return forecast_loss(client, topic, partition, brokers=lost, grant=grant), ""
+    except StrandlineError as error:
+        if not is_without_controller(error):
+            raise
+        if not how.is_dry:
+            raise not_now(error) from error
+        without = str(error)
+    estimate = estimate_loss(found)
+    if estimate is None:
+        advice = advice_lines(
+            f"{topic} {partition}", found, found.judge(), shrinks=voters_may_leave(client, topic)
+        )
+        raise OperatorError(f"no loss to declare: {'; '.join(advice)} ({without})")
+    return estimate, without
 
 
 def _brokers_to_give_up(

@@ -19,7 +19,15 @@ import typer
 from strandline.base.errors import ApiError, StrandlineError
 from strandline.base.json_value import Json
 from strandline.cli.output import Table, counted, ids, print_error, print_line, print_table, show
-from strandline.cli.text.loss_confirmation import NOTHING_DONE, How, confirm, declaring_user
+from strandline.cli.text.loss_confirmation import (
+    NOTHING_DONE,
+    NOTHING_YET,
+    How,
+    confirm,
+    declaring_user,
+    estimate_line,
+    not_now,
+)
 
 if TYPE_CHECKING:
     from strandline.client.cluster import Client
@@ -52,6 +60,8 @@ class _Result:
     left_out: list[tuple[str, int, str]]
     declared: "list[tuple[_Candidate, DeclareLostResponse]]"
     failed: list[tuple[str, int, str]]
+    without: str = ""
+    """Why no controller answers a dry run; then the offsets are estimates."""
 
 
 def declare_many(client: "Client", topics: Sequence[str] | None, how: How) -> None:
@@ -63,7 +73,7 @@ def declare_many(client: "Client", topics: Sequence[str] | None, how: How) -> No
     found = ask_leaderless_logs(client, topics)
     result = _Result([], [], [], [])
     for (topic, partition), logs in found.items():
-        _forecast(client, topic, partition, logs, result)
+        _forecast(client, topic, partition, logs, result, is_dry=how.is_dry)
     if not (how.as_json and (how.is_sure or how.is_dry)):
         with contextlib.redirect_stdout(sys.stderr if how.as_json else sys.stdout):
             _show_risks(result)
@@ -85,11 +95,17 @@ def declare_many(client: "Client", topics: Sequence[str] | None, how: How) -> No
 
 
 def _forecast(
-    client: "Client", topic: str, partition: int, logs: "ReplicaLogs", result: _Result
+    client: "Client",
+    topic: str,
+    partition: int,
+    logs: "ReplicaLogs",
+    result: _Result,
+    *,
+    is_dry: bool,
 ) -> None:
-    """Ask the controller; raises ClientError where there is none, at the first partition."""
-    from strandline.client.operations.losses import forecast_loss
-    from strandline.protocol.errors import is_retriable
+    """Ask the controller. Where there is none, a dry run estimates; otherwise this raises
+    OperatorError, at the first partition."""
+    from strandline.client.operations.losses import forecast_loss, is_without_controller
 
     if not logs.answers:
         why = f"none of brokers {ids(logs.hosts)} answers: no log is left to continue with"
@@ -100,15 +116,40 @@ def _forecast(
         why = "every broker with a log answers or is reachable: there is nothing to give up"
         result.left_out.append((topic, partition, why))
         return
+    if result.without:
+        _estimate(client, topic, partition, logs, result)
+        return
     grant = max((one.grant for one in logs.answers.values()), default=0)
     try:
         forecast = forecast_loss(client, topic, partition, brokers=lost, grant=grant)
-    except ApiError as error:
-        if is_retriable(error.code):
+    except StrandlineError as error:
+        if isinstance(error, ApiError) and not is_without_controller(error):
+            result.left_out.append((topic, partition, str(error)))
+            return
+        if not is_without_controller(error):
             raise
-        result.left_out.append((topic, partition, str(error)))
+        if not is_dry:
+            raise not_now(error) from error
+        result.without = str(error)
+        _estimate(client, topic, partition, logs, result)
         return
     result.candidates.append(_Candidate(topic, partition, lost, forecast))
+
+
+def _estimate(
+    client: "Client", topic: str, partition: int, logs: "ReplicaLogs", result: _Result
+) -> None:
+    """By the logs that answer, where no controller does."""
+    from strandline.cli.commands.partition_survivors import advice_lines, voters_may_leave
+    from strandline.client.operations.losses import estimate_loss
+
+    estimate = estimate_loss(logs)
+    if estimate is None:
+        shrinks = voters_may_leave(client, topic)
+        advice = advice_lines(f"{topic} {partition}", logs, logs.judge(), shrinks=shrinks)
+        result.left_out.append((topic, partition, advice[0]))
+        return
+    result.candidates.append(_Candidate(topic, partition, tuple(logs.silent), estimate))
 
 
 def _declare(client: "Client", one: _Candidate, by: str, result: _Result) -> None:
@@ -143,6 +184,8 @@ def _show_risks(result: _Result) -> None:
             "LOST FROM: records acknowledged at this offset and above are lost, and new records "
             "get these offsets"
         )
+        if result.without:
+            print_line(estimate_line(result.without))
     _show_reasons("left out", result.left_out)
     if not result.candidates and not result.left_out:
         print_line(NOTHING_TO_DECLARE)
@@ -188,7 +231,7 @@ def _show_reasons(title: str, some: Sequence[tuple[str, int, str]]) -> None:
 
 def _print(result: _Result, how: How) -> None:
     if how.is_dry and result.candidates:
-        print_line(NOTHING_DONE)
+        print_line(NOTHING_YET if result.without else NOTHING_DONE)
     for one, done in result.declared:
         print_line(
             f"{one.name} continues from offset {done.log_end_offset} on broker {done.leader_id}"
@@ -203,6 +246,7 @@ def _json(result: _Result, how: How) -> Json:
     done = {id(one): answer for one, answer in result.declared}
     return {
         "dry_run": how.is_dry,
+        "estimated": bool(result.without),
         "partitions": [
             {
                 "topic": one.topic,

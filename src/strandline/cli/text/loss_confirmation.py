@@ -1,11 +1,17 @@
-"""The question before a loss is declared, and the name of the user that answers it.
+"""The question before a loss is declared, the name of the user that answers it, and what is said
+without a controller.
 
 Source: decision 0027."""
 
 import sys
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from strandline.base.errors import StrandlineError
 
 NOTHING_DONE = "nothing done; without --dry-run the command asks, and declares these losses"
+NOTHING_YET = "nothing done; a loss can be declared once there is a controller"
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +21,25 @@ class How:
     is_sure: bool
     is_dry: bool
     as_json: bool
+
+
+def not_now(error: "StrandlineError") -> "StrandlineError":
+    """The same error, which says that no controller answers, with what can be done meanwhile."""
+    from strandline.base.errors import OperatorError
+
+    return OperatorError(
+        f"{error}; until then no loss can be declared; --dry-run shows the offsets at risk by the "
+        "logs that answer"
+    )
+
+
+def estimate_line(without: str) -> str:
+    """The line below offsets that were not told by the controller. `without`: why it was not
+    asked."""
+    return (
+        f"by the logs that answer here, not by the controller: {without}. It decides by the logs "
+        "that it finds then"
+    )
 
 
 def confirm(expected: str) -> None:
