@@ -2,5 +2,12 @@
 
 Why:    a table must equal its topic. What does not round-trip is a problem with its reason, never
         a rounded number or a lost field.
-Map:    ddl.py (a schema written as Spark DDL), evolution.py (how the type of a table grows).
+Map:    json/           JSON
+        decoding.py     what every decoder offers: Decoder, DecodedValues, Mode
+        problems.py     the reasons, and their kinds
+        numbers.py      which text of a number is exact in which type
+        times.py        dates and timestamps
+        arrow_types.py  Spark types as Arrow types
+        ddl.py          a schema written as Spark DDL
+        evolution.py    how the type of a table grows
 Source: decisions/0051."""
