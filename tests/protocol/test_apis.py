@@ -80,6 +80,7 @@ EXPECTED = {
     20_014: ("DeclareLost", 0, 0, 0),
     20_015: ("DescribeLosses", 0, 0, 0),
     20_016: ("DescribeStatus", 0, 0, 0),
+    20_017: ("DigestReplica", 0, 0, 0),
 }
 """{key: (name, first version, last version, first flexible version)} of Kafka 4.4, and ours."""
 

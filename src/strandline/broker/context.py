@@ -32,6 +32,7 @@ from strandline.broker.leadership.new_topics import NewTopics
 from strandline.broker.leadership.writers import Writers
 from strandline.broker.operations.balancing import Balancing
 from strandline.broker.operations.copy_budget import CopyBudget
+from strandline.broker.operations.digesting import Digesting
 from strandline.broker.operations.isolation import Isolation
 from strandline.broker.server.batch_validation import BatchValidation
 from strandline.broker.server.purgatory import Deadlines
@@ -83,6 +84,7 @@ class Services:
     new_topics: NewTopics = field(init=False)
     fetch_sessions: FetchSessions = field(init=False)
     producer_ids: ProducerIds = field(init=False)
+    digesting: Digesting = field(init=False)
     # Set by the broker.
     balancing: Balancing = field(init=False)
     copy_budget: CopyBudget = field(init=False)
@@ -96,6 +98,7 @@ class Services:
         self.fetch_sessions = FetchSessions(
             self.clock, self.rng, count_max=self.config.limits.fetch_session_count_max
         )
+        self.digesting = Digesting(requests_max=self.config.storage.digest_requests_max)
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self.isolation = Isolation(self.clock, is_enabled=self.config.drills.enable)
 

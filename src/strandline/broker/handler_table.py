@@ -42,6 +42,7 @@ from strandline.broker.handlers import (
     describe_user_scram_credentials,
     describe_writers,
     describe_zones,
+    digest_replica,
     elect_leaders,
     expire_delegation_token,
     fetch,
@@ -133,6 +134,7 @@ _HANDLERS: dict[str, Handler] = {
     "DeclareLost": Cold(declare_lost.handle),
     "DescribeLosses": Cold(describe_losses.handle),
     "DescribeStatus": Cold(describe_status.handle),
+    "DigestReplica": Cold(digest_replica.handle),
 }
 
 HANDLERS: dict[int, Handler] = {API_KEYS[name]: handler for name, handler in _HANDLERS.items()}

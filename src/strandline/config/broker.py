@@ -388,6 +388,20 @@ class StorageSection:
         minimum=1_000,
         maximum=LONG_MAX,
     )
+    digest_rate: int = key(
+        268_435_456,
+        "The most that the broker reads of its logs in a second to digest them for audits.",
+        unit="bytes per second",
+        minimum=1_048_576,
+        maximum=LONG_MAX,
+    )
+    digest_requests_max: int = key(
+        16,
+        "The most requests for digests at one time. The broker works on one after the other, and "
+        "refuses further ones.",
+        minimum=1,
+        maximum=1_000,
+    )
     trust_ms: int = key(
         10_000,
         "How long the broker trusts bytes after it has written or verified them. It verifies "

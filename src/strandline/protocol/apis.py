@@ -117,6 +117,10 @@ from strandline.protocol.messages.describe_zones import (
     DescribeZonesRequest,
     DescribeZonesResponse,
 )
+from strandline.protocol.messages.digest_replica import (
+    DigestReplicaRequest,
+    DigestReplicaResponse,
+)
 from strandline.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from strandline.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
@@ -292,6 +296,7 @@ APIS: dict[int, Api] = {
         _api(DeclareLostRequest, DeclareLostResponse),
         _api(DescribeLossesRequest, DescribeLossesResponse),
         _api(DescribeStatusRequest, DescribeStatusResponse),
+        _api(DigestReplicaRequest, DigestReplicaResponse),
     )
 }
 """{API key: row}, ascending."""

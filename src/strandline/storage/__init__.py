@@ -3,6 +3,7 @@
 Map:    log/              one group's log
         recovery/         opens a log after a crash; finds and repairs damage
         compaction/       keeps the last value of each key
+        digests/          digests of ranges, by which replicas are compared
         producers/        idempotence: the last batches of each producer
         disk/             files and flushes
         config.py         the settings of a log, from its topic

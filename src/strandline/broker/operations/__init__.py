@@ -11,6 +11,7 @@ Map:    balancing.py            runs the balancer's rounds on the active control
         maintenance_loop.py     periodic work on every log
         compaction_loop.py      looks for logs to compact
         log_levels.py           levels of this broker's loggers
+        digesting.py            runs digests of logs beside the event loop, a few at a time
         isolation.py            cuts the broker off during a drill
         reporting.py            questions that the controller asks every broker
         ticker.py               repeats a task at an interval

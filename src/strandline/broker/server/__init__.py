@@ -10,5 +10,6 @@ Map:    server.py           listens, accepts, sweeps idle connections
         purgatory.py        requests that wait for a condition or their deadline
         batch_validation.py where a producer's batches are validated: on the loop or beside it
         recompression.py    batches get their topic's codec
+        digest_thread.py    digests of logs on a thread that lets the loop run
         worker_thread.py    long pieces of work, one at a time, beside the loop
 """

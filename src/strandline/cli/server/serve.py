@@ -22,6 +22,7 @@ from pathlib import Path
 from strandline.admin.endpoint import MetricsEndpoint
 from strandline.base.errors import OperatorError, StrandlineError
 from strandline.broker.broker import Broker
+from strandline.broker.server.digest_thread import DigestThread
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.server import claim_port
 from strandline.broker.server.worker_thread import WorkerThread
@@ -113,7 +114,7 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
         )
         broker.allow_isolation(lambda is_cut: network.silence(is_silent=is_cut))
         broker.services.balancing.outages.poster = webhook
-        broker.services.validation.worker = WorkerThread(partial(_post, loop), name="validation")
+        _give_threads(broker, config, loop)
         await metrics.serve(broker)
         await _unless(ended, broker.start())
         if not ended.is_set():
@@ -138,6 +139,15 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
             claimed.close()
         disk.close()
         directory.release()
+
+
+def _give_threads(broker: Broker, config: BrokerConfig, loop: asyncio.AbstractEventLoop) -> None:
+    """Long pieces of work run beside the loop."""
+    post = partial(_post, loop)
+    broker.services.validation.worker = WorkerThread(post, name="validation")
+    broker.services.digesting.worker = DigestThread(
+        post, rate_bytes_per_s=config.storage.digest_rate
+    )
 
 
 def settle_memory() -> None:

@@ -19,6 +19,7 @@ from strandline.records.batch import LENGTH_END, BatchHeader
 from strandline.records.marker import Marker, read_markers
 from strandline.storage.compaction.compacting import Compacting
 from strandline.storage.config import SEGMENT_BYTES_MAX, LogConfig
+from strandline.storage.digests.source import LogParts
 from strandline.storage.layout import RESET, START, SegmentName
 from strandline.storage.log import reads, retention, rolling, times
 from strandline.storage.log.flushed_mark import FlushedMark
@@ -40,7 +41,8 @@ _NO_START = Offset(0)
 
 
 class Log:
-    """A log. `start_*` and `last_index` are inclusive, `end_offset` is exclusive."""
+    """A log. `start_*` and `last_index` are inclusive, `end_offset` is exclusive. `parts`: see
+    `storage.digests`."""
 
     def __init__(
         self,
@@ -74,11 +76,7 @@ class Log:
             on_flushed=self._on_flushed,
         )
         self._mark = FlushedMark(
-            disk,
-            clock,
-            self._row,
-            self._flushing,
-            interval_ms=config.mark_interval_ms,
+            disk, clock, self._row, self._flushing, interval_ms=config.mark_interval_ms
         )
         self._compacting = Compacting(
             disk,
@@ -99,6 +97,7 @@ class Log:
             roll=self._roll,
         )
         """Finds damage, and replaces it by batches of other replicas."""
+        self.parts = LogParts(self._row)
 
     @classmethod
     def open(
