@@ -77,7 +77,7 @@ def lose_one(world: MovingWorld, victim: str, replicas: tuple[int, ...]) -> None
 def test_a_majority_that_is_fewer_than_asked_for_goes_on_once_that_is_lowered(
     monkeypatch: pytest.MonkeyPatch, victim: str
 ) -> None:
-    """`the 2 of 3 voters that are left continue; acks=all is refused until ...`"""
+    """`the remaining 2 of 3 voters continue; acks=all is refused until ...`"""
     configs = ((MIN_INSYNC, "3"), (SHRINK, "true"))
     with moving_world(monkeypatch, (3, 4, 5), configs=configs) as world:
         until_more_is_acked(world)
@@ -91,8 +91,8 @@ def test_a_majority_that_is_fewer_than_asked_for_goes_on_once_that_is_lowered(
 def test_the_last_of_all_that_had_to_acknowledge_goes_on_once_that_is_lowered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """`the controller appoints a leader among the 1 of 3 voters that is left; acks=all is refused
-    until ...`"""
+    """`the controller appoints the remaining voter of 3 as leader; acks=all is refused until
+    ...`"""
     configs = ((MIN_INSYNC, "3"), (SHRINK, "true"))
     with moving_world(monkeypatch, (3, 4, 5), configs=configs) as world:
         world.until(lambda: world.known.floor == 3)
@@ -188,7 +188,7 @@ def test_a_majority_that_is_fewer_than_asked_for_goes_on_with_an_observer(
 def test_half_of_the_voters_go_on_with_an_observer_at_a_third_site(
     monkeypatch: pytest.MonkeyPatch, lost: tuple[int, int]
 ) -> None:
-    """`the controller appoints a leader among the 2 of 4 voters that are left; then 1 observer
+    """`the controller appoints a leader among the remaining 2 of 4 voters; then 1 observer
     stands in: acks=all goes on`, whichever half is lost."""
     text = constraints({"west": 2, "east": 2}, {"north": 1})
     with watched_world(monkeypatch, (4, 1, 5, 2), (3,), policy=text, min_insync=3) as world:

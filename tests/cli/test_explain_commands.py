@@ -78,14 +78,14 @@ def test_who_acts_after_a_loss_is_told_and_follows_from_the_placement(
     rows = {row[0]: row[1:] for row in cells(told("topic", "explain", "t"), "LOST ")}
     assert rows["1 region"] == [
         "operator", "kept",
-        "no leader; the 2 of 4 voters that are left hold every acknowledged record, and continue "
+        "no leader; the remaining 2 of 4 voters hold every acknowledged record, and continue "
         "after: strandline topic alter t -c voters.shrink.enable=true",
     ]  # fmt: skip
     world.policy, world.min_insync = (PROMOTED, FROM_TOPIC), 3
     world.observers = {0: [5]}
     rows = {row[0]: row[1:] for row in cells(told("topic", "explain", "t"), "LOST ")}
     assert rows["1 region"][2] == (
-        "no leader; the 2 of 4 voters that are left hold every acknowledged record, and continue, "
+        "no leader; the remaining 2 of 4 voters hold every acknowledged record, and continue, "
         "with 1 observer, after: strandline topic alter t -c voters.shrink.enable=true"
     )
     world.policy, world.min_insync, world.observers = ("", FROM_TOPIC), 1, {}

@@ -39,10 +39,10 @@ LOWER = "acks=all is refused until: strandline topic alter orders -c min.insync.
 @pytest.mark.parametrize(
     ("paths", "begin"),
     [
-        (THREE, "the 2 of 3 voters that are left continue; "),
+        (THREE, "the remaining 2 of 3 voters continue; "),
         (
             HALVES,
-            "the controller appoints a leader among the 2 of 4 voters that are left; ",
+            "the controller appoints a leader among the remaining 2 of 4 voters; ",
         ),
     ],
 )
@@ -52,6 +52,50 @@ def test_what_an_observer_gives_is_told(paths: tuple[str, ...], begin: str) -> N
     assert how(paths, (), "under-min-isr") == begin + LOWER
     assert how(paths, ("d/1",), "leader-is-observer") == begin + LOWER
     assert how(paths, ("a/1",), "under-min-isr") == begin + LOWER, "it is lost with a region"
+
+
+def of_a_region(*paths: str, least: int, shrinks: bool) -> str:
+    """How the loss of a region goes for these voters."""
+    placement = placed(*paths, min_insync_replicas=least)
+    request = Request(policy=Policy(), min_insync_replicas=least)
+    topic = LiveTopic("orders", "", request, (), {}, shrinks=shrinks)
+    found = outcomes([(placement, (0,))], Rules(least, shrinks))
+    return tell(topic, one_of(found, "1 region"))
+
+
+@pytest.mark.parametrize(
+    ("least", "shrinks", "text"),
+    [
+        (
+            2,
+            True,
+            "the controller appoints the remaining voter of 2 as leader; acks=all is refused",
+        ),
+        (
+            2,
+            False,
+            "no leader; the remaining voter of 2 holds every acknowledged record, and continues "
+            "after: strandline topic alter orders -c voters.shrink.enable=true",
+        ),
+    ],
+)
+def test_one_voter_is_told_in_the_singular(least: int, shrinks: bool, text: str) -> None:
+    assert of_a_region("a/1", "b/1", least=least, shrinks=shrinks).startswith(text)
+
+
+def test_a_row_about_some_partitions_names_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """As `partition 0` or `partitions 0,2`."""
+    request = Request(policy=Policy(), min_insync_replicas=1)
+    spread, together = (
+        placed(*paths, min_insync_replicas=1) for paths in (THREE, ("a/1", "a/2", "a/3"))
+    )
+    states = tuple(PartitionState(index, (BrokerId(1),)) for index in range(3))
+    topic = LiveTopic("orders", "", request, states, {}, shrinks=False)
+    for some, named in (((0,), "(partition 0)"), ((0, 2), "(partitions 0,2)")):
+        others = tuple(one for one in range(3) if one not in some)
+        found = outcomes([(spread, others), (together, some)], Rules(1, shrinks=False))
+        tell_losses(LossForecast(topic, found, ()))
+        assert named in capsys.readouterr().out
 
 
 def of_a_link(*paths: str, observers: str = "", least: int = 1, shrinks: bool = True) -> str:
@@ -97,7 +141,7 @@ def test_what_a_cut_link_does_is_told() -> None:
         f"repaired, or: {alter} -c min.insync.replicas=2"
     )
     assert of_a_link(*THREE, least=3, shrinks=False) == (
-        "min.insync.replicas requires 3 of 3, and 2 reach their leader: acks=all waits: "
+        "min.insync.replicas requires 3 of 3, and 2 reach the leader: acks=all waits: "
         "repair the link"
     )
 
@@ -130,7 +174,7 @@ def halves(world: World) -> World:
 def test_a_region_that_is_taken_for_down_has_observers_stand_in(halves: World, told: Lines) -> None:
     lines = told("topic", "explain", "t")
     rows = {row[0]: row[1:] for row in cells(lines, "LOST ")}
-    begin = "the controller appoints a leader among the 2 of 4 voters that are left; "
+    begin = "the controller appoints a leader among the remaining 2 of 4 voters; "
     then = "then, once the region counts as down, 1 observer stands in: acks=all goes on"
     assert rows["1 region"] == ["by itself", "kept", begin + then]
     assert rows["2 brokers"][0] == "operator"

@@ -64,7 +64,7 @@ def list_all(
 def _incomplete(found: "FoundGroups") -> tuple[str, list[str]]:
     """Why the list is incomplete: one line, and one for each coordinator that is missing."""
     from strandline.cli.output import program
-    from strandline.cli.text.explaining import ranges
+    from strandline.cli.text.explaining import partitions_named
     from strandline.model.ids import NO_BROKER
 
     missing = found.missing_partitions
@@ -74,7 +74,7 @@ def _incomplete(found: "FoundGroups") -> tuple[str, list[str]]:
     )
     return text, [
         ("no coordinator" if broker == NO_BROKER else f"broker {broker} does not answer")
-        + f": groups in partitions {ranges(some)}"
+        + f": groups in {partitions_named(some)}"
         for broker, some in sorted(found.missing.items())
     ]
 

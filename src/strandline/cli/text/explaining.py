@@ -97,6 +97,11 @@ def ranges(numbers: Iterable[int]) -> str:
     return f"{text} and {more} more" if more else text
 
 
+def partitions_named(numbers: Sequence[int]) -> str:
+    """`partition 3`, `partitions 0-2,5`."""
+    return f"partition{'' if len(numbers) == 1 else 's'} {ranges(numbers)}"
+
+
 def roles(some: "Roles") -> str:
     """Voters, and observers where there are any: `1,2,3 +4`."""
     text = ids(some.voters)

@@ -255,12 +255,12 @@ def tell_losses(forecast: LossForecast) -> None:
 
 def _tell_table(topic: "LiveTopic", found: "Sequence[Outcome]", title: str, count: int) -> None:
     """`count`: of how many partitions the table tells."""
-    from strandline.cli.text.explaining import ranges
+    from strandline.cli.text.explaining import partitions_named
 
     rows = []
     for one in found:
         is_some = len(one.partitions) < count
-        which = f" (partitions {ranges(one.partitions)})" if is_some else ""
+        which = f" ({partitions_named(one.partitions)})" if is_some else ""
         rows.append((_loss(one), _who(one), _data(one), tell(topic, one) + which))
     print_line(title)
     print_table(Table(heads=("LOST", "ACTS", "ACKNOWLEDGED WRITES", "HOW"), rows=rows))
@@ -295,23 +295,25 @@ def tell(topic: "LiveTopic", one: "Outcome") -> str:
             side = "that was cut off" if one.is_inside else "that was not cut off"
             return f"the side {side} continues, with {there}; the other waits until the cut ends"
         case Course.ELECTION:
-            return f"{there} {verb} left, and elect a leader if it is lost"
+            if one.left == 1:
+                return "the only voter is left, and leads"
+            return f"{there} are left, and elect a leader if it is lost"
         case Course.ARBITRATION:
-            return f"the controller appoints a leader among the {there} that {verb} left"
+            return _appoints(one)
         case Course.STANDS_IN:
             stand = "stands" if one.stand_ins == 1 else "stand"
             then = f"then{_once(one)} {_stand_ins(one)} {stand} in"
-            return f"{_go_on(one, there)}; {then}: acks=all goes on"
+            return f"{_go_on(one)}; {then}: acks=all goes on"
         case Course.LOWER:
             return (
-                f"{_go_on(one, there)}; acks=all is refused until: "
-                f"{_alter(topic, one, lets_leave=False)}"
+                f"{_go_on(one)}; acks=all is refused until: {_alter(topic, one, lets_leave=False)}"
             )
         case Course.LET_LEAVE:
             comes = f", with {_stand_ins(one)}{_once(one) or ','}" if one.stand_ins else ""
+            holds, continues = ("holds", "continues") if one.left == 1 else ("hold", "continue")
             return (
-                f"no leader; the {there} that {verb} left hold every acknowledged record, and "
-                f"continue{comes} after: {_alter(topic, one, lets_leave=True)}"
+                f"no leader; {_rest(one)} {holds} every acknowledged record, and "
+                f"{continues}{comes} after: {_alter(topic, one, lets_leave=True)}"
             )
         case Course.RETURN:
             return _tell_return(one, there)
@@ -330,7 +332,8 @@ def _tell_link(topic: "LiveTopic", one: "Outcome") -> str:
 
     there = f"{one.left} of {one.voters} voters"
     nobody = "neither side elects a leader: "
-    goes_on = f"{there} continue with their leader"
+    is_one = one.left == 1
+    goes_on = "the only voter continues" if is_one else f"{there} continue with their leader"
     if one.left <= one.voters // 2:
         goes_on = f"{nobody}the controller appoints a leader on one side, with {there}"
     match one.course:
@@ -346,7 +349,8 @@ def _tell_link(topic: "LiveTopic", one: "Outcome") -> str:
             comes = f" and {_stand_ins(one)}" if one.stand_ins else ""
             return (
                 f"{nobody}repair the link, or let the controller appoint a leader on one side, "
-                f"with {there}{comes}, which hold every acknowledged record: "
+                f"with {there}{comes}, which hold{'s' if is_one and not comes else ''} every "
+                "acknowledged record: "
                 f"{_alter(topic, one, lets_leave=True)}"
             )
         case Course.RETURN if one.without_controller:
@@ -354,7 +358,8 @@ def _tell_link(topic: "LiveTopic", one: "Outcome") -> str:
         case Course.RETURN:
             return (
                 f"min.insync.replicas requires {one.write_quorum} of {one.voters}, and "
-                f"{one.left} reach their leader: acks=all waits: repair the link"
+                f"{one.left} reach{'es' if is_one else ''} the leader: acks=all waits: repair the "
+                "link"
             )
         case _:
             return f"{goes_on}; the others catch up when the link is repaired"
@@ -383,12 +388,24 @@ def _tell_gone(topic: "LiveTopic", one: "Outcome") -> str:
     )
 
 
-def _go_on(one: "Outcome", there: str) -> str:
+def _rest(one: "Outcome") -> str:
+    """The voters that are not lost."""
+    if one.left == 1:
+        return f"the remaining voter of {one.voters}"
+    return f"the remaining {one.left} of {one.voters} voters"
+
+
+def _appoints(one: "Outcome") -> str:
+    if one.left == 1:
+        return f"the controller appoints {_rest(one)} as leader"
+    return f"the controller appoints a leader among {_rest(one)}"
+
+
+def _go_on(one: "Outcome") -> str:
     """How voters continue that are fewer than acks=all requires."""
-    verb = "is" if one.left == 1 else "are"
-    if one.left > one.voters // 2:
-        return f"the {there} that {verb} left continue"
-    return f"the controller appoints a leader among the {there} that {verb} left"
+    if one.left <= one.voters // 2:
+        return _appoints(one)
+    return f"{_rest(one)} continue{'s' if one.left == 1 else ''}"
 
 
 def _tell_return(one: "Outcome", there: str) -> str:
