@@ -1,16 +1,17 @@
-"""Walks damaged batches that end where memory ends: `python -m tests.records.guarded_walk SEED N`.
+"""Walks damaged batches that end where memory ends.
 
 Why:    the compiled walk reads hostile input. One byte read behind a buffer would go unnoticed in
         ordinary memory; here it is a segmentation fault.
-How:    two pages, the second one not readable. Each input is copied to the end of the first."""
+How:    `python -m tests.records.guarded_walk SEED ROUNDS FILE`, FILE being the compiled walk: two
+        pages, the second one not readable. Each input is copied to the end of the first."""
 
 import ctypes
 import mmap
 import sys
+from pathlib import Path
 
 from tests.records.test_contents import damaged_batches
-
-from strandline.records import _contents
+from tests.records.walk_library import load_walk
 
 PAGES_BYTES = 64 * mmap.PAGESIZE
 
@@ -26,17 +27,17 @@ def guarded_memory() -> mmap.mmap:
     return memory
 
 
-def main(seed: int, rounds: int) -> None:
+def main(seed: int, rounds: int, file: Path) -> None:
     """See the module; also each input cut at any place."""
-    memory = guarded_memory()
+    memory, walk = guarded_memory(), load_walk(file)
     view = memoryview(memory)
     for records, count, base in damaged_batches(seed, rounds=rounds):
         for size in {len(records), len(records) // 2, len(records) * seed % (len(records) + 1)}:
             data = view[PAGES_BYTES - size : PAGES_BYTES]
             data[:] = records[:size]
-            _contents.walk(data, count, base)
-            _contents.refused(data, count, base, True, -(1 << 63), (1 << 63) - 1, 10)
+            walk.walk(data, count, base)
+            walk.refused(data, count, base, True, -(1 << 63), (1 << 63) - 1, 10)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))

@@ -5,17 +5,19 @@ Source: decision 0044."""
 import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 from typing import Any
 
 import hatch_build
 import pytest
+from tests.records.walk_library import build_walk, load_walk
 
-from strandline.records.contents import IS_COMPILED
+from strandline.records import contents
 
 ROOT = Path(__file__).resolve().parents[2]
-HAS_COMPILER = shutil.which("cc") is not None
+needs_compiler = pytest.mark.skipif(
+    shutil.which("cc") is None, reason="there is no compiler (2026-11-29)"
+)
 
 
 class Screen:
@@ -36,24 +38,20 @@ def build(root: Path, screen: Screen) -> dict[str, Any]:
     return data
 
 
-@pytest.mark.skipif(not IS_COMPILED, reason="the compiled walk is not built")
-def test_no_byte_is_read_behind_the_records() -> None:
+def test_no_byte_is_read_behind_the_records(walk_file: Path) -> None:
     """Inputs end where memory ends: one byte more would be a segmentation fault."""
-    command = [sys.executable, "-m", "tests.records.guarded_walk", "1", "4000"]
+    command = [sys.executable, "-m", "tests.records.guarded_walk", "1", "4000", str(walk_file)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.skipif(not HAS_COMPILER, reason="there is no compiler")
+@needs_compiler
 def test_the_source_compiles_without_a_warning(tmp_path: Path) -> None:
-    include = sysconfig.get_paths()["include"]
-    command = ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{include}"]
-    command += [str(ROOT / hatch_build.SOURCE), "-o", str(tmp_path / "walk.so")]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    walk = load_walk(build_walk(tmp_path))
+    assert walk.REVISION == contents.REVISION
 
 
-@pytest.mark.skipif(not HAS_COMPILER, reason="there is no compiler")
+@needs_compiler
 def test_a_wheel_with_a_compiler_has_the_compiled_walk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

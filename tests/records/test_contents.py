@@ -4,6 +4,7 @@ Source: Kafka's DefaultRecord.readFrom and LogValidator; decision 0044."""
 
 import random
 from collections.abc import Iterator
+from types import ModuleType
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,6 @@ from strandline.protocol.errors import Error
 from strandline.records import contents
 from strandline.records.batch import HEADER_BYTES, read_header
 from strandline.records.contents import (
-    IS_COMPILED,
     NO_TIMESTAMP_AT_ALL,
     Fault,
     refused_in_python,
@@ -115,17 +115,14 @@ def test_a_padded_number_is_read() -> None:
 # ---- the twins ----
 
 
-@pytest.mark.skipif(not IS_COMPILED, reason="the compiled walk is not built")
 @pytest.mark.parametrize("seed", range(8))
-def test_the_compiled_walk_finds_what_the_python_one_finds(seed: int) -> None:
-    from strandline.records import _contents
-
+def test_the_compiled_walk_finds_what_the_python_one_finds(seed: int, compiled: ModuleType) -> None:
     for records, count, base in damaged_batches(seed, rounds=2_500):
-        assert _contents.walk(records, count, base) == walk_in_python(records, count, base)
+        assert compiled.walk(records, count, base) == walk_in_python(records, count, base)
         if walk_in_python(records, count, base)[0]:
             continue
         rules = (seed % 2 == 0, BASE - 1_000, BASE + 1_000, 3)
-        assert _contents.refused(records, count, base, *rules) == refused_in_python(
+        assert compiled.refused(records, count, base, *rules) == refused_in_python(
             records, count, base, *rules
         )
 

@@ -1,8 +1,10 @@
-"""Each test is in one lane, and the long lane is run whole by shares.
+"""Each test is in one lane, the long lane is run whole by shares, and no test is left out unsaid.
 
 Source: tests/lanes.py, tests/long.py."""
 
+import ast
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +13,10 @@ from tests import lanes
 from tests.lanes import LONG, Row, function_of, mark
 from tests.long import chunks, order
 from tests.tidy.test_source import ROOT
+
+SKIPPING = sorted(
+    path for path in (ROOT / "tests").rglob("*.py") if re.search(r"\.skip(if)?\(", path.read_text())
+)
 
 
 class Item:
@@ -78,3 +84,24 @@ def test_chunks_hold_every_test_once_and_are_about_a_minute_long() -> None:
     parts = list(chunks(tests, times, tree="abc", cores=2))
     assert sorted(test for part in parts for test in part) == sorted(tests)
     assert {len(part) for part in parts} == {4}
+
+
+def skips(tree: ast.AST) -> list[ast.Call]:
+    """The calls of `pytest.skip` and `pytest.mark.skipif`."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [
+        one
+        for one in calls
+        if isinstance(one.func, ast.Attribute) and one.func.attr in ("skip", "skipif")
+    ]
+
+
+@pytest.mark.parametrize("path", SKIPPING, ids=str)
+def test_a_test_that_is_left_out_says_why_and_since_when(path: Path) -> None:
+    """The date tells whether the reason may be gone."""
+    for call in skips(ast.parse(path.read_text())):
+        texts = [node.value for node in ast.walk(call) if isinstance(node, ast.Constant)]
+        reasons = [text for text in texts if isinstance(text, str)]
+        assert any(re.search(r".{10} \(20\d\d-\d\d-\d\d\)$", one) for one in reasons), (
+            f"line {call.lineno}: a reason, and a date as in (2026-11-29)"
+        )

@@ -1,0 +1,34 @@
+"""Builds the compiled walk beside the tree, and loads one from its file.
+
+Source: decision 0044."""
+
+import importlib.machinery
+import importlib.util
+import subprocess
+import sysconfig
+from pathlib import Path
+from types import ModuleType
+
+import hatch_build
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def build_walk(directory: Path) -> Path:
+    """Compile the walk into `directory`; a warning is a failure. Returns its file."""
+    target = directory / "_contents.abi3.so"
+    command = ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror"]
+    command += [f"-I{sysconfig.get_paths()['include']}", str(ROOT / hatch_build.SOURCE)]
+    done = subprocess.run([*command, "-o", str(target)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return target
+
+
+def load_walk(file: Path) -> ModuleType:
+    """The module in this file, whether the tree has one or not."""
+    loader = importlib.machinery.ExtensionFileLoader("_contents", str(file))
+    spec = importlib.util.spec_from_loader("_contents", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
