@@ -6,12 +6,13 @@ Source: PySpark's `DataSource`; decisions/0049."""
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from strandline.spark.columns import columns_of, schema_of
 from strandline.spark.reading.batch_reader import BatchReader
 from strandline.spark.reading.options import parse_options
+from strandline.spark.reading.stream_reader import StreamReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +35,10 @@ class StrandlineSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads a batch."""
         return BatchReader(parse_options(self.options), columns_of(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's)
+        """Reads a stream."""
+        return StreamReader(parse_options(self.options), columns_of(schema))
 
 
 def register(spark: "SparkSession") -> None:

@@ -9,6 +9,9 @@ Map:    option_table.py   every option, with its use and default
         data_loss.py      failOnDataLoss
         splits.py         ranges -> tasks
         batch_reader.py   plans and reads a batch
+        stream_reader.py  plans and reads a stream's micro-batches
+        stream_offsets.py what a stream's checkpoint holds
+        admission.py      how much goes into a micro-batch
         split_reading.py  one task: fetched batches -> Arrow batches
         fetching.py       one task's requests, retries, and choice of the replica
 Source: decisions/0049."""
