@@ -3,6 +3,9 @@
 Why:    a table must equal its topic. What does not round-trip is a problem with its reason, never
         a rounded number or a lost field.
 Map:    json/           JSON
+        json_schema.py  the type that a JSON Schema describes
+        inference.py    the type of samples of JSON
+        text.py         UTF-8, for keys
         decoding.py     what every decoder offers: Decoder, DecodedValues, Mode
         problems.py     the reasons, and their kinds
         numbers.py      which text of a number is exact in which type

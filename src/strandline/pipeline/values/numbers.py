@@ -26,8 +26,6 @@ INTEGER_BITS: dict[type[T.DataType], int] = {
     T.IntegerType: 32,
     T.LongType: 64,
 }
-DOUBLE_DIGITS_SAFE = 15
-"""So many digits of a text always survive in a DOUBLE that is not subnormal."""
 DOUBLE_NORMAL_MIN = 2.2250738585072014e-308
 FLOAT_NORMAL_MIN = 1.1754943508222875e-38
 FLOAT_MAX = 3.4028234663852886e38
@@ -52,13 +50,13 @@ def integer(text: str, data_type: T.DataType) -> tuple[int | None, str | None]:
         value = int(text) if len(text) <= INTEGER_CHARS_MAX else None
     else:
         reason = f"{shown(text)} is not written as an integer"
-        exact = _decimal(text)
-        if exact is None or exact.adjusted() > INTEGER_CHARS_MAX:
+        number = exact(text)
+        if number is None or number.adjusted() > INTEGER_CHARS_MAX:
             value = None
-        elif exact != exact.to_integral_value():
+        elif number != number.to_integral_value():
             return None, reason
         else:
-            value = int(exact)
+            value = int(number)
     bits = INTEGER_BITS[type(data_type)]
     if value is None or not -(1 << bits - 1) <= value < 1 << bits - 1:
         return None, f"{shown(text)} is out of range for {data_type.simpleString()}"
@@ -91,35 +89,37 @@ def _is_written_so(text: str, value: float, *, single: bool) -> bool:
     normal = FLOAT_NORMAL_MIN if single else DOUBLE_NORMAL_MIN
     if not digits or (digits <= safe and abs(value) >= normal):
         return True
-    exact = _decimal(text)
-    if exact is None:
+    number = exact(text)
+    if number is None:
         return False
-    if digits <= most and Decimal(f"{value:.{digits - 1}e}") == exact:
+    if digits <= most and Decimal(f"{value:.{digits - 1}e}") == number:
         return True
-    return Decimal(value) == exact
+    # Half way between two texts, printf and the shortest text may choose different ones.
+    shortest = str(np.float32(value)) if single else repr(value)
+    return number in (Decimal(shortest), Decimal(value))
 
 
 def decimal(text: str, data_type: T.DecimalType) -> tuple[Decimal | None, str | None]:
     """(the value, rounded half up if it must be, or None; the reason or None)."""
     name = data_type.simpleString()
-    exact = _decimal(text)
-    if exact is not None and not exact:
+    number = exact(text)
+    if number is not None and not number:
         return Decimal(0), None
     whole = data_type.precision - data_type.scale
-    if exact is None or exact.adjusted() >= whole:
+    if number is None or number.adjusted() >= whole:
         return None, f"{shown(text)} is out of range for {name}"
     unit = Decimal((0, (1,), -data_type.scale))
-    if exact.adjusted() < -data_type.scale - 1:
+    if number.adjusted() < -data_type.scale - 1:
         rounded = Decimal(0)
     else:
-        rounded = exact.quantize(unit, context=_EXACT)
-    if rounded == exact:
+        rounded = number.quantize(unit, context=_EXACT)
+    if rounded == number:
         return rounded, None
     reason = f"{shown(text)} has more than {data_type.scale} decimals"
     return (rounded if rounded.adjusted() < whole else None), reason
 
 
-def _decimal(text: str) -> Decimal | None:
+def exact(text: str) -> Decimal | None:
     """The number itself; None if its exponent is beyond every type."""
     try:
         return Decimal(text)

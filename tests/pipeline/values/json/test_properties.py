@@ -134,7 +134,7 @@ def is_same(document: Any, value: Any, kind: T.DataType) -> bool:
     if isinstance(kind, T.FloatType | T.DoubleType):
         assert not isinstance(document, bool | str)
         spellings = {Decimal(f"{value:.{digits}e}") for digits in range(17)}
-        return Decimal(document) in spellings | {Decimal(value)}
+        return Decimal(document) in spellings | {Decimal(value), Decimal(repr(value))}
     if isinstance(kind, T.DecimalType):
         return not isinstance(document, bool | str) and Decimal(document) == value
     if isinstance(kind, T.BinaryType):
