@@ -3,7 +3,7 @@
     python -m bench.run [SCENARIO...]      one-broker, three-replicas, mixed-acks, round-trip,
                                            quorum, failover, start, memory, recovery, partitions,
                                            restart, placement, region-loss, promotion,
-                                           returning-region, crossed-bytes, stand-ins
+                                           returning-region, crossed-bytes, stand-ins, spark
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and its other load; MB per CPU second varies
@@ -32,6 +32,7 @@ import bench.promotion
 import bench.region_loss
 import bench.restart
 import bench.returning_region
+import bench.spark
 import bench.stand_ins
 from bench.clusters import Cluster, has_kafka, kafka, memory_mb, strandline
 from bench.load import leaders_of
@@ -318,6 +319,12 @@ def stand_ins(work: Path) -> None:
             bench.stand_ins.measure(cluster, told, partitions=1_000, brokers=brokers)
 
 
+def spark(work: Path) -> None:
+    """Spark reads 5 million records of 100 B and 1 million of 1 KB by its Kafka connector and by
+    `strandline`, from either system."""
+    bench.spark.run(work, partial(say, "spark"))
+
+
 SCENARIOS: dict[str, Callable[[Path], None]] = {
     "one-broker": one_broker,
     "three-replicas": three_replicas,
@@ -336,6 +343,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "returning-region": returning_region,
     "crossed-bytes": crossed_bytes,
     "stand-ins": stand_ins,
+    "spark": spark,
 }
 
 

@@ -251,6 +251,10 @@ LONG: tuple[Row, ...] = (
     Row("tests/spark/test_lake.py", 1, "one kill is fast; the rest of a lake's life is long"),
     Row("tests/spark/test_reading_near.py", 0, "the lake job reads the same way"),
     Row("tests/spark/test_side_by_side.py", 2, "ten queries; two are fast"),
+    Row("tests/spark/test_source.py::test_a_session", 0, "SQL finds the source without it"),
+    Row("tests/spark/test_source.py::test_an_empty", 0, "tests/spark/reading by hand"),
+    Row("tests/spark/test_source.py::test_columns", 0, "tests/spark/reading by hand"),
+    Row("tests/spark/test_source.py::test_what_cannot", 1, "tests/spark/reading by hand"),
     Row("tests/spark/test_streams.py::test_a_stream_from", 0, "tests/spark/reading by hand"),
     Row("tests/spark/test_submit.py", 0, "the lake job runs in one process; this one in two"),
 )

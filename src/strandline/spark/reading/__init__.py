@@ -6,6 +6,8 @@ Map:    option_table.py   every option, with its use and default
         bounds.py         where a read begins or ends, as options say it
         cluster.py        partitions and offsets, as the cluster says them
         ranges.py         bounds + cluster -> ranges of offsets
+        filters.py        filters of a query, which narrow the ranges
+        pushdown.py       takes filters whether or not a session pushes them
         data_loss.py      failOnDataLoss
         splits.py         ranges -> tasks
         batch_reader.py   plans and reads a batch

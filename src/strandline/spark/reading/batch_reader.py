@@ -7,10 +7,12 @@ Source: PySpark's `DataSourceReader`."""
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from strandline.spark.reading.cluster import ClusterReader, connect
+from strandline.spark.reading.filters import Pruning
 from strandline.spark.reading.options import ReadOptions
+from strandline.spark.reading.pushdown import OptionalPushDown
 from strandline.spark.reading.ranges import plan_ranges
 from strandline.spark.reading.split_reading import read_split
 from strandline.spark.reading.splits import Split, split_ranges
@@ -22,17 +24,29 @@ if TYPE_CHECKING:
 class BatchReader(DataSourceReader):
     """See the module."""
 
+    pushFilters = OptionalPushDown()  # noqa: N815 (Spark's name)
+
     def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
         options.check_batch()
         self._options = options
         self._columns = columns
+        self._pruning = Pruning()
+
+    def take_filters(self, filters: Sequence[Filter]) -> None:
+        """Narrow what is read; Spark still applies the filters."""
+        self._pruning = Pruning(filters)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Executors get splits that are narrowed already."""
+        return {**self.__dict__, "_pruning": None}
 
     def partitions(self) -> Sequence[InputPartition]:
         """One split for each task. Spark gets a list; none means that there is nothing."""
         options = self._options
         with connect(options.reach) as client:
             cluster = ClusterReader(client, read_committed=options.reach.read_committed)
-            return split_ranges(plan_ranges(cluster, options), options)
+            ranges = self._pruning.apply(plan_ranges(cluster, options), cluster.offsets)
+            return split_ranges(ranges, options)
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         """The records of one split."""

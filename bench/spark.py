@@ -1,0 +1,177 @@
+"""Spark reads a topic by its Kafka connector and by `strandline`, in the same session: records a
+second of both, and their ratio.
+
+Why:    a reader's speed means something only beside the other's, on the same machine and cluster.
+How:    topics are filled with the same batch again and again. Each question is asked by both
+        sources in turn, ROUNDS times, and the best time of each counts: the first rounds warm up
+        Java, Python workers and the brokers' page cache. `spark.jars` are the pipeline's.
+"""
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.clusters import Cluster, has_kafka, kafka, strandline
+from bench.paced import create_topic
+from strandline.client.cluster import Client
+from strandline.config.addresses import parse_bootstrap
+from strandline.pipeline.runtime.jars import default_directory, ensure_jars
+from strandline.pipeline.runtime.java import find_java
+from strandline.pipeline.runtime.resolvers import default_resolvers
+from strandline.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from strandline.records.record import Record, build_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PARTITIONS = 4
+RECORDS = {100: 5_000_000, 1_000: 1_000_000}
+"""{bytes of a value: how many records}"""
+ROUNDS = 3
+BATCH_BYTES = 100_000
+IN_FLIGHT = 8
+TIMEOUT_MS = 60_000
+SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": "2g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+Say = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a query asks of each record. `ours`: options of `strandline` for the same answer."""
+
+    name: str
+    ask: Callable[["DataFrame", Path], object]
+    ours: dict[str, str]
+
+
+def _to_parquet(frame: "DataFrame", directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+    frame.write.parquet(str(directory))
+
+
+QUESTIONS = (
+    Question("noop", lambda frame, _: frame.write.format("noop").mode("append").save(), {}),
+    Question("parquet", _to_parquet, {}),
+    Question("count", lambda frame, _: frame.count(), {"columns": "offset"}),
+)
+
+
+def fill(bootstrap: str, topic: str, *, value_bytes: int, count: int) -> None:
+    """Put `count` records into a topic of PARTITIONS partitions, the same ones in each batch."""
+    per_batch = BATCH_BYTES // value_bytes
+    records = [
+        Record(n, timestamp=1_700_000_000_000 + n, key=b"%08d" % n, value=os.urandom(value_bytes))
+        for n in range(per_batch)
+    ]
+    batch = bytes(build_batch(records))
+    rounds = count // per_batch // PARTITIONS
+    with Client(parse_bootstrap(bootstrap), timeout_ms=TIMEOUT_MS) as client:
+        until = client.deadline()
+        leaders = client.leaders(topic, deadline_ms=until)
+        connections = {
+            partition: client.open_connection(leader, until)
+            for partition, leader in leaders.items()
+        }
+        for number in range(rounds + IN_FLIGHT):
+            for partition, connection in connections.items():
+                if number < rounds:
+                    connection.send(_produce(topic, partition, batch), TIMEOUT_MS)
+                if number >= min(IN_FLIGHT, rounds) and connection.due_count:
+                    answer = connection.receive(ProduceResponse, TIMEOUT_MS)
+                    (result,) = answer.responses[0].partition_responses
+                    assert not result.error_code, result
+        for connection in connections.values():
+            connection.close()
+
+
+def _produce(topic: str, partition: int, batch: bytes) -> ProduceRequest:
+    data = PartitionProduceData(index=partition, records=batch)
+    topics = [TopicProduceData(name=topic, partition_data=[data])]
+    return ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topic_data=topics)
+
+
+@contextmanager
+def session(scratch: Path) -> Iterator["SparkSession"]:
+    """A Spark session of two cores with both sources."""
+    from pyspark.sql import SparkSession
+
+    java = find_java()
+    os.environ |= {"JAVA_HOME": str(java.home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_DIRS": str(scratch)}
+    jars = ensure_jars(default_directory(), default_resolvers(java))
+    builder = SparkSession.builder.config("spark.jars", ",".join(map(str, jars)))
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def measure(cluster: Cluster, say: Say, scratch: Path) -> None:
+    """Every question, by both sources, of records of each size."""
+    for value_bytes, count in RECORDS.items():
+        topic = f"spark-{value_bytes}"
+        create_topic(cluster.bootstrap, topic, partitions=PARTITIONS, replicas=1)
+        fill(cluster.bootstrap, topic, value_bytes=value_bytes, count=count)
+    with session(scratch / "spark") as spark:
+        for value_bytes, count in RECORDS.items():
+            for question in QUESTIONS:
+                best = _compare(spark, cluster, f"spark-{value_bytes}", question, scratch)
+                say(
+                    question.name,
+                    system=cluster.name,
+                    value_bytes=value_bytes,
+                    records=count,
+                    connector_s=round(best["kafka"], 2),
+                    strandline_s=round(best["strandline"], 2),
+                    strandline_records_s=round(count / best["strandline"]),
+                    ratio=round(best["kafka"] / best["strandline"], 2),
+                )
+
+
+def _compare(
+    spark: "SparkSession", cluster: Cluster, topic: str, question: Question, scratch: Path
+) -> dict[str, float]:
+    """{format: its best time in seconds}"""
+    best: dict[str, float] = {}
+    for _ in range(ROUNDS):
+        for name in ("kafka", "strandline"):
+            read = spark.read.format(name).option("subscribe", topic)
+            read = read.option("kafka.bootstrap.servers", cluster.bootstrap)
+            for key, value in question.ours.items() if name == "strandline" else ():
+                read = read.option(key, value)
+            began = time.perf_counter()
+            question.ask(read.load(), scratch / "table")
+            took = time.perf_counter() - began
+            best[name] = min(best.get(name, took), took)
+    return best
+
+
+def run(work: Path, say: Say) -> None:
+    """One broker of Strandline's, then one of Apache Kafka's."""
+    with strandline(work / "strandline", regions="east=1") as cluster:
+        measure(cluster, say, work)
+    if has_kafka():
+        with kafka(work / "kafka", brokers=1) as cluster:
+            measure(cluster, say, work)
