@@ -6,7 +6,7 @@ Why:    PySpark 4.2 refuses every query of a reader that overrides `pushFilters`
 How:    PySpark compares `reader.pushFilters.__func__` with its own method, then calls
         `reader.pushFilters(filters)` if push-down is enabled. This descriptor gives it an object
         that shows PySpark's own method and calls the reader's.
-Source: `pyspark/sql/worker/plan_data_source_read.py` and `data_source_pushdown_filters.py`."""
+Source: `plan_data_source_read.py` and `data_source_pushdown_filters.py` of PySpark 4.2."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
