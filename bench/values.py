@@ -1,4 +1,4 @@
-"""Bytes of JSON values to Arrow columns, strictly: records per CPU second of one core.
+"""Bytes of values to Arrow columns, strictly: records per CPU second of one core.
 
 Why:    a table with a schema must not be slower than one without (decision 0051).
 How:    `python -m bench.values [--records 200000]`, without a broker and without Spark: records of
@@ -7,12 +7,15 @@ How:    `python -m bench.values [--records 200000]`, without a broker and withou
 """
 
 import argparse
+import io
 import json
 import time
 from collections.abc import Callable
 
+import fastavro
 import pyarrow as pa
 
+from strandline.pipeline.values.avro.decoder import avro_decoder
 from strandline.pipeline.values.decoding import Decoder
 from strandline.pipeline.values.json.decoder import json_decoder
 
@@ -59,6 +62,22 @@ ROWS: dict[str, tuple[str, Callable[[int], str]]] = {
 }
 
 
+AVRO = """{"type": "record", "name": "R", "fields": [
+    {"name": "id", "type": "long"}, {"name": "n", "type": ["null", "int"]},
+    {"name": "name", "type": "string"}, {"name": "score", "type": "double"}]}"""
+
+
+def avro(at: int) -> bytes:
+    """The record of `four`, as Avro, with a longer text."""
+    out = io.BytesIO()
+    value = {"id": at * 1_000_003, "n": at % 1000, "name": TEXT + TEXT[:30], "score": at / 8}
+    fastavro.schemaless_writer(out, _AVRO, value)
+    return out.getvalue()
+
+
+_AVRO = fastavro.parse_schema(json.loads(AVRO))
+
+
 def measure(name: str, decoder: Decoder, column: pa.BinaryArray) -> None:
     """One row of results."""
     best = float("inf")
@@ -87,6 +106,7 @@ def main() -> None:
     for name, (schema, row) in ROWS.items():
         column = pa.array([row(at).encode() for at in range(count)], pa.binary())
         measure(name, json_decoder(schema), column)
+    measure("avro", avro_decoder(AVRO), pa.array([avro(at) for at in range(count)], pa.binary()))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 Why:    a table must equal its topic. What does not round-trip is a problem with its reason, never
         a rounded number or a lost field.
 Map:    json/           JSON
+        avro/           Avro
+        registry/       schemas by their ids, from a schema registry
         json_schema.py  the type that a JSON Schema describes
         inference.py    the type of samples of JSON
         text.py         UTF-8, for keys

@@ -55,8 +55,12 @@ def at(path: str, reason: str) -> str:
 
 def shown(text: str) -> str:
     """A value for a reason: short, and encodable as UTF-8."""
-    cut = text if len(text) <= VALUE_CHARS_MAX else text[:VALUE_CHARS_MAX] + "…"
-    return cut.encode("utf-8", "backslashreplace").decode("utf-8")
+    return encodable(text if len(text) <= VALUE_CHARS_MAX else text[:VALUE_CHARS_MAX] + "…")
+
+
+def encodable(text: str) -> str:
+    """The text, with lone surrogates as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def join(path: str, name: str) -> str:

@@ -30,6 +30,7 @@ TIMESTAMP_MIN = (1 - _EPOCH_DAY) * 86_400 * MICROS
 TIMESTAMP_MAX = (date.max.toordinal() + 1 - _EPOCH_DAY) * 86_400 * MICROS - 1
 DATE_MIN = 1 - _EPOCH_DAY
 """0001-01-01, in days."""
+DATE_MAX = date.max.toordinal() - _EPOCH_DAY
 
 
 def parse_date(text: str) -> tuple[int | None, str | None]:
