@@ -9,6 +9,7 @@ import pytest
 from bench.clusters import Cluster
 from clients.catalogue import CLIENTS
 from clients.client import CELLS, Client, Place
+from clients.jvm import judge_sessions
 from clients.program import reason
 from clients.records import CellError, Found, Written, judge, parse
 from clients.run import check
@@ -116,3 +117,32 @@ def test_a_client_whose_tools_are_missing_says_which_command_installs_them(tmp_p
 
 def test_the_reason_of_a_program_is_its_last_telling_line() -> None:
     assert reason("warm\nError: no leader\n    at main (x.mjs:3)\n") == "Error: no leader"
+
+
+FULL = "Node 1 sent a full fetch response that created a new incremental fetch session 7 with 3"
+INCREMENTAL = "Node 1 sent an incremental fetch response with throttleTimeMs = 0 for session 7"
+NOTHING_NEW = f"{INCREMENTAL}, 3 implied partition(s)"
+ONE_NEW = f"{INCREMENTAL} with 1 response partition(s), 2 implied partition(s)"
+RECORD = "record\t0\t0\tkey-0\t5\tvalue\t"
+SESSION = [FULL, *[RECORD, ONE_NEW] * 3, NOTHING_NEW]
+
+
+def test_a_consumer_that_reads_in_sessions_passes() -> None:
+    judge_sessions(SESSION, 3)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [FULL, *[RECORD, ONE_NEW] * 2, ONE_NEW],  # A record is missing.
+        [*SESSION, FULL],  # The broker forgot the session.
+        [FULL.replace("7", "0"), *SESSION[1:]],
+        [*SESSION, ONE_NEW.replace("session 7", "session 8")],
+        [*SESSION, "Node 1 was unable to process the fetch request: INVALID_FETCH_SESSION_EPOCH."],
+        [one.replace("1 response", "3 response").split(", 2")[0] for one in SESSION],
+        [one for one in SESSION if "incremental fetch response" not in one],
+    ],
+)
+def test_a_consumer_whose_answers_name_every_partition_does_not_pass(lines: list[str]) -> None:
+    with pytest.raises(CellError, match="sessions: "):
+        judge_sessions(lines, 3)

@@ -34,6 +34,7 @@ public final class JavaClient {
             case "admin" -> admin(told[1], told[2]);
             case "produce" -> produce(told[1], told[2], rest);
             case "consume" -> consume(told[1], told[2], Integer.parseInt(rest[0]));
+            case "session" -> session(told[1], told[2], Integer.parseInt(rest[0]));
             case "member" -> member(told[1], told[2], rest[0]);
             default -> throw new IllegalArgumentException("no step " + told[0]);
         }
@@ -98,6 +99,29 @@ public final class JavaClient {
             int left = count;
             while (left > 0) {
                 left -= show(consumer.poll(Duration.ofMillis(200)));
+            }
+        }
+    }
+
+    /** Reads many partitions, of which one at a time has a new record. The log has the answers. */
+    private static void session(String bootstrap, String topic, int count) throws Exception {
+        try (Admin client = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
+            client.createTopics(List.of(new NewTopic(topic, count, REPLICAS))).all().get();
+        }
+        var partitions = IntStream.range(0, count)
+            .mapToObj(number -> new TopicPartition(topic, number)).toList();
+        Map<String, Object> configuration = Map.of("bootstrap.servers", bootstrap);
+        try (var consumer = consumer(bootstrap, "alone");
+             var producer = new KafkaProducer<>(
+                configuration, new StringSerializer(), new StringSerializer())) {
+            consumer.assign(partitions);
+            consumer.seekToBeginning(partitions);
+            for (int n = 0; n < count; n++) {
+                producer.send(new ProducerRecord<>(topic, n, "key-" + n % 7, "value")).get();
+                int left = 1;
+                while (left > 0) {
+                    left -= show(consumer.poll(Duration.ofMillis(200)));
+                }
             }
         }
     }

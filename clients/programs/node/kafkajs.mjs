@@ -1,9 +1,25 @@
 // The program of kafkajs.
+import { lz4Compress, lz4Decompress, snappyCompress, snappyDecompress } from '@platformatic/wasm-utils'
 import kafkajs from 'kafkajs'
 import { IDEMPOTENT, PARTITIONS, REPLICAS, RETENTION_MS, asked, main, record, show } from './lines.mjs'
 
-const { CompressionTypes, ConfigResourceTypes, Kafka, Partitioners, logLevel } = kafkajs
-const CODECS = { none: CompressionTypes.None, gzip: CompressionTypes.GZIP }
+const { CompressionCodecs, CompressionTypes, ConfigResourceTypes, Kafka, Partitioners, logLevel } = kafkajs
+const CODECS = {
+  none: CompressionTypes.None,
+  gzip: CompressionTypes.GZIP,
+  snappy: CompressionTypes.Snappy,
+  lz4: CompressionTypes.LZ4
+}
+
+// kafkajs has gzip; the others come from elsewhere, as its documentation says.
+CompressionCodecs[CompressionTypes.Snappy] = () => ({
+  compress: async encoder => Buffer.from(snappyCompress(encoder.buffer)),
+  decompress: async bytes => Buffer.from(snappyDecompress(bytes))
+})
+CompressionCodecs[CompressionTypes.LZ4] = () => ({
+  compress: async encoder => Buffer.from(lz4Compress(encoder.buffer)),
+  decompress: async bytes => Buffer.from(lz4Decompress(bytes))
+})
 
 function client (brokers) {
   return new Kafka({ brokers, logLevel: logLevel.NOTHING })
