@@ -9,7 +9,7 @@ import pytest
 from tests.broker.cluster_world import ClusterWorld, joined
 
 from strandline.broker.handlers import describe_status
-from strandline.placement.survival.courses import Course
+from strandline.placement.survival.course import Course
 from strandline.protocol.messages.describe_status import (
     DescribeStatusRequest,
     DescribeStatusResponse,

@@ -245,6 +245,19 @@ def test_help_imports_nothing_slow() -> None:
     assert done.stdout == "[]\n"
 
 
+def test_the_first_command_in_an_outage_imports_no_model_of_placement() -> None:
+    """Imports are most of the time of `cluster status`."""
+    code = (
+        "import sys\n"
+        "import strandline.cli.main, strandline.cli.text.status_page\n"
+        "slow = ('asyncio', 'strandline.raft', 'strandline.placement.survival.replicas',\n"
+        "        'strandline.placement.topology', 'strandline.placement.solver')\n"
+        "print([one for one in slow if one in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_the_local_cluster_is_found_without_saying_where(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

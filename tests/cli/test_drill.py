@@ -30,7 +30,7 @@ from strandline.model.ids import BrokerId
 from strandline.placement.explain.topics import PartitionState
 from strandline.placement.policy.document import Policy, Promotion
 from strandline.placement.solver.request import Request
-from strandline.placement.survival.courses import Course
+from strandline.placement.survival.course import Course
 from strandline.placement.survival.restarts import QuorumGroup
 from strandline.placement.topology.round_trips import RoundTrips
 from strandline.placement.topology.universe import BrokerState, Candidate

@@ -15,7 +15,8 @@ from strandline.model.ids import BrokerId
 from strandline.placement.explain.outcomes import Outcome, outcomes
 from strandline.placement.policy.document import Promotion
 from strandline.placement.policy.goals import parse_goal
-from strandline.placement.survival.courses import Course, Rules
+from strandline.placement.survival.course import Course
+from strandline.placement.survival.courses import Rules
 from strandline.placement.survival.regions import Regions
 from strandline.placement.survival.replicas import Placement, Replica
 

@@ -7,7 +7,8 @@ import pytest
 from strandline.controller.outages.outlook import Around, is_thin, outlook, refusal
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId
-from strandline.placement.survival.courses import Course, Rules
+from strandline.placement.survival.course import Course
+from strandline.placement.survival.courses import Rules
 
 ALL = tuple(map(BrokerId, (1, 2, 3, 4, 5)))
 REGIONS = {BrokerId(1): "east", BrokerId(2): "east", BrokerId(3): "west", BrokerId(4): "west"}

@@ -16,7 +16,8 @@ from strandline.cli.text.restarts import controller_group
 from strandline.client.cluster import Client
 from strandline.model.ids import BrokerId
 from strandline.placement.explain.topics import PartitionState
-from strandline.placement.survival.courses import COUNTED, Course, Rules, course_of
+from strandline.placement.survival.course import Course
+from strandline.placement.survival.courses import COUNTED, Rules, course_of
 from strandline.placement.survival.replicas import Quorum
 
 

@@ -275,7 +275,7 @@ def _who(one: "Outcome") -> str:
 
 
 def _data(one: "Outcome") -> str:
-    from strandline.placement.survival.courses import Course
+    from strandline.placement.survival.course import Course
 
     if one.keeps_data:
         return "kept"
@@ -284,7 +284,7 @@ def _data(one: "Outcome") -> str:
 
 def tell(topic: "LiveTopic", one: "Outcome") -> str:
     """One line: what happens, and what an operator must do."""
-    from strandline.placement.survival.courses import Course
+    from strandline.placement.survival.course import Course
 
     if one.is_link:
         return _tell_link(topic, one)
@@ -328,7 +328,7 @@ def tell(topic: "LiveTopic", one: "Outcome") -> str:
 
 def _tell_link(topic: "LiveTopic", one: "Outcome") -> str:
     """The same if only the link between two regions is cut, and no broker is lost."""
-    from strandline.placement.survival.courses import Course
+    from strandline.placement.survival.course import Course
 
     there = f"{one.left} of {one.voters} voters"
     nobody = "neither side elects a leader: "

@@ -15,7 +15,7 @@ from strandline.cli.text.explaining import ranges
 from strandline.client.operations.cluster_status import ClusterStatus
 from strandline.client.operations.group_list import OFFSETS_TOPIC
 from strandline.client.operations.moments import lasting, time_text
-from strandline.placement.survival.courses import Course
+from strandline.placement.survival.course import Course
 from strandline.protocol.messages.describe_status import StatusBroker, StatusPartitions
 from strandline.protocol.messages.describe_zones import ZoneHappening
 

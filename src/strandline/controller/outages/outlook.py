@@ -11,13 +11,8 @@ from dataclasses import dataclass
 
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId
-from strandline.placement.survival.courses import (
-    COUNTED,
-    REGION_LOST,
-    Course,
-    Rules,
-    course_of,
-)
+from strandline.placement.survival.course import Course
+from strandline.placement.survival.courses import COUNTED, REGION_LOST, Rules, course_of
 from strandline.placement.survival.replicas import Quorum
 
 

@@ -20,7 +20,8 @@ import msgspec
 
 from strandline.placement.policy.document import Goal, goal_levels
 from strandline.placement.policy.goals import format_goal
-from strandline.placement.survival.courses import REGION_LOST, Course, Rules
+from strandline.placement.survival.course import Course
+from strandline.placement.survival.courses import REGION_LOST, Rules
 from strandline.placement.survival.fates import Fate, Fates
 from strandline.placement.survival.replicas import Placement
 from strandline.placement.survival.report import loss_levels, survived

@@ -12,7 +12,8 @@ from enum import StrEnum
 import msgspec
 
 from strandline.model.ids import BrokerId
-from strandline.placement.survival.courses import Course, Rules
+from strandline.placement.survival.course import Course
+from strandline.placement.survival.courses import Rules
 from strandline.placement.survival.fates import Fate, Fates
 from strandline.placement.survival.replicas import Placement
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import msgspec
 
-from strandline.placement.survival.courses import Course
+from strandline.placement.survival.course import Course
 from strandline.placement.survival.fates import Fates, union
 from strandline.placement.survival.replicas import format_domain
 

@@ -16,11 +16,10 @@ from itertools import combinations, product
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
 from strandline.placement.policy.document import Goal, goal_levels
+from strandline.placement.survival.course import BADNESS, Course
 from strandline.placement.survival.courses import (
-    BADNESS,
     COUNTED,
     REGION_LOST,
-    Course,
     Rules,
     course_of,
     elects,

@@ -15,7 +15,8 @@ import msgspec
 
 from strandline.model.ids import BrokerId
 from strandline.placement.policy.document import Goal, goal_levels
-from strandline.placement.survival.courses import REGION_LOST, Course, Rules
+from strandline.placement.survival.course import Course
+from strandline.placement.survival.courses import REGION_LOST, Rules
 from strandline.placement.survival.failures import FailureSets, smallest_failures
 from strandline.placement.survival.fates import Fates
 from strandline.placement.survival.replicas import LOSS_LEVELS, Placement
