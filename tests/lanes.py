@@ -250,6 +250,7 @@ LONG: tuple[Row, ...] = (
     Row(f"{SIM}test_variations.py::test_every_promise", 1, "every variation; one is fast"),
     Row("tests/spark/test_lake.py", 1, "one kill is fast; the rest of a lake's life is long"),
     Row("tests/spark/test_reading_near.py", 0, "the lake job reads the same way"),
+    Row("tests/spark/test_broker_deaths.py", 0, "over the cluster in memory tests/spark/reading"),
     Row("tests/spark/test_side_by_side.py", 2, "ten queries; two are fast"),
     Row("tests/spark/test_source.py::test_a_session", 0, "SQL finds the source without it"),
     Row("tests/spark/test_source.py::test_an_empty", 0, "tests/spark/reading by hand"),
