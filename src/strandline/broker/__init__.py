@@ -3,6 +3,7 @@
 Map:    handlers/         One file for each Kafka API.
         server/           Client connections: frames in, ordered answers out.
         fetch/            Consumers' reads.
+        produce/          Producers' writes.
         groups/           Which Raft groups live on this broker, and changes of their members.
         leadership/       Where leaders should be, and moving them there.
         operations/       What a broker does for the cluster beside serving requests.

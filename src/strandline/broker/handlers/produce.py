@@ -14,14 +14,26 @@ Source: KIP-98 (idempotence), KIP-951 (the present leader in the error), KIP-516
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
 
-from strandline.base.errors import ApiError, RefusedRecordsError
+from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext
 from strandline.broker.partitions import find_writable, present_leader, topic_by_id
+from strandline.broker.produce.partition_results import (
+    NO_OFFSET,
+    NO_TIMESTAMP,
+    SEQUENCE_ERRORS,
+    fail,
+    refuse,
+)
+from strandline.broker.produce.produced_batches import (
+    ProducedBatches,
+    has_write_quorum,
+    records_of,
+    refuse_transactions,
+    rules_of,
+)
 from strandline.broker.server.batch_validation import Allowance
 from strandline.broker.server.recompression import (
     INLINE_BYTES_MAX,
@@ -31,7 +43,6 @@ from strandline.broker.server.recompression import (
     recompress_now,
 )
 from strandline.broker.server.request_limits import require_few
-from strandline.config.topic import TopicConfig
 from strandline.controller.names import INTERNAL_TOPICS
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import BrokerId
@@ -39,7 +50,6 @@ from strandline.protocol.codec import encode
 from strandline.protocol.errors import Error, message_of
 from strandline.protocol.fast_produce import decode_request, encode_usual_response
 from strandline.protocol.messages.produce import (
-    BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceData,
@@ -49,10 +59,10 @@ from strandline.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from strandline.records.batch import TRANSACTIONAL_BIT, BatchHeader, set_append_time
-from strandline.records.recompress import Compression, has_codec
-from strandline.records.validate import MalformedProduceError, validate_produced
-from strandline.records.validate_contents import TIMESTAMP_LIMIT, ContentRules
+from strandline.records.batch import set_append_time
+from strandline.records.recompress import has_codec
+from strandline.records.validate import validate_produced
+from strandline.records.validate_contents import ContentRules
 from strandline.replication.leader.requests import AppendResult
 from strandline.replication.replica.replica import Replica
 
@@ -60,18 +70,7 @@ TOPIC_IDS_SINCE_VERSION = 13
 NO_ACKS = 0
 ALL_ACKS = -1
 LEGAL_ACKS = (-1, 0, 1)
-NO_OFFSET = -1
-NO_TIMESTAMP = -1
 _NONE = int(Error.NONE)
-SEQUENCE_ERRORS = frozenset(
-    {
-        Error.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        Error.INVALID_PRODUCER_EPOCH,
-        Error.UNKNOWN_PRODUCER_ID,
-    }
-)
-WITHOUT_LOG_START = frozenset({Error.CORRUPT_MESSAGE, Error.MESSAGE_TOO_LARGE})
-"""Refusals of batches that tell the producer nothing of the log, as in Kafka."""
 
 
 def start(context: RequestContext) -> None:
@@ -83,20 +82,6 @@ def start(context: RequestContext) -> None:
         require_few(sum([1 + len(topic.partition_data) for topic in topics]))
     context.frame = None  # The batches belong to their replicas now.
     ProduceCall(context, request).start(request)
-
-
-class _Batches(NamedTuple):
-    """The batches for one partition. `append_time_ms`: -1 if the producer's times stay.
-    `compression`: None if their codec stays; with it, each is at most `max_bytes` long."""
-
-    partition: Partition
-    result: PartitionProduceResponse
-    replica: Replica
-    records: memoryview
-    headers: Sequence[BatchHeader]
-    append_time_ms: int
-    compression: Compression | None
-    max_bytes: int
 
 
 class ProduceCall:
@@ -127,7 +112,7 @@ class ProduceCall:
         # One more than the partitions that wait, so that the answer cannot go before all began.
         self._waiting_count = 1
         # Batches that are validated or compressed beside the loop.
-        self._aside: list[_Batches] = []
+        self._aside: list[ProducedBatches] = []
         # None while one partition is all that there is to validate.
         self._allowance: Allowance | None = None
         self._is_over = False
@@ -145,11 +130,11 @@ class ProduceCall:
                 result = PartitionProduceResponse(data.index, _NONE, NO_OFFSET)
                 self._results.append(result)
                 if not has_legal_acks:
-                    _fail(result, Error.INVALID_REQUIRED_ACKS)
+                    fail(result, Error.INVALID_REQUIRED_ACKS)
                 elif topic is None:
-                    _fail(result, missing)
+                    fail(result, missing)
                 elif topic.name in INTERNAL_TOPICS:
-                    _fail(result, Error.INVALID_TOPIC_EXCEPTION, "only brokers write to this topic")
+                    fail(result, Error.INVALID_TOPIC_EXCEPTION, "only brokers write to this topic")
                 else:
                     self._start_partition(topic, data, result)
                 data.records = None  # The answer needs the names alone.
@@ -164,7 +149,7 @@ class ProduceCall:
         """The quorum did not answer in time; see `purgatory.Deadlines`."""
         for result in self._results:
             if result.base_offset == NO_OFFSET and result.error_code == Error.NONE:
-                _fail(result, Error.REQUEST_TIMED_OUT)
+                fail(result, Error.REQUEST_TIMED_OUT)
         for batches in self._aside:  # They come again; those behind them must not pass them.
             if batches.replica.is_leader:
                 batches.replica.appender.note_refused(batches.headers, Error.REQUEST_TIMED_OUT)
@@ -185,7 +170,7 @@ class ProduceCall:
     ) -> None:
         services = self._services
         if not 0 <= data.index < len(topic.partitions):
-            _fail(result, Error.UNKNOWN_TOPIC_OR_PARTITION)
+            fail(result, Error.UNKNOWN_TOPIC_OR_PARTITION)
             return
         partition = topic.partitions[data.index]
         replica, error = find_writable(services, partition)
@@ -193,26 +178,26 @@ class ProduceCall:
             self._fail_leadership(partition, result, error)
             return
         config = services.topic_configs.of(topic, services.cluster)
-        if self._acks == ALL_ACKS and not _has_write_quorum(replica, config):
-            _fail(result, Error.NOT_ENOUGH_REPLICAS)
+        if self._acks == ALL_ACKS and not has_write_quorum(replica, config):
+            fail(result, Error.NOT_ENOUGH_REPLICAS)
             return
-        rules, time_ms = self._rules(config)
+        rules, time_ms = rules_of(config, services.clock.wall_ms())
         try:
-            records = _records_of(data)
+            records = records_of(data)
             headers = validate_produced(
                 records,
                 max_bytes=config.max_message_bytes,
                 produce_version=self._context.api_version,
             )
-            _refuse_transactions(headers)
+            refuse_transactions(headers)
             is_validated = services.validation.validate_now(
                 records, headers, rules, self._allowance
             )
         except ApiError as refusal:
-            _refuse(result, refusal, replica)
+            refuse(result, refusal, replica)
             return
         self._waiting_count += 1
-        batches = _Batches(
+        batches = ProducedBatches(
             partition,
             result,
             replica,
@@ -228,25 +213,7 @@ class ProduceCall:
         else:
             self._validate_aside(batches, rules)
 
-    def _rules(self, config: TopicConfig) -> tuple[ContentRules, int]:
-        """What the topic asks of records now, and the time of append; -1 if the producers' times
-        stay."""
-        now = self._services.clock.wall_ms()
-        if config.has_log_append_time:
-            low = high = now
-        else:
-            low = max(-TIMESTAMP_LIMIT, now - config.message_timestamp_before_max_ms)
-            high = min(TIMESTAMP_LIMIT - 1, now + config.message_timestamp_after_max_ms)
-        rules = ContentRules(
-            config.is_compacted,
-            config.has_log_append_time,
-            low,
-            high,
-            config.compressed_validation_enable,
-        )
-        return rules, now if rules.has_append_time else NO_TIMESTAMP
-
-    def _validate_aside(self, batches: _Batches, rules: ContentRules) -> None:
+    def _validate_aside(self, batches: ProducedBatches, rules: ContentRules) -> None:
         """Have the worker validate large batches. The connection is not read meanwhile: its later
         requests must not overtake this one."""
         context = self._context
@@ -263,12 +230,12 @@ class ProduceCall:
             done=partial(self._on_validated, batches),
         )
 
-    def _on_validated(self, batches: _Batches, refusal: ApiError | None) -> None:
+    def _on_validated(self, batches: ProducedBatches, refusal: ApiError | None) -> None:
         """The worker's call-back."""
         self._aside.remove(batches)
         try:
             if refusal is not None:
-                _refuse(batches.result, refusal, batches.replica)
+                refuse(batches.result, refusal, batches.replica)
                 self._count_down()
             elif not self._is_over:  # A producer that was told of a time-out sends them again.
                 self._store(batches, is_large=True)
@@ -277,7 +244,7 @@ class ProduceCall:
         if not self.is_holding:
             self._context.sink.on_unblocked()
 
-    def _store(self, batches: _Batches, *, is_large: bool) -> None:
+    def _store(self, batches: ProducedBatches, *, is_large: bool) -> None:
         """Give valid batches the codec of their topic, and hand them to their replica. The worker
         compresses large ones: those that it has validated, too."""
         wanted, records = batches.compression, batches.records
@@ -308,15 +275,17 @@ class ProduceCall:
                 done=partial(self._on_recompressed_aside, batches),
             )
 
-    def _on_recompressed(self, batches: _Batches, outcome: Recompressed | ApiError) -> None:
+    def _on_recompressed(self, batches: ProducedBatches, outcome: Recompressed | ApiError) -> None:
         if isinstance(outcome, ApiError):
-            _refuse(batches.result, outcome, batches.replica)
+            refuse(batches.result, outcome, batches.replica)
             self._count_down()
         elif not self._is_over:
             records, headers = outcome
             self._replicate(batches._replace(records=records, headers=headers))
 
-    def _on_recompressed_aside(self, batches: _Batches, outcome: Recompressed | ApiError) -> None:
+    def _on_recompressed_aside(
+        self, batches: ProducedBatches, outcome: Recompressed | ApiError
+    ) -> None:
         """The worker's call-back."""
         self._aside.remove(batches)
         try:
@@ -331,7 +300,7 @@ class ProduceCall:
         """Whether some of its batches are on the worker; see `context.Blocker`."""
         return bool(self._aside)
 
-    def _replicate(self, batches: _Batches) -> None:
+    def _replicate(self, batches: ProducedBatches) -> None:
         """Hand valid batches to their replica."""
         partition, result, replica, records, headers, append_time_ms, *_ = batches
         if append_time_ms != NO_TIMESTAMP:
@@ -388,7 +357,7 @@ class ProduceCall:
         message: str = "",
     ) -> None:
         """Refuse a partition; if another broker leads, name it."""
-        _fail(result, code, message)
+        fail(result, code, message)
         if code == Error.NOT_LEADER_OR_FOLLOWER:
             leader, epoch = present_leader(self._services, partition)
             result.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
@@ -444,46 +413,3 @@ class ProduceCall:
         if errors:
             reasons = " ".join(message_of(code) for code in sorted(errors))
             self._context.close(f"a produce request with acks=0 failed: {reasons}")
-
-
-def _has_write_quorum(replica: Replica, config: TopicConfig) -> bool:
-    """Whether as many replicas are in sync as the topic asks for.
-
-    A refusal is better than records that never commit. A majority needs no check: a leader without
-    one steps down by itself."""
-    voter_count = len(replica.configuration.voters)
-    wanted = min(config.min_insync_replicas, voter_count)
-    return wanted <= voter_count // 2 + 1 or len(replica.in_sync()) >= wanted
-
-
-def _refuse_transactions(headers: Sequence[BatchHeader]) -> None:
-    for header in headers:
-        if header.attributes & TRANSACTIONAL_BIT:
-            raise MalformedProduceError(Error.INVALID_TXN_STATE, "transactions are not offered")
-
-
-def _records_of(data: PartitionProduceData) -> memoryview:
-    records = data.records
-    if records is None or not isinstance(records, memoryview) or not len(records):
-        raise MalformedProduceError(Error.INVALID_RECORD, "no record batch for this partition")
-    return records
-
-
-def _refuse(result: PartitionProduceResponse, refusal: ApiError, replica: Replica) -> None:
-    """Refuse a partition's batches; if single records are to blame, name them."""
-    _fail(result, refusal.code, refusal.message)
-    if refusal.code not in WITHOUT_LOG_START and not isinstance(refusal, MalformedProduceError):
-        result.log_start_offset = replica.log_start_offset
-    if isinstance(refusal, RefusedRecordsError):
-        result.record_errors = [
-            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=reason)
-            for index, reason in refusal.record_errors
-        ]
-
-
-def _fail(result: PartitionProduceResponse, code: int, message: str = "") -> None:
-    result.error_code = code
-    result.base_offset = NO_OFFSET
-    result.log_append_time_ms = NO_TIMESTAMP
-    result.log_start_offset = NO_OFFSET
-    result.error_message = message or None
