@@ -32,6 +32,7 @@ class Row:
 REAL, BESIDE = "tests/integration/", "over the simulated network tests/broker/"
 SIM, SOUND = "tests/simulation/", "the same course with the mistake is in the other test"
 FEW = "some of its cases are fast"
+AUDITS = "tests/pipeline/audit, over logs in memory; a fork on a real cluster is fast"
 RARE = "`make test` draws new seeds of the brief swarm; each submission draws some of outages"
 LONG: tuple[Row, ...] = (
     Row("tests/chaos/test_run.py", 0, "a minute of real faults; tests/integration has each kind"),
@@ -235,6 +236,13 @@ LONG: tuple[Row, ...] = (
     Row(f"{SIM}test_promotion.py::test_an_observer_stands_in", 0, f"{REAL}test_promotion.py"),
     Row(f"{SIM}test_balancing.py::test_of_a_zone_that_is_down", 0, BESIDE + "test_outages.py"),
     Row(f"{REAL}test_observers.py::test_an_observer_is_read", 0, "test_promotion.py"),
+    Row(f"{REAL}test_audit.py::test_a_broker_that", 0, AUDITS),
+    Row(f"{REAL}test_audit.py::test_a_dropped", 0, AUDITS),
+    Row(f"{REAL}test_audit.py::test_a_flipped", 0, AUDITS),
+    Row(f"{REAL}test_audit.py::test_a_leader_that", 0, AUDITS),
+    Row(f"{REAL}test_audit.py::test_replicas_that", 0, AUDITS),
+    Row(f"{REAL}test_audit.py::test_the_command", 0, AUDITS),
+    Row(f"{REAL}test_audit.py::test_two_replicas", 0, AUDITS),
     Row(
         "tests/broker/test_voter_reconciliation.py::test_the_controller_tells",
         0,

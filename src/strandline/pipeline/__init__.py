@@ -7,6 +7,7 @@ How:    Kafka protocol -> Spark structured streaming -> Delta table -> aggregate
         Kafka-compatible cluster.
 Map:    lake/         topics -> Delta tables
         values/       bytes of records -> typed columns, strictly
+        audit/        whether all replicas of topics hold the same records
         aggregate.py  table -> means by group
         reports/      plots and self-contained HTML pages
         runtime/      what a job runs on: Java, the pinned jars, a Spark session

@@ -7,6 +7,7 @@ How:    each command checks its options, then opens a session and hands over; py
 Map:    app.py        the app with all commands, and how it reports errors
         lake.py       topics into tables
         aggregate.py  means over a table
+        audit.py      whether all replicas hold the same records
         jars.py       the jars that jobs need
         java.py       the Java runtime that jobs use
         options.py    options that commands share, each with its help
