@@ -4,6 +4,7 @@ Source: Spark's guide to its Kafka connector; decisions/0049."""
 
 import json
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -160,3 +161,10 @@ def test_assigned_partitions_are_read_as_json() -> None:
     for wrong in ("orders", "[]", '{"orders": []}', '{"orders": ["0"]}', '{"orders": [true]}'):
         with pytest.raises(OperatorError, match="assign: expected JSON like "):
             parse_options({**given, "assign": wrong})
+
+
+def test_the_docs_name_every_option() -> None:
+    pages = Path(__file__).resolve().parents[3] / "docs" / "pipelines"
+    text = (pages / "from-the-kafka-connector.md").read_text()
+    missing = [one.name for one in OPTIONS if f"`{one.name}`" not in text]
+    assert missing == []
