@@ -4,6 +4,7 @@ Why:    a table must equal its topic. What does not round-trip is a problem with
         a rounded number or a lost field.
 Map:    json/           JSON
         avro/           Avro
+        protobuf/       Protobuf
         registry/       schemas by their ids, from a schema registry
         json_schema.py  the type that a JSON Schema describes
         inference.py    the type of samples of JSON

@@ -33,6 +33,15 @@ _KINDS: Final = {
     "is not a date": "not a date",
     "is not a timestamp": "not a timestamp",
     "is not base64": "not base64",
+    "ends too early": "ends too early",
+    "is not in the registry": "unknown schema",
+    "no schema": "no known schema",
+    "does not resolve": "a schema that does not resolve",
+    "of more than": "malformed number",
+    "a boolean of": "malformed boolean",
+    "of its enum": "unknown symbol",
+    "of an enum": "unknown symbol",
+    "of a union": "malformed union",
 }
 """{words of a reason: its kind}; the first that a reason has counts."""
 
