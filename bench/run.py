@@ -3,7 +3,8 @@
     python -m bench.run [SCENARIO...]      one-broker, three-replicas, mixed-acks, round-trip,
                                            quorum, failover, start, memory, recovery, partitions,
                                            restart, placement, region-loss, promotion,
-                                           returning-region, crossed-bytes, stand-ins, spark
+                                           returning-region, crossed-bytes, stand-ins, spark,
+                                           plan
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and its other load; MB per CPU second varies
@@ -28,6 +29,7 @@ from confluent_kafka.admin import AdminClient
 import bench.crossed_bytes
 import bench.partitions
 import bench.placement
+import bench.plan
 import bench.promotion
 import bench.region_loss
 import bench.restart
@@ -285,6 +287,11 @@ def restart(work: Path) -> None:
         shutil.rmtree(work / str(count))
 
 
+def plan(work: Path) -> None:
+    """100,000 simulated losses; see the module."""
+    bench.plan.measure(partial(say, "plan"))
+
+
 def placement(work: Path) -> None:
     """10,000 partitions of five replicas over 200 brokers, by several policies; no cluster."""
     bench.placement.measure(partial(say, "placement"))
@@ -338,6 +345,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "recovery": recovery,
     "restart": restart,
     "placement": placement,
+    "plan": plan,
     "promotion": promotion,
     "region-loss": region_loss,
     "returning-region": returning_region,

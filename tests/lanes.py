@@ -102,6 +102,11 @@ LONG: tuple[Row, ...] = (
     ),
     Row("tests/controller/balancer/test_random_histories.py", 8, "40 histories; 8 are fast"),
     Row(
+        "tests/pipeline/plan/test_runs.py::test_two_processes",
+        0,
+        "parts in any order in one process are fast",
+    ),
+    Row(
         "tests/raft/test_explorer.py::test_every_schedule",
         1,
         "small scopes; `make explore` has all",

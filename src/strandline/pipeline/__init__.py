@@ -10,6 +10,7 @@ Map:    lake/         topics -> Delta tables
         audit/        whether all replicas of topics hold the same records
         aggregate.py  table -> means by group
         reports/      plots and self-contained HTML pages
+        plan/         what a placement policy is worth
         runtime/      what a job runs on: Java, the pinned jars, a Spark session
         commands/     the command line, one file for each command
         locations.py, questions.py, settings.py  what commands are told: tables, means, KEY=VALUE

@@ -8,6 +8,8 @@ Map:    app.py        the app with all commands, and how it reports errors
         lake.py       topics into tables
         aggregate.py  means over a table
         audit.py      whether all replicas hold the same records
+        plan.py       what placement policies are worth
+        plan_options.py  its options
         jars.py       the jars that jobs need
         java.py       the Java runtime that jobs use
         options.py    options that commands share, each with its help

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from strandline.base.errors import OperatorError
-from strandline.pipeline.commands import aggregate, audit, jars, java, lake
+from strandline.pipeline.commands import aggregate, audit, jars, java, lake, plan
 
 app = typer.Typer(
     name="pipeline",
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.command("lake")(lake.lake)
 app.command("aggregate")(aggregate.aggregate)
 app.command("audit")(audit.audit)
+app.command("plan")(plan.plan)
 app.command("jars")(jars.jars)
 app.command("java")(java.java)
 

@@ -69,7 +69,7 @@ def stop_of(
         key = fates.key, mask, least, promotion, rules.shrinks, rules.promises
         if key not in known:
             fate = fates.of(mask)
-            known[key] = fate.course if fate.course.acts_alone else _lacks(fate)
+            known[key] = fate.course if fate.course.acts_alone else lacks_of(fate)
         what = known[key]
         if isinstance(what, Lacks):
             found.setdefault(what, []).append(name)
@@ -84,7 +84,8 @@ def stop_of(
     )
 
 
-def _lacks(fate: Fate) -> Lacks:
+def lacks_of(fate: Fate) -> Lacks:
+    """What a partition lacks that does not go on by itself."""
     if fate.course is Course.GONE:
         return Lacks.ALL
     leads = fate.left > fate.quorum.voters // 2 or fate.course is Course.LOWER
