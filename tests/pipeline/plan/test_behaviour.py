@@ -15,7 +15,7 @@ from strandline.pipeline.plan.shapes import Shapes
 from strandline.placement.explain.outcomes import outcomes
 from strandline.placement.explain.topics import placement_of
 from strandline.placement.policy.document import Goal
-from strandline.placement.survival.courses import BADNESS
+from strandline.placement.survival.course import BADNESS
 from strandline.placement.survival.fates import Fates
 from strandline.placement.topology.universe import Universe, bits_of
 

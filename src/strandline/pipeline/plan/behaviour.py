@@ -35,7 +35,8 @@ from strandline.placement.explain.acting import as_voting
 from strandline.placement.explain.stopping import Lacks, lacks_of
 from strandline.placement.explain.topics import placement_of
 from strandline.placement.solver.request import Request
-from strandline.placement.survival.courses import REGION_LOST, Course, Rules
+from strandline.placement.survival.course import Course
+from strandline.placement.survival.courses import REGION_LOST, Rules
 from strandline.placement.survival.fates import Fates
 from strandline.placement.survival.replicas import LOSS_LEVELS
 from strandline.placement.topology.universe import Universe, bits_of

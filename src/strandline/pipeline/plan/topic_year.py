@@ -26,7 +26,7 @@ from strandline.pipeline.plan.tally import Tally
 from strandline.pipeline.plan.timeline import Step
 from strandline.pipeline.plan.traffic import CopyPrices
 from strandline.placement.explain.copies import Copy, Limit, cost_of
-from strandline.placement.survival.courses import Course
+from strandline.placement.survival.course import Course
 from strandline.placement.topology.universe import bits_of
 
 _IN_FLIGHT_S = 0.1
