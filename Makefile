@@ -16,7 +16,7 @@ help:            ## show the commands
 
 setup: $(STAMP)  ## build .venv from the hash-pinned requirements
 
-$(STAMP): requirements-build.txt requirements-dev.txt pyproject.toml hatch_build.py src/strandline/records/_contents.c
+$(STAMP): requirements-build.txt requirements-dev.txt pyproject.toml hatch_build.py $(wildcard src/strandline/records/_*.[ch])
 	@$(PYTHON) --version >/dev/null 2>&1 || { echo "strandline needs Python 3.11: set PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -c 'import ensurepip; ensurepip.version()' 2>/dev/null || $(INSTALL_VENV) || \
 		{ echo "this Python cannot make environments: on Debian, apt install python3-venv"; exit 1; }

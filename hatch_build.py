@@ -1,9 +1,9 @@
-"""Builds the compiled part of Strandline, `records/_contents.c`, where there is a compiler.
+"""Builds the compiled parts of Strandline, those of COMPILED, where there is a compiler.
 
-Why:    an install must work without a compiler. The Python twin returns the same results, slower.
+Why:    an install must work without a compiler. The Python twins return the same results, slower.
 How:    hatchling calls this for wheels and for editable installs. setuptools compiles for the
-        limited API, so one binary serves all later versions of Python. A failure is a warning, and
-        the package is pure Python.
+        limited API, so each binary serves all later versions of Python. A failure is a warning,
+        and the package is pure Python.
 Source: docs/decisions/0044-inside-a-batch.md."""
 
 import sys
@@ -13,8 +13,19 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE = "src/strandline/records/_contents.c"
-TARGET = "src/strandline/records/_contents.abi3.so"
+COMPILED = ("strandline.records._contents", "strandline.records._columns")
+"""The modules. The source of each lies where the module does, its binary beside it."""
+HEADERS = ("src/strandline/records/_varints.h",)
+
+
+def source_of(module: str) -> str:
+    """`src/strandline/records/_contents.c`."""
+    return f"src/{module.replace('.', '/')}.c"
+
+
+def target_of(module: str) -> str:
+    """`src/strandline/records/_contents.abi3.so`."""
+    return f"src/{module.replace('.', '/')}.abi3.so"
 
 
 class CompiledPart(BuildHookInterface):
@@ -25,29 +36,33 @@ class CompiledPart(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile into the source tree, and have the wheel contain the result."""
         root = Path(self.root)
-        target = root / TARGET
-        target.unlink(missing_ok=True)
+        targets = [target_of(module) for module in COMPILED]
+        for target in targets:
+            (root / target).unlink(missing_ok=True)
         try:
             compile_extension(root)
         except Exception as error:
             self.app.display_warning(f"no compiled part, Python does its work slower: {error}")
             return
-        if not target.exists():
+        if not all((root / target).exists() for target in targets):
             return  # A platform whose binaries have another name uses the Python twin.
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-        build_data["artifacts"].append(TARGET)
+        build_data["artifacts"].extend(targets)
         build_data["pure_python"] = False
         build_data["tag"] = f"cp311-abi3-{platform}"
 
 
 def compile_extension(root: Path) -> None:
-    """Compile SOURCE to TARGET, both below `root`. Raises what the compiler's driver raises."""
+    """Compile each of COMPILED, all below `root`. Raises what the compiler's driver raises."""
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
 
-    extension = Extension("strandline.records._contents", [SOURCE], py_limited_api=True)
+    extensions = [
+        Extension(module, [source_of(module)], depends=[*HEADERS], py_limited_api=True)
+        for module in COMPILED
+    ]
     distribution = Distribution(
-        {"ext_modules": [extension], "package_dir": {"": "src"}, "script_args": ["build_ext"]}
+        {"ext_modules": extensions, "package_dir": {"": "src"}, "script_args": ["build_ext"]}
     )
     command = build_ext(distribution)
     command.inplace = True

@@ -13,6 +13,7 @@ import pytest
 from tests.records.walk_library import build_walk, load_walk
 
 from strandline.records import contents
+from strandline.spark.decoding import fill
 
 ROOT = Path(__file__).resolve().parents[2]
 needs_compiler = pytest.mark.skipif(
@@ -46,24 +47,27 @@ def test_no_byte_is_read_behind_the_records(walk_file: Path) -> None:
 
 
 @needs_compiler
-def test_the_source_compiles_without_a_warning(tmp_path: Path) -> None:
-    walk = load_walk(build_walk(tmp_path))
-    assert walk.REVISION == contents.REVISION
+@pytest.mark.parametrize("module", hatch_build.COMPILED)
+def test_the_source_compiles_without_a_warning(tmp_path: Path, module: str) -> None:
+    built = load_walk(build_walk(tmp_path, module))
+    assert built.REVISION == {"_contents": contents, "_columns": fill}[built.__name__].REVISION
 
 
 @needs_compiler
 def test_a_wheel_with_a_compiler_has_the_compiled_walk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = tmp_path / hatch_build.SOURCE
-    source.parent.mkdir(parents=True)
-    shutil.copy(ROOT / hatch_build.SOURCE, source)
+    sources = [hatch_build.source_of(module) for module in hatch_build.COMPILED]
+    for name in (*sources, *hatch_build.HEADERS):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     screen = Screen()
     data = build(tmp_path, screen)
     assert screen.warnings == []
-    assert (tmp_path / hatch_build.TARGET).exists()
-    assert data["artifacts"] == [hatch_build.TARGET]
+    targets = [hatch_build.target_of(module) for module in hatch_build.COMPILED]
+    assert all((tmp_path / target).exists() for target in targets)
+    assert data["artifacts"] == targets
     assert data["tag"].startswith("cp311-abi3-")
 
 
@@ -74,7 +78,7 @@ def test_a_wheel_without_a_compiler_is_pure_python(
         raise OSError("command 'cc' failed: No such file or directory")
 
     monkeypatch.setattr(hatch_build, "compile_extension", fail)
-    stale = tmp_path / hatch_build.TARGET
+    stale = tmp_path / hatch_build.target_of(hatch_build.COMPILED[0])
     stale.parent.mkdir(parents=True)
     stale.write_bytes(b"of another revision")
     screen = Screen()

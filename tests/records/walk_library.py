@@ -1,4 +1,4 @@
-"""Builds the compiled walk beside the tree, and loads one from its file.
+"""Builds a compiled part beside the tree, and loads one from its file.
 
 Source: decision 0044."""
 
@@ -14,11 +14,12 @@ import hatch_build
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def build_walk(directory: Path) -> Path:
-    """Compile the walk into `directory`; a warning is a failure. Returns its file."""
-    target = directory / "_contents.abi3.so"
+def build_walk(directory: Path, module: str = "strandline.records._contents") -> Path:
+    """Compile a module of `hatch_build.COMPILED`, the walk, into `directory`; a warning is a
+    failure. Returns its file."""
+    target = directory / Path(hatch_build.target_of(module)).name
     command = ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror"]
-    command += [f"-I{sysconfig.get_paths()['include']}", str(ROOT / hatch_build.SOURCE)]
+    command += [f"-I{sysconfig.get_paths()['include']}", str(ROOT / hatch_build.source_of(module))]
     done = subprocess.run([*command, "-o", str(target)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return target
@@ -26,8 +27,9 @@ def build_walk(directory: Path) -> Path:
 
 def load_walk(file: Path) -> ModuleType:
     """The module in this file, whether the tree has one or not."""
-    loader = importlib.machinery.ExtensionFileLoader("_contents", str(file))
-    spec = importlib.util.spec_from_loader("_contents", loader)
+    name = file.name.partition(".")[0]
+    loader = importlib.machinery.ExtensionFileLoader(name, str(file))
+    spec = importlib.util.spec_from_loader(name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)

@@ -16,6 +16,8 @@
 #include <Python.h>
 #include <stdint.h>
 
+#include "_varints.h"
+
 #define REVISION 1 /* Of the results; `contents.py` uses a binary of its own revision only. */
 #define NO_TIMESTAMP (-1)
 #define GIL_RELEASE_BYTES (64 * 1024)
@@ -42,48 +44,6 @@ struct found {
     int64_t min_timestamp; /* INT64_MAX if no record has a timestamp. */
     Py_ssize_t keyless;    /* The first record without a key; -1 for none. */
 };
-
-/* A zigzag varint of up to 32 bits; 0 if it is cut, or has more than 32 bits. */
-static int read_varint(const uint8_t **at, const uint8_t *end, int32_t *value)
-{
-    const uint8_t *p = *at;
-    uint32_t raw = 0;
-    for (int shift = 0; shift < 35; shift += 7) {
-        if (p >= end)
-            return 0;
-        uint8_t byte = *p++;
-        if (shift == 28 && byte > 0x0f)
-            return 0;
-        raw |= (uint32_t)(byte & 0x7f) << shift;
-        if (byte < 0x80) {
-            *value = (int32_t)((raw >> 1) ^ (0u - (raw & 1)));
-            *at = p;
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* The same of up to 64 bits. */
-static int read_varlong(const uint8_t **at, const uint8_t *end, uint64_t *value)
-{
-    const uint8_t *p = *at;
-    uint64_t raw = 0;
-    for (int shift = 0; shift < 70; shift += 7) {
-        if (p >= end)
-            return 0;
-        uint8_t byte = *p++;
-        if (shift == 63 && byte > 0x01)
-            return 0;
-        raw |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80) {
-            *value = (raw >> 1) ^ (0u - (raw & 1));
-            *at = p;
-            return 1;
-        }
-    }
-    return 0;
-}
 
 /* Passes a field with its length before it; the length -1 is a null. */
 static enum fault skip_field(const uint8_t **at, const uint8_t *end, int *is_null)

@@ -2,6 +2,7 @@
 
 Source: Kafka's message format v2; the columns of Spark's Kafka connector."""
 
+import pickle
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,10 +10,11 @@ import pyarrow as pa
 import pytest
 
 from strandline.model.ids import Epoch, Offset
-from strandline.records.batch import HEADER_BYTES, read_header, set_append_time
+from strandline.records.batch import HEADER_BYTES, read_header, seal, set_append_time
 from strandline.records.codec import CODEC_NAMES
 from strandline.records.marker import build_epoch_marker
 from strandline.records.record import Record, build_batch
+from strandline.spark.decoding import reader
 from strandline.spark.decoding.columns import TYPES
 from strandline.spark.decoding.decode import Decoded, decode
 from strandline.spark.decoding.errors import DamagedBatchError
@@ -249,3 +251,55 @@ def test_a_time_that_microseconds_do_not_hold_is_refused_where_it_is_asked_for()
 def test_a_header_name_that_is_no_utf_8_is_read_as_java_reads_it() -> None:
     data = bytes(build_batch([Record(0, NOW, None, None, (("a\udcff", b"x"),))]))
     assert rows(data, "headers") == [{"headers": [{"key": "a\ufffd", "value": b"x"}]}]
+
+
+def test_a_time_that_no_reader_takes_is_refused_by_its_place_in_the_batch() -> None:
+    records = [Record(0, NOW, b"k", b"v"), Record(1, 1 << 62, b"k", b"v")]
+    data = bytes(build_batch(records, base_offset=4))
+    with pytest.raises(DamagedBatchError, match="orders-3 at offset 4: the time of record 1"):
+        run(data, "timestamp")
+
+
+def test_arrays_grow_over_many_fills(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "GATHERED_BYTES_MAX", 100)
+    data, base = b"", 0
+    for count in (1, 1, 2, 30, 1, 100, 3):
+        headers = (("h", b"x" * count), ("g", None))
+        records = [Record(at, NOW, b"k" * at, b"v" * count, headers) for at in range(count)]
+        data += build_batch(records, base_offset=base, codec=4 if count == 30 else 0)
+        base += count
+    found = rows(data)
+    assert [row["offset"] for row in found] == list(range(138))
+    assert found[-1]["key"] == b"kk"
+    assert found[133]["headers"] == [{"key": "h", "value": b"x" * 100}, {"key": "g", "value": None}]
+
+
+def test_more_records_than_a_result_may_have_are_left_to_the_next_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reader, "OUTPUT_BYTES_MAX", 400)
+    data = b"".join(numbered(20, base=base, codec=3) for base in range(0, 100, 20))
+    seen: list[int] = []
+    while len(seen) < 100:
+        part = run(data, "offset", "value", first=len(seen))
+        assert 20 <= part.batch.num_rows <= 40
+        seen += part.batch.column("offset").to_pylist()
+        assert part.next_offset == len(seen)
+    assert seen == list(range(100))
+
+
+def test_a_count_of_records_that_cannot_be_is_refused() -> None:
+    data = bytearray(numbered(2))
+    data[57:61] = (1 << 24).to_bytes(4, "big")
+    data[23:27] = ((1 << 24) - 1).to_bytes(4, "big")
+    header = read_header(data)
+    assert header is not None
+    seal(data, header)
+    with pytest.raises(DamagedBatchError, match="16777216 records in"):
+        run(bytes(data), "offset")
+
+
+def test_an_error_survives_the_way_from_an_executor() -> None:
+    error = DamagedBatchError("orders", 3, 50, "why")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (str(copy), copy.offset) == ("orders-3 at offset 50: why", 50)
