@@ -38,7 +38,6 @@ from strandline.spark.decoding.table import (
     batch_rows,
 )
 
-
 BULK_RECORDS_MIN = 32
 """Fewer records take less time one after the other."""
 
