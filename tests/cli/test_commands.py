@@ -258,6 +258,18 @@ def test_the_first_command_in_an_outage_imports_no_model_of_placement() -> None:
     assert done.stdout == "[]\n"
 
 
+def test_the_end_of_a_drill_imports_no_drill() -> None:
+    code = (
+        "import sys\n"
+        "from types import SimpleNamespace as Fake\n"
+        "from strandline.cli.commands import drill_cancel\n"
+        "client = Fake(metadata=lambda _: Fake(topics=['orders', 'strandline-drill-0a']))\n"
+        "print(drill_cancel._drill_topics(client), 'strandline.cli.drill.region' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['strandline-drill-0a'] False\n"
+
+
 def test_the_local_cluster_is_found_without_saying_where(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

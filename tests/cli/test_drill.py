@@ -13,7 +13,7 @@ from strandline.base.errors import OperatorError
 from strandline.cli.drill import region
 from strandline.cli.drill.forecast import TopicForecast, forecast
 from strandline.cli.drill.forecast import course as foretold
-from strandline.cli.drill.groups import OFFSETS_TOPIC, GroupWaits, choose_groups
+from strandline.cli.drill.groups import OFFSETS_TOPIC, GroupWaits, choose_groups, offsets_leaders
 from strandline.cli.drill.load import Waits
 from strandline.cli.drill.region import Outcome, PartitionWaits, RegionDrill
 from strandline.cli.drill.steady import Was, missing
@@ -405,6 +405,18 @@ def test_each_broker_that_goes_and_coordinates_gets_one_group() -> None:
     for group, coordinator in found.items():
         assert leaders[partition_for(group, partition_count=10)] == coordinator
     assert choose_groups("drill", leaders, [BrokerId(4)]) == {}
+
+
+def test_a_drill_makes_no_topic_that_it_could_not_take_away(
+    cluster: FakeCluster,
+) -> None:
+    """The first question for a coordinator would make `__consumer_offsets`."""
+    client = Client(cluster.bootstrap, timeout_ms=5_000, transport=FakeTransport(cluster))
+    assert offsets_leaders(client) == {}
+    assert choose_groups("drill", {}, [BrokerId(2)]) == {}
+    assert {api for _, api in cluster.asked} <= {"ApiVersions", "Metadata"}
+    cluster.add_topic(OFFSETS_TOPIC, 3)
+    assert offsets_leaders(client) == {0: 1, 1: 2, 2: 3}
 
 
 def test_what_groups_waited_is_told_beside_what_was_expected(

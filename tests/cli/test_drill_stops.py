@@ -12,7 +12,8 @@ from tests.client.fake_cluster import FakeCluster, FakeTransport
 
 from strandline.base.errors import OperatorError
 from strandline.cli.drill import region
-from strandline.cli.drill.region import TOPIC_PREFIX, RegionDrill
+from strandline.cli.drill.region import RegionDrill
+from strandline.cli.drill.topics import TOPIC_PREFIX
 from strandline.client.cluster import Client
 from strandline.client.views import BrokerView
 from strandline.model.ids import BrokerId

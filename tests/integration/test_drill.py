@@ -21,8 +21,9 @@ from tests.integration.conftest import (
 from tests.integration.pages import commands, type_in
 
 from strandline.cli.drill import region
+from strandline.cli.drill.topics import TOPIC_PREFIX
 from strandline.cli.exit_codes import INTERRUPTED
-from strandline.client.admin import list_groups
+from strandline.client.admin import find_coordinator, list_groups
 from strandline.client.cluster import Client
 from strandline.client.operations.isolation import takes_clients
 from strandline.client.operations.replica_status import replica_status
@@ -65,6 +66,8 @@ def test_a_region_is_cut_off_and_comes_back_and_nothing_acknowledged_is_missing(
     own_cluster: DevCluster,
 ) -> None:
     prepare(own_cluster)
+    with client_of(own_cluster) as client:  # The first group of a cluster brings its topic about.
+        client.attempt(lambda until: find_coordinator(client, "billing", until))
     told = type_in(own_cluster, commands(PAGE, TITLE))
     assert told.splitlines()[-1] == "nothing done; add --yes to run the drill"
     assert "every topic continues" in told
@@ -84,7 +87,7 @@ def test_a_region_is_cut_off_and_comes_back_and_nothing_acknowledged_is_missing(
 
 def expect_groups(cluster: DevCluster, told: str) -> None:
     """The group that the west coordinated has committed elsewhere meanwhile, and is gone."""
-    rows = [line.split() for line in told.splitlines() if line.startswith(region.TOPIC_PREFIX)]
+    rows = [line.split() for line in told.splitlines() if line.startswith(TOPIC_PREFIX)]
     ((_, coordinator, *words, longest_ms, p50_ms, joined),) = rows
     with client_of(cluster) as client:
         assert region.brokers_of(client, "west") == (int(coordinator),)
@@ -156,6 +159,7 @@ def test_another_terminal_ends_a_drill_and_an_interrupt_does(own_cluster: DevClu
                 drill.kill()
                 drill.wait()
             assert is_there() and topics_of(own_cluster) == ["orders"], told
+            assert list(client.metadata(None).topics) == ["orders"]  # No internal one, either.
             if ends_itself:
                 assert drill.returncode == INTERRUPTED
                 assert "broker 2 is connected again" in told
@@ -207,7 +211,7 @@ def test_what_is_foretold_to_go_on_with_an_observer_does(own_cluster: DevCluster
             producer.flush()
             assert not takes_clients(client, west, timeout_ms=ANSWER_MS)
             # Whoever ends the command leaves nothing behind.
-            assert any(one.startswith(region.TOPIC_PREFIX) for one in topics_of(own_cluster))
+            assert any(one.startswith(TOPIC_PREFIX) for one in topics_of(own_cluster))
             drill.terminate()
             assert drill.wait(COMMAND_TIMEOUT_S) == INTERRUPTED
             assert takes_clients(client, west, timeout_ms=ANSWER_MS)

@@ -66,7 +66,7 @@ def _end_all(client: "Client", brokers: dict[int, tuple[str, int]]) -> tuple[lis
 
 
 def _drill_topics(client: "Client") -> list[str]:
-    from strandline.cli.drill.region import TOPIC_PREFIX
+    from strandline.cli.drill.topics import TOPIC_PREFIX
 
     return sorted(one for one in client.metadata(None).topics if one.startswith(TOPIC_PREFIX))
 

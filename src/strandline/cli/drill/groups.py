@@ -5,7 +5,8 @@ Why:    the leader of one partition of `__consumer_offsets` keeps a group's offs
 How:    the drill makes a group of one member for each coordinator that is cut off, with a name that
         this broker coordinates. The member runs inside the command and, if possible, reads a
         partition that is led elsewhere, so that it waits for the coordinator alone. It commits
-        whenever it receives records. A wait is the time between two successful commits.
+        whenever it receives records. A wait is the time between two successful commits. Without
+        `__consumer_offsets`, which the first group of a cluster brings about, none is measured.
 Owns:   the waits and how often members joined, until the groups are stopped.
 Source: docs/decisions/0019-drills.md."""
 
@@ -17,7 +18,7 @@ from strandline.base.errors import StrandlineError
 from strandline.cli.drill.forecast import course
 from strandline.cli.drill.load import RETRY_PAUSE_MS, Waits, end_wait, now_ms
 from strandline.cli.text.live_cluster import LiveCluster
-from strandline.client.admin import find_coordinator, list_groups
+from strandline.client.admin import list_groups
 from strandline.client.cluster import Client
 from strandline.client.consumer import Consumer
 from strandline.client.group_member import GroupMember
@@ -104,8 +105,11 @@ def choose_groups(
 
 
 def offsets_leaders(client: Client) -> dict[int, BrokerId]:
-    """{partition of `__consumer_offsets`: its leader}; creates the topic if there is none."""
-    client.attempt(lambda until: find_coordinator(client, OFFSETS_TOPIC, until))
+    """{partition of `__consumer_offsets`: its leader}; empty in a cluster without the topic. A
+    drill does not make it, because no client can take it away."""
+    topic = client.metadata([OFFSETS_TOPIC]).topics.get(OFFSETS_TOPIC)
+    if topic is None or not topic.partitions:
+        return {}
     return client.leaders(OFFSETS_TOPIC, deadline_ms=client.deadline())
 
 

@@ -23,6 +23,7 @@ from strandline.cli.drill.groups import (
 )
 from strandline.cli.drill.load import Load, now_ms
 from strandline.cli.drill.steady import missing, remember
+from strandline.cli.drill.topics import TOPIC_PREFIX
 from strandline.cli.drill.verdict import Verdict, compare
 from strandline.cli.output import program
 from strandline.cli.text.live_cluster import look
@@ -39,7 +40,6 @@ from strandline.coordinator.partitioning import partition_for
 from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId
 
-TOPIC_PREFIX = "strandline-drill-"
 LOOK_MS = 250
 BEGIN_MS = 1_000
 """So far ahead is the moment at which all are cut off: until then all must have been asked."""
@@ -187,7 +187,6 @@ class RegionDrill:
     def run(self) -> Outcome:
         """Do it; raises StrandlineError where it could not be done to its end."""
         settings = self._settings
-        offsets_leaders(self._client)  # What this has made is as all else when the drill begins.
         timeout_ms = settings.duration_ms + CLIENT_MARGIN_MS
         load = Load(lambda: self._make_client(timeout_ms), self._topic, settings.partitions)
         groups: list[Groups] = []
@@ -229,7 +228,10 @@ class RegionDrill:
 
     def _groups(self, leaders: Mapping[int, BrokerId], timeout_ms: int) -> Groups:
         """`leaders`: of the drill's topic."""
-        coordinators = choose_groups(self._topic, offsets_leaders(self._client), self._brokers)
+        led = offsets_leaders(self._client)
+        if not led:
+            self._tell("no consumer group was ever in this cluster: the drill measures none")
+        coordinators = choose_groups(self._topic, led, self._brokers)
         staying = [one for one, leader in leaders.items() if leader not in self._brokers]
         return Groups(
             lambda: self._make_client(timeout_ms),
@@ -282,6 +284,8 @@ class RegionDrill:
 
     def _groups_expected(self) -> Callable[[str], bool]:
         """A function that says whether another broker should coordinate a group."""
+        if not offsets_leaders(self._client):
+            return lambda _: False
         cluster = look(self._client, [OFFSETS_TOPIC], asks_leaders=True)
         decides = not loses_controller(self._client, cluster, self._brokers)
         stopped = stopped_partitions(cluster, self._brokers, decides=decides)
