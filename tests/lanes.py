@@ -262,6 +262,7 @@ LONG: tuple[Row, ...] = (
     Row(f"{SIM}test_transfers.py::test_who_dies_during", 12, "94 moments; 12 are fast"),
     Row(f"{SIM}test_variations.py::test_every_promise", 1, "every variation; one is fast"),
     Row("tests/spark/test_lake.py", 1, "one kill is fast; the rest of a lake's life is long"),
+    Row("tests/spark/test_lake_tables.py", 2, "most of a job is tested in tests/pipeline/lake"),
     Row("tests/spark/test_reading_near.py", 0, "the lake job reads the same way"),
     Row("tests/spark/test_broker_deaths.py", 0, "over the cluster in memory tests/spark/reading"),
     Row("tests/spark/test_side_by_side.py", 2, "ten queries; two are fast"),

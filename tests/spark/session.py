@@ -9,8 +9,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from strandline.pipeline.runtime.java import Java
+from strandline.pipeline.runtime.session import TABLE_SETTINGS
 
 SETTINGS = {
+    **TABLE_SETTINGS,
     "spark.master": "local[2]",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

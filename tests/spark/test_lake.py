@@ -1,11 +1,13 @@
 """The promise of the lake: the table equals the topic, however often its job is killed.
 
-Source: decisions/0003, docs/pipelines.md."""
+Source: decisions/0050, docs/pipelines.md."""
 
 import json
 from collections import defaultdict
 from pathlib import Path
 
+import deltalake
+import duckdb
 import pytest
 from tests.spark.jobs import (
     Cluster,
@@ -17,6 +19,8 @@ from tests.spark.jobs import (
     read_rows,
     read_topic,
 )
+
+from strandline.pipeline.lake.table import read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -37,21 +41,36 @@ ODD_RECORDS = (
     Record(b"not json", b"\x00\xff{"),
     Record(b"wrong type", b'{"n": "many", "color": "red"}'),
     Record(b"empty", b""),
+    Record(b"two values", b'{"n": 1, "color": "red", "weight": 1.5} {"n": 2}'),
+    Record(b"\xff\xfe", b'{"n": 3, "color": "red", "weight": 2.5}'),
 )
-MALFORMED = {b"not json", b"wrong type", b"empty"}
+
+
+REASONS = {
+    b"not json": "not UTF-8",
+    b"wrong type": "field n: expected bigint, got text",
+    b"empty": "empty value",
+    b"two values": "trailing bytes",
+    b"\xff\xfe": "key: not UTF-8",
+}
+"""{key of an odd record: why it does not fit}."""
 
 
 def expected_row(place: tuple[int, int], record: Record) -> dict[str, object]:
-    malformed = record.key in MALFORMED
-    decoded = None if malformed or record.value is None else json.loads(record.value)
+    reason = REASONS.get(record.key or b"")
+    is_bad_key = reason is not None and reason.startswith("key")
+    is_malformed = reason is not None and not is_bad_key
+    decoded = None if is_malformed or record.value is None else json.loads(record.value)
     return {
         "partition": place[0],
         "offset": place[1],
         "timestamp_ms": record.timestamp_ms,
-        "key": None if record.key is None else record.key.decode(),
+        "key": None if record.key is None or is_bad_key else record.key.decode(),
+        "malformed_key": record.key if is_bad_key else None,
         "headers": record.headers,
         "value": decoded,
-        "malformed": record.value if malformed else None,
+        "malformed": record.value if is_malformed else None,
+        "problem": reason,
         "color": None if decoded is None else decoded["color"],
     }
 
@@ -89,20 +108,16 @@ def test_table_equals_the_topic_though_its_job_is_killed(
     (tmp_path / "fruit.ddl").write_text(SCHEMA)
     create_topic(cluster, topic_name, partitions=4)
     produce(cluster, topic_name, [*map(fruit, range(20_000)), *ODD_RECORDS])
-    checkpoint = table / "_checkpoints" / topic_name
     lake = (
         *("lake", topic_name, str(table), "--bootstrap", cluster.bootstrap),
         *("--schema", str(tmp_path / "fruit.ddl"), "--key", "text", "--partition-by", "color"),
         *("--batch-records", str(BATCH_RECORDS), "--json"),
     )
 
-    # Killed as batch 1 is in the table; its mark in the checkpoint is taken back when it was made,
-    # so that the next run must find out by itself that the batch is there.
-    committed = table / "_delta_log" / f"{1:020d}.json"
-    jobs.run_until_killed(committed, *lake, with_java=True)
-    (checkpoint / "commits" / "1").unlink(missing_ok=True)
-    if is_killed_again:  # While batch 3 is being written, the driver alone.
-        jobs.run_until_killed(checkpoint / "offsets" / "3", *lake, with_java=False)
+    # Killed as batch 1 is in the table.
+    jobs.run_until_killed(commit_of(table, 1), *lake, with_java=True)
+    if is_killed_again:  # As batch 2 is in the table and batch 3 begins, the driver alone.
+        jobs.run_until_killed(commit_of(table, 2), *lake, with_java=False)
     produce(cluster, topic_name, map(fruit, range(20_000, 21_000)))
     question = ("--by", "color", "--by", "partition % 2", "--mean", "value.weight")
     told = read_json(jobs.run(*lake, *question))
@@ -110,15 +125,35 @@ def test_table_equals_the_topic_though_its_job_is_killed(
     rows = assert_equal(cluster, topic_name, table)
     assert told["table_rows"] == len(rows) == 21_000 + len(ODD_RECORDS)
     assert told["groups"] == expected_means(rows)
+    assert_readable_elsewhere(table, rows)
     if not is_killed_again:
         return
     again = read_json(jobs.run("aggregate", str(table), *question, "--json"))
     assert again["groups"] == told["groups"]
 
-    # A job that has lost its checkpoint would write every record a second time.
-    refused = jobs.run(*lake, "--checkpoint", str(tmp_path / "other"), fails=True)
-    assert "there is no checkpoint" in refused
-    assert len(refused.splitlines()) == 1
+
+def commit_of(table: Path, batch: int) -> Path:
+    """The commit of a batch, in a table that has no other commits."""
+    return table / "_delta_log" / f"{batch:020d}.json"
+
+
+def assert_readable_elsewhere(table: Path, rows: list[dict[str, object]]) -> None:
+    """Readers that are not Spark find the same rows."""
+    expected = sorted((row["partition"], row["offset"], row["color"]) for row in map(placed, rows))
+    delta = deltalake.DeltaTable(str(table))
+    columns = ["partition", "offset", "color"]
+    found = delta.to_pyarrow_table(columns=columns).to_pylist()
+    assert (
+        sorted((row["partition"], row["offset"], row["color"] or "") for row in found) == expected
+    )
+    files = [str(file.path) for file in read_table(table).files]
+    query = """SELECT "partition", "offset", coalesce("value"."color", '')
+               FROM read_parquet(?) ORDER BY ALL"""
+    assert duckdb.execute(query, [files]).fetchall() == expected
+
+
+def placed(row: dict[str, object]) -> dict[str, object]:
+    return {**row, "color": row["color"] or ""}
 
 
 def expected_means(rows: list[dict[str, object]]) -> list[dict[str, object]]:

@@ -32,6 +32,7 @@ from strandline.cli.commands import (
     zone,
 )
 from strandline.cli.exit_codes import CANNOT_CONNECT, ERROR, INTERRUPTED
+from strandline.cli.options import find_bootstrap
 from strandline.cli.output import print_error
 
 app = typer.Typer(
@@ -71,7 +72,7 @@ def pipeline(context: typer.Context) -> None:
     # A group of its own room: imported when it is asked for, because it imports a lot.
     from strandline.pipeline.commands.app import app as pipeline_app
 
-    pipeline_app(args=context.args, prog_name="strandline pipeline")
+    pipeline_app(args=context.args, prog_name="strandline pipeline", obj=find_bootstrap)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -20,8 +20,8 @@ _INTRODUCTION = """\
 Every command that shows something has `--json` for programs: one object on standard output
 (`consume`: one object per line). Errors are one line on standard error. Commands find their cluster
 by `--bootstrap`, else by `STRANDLINE_BOOTSTRAP`, else in the directory of the local cluster
-(`STRANDLINE_DEV_DIR`, or `strandline-dev`), else at `127.0.0.1:9092`. Only `pipeline lake` requires
-`--bootstrap` or `STRANDLINE_BOOTSTRAP`.
+(`STRANDLINE_DEV_DIR`, or `strandline-dev`), else at `127.0.0.1:9092`. Under spark-submit
+`pipeline lake` requires `--bootstrap` or `STRANDLINE_BOOTSTRAP`.
 """
 
 

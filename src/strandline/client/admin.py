@@ -179,14 +179,18 @@ def list_offsets(
     *,
     partitions: Sequence[int] | None = None,
     deadline_ms: int | None = None,
+    isolation_level: int = 0,
 ) -> dict[int, int]:
-    """{partition: offset} at a time in ms, at LATEST or at EARLIEST; -1 where there is none."""
+    """{partition: offset} at a time in ms, at LATEST or at EARLIEST; -1 where there is none. With
+    isolation level 1 LATEST is the last stable offset."""
 
     def look(until: int) -> dict[int, int]:
         leaders = client.leaders(topic, partitions, deadline_ms=until)
         offsets: dict[int, int] = {}
         for leader, led in _by_leader(leaders).items():
-            request = _offsets_request(topic, led, timestamp, client.left_ms(until))
+            request = _offsets_request(
+                topic, led, timestamp, client.left_ms(until), isolation_level=isolation_level
+            )
             answer = client.ask(leader, request, ListOffsetsResponse, deadline_ms=until)
             for one in _offsets_in(answer):
                 if one.error_code:
@@ -229,11 +233,17 @@ def _offsets_in(answer: ListOffsetsResponse) -> Iterator[ListOffsetsPartitionRes
 
 
 def _offsets_request(
-    topic: str, partitions: Sequence[int], timestamp: int, timeout_ms: int
+    topic: str,
+    partitions: Sequence[int],
+    timestamp: int,
+    timeout_ms: int,
+    *,
+    isolation_level: int = 0,
 ) -> ListOffsetsRequest:
     asked = [ListOffsetsPartition(partition_index=one, timestamp=timestamp) for one in partitions]
     return ListOffsetsRequest(
         replica_id=-1,
+        isolation_level=isolation_level,
         topics=[ListOffsetsTopic(name=topic, partitions=asked)],
         timeout_ms=timeout_ms,
     )

@@ -2,9 +2,8 @@
 
 Why:    the log is where data arrives; analysts want a table that equals it, without a program of
         their own.
-How:    Kafka protocol -> Spark structured streaming -> Delta table -> aggregates. Only this room
-        knows Spark, and it reaches brokers only over the wire, so every job runs against any
-        Kafka-compatible cluster.
+How:    Kafka protocol -> planned batches in Spark -> Delta table -> aggregates. It reaches brokers
+        only over the wire, so every job runs against any Kafka-compatible cluster.
 Map:    lake/         topics -> Delta tables
         values/       bytes of records -> typed columns, strictly
         audit/        whether all replicas of topics hold the same records
@@ -15,4 +14,4 @@ Map:    lake/         topics -> Delta tables
         commands/     the command line, one file for each command
         locations.py, questions.py, settings.py  what commands are told: tables, means, KEY=VALUE
         __main__.py   the same command line as spark-submit's main file
-Source: design section 12, docs/pipelines.md, decisions/0003."""
+Source: design section 12, docs/pipelines.md, decisions/0050."""

@@ -17,6 +17,11 @@ def absolute_location(location: str) -> str:
     return location if _URI.match(location) else str(Path(location).absolute())
 
 
+def is_local(location: str) -> bool:
+    """Whether an absolute location is a path of this machine."""
+    return not _URI.match(location)
+
+
 def existing_table(location: str) -> str:
     """The absolute location of a table to read; a local one must be there."""
     absolute = absolute_location(location)

@@ -1,37 +1,52 @@
 """A lake job's options are refused at once, in one line, when they cannot work."""
 
-import socket
+import json
 from pathlib import Path
 
 import pytest
 
 from strandline.base.errors import OperatorError
+from strandline.pipeline.lake.cluster import Cluster, TopicSnapshot
 from strandline.pipeline.lake.options import (
     LakeOptions,
     PartitionColumn,
-    check_reachable,
-    parse_bootstrap,
     parse_partition_by,
     read_schema,
-    reader_options,
 )
+from strandline.pipeline.lake.progress import Batch, TopicProgress
+from strandline.pipeline.lake.source import reader_options
+from strandline.pipeline.lake.start import Start, parse_start, starting_offsets
 
 
 def options(**changes: object) -> LakeOptions:
     return LakeOptions(
-        **{"bootstrap": "127.0.0.1:9092", "topic": "flights", "table": "/lake/flights", **changes}  # type: ignore[arg-type]
+        **{
+            "bootstrap": "127.0.0.1:9092",
+            "topics": ("flights",),
+            "table": "/lake/flights",
+            **changes,
+        }  # type: ignore[arg-type]
     )
 
 
-def test_partition_columns_are_fields_of_the_value_or_expressions() -> None:
-    assert parse_partition_by(["carrier", "day = to_date(timestamp)"], decoded=True) == (
+@pytest.fixture
+def schema_file(tmp_path: Path) -> Path:
+    """A schema of two fields."""
+    file = tmp_path / "schema.ddl"
+    file.write_text("-- one flight\nid BIGINT,\n  carrier STRING,\n")
+    return file
+
+
+def test_partition_columns_are_fields_of_the_value_or_expressions(schema_file: Path) -> None:
+    words = ["carrier", "day = to_date(timestamp)"]
+    assert parse_partition_by(words, schema=read_schema(schema_file)) == (
         PartitionColumn("carrier", "value.`carrier`"),
         PartitionColumn("day", "to_date(timestamp)"),
     )
 
 
 def test_tables_are_partitioned_by_date_when_nobody_says() -> None:
-    assert parse_partition_by([], decoded=False) == (PartitionColumn("date", "to_date(timestamp)"),)
+    assert parse_partition_by([], schema=None) == (PartitionColumn("date", "to_date(timestamp)"),)
 
 
 @pytest.mark.parametrize(
@@ -43,24 +58,31 @@ def test_tables_are_partitioned_by_date_when_nobody_says() -> None:
         (["a b"], True, "expected NAME or NAME=EXPRESSION"),
         (["a="], True, "expected NAME or NAME=EXPRESSION"),
         (["=a"], True, "expected NAME or NAME=EXPRESSION"),
+        (["carier"], True, "schema.ddl has no field carier"),
     ],
 )
 def test_partition_columns_that_cannot_work_are_refused(
-    words: list[str], decoded: bool, reason: str
+    schema_file: Path, words: list[str], decoded: bool, reason: str
 ) -> None:
+    schema = read_schema(schema_file) if decoded else None
     with pytest.raises(OperatorError, match=reason):
-        parse_partition_by(words, decoded=decoded)
+        parse_partition_by(words, schema=schema)
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"topic": "../x"}, "not a legal topic name"),
-        ({"topic": ".."}, "not a legal topic name"),
-        ({"topic": "a,b"}, "not a legal topic name"),
-        ({"bootstrap": "localhost"}, "expected host:port"),
-        ({"bootstrap": "h:0"}, "expected host:port"),
-        ({"bootstrap": "h:9092,"}, "expected host:port"),
+        ({"topics": ("../x",)}, "not a legal topic name"),
+        ({"topics": ("..",)}, "not a legal topic name"),
+        ({"topics": ("a,b",)}, "not a legal topic name"),
+        ({"topics": ("a", "a")}, "given twice"),
+        ({"dead_letters": "/lake/flights"}, "name another table"),
+        ({"mode": "lenient"}, "give --schema"),
+        ({"keep_raw": True}, "give --schema"),
+        ({"kafka": {"client.id": "x"}}, "add --source kafka"),
+        ({"source": "kafka", "kafka": {"fetch.min.byte": "1"}}, "did you mean fetch.min.bytes"),
+        ({"source": "kafka", "kafka": {"client.rack": "x"}}, "use --rack"),
+        ({"source": "kafka", "kafka": {"sasl.mechanism": "PLAIN"}}, "TLS and SASL are not there"),
         ({"batch_records": 0}, "at least 1"),
         ({"files": 0}, "at least 1"),
         ({"interval_ms": -1}, "0 or more"),
@@ -71,26 +93,59 @@ def test_options_that_cannot_work_are_refused(changes: dict[str, object], reason
         options(**changes)
 
 
-def test_reader_begins_at_the_first_record_and_fails_rather_than_skips() -> None:
-    chosen = reader_options(options(batch_records=500, rack="east", kafka={"client.id": "lake"}))
-    assert chosen["subscribe"] == "flights"
-    assert chosen["startingOffsets"] == "earliest"
+@pytest.mark.parametrize("bootstrap", ["localhost:x", "h:0", ""])
+def test_addresses_that_cannot_work_are_refused(bootstrap: str) -> None:
+    with pytest.raises(OperatorError, match="--bootstrap"):
+        Cluster(bootstrap)
+
+
+@pytest.mark.parametrize("source", ["strandline", "kafka"])
+def test_reader_reads_exactly_the_batch_and_fails_rather_than_skips(source: str) -> None:
+    read = {0: (5, 9), 3: (0, 2)}
+    batch = Batch(7, "c", {"flights": TopicProgress("id", {0: 9, 1: 4, 3: 2}, read)})
+    chosen = reader_options(batch, options(rack="east", source=source))
+    assert json.loads(chosen["assign"]) == {"flights": [0, 3]}
+    assert json.loads(chosen["startingOffsets"]) == {"flights": {"0": 5, "3": 0}}
+    assert json.loads(chosen["endingOffsets"]) == {"flights": {"0": 9, "3": 2}}
     assert chosen["failOnDataLoss"] == "true"
     assert chosen["kafka.isolation.level"] == "read_committed"
-    assert chosen["maxOffsetsPerTrigger"] == "500"
     assert chosen["kafka.client.rack"] == "east"
-    assert chosen["kafka.client.id"] == "lake"
 
 
-def test_checkpoint_lies_in_the_table_unless_told() -> None:
-    assert options().checkpoint_location == "/lake/flights/_checkpoints/flights"
-    assert options(checkpoint="/elsewhere").checkpoint_location == "/elsewhere"
+def test_a_job_is_named_after_its_table() -> None:
+    assert options().job == "lake-flights"
+    assert options(table="s3a://bucket/my lake/").job == "lake-my-lake"
+    assert options(name="nightly").job == "nightly"
 
 
-def test_schema_files_may_have_comments_and_lines(tmp_path: Path) -> None:
-    file = tmp_path / "schema.ddl"
-    file.write_text("-- one flight\nid BIGINT,\n  carrier STRING,\n")
-    assert read_schema(file) == "id BIGINT, carrier STRING"
+def test_a_table_may_begin_at_an_offset_a_time_or_an_end() -> None:
+    topic = TopicSnapshot("id", {0: 3, 1: 0}, {0: 9, 1: 5})
+    cluster = Cluster("127.0.0.1:9")  # It is not asked.
+    for word, begun in (("earliest", {0: 3, 1: 0}), ("latest", {0: 9, 1: 5})):
+        assert starting_offsets(parse_start(word, (), topics=["a"]), "a", topic, cluster) == begun
+    start = parse_start("earliest", ["a:1=4"], topics=["a", "b"])
+    assert starting_offsets(start, "a", topic, cluster) == {0: 3, 1: 4}
+    assert parse_start("2026-01-31", (), topics=["a"]) == Start(1769817600000)
+    assert parse_start("2026-01-31T01:00:00+01:00", (), topics=["a"]) == Start(1769817600000)
+    outside = parse_start("earliest", ["1=6"], topics=["a"])
+    with pytest.raises(OperatorError, match="a:1=6: the partition has offsets 0 to 5"):
+        starting_offsets(outside, "a", topic, cluster)
+
+
+@pytest.mark.parametrize(
+    ("word", "offsets", "reason"),
+    [
+        ("yesterday", [], "expected earliest, latest or a time"),
+        ("earliest", ["x"], "expected .TOPIC:.PARTITION=OFFSET"),
+        ("earliest", ["0=1"], "name the topic"),
+        ("earliest", ["c:0=1"], "c is not a topic of this job"),
+    ],
+)
+def test_beginnings_that_cannot_work_are_refused(
+    word: str, offsets: list[str], reason: str
+) -> None:
+    with pytest.raises(OperatorError, match=reason):
+        parse_start(word, offsets, topics=["a", "b"])
 
 
 @pytest.mark.parametrize("content", [None, b"", b"-- nothing\n", b"\xff\xfe\x00"])
@@ -100,16 +155,3 @@ def test_schema_file_that_says_nothing_is_named(tmp_path: Path, content: bytes |
         file.write_bytes(content)
     with pytest.raises(OperatorError, match=f"--schema {file}"):
         read_schema(file)
-
-
-def test_addresses_may_be_ipv6() -> None:
-    assert parse_bootstrap("a:1,[::1]:2") == [("a", 1), ("::1", 2)]
-
-
-def test_one_broker_that_answers_is_enough() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        open_port, closed_port = listening.getsockname()[1], closed.getsockname()[1]
-        check_reachable(f"127.0.0.1:{closed_port},127.0.0.1:{open_port}")
-        with pytest.raises(OperatorError, match=f"127.0.0.1:{closed_port}: Connection refused"):
-            check_reachable(f"127.0.0.1:{closed_port}")

@@ -1,4 +1,4 @@
-"""The settings of a session follow from where it runs; Spark's errors become one sentence."""
+"""The settings of a session follow from where it runs."""
 
 from pathlib import Path
 
@@ -7,7 +7,6 @@ from strandline.pipeline.runtime.session import (
     SessionOptions,
     is_submitted,
     plan_settings,
-    summarize,
 )
 
 JARS = [Path("/jars/a.jar"), Path("/jars/b.jar")]
@@ -41,27 +40,3 @@ def test_given_settings_override_every_other() -> None:
     options = SessionOptions("job", Path("/jars"), conf={"spark.driver.memory": "4g"})
     settings = plan_settings(options, jars=JARS, submitted=False)
     assert settings["spark.driver.memory"] == "4g"
-
-
-def test_stream_failure_is_told_by_its_cause() -> None:
-    message = (
-        "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [BAD_THING]"
-        " The thing is bad. SQLSTATE: XX000\n\tat org.apache.Some.code\nJVM stacktrace:\nmore"
-    )
-    assert summarize(message) == "[BAD_THING] The thing is bad"
-
-
-def test_java_failure_is_told_without_its_stack() -> None:
-    message = (
-        "An error occurred while calling o1.load.\n"
-        ": java.lang.IllegalArgumentException: no\n\tat org.apache.Some.code"
-    )
-    assert summarize(message) == "java.lang.IllegalArgumentException: no"
-    assert summarize("") == "no reason given"
-
-
-def test_common_failures_are_told_in_plain_words() -> None:
-    kafka = "x UnknownTopicOrPartitionException: This server does not host this topic-partition"
-    assert summarize(kafka) == "the topic does not exist"
-    lost = "Some data may have been lost because they are not available in Kafka any more;"
-    assert "no longer holds records" in summarize(lost)

@@ -4,14 +4,15 @@ Why:    people and programs start the same jobs with the same words, here and un
 How:    each command checks its options, then opens a session and hands over; pyspark is imported
         only then, so that `--help` stays instant. Tables and progress for people on stderr, with
         --json one object on stdout.
-Map:    app.py        the app with all commands, and how it reports errors
-        lake.py       topics into tables
-        aggregate.py  means over a table
-        audit.py      whether all replicas hold the same records
-        plan.py       what placement policies are worth
+Map:    app.py           the app with all commands, and how it reports errors
+        lake.py          topics into tables
+        lake_options.py  the options of lake
+        aggregate.py     means over a table
+        audit.py         whether all replicas hold the same records
+        plan.py          what placement policies are worth
         plan_options.py  its options
-        jars.py       the jars that jobs need
-        java.py       the Java runtime that jobs use
-        options.py    options that commands share, each with its help
-        output.py     text for people, JSON for programs
+        jars.py          the jars that jobs need
+        java.py          the Java runtime that jobs use
+        options.py       options that commands share, each with its help
+        output.py        text for people, JSON for programs
 Source: docs/pipelines.md."""

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from strandline.base.errors import OperatorError
+from strandline.base.errors import StrandlineError
 from strandline.pipeline.commands import aggregate, audit, jars, java, lake, plan
 
 app = typer.Typer(
@@ -16,6 +16,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("lake")(lake.lake)
 app.command("aggregate")(aggregate.aggregate)
@@ -26,10 +27,10 @@ app.command("java")(java.java)
 
 
 def main() -> None:
-    """The command line as a program: an operator's error is one line on stderr, exit code 1."""
+    """The command line as a program: an error is one line on stderr, exit code 1."""
     try:
         app(prog_name="strandline pipeline")
-    except OperatorError as error:
+    except StrandlineError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(1)
     except KeyboardInterrupt:

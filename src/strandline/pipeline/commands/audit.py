@@ -22,6 +22,7 @@ from strandline.pipeline.commands.options import (
     ConfOption,
     JarsOption,
     JsonOption,
+    find_bootstrap,
     session_options,
 )
 from strandline.pipeline.commands.output import screen, write_json, write_line
@@ -38,11 +39,12 @@ NO_MASTER = ""
 
 
 def audit(
+    context: typer.Context,
     topics: Annotated[
         list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Topics; default: all.")
     ] = None,
     *,
-    bootstrap: BootstrapOption,
+    bootstrap: BootstrapOption = "",
     include_internal: Annotated[
         bool, typer.Option("--include-internal", help="Internal topics too.")
     ] = False,
@@ -79,7 +81,7 @@ def audit(
     """Compare all replicas by digests; exit code 0: equal, 1: different, 3: incomplete."""
     try:
         options = AuditOptions(
-            bootstrap=bootstrap,
+            bootstrap=bootstrap or find_bootstrap(context),
             topics=tuple(dict.fromkeys(topics or ())),
             with_internal=include_internal,
             from_disk=from_disk,

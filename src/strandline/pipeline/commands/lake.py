@@ -1,7 +1,7 @@
-"""`strandline pipeline lake`: a table brought up to date with a topic."""
+"""`strandline pipeline lake`: tables brought up to date with topics."""
 
 import time
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,58 +9,89 @@ import typer
 
 from strandline.base.errors import OperatorError
 from strandline.pipeline.commands.aggregate import draw_means, means_json
-from strandline.pipeline.commands.options import (
+from strandline.pipeline.commands.lake_options import (
+    AddTopicOption,
     BatchRecordsOption,
-    BootstrapOption,
-    ByOption,
-    CheckpointOption,
-    ConfOption,
     ContinuousOption,
+    DeadLettersOption,
+    EachOption,
     FilesOption,
     IntervalOption,
-    JarsOption,
-    JsonOption,
     KafkaOption,
-    MasterOption,
-    MeanOption,
+    KeepRawOption,
+    KeyOption,
+    ModeOption,
+    NameOption,
+    OnGapOption,
     PartitionByOption,
     RackOption,
+    RecoverOption,
     SchemaOption,
-    TableArgument,
+    SourceOption,
+    StartOffsetOption,
+    StartOption,
+    TopicsArgument,
+    WidenOption,
+)
+from strandline.pipeline.commands.options import (
+    BootstrapOption,
+    ByOption,
+    ConfOption,
+    JarsOption,
+    JsonOption,
+    MasterOption,
+    MeanOption,
+    find_bootstrap,
     session_options,
 )
 from strandline.pipeline.commands.output import screen, write_json, write_line
+from strandline.pipeline.lake.job import Written
 from strandline.pipeline.lake.options import (
     BATCH_RECORDS_DEFAULT,
-    KeyFormat,
     LakeOptions,
-    check_reachable,
     parse_partition_by,
     read_schema,
 )
+from strandline.pipeline.lake.run import LakeResult, Told, run_lakes
+from strandline.pipeline.lake.start import parse_start
 from strandline.pipeline.lake.table import TableVersion, read_table
 from strandline.pipeline.locations import absolute_location
 from strandline.pipeline.questions import MeanQuestion, parse_question
-from strandline.pipeline.runtime.session import LOCAL_MASTER, SessionOptions, open_session
+from strandline.pipeline.runtime.session import LOCAL_MASTER, SessionOptions
 from strandline.pipeline.settings import parse_settings
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from rich.console import Console
+
     from strandline.pipeline.aggregate import GroupMean
 
 
 def lake(
-    topic: Annotated[str, typer.Argument(help="The topic to read.")],
-    table: TableArgument,
+    context: typer.Context,
+    topics: TopicsArgument,
+    table: Annotated[str, typer.Argument(help="Directory or URI of the Delta table.")],
     *,
-    bootstrap: BootstrapOption,
+    bootstrap: BootstrapOption = "",
+    each: EachOption = False,
     schema: SchemaOption = None,
-    key: Annotated[KeyFormat, typer.Option(help="Keys as text or as bytes.")] = "raw",
+    mode: ModeOption = "strict",
+    keep_raw: KeepRawOption = False,
+    key: KeyOption = "raw",
     partition_by: PartitionByOption = None,
-    checkpoint: CheckpointOption = "",
+    dead_letters: DeadLettersOption = None,
+    start: StartOption = "earliest",
+    start_offset: StartOffsetOption = None,
+    on_gap: OnGapOption = "stop",
+    add_topic: AddTopicOption = False,
+    recover: RecoverOption = False,
+    widen: WidenOption = "rewrite",
+    name: NameOption = "",
     batch_records: BatchRecordsOption = BATCH_RECORDS_DEFAULT,
-    files: FilesOption = 1,
+    files: FilesOption = None,
     continuous: ContinuousOption = False,
     interval_ms: IntervalOption = 10_000,
+    source: SourceOption = "strandline",
     rack: RackOption = None,
     kafka: KafkaOption = None,
     by: ByOption = None,
@@ -70,72 +101,166 @@ def lake(
     conf: ConfOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring a table up to date with a topic: each record is one row, exactly once, even after
+    """Bring a table up to date with topics: each record is one row, exactly once, even after
     crashes."""
+    read = None if schema is None else read_schema(schema)
     options = LakeOptions(
-        bootstrap=bootstrap,
-        topic=topic,
+        bootstrap=bootstrap or find_bootstrap(context),
+        topics=tuple(topics),
         table=absolute_location(table),
-        checkpoint=absolute_location(checkpoint) if checkpoint else "",
-        schema=None if schema is None else read_schema(schema),
+        name=name,
+        schema=read,
+        mode=mode,
+        keep_raw=keep_raw,
+        source=source,
         key=key,
-        partition_by=parse_partition_by(partition_by or (), decoded=schema is not None),
+        partition_by=parse_partition_by(partition_by or (), schema=read),
         batch_records=batch_records,
         files=files,
         interval_ms=interval_ms if continuous else None,
         rack=rack,
         kafka=parse_settings(kafka or (), option="--kafka"),
+        start=parse_start(start, start_offset or (), topics=topics),
+        on_gap=on_gap,
+        add_topics=add_topic,
+        recover=recover,
+        dead_letters=None if dead_letters is None else absolute_location(dead_letters),
+        widen=widen,
     )
     question = parse_question(by or (), mean)
-    session = session_options(f"lake {topic}", master=master, jars=jars, conf=conf)
-    check_reachable(bootstrap)
-    _lake(options, session, question=question, as_json=as_json)
+    session = session_options(f"lake {' '.join(topics)}", master=master, jars=jars, conf=conf)
+    _lake(_tables(options, each=each), session, question=question, as_json=as_json)
+
+
+def _tables(options: LakeOptions, *, each: bool) -> list[LakeOptions]:
+    """One table for all topics; with --each one for each topic, below the given location."""
+    if not each:
+        return [options]
+    return [
+        replace(
+            options,
+            topics=(topic,),
+            table=f"{options.table}/{topic}",
+            name=f"{options.name}-{topic}" if options.name else "",
+            dead_letters=options.dead_letters and f"{options.dead_letters}/{topic}",
+        )
+        for topic in options.topics
+    ]
 
 
 def _lake(
-    options: LakeOptions, session: SessionOptions, *, question: MeanQuestion | None, as_json: bool
+    tables: list[LakeOptions],
+    session: SessionOptions,
+    *,
+    question: MeanQuestion | None,
+    as_json: bool,
 ) -> None:
+    if question is not None and len(tables) > 1:
+        raise OperatorError("--by and --mean ask one table: leave --each out")
     started = time.monotonic()
     shown = screen()
     means: list[GroupMean] = []
-    with shown.status("starting Spark") as status, open_session(session) as spark:
+
+    def answer(spark: "SparkSession") -> None:
         from strandline.pipeline.aggregate import mean_by
-        from strandline.pipeline.lake.job import Batch, run_lake
 
-        def on_batch(batch: Batch) -> None:
-            shown.print(f"  batch {batch.number}: {batch.records:,} records")
+        assert question is not None
+        means.extend(mean_by(spark, tables[0].table, question))
 
-        status.update(f"reading {options.topic}")
-        result = run_lake(spark, options, on_batch=on_batch)
-        if question is not None:
-            status.update(f"counting {options.table}")
-            means = mean_by(spark, options.table, question)
-    took_ms = round((time.monotonic() - started) * 1000)
-    found = _read_local_table(options.table)
-    if as_json:
-        told = {
-            "topic": options.topic,
-            "table": options.table,
-            "checkpoint": options.checkpoint_location,
-            **asdict(result),
-            "took_ms": took_ms,
-            "table_rows": None if found is None else found.rows,
-            "table_files": None if found is None else len(found.files),
-            "table_version": None if found is None else found.version,
-        }
-        write_json(told if question is None else told | means_json(question, means))
-        return
-    write_line(
-        f"read {result.records:,} records of {options.topic} in {result.batches} batches,"
-        f" {took_ms / 1000:.1f} s"
-    )
-    if found is not None:
-        write_line(
-            f"{options.table}: {found.rows:,} rows in {len(found.files)} files,"
-            f" version {found.version}"
+    with shown.status("looking at the topics") as status:
+        told = Told(
+            batch=lambda result, written: _show_batch(shown, result, written),
+            notice=_unrepeated(shown),
+            status=status.update,
         )
+        results = run_lakes(tables, session, told=told, then=None if question is None else answer)
+    took_ms = round((time.monotonic() - started) * 1000)
+    if as_json:
+        found = [_json(result, took_ms) for result in results]
+        whole = found[0] if len(found) == 1 else {"tables": found, "took_ms": took_ms}
+        write_json(whole if question is None else whole | means_json(question, means))
+        return
+    for result in results:
+        _write_result(result, took_ms)
     if question is not None:
         draw_means(question, means)
+
+
+def _show_batch(shown: "Console", result: LakeResult, written: Written) -> None:
+    parts = [f"{written.records:,} records"]
+    if written.malformed:
+        parts.append(f"{written.malformed:,} malformed")
+    if written.dead_letters:
+        parts.append(f"{written.dead_letters:,} dead letters")
+    if written.gaps:
+        parts.append(f"{written.gaps:,} gaps")
+    parts.append(f"{result.records:,} of {max(result.total, result.records + written.left):,}")
+    parts.append(f"{result.rate:,.0f}/s")
+    if written.left:
+        parts.append(f"behind by {written.left:,} records, {written.lag_ms / 1000:,.0f} s")
+        parts.append(f"about {written.left / max(result.rate, 1):,.0f} s left")
+    shown.print(f"  batch {written.number}: {', '.join(parts)}", highlight=False, soft_wrap=True)
+
+
+def _unrepeated(shown: "Console") -> "_Notices":
+    return _Notices(shown)
+
+
+class _Notices:
+    """Shows each line once in a row."""
+
+    def __init__(self, shown: "Console") -> None:
+        self._shown = shown
+        self._last = ""
+
+    def __call__(self, line: str) -> None:
+        if line != self._last:
+            self._shown.print(f"  {line}", highlight=False, soft_wrap=True)
+            self._last = line
+
+
+def _json(result: LakeResult, took_ms: int) -> dict[str, object]:
+    found = _read_local_table(result.options.table)
+    return {
+        "topics": list(result.options.topics),
+        "table": result.options.table,
+        "job": result.options.job,
+        "batches": result.batches,
+        "records": result.records,
+        "malformed": result.malformed,
+        "dead_letters": result.dead_letters,
+        "problems": result.problems,
+        "elsewhere": result.elsewhere,
+        "gaps": result.gaps,
+        "took_ms": took_ms,
+        "table_rows": None if found is None else found.rows,
+        "table_files": None if found is None else len(found.files),
+        "table_version": None if found is None else found.version,
+    }
+
+
+def _write_result(result: LakeResult, took_ms: int) -> None:
+    counts = [f"{result.records:,} records"]
+    for count, word in (
+        (result.malformed, "of them malformed"),
+        (result.dead_letters, "dead letters"),
+        (result.elsewhere, "offsets without a record"),
+        (result.gaps, "gaps"),
+    ):
+        if count:
+            counts.append(f"{count:,} {word}")
+    write_line(
+        f"read {', '.join(counts)} of {', '.join(result.options.topics)} in {result.batches} "
+        f"batches, {took_ms / 1000:.1f} s"
+    )
+    for reason, count in result.problems.items():
+        write_line(f"  {count:,} {reason}")
+    found = _read_local_table(result.options.table)
+    if found is not None:
+        write_line(
+            f"{result.options.table}: {found.rows:,} rows in {len(found.files)} files,"
+            f" version {found.version}"
+        )
 
 
 def _read_local_table(location: str) -> TableVersion | None:

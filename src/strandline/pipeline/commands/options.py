@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from strandline.base.errors import OperatorError
 from strandline.pipeline.runtime.jars import JARS_VARIABLE, default_directory
 from strandline.pipeline.runtime.session import SessionOptions
 from strandline.pipeline.settings import parse_settings
@@ -37,39 +38,9 @@ BootstrapOption = Annotated[
         "--bootstrap",
         "-b",
         envvar="STRANDLINE_BOOTSTRAP",
-        help="Brokers of the cluster.",
+        help="Brokers of the cluster; default: the local one.",
         metavar="HOST:PORT,...",
     ),
-]
-SchemaOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="File with the fields of the JSON values, as Spark DDL; default: bytes.",
-        metavar="FILE",
-    ),
-]
-PartitionByOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="A field of the value, or NAME=SQL; repeatable. Default: date=to_date(timestamp).",
-        metavar="NAME[=SQL]",
-    ),
-]
-CheckpointOption = Annotated[
-    str, typer.Option(help="Where the job keeps its progress; default: in the table.")
-]
-BatchRecordsOption = Annotated[int, typer.Option(help="Maximum records per commit of the table.")]
-FilesOption = Annotated[int, typer.Option(help="Maximum files per commit in each table partition.")]
-ContinuousOption = Annotated[
-    bool, typer.Option("--continuous", help="Follow the topic until interrupted.")
-]
-IntervalOption = Annotated[int, typer.Option(help="With --continuous: time between batches.")]
-RackOption = Annotated[
-    str | None, typer.Option(help="The region to read from, if replicas may serve reads.")
-]
-KafkaOption = Annotated[
-    list[str] | None,
-    typer.Option(help="A property of the Kafka client; repeatable.", metavar="KEY=VALUE"),
 ]
 ByOption = Annotated[
     list[str] | None,
@@ -91,3 +62,10 @@ def session_options(
         master=master,
         conf=parse_settings(conf or (), option="--conf"),
     )
+
+
+def find_bootstrap(context: typer.Context) -> str:
+    """The default brokers, as the command line above finds them; spark-submit has none."""
+    if not callable(context.obj):
+        raise OperatorError("which cluster? give --bootstrap or set STRANDLINE_BOOTSTRAP")
+    return str(context.obj())

@@ -1,7 +1,21 @@
 """The lake job: topics into Delta tables, each record one row, exactly once.
 
 Why:    analysts want a table that equals the log, without a program of their own.
-Map:    options.py  what a job is told, checked before Spark starts
-        job.py      topic -> table
-        table.py    a table's live files, from its log alone, without Spark
-Source: docs/pipelines.md, decisions/0003."""
+Map:    options.py         what a job is told, checked before Spark starts
+        kafka_settings.py  the `--kafka` properties that the connector takes
+        start.py           where a table begins in a topic
+        run.py             jobs of one run: locks, one Spark session, batches in turn
+        job.py             one table's loop of batches
+        plan.py            what the next batch reads, and what is missing
+        progress.py        how far a table is, in its own commits
+        cluster.py         what a job asks the cluster
+        lock.py            one job at a time for a table on a local disk
+        source.py          a batch's records as a data frame
+        rows.py            records -> rows: keys, values, partition columns
+        evolution.py       whether a table takes a job's rows, and what must change
+        casting.py         rows in the type of their table, by name
+        writer.py          commits: rows, dead letters, gaps
+        delta_log.py       the commits of a table, from its log alone
+        hadoop_log.py      the same log through Spark's file systems
+        table.py           a table's live files, from its log alone
+Source: docs/pipelines/lake.md, decisions/0050."""

@@ -1,18 +1,24 @@
 """Options of a lake job, checked before a Java virtual machine starts.
 
 Why:    a misspelt option should fail at once, not after the twenty seconds that Spark needs.
-How:    frozen dataclasses that reject invalid values with one line; `reader_options` are the Kafka
-        connector's.
-Owns:   nothing; pure but for `check_reachable`, which tries to connect."""
+How:    frozen dataclasses that reject invalid values with one line.
+Owns:   nothing; pure but for `read_schema`, which reads a file."""
 
 import re
-import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from strandline.base.errors import OperatorError
+from strandline.pipeline.lake.kafka_settings import check_kafka_settings
+from strandline.pipeline.lake.plan import OnGap
+from strandline.pipeline.lake.start import Start
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from strandline.pipeline.values.decoding import Decoder
 
 RECORD_COLUMNS = (
     "topic",
@@ -20,26 +26,56 @@ RECORD_COLUMNS = (
     "offset",
     "timestamp",
     "key",
+    "malformed_key",
     "headers",
-    "value",
     "malformed",
+    "problem",
+    "raw",
+    "value",
 )
-"""The columns of every lake table, in order; `malformed` only where values are decoded."""
+"""The columns that lake tables can have, in order, before the columns they are partitioned by."""
 
 KeyFormat = Literal["text", "raw"]
+Mode = Literal["strict", "lenient"]
+"""What happens to a value that does not round-trip: `pipeline/values/decoding.py`."""
+Source = Literal["strandline", "kafka"]
+Widening = Literal["rewrite", "in-place", "refuse"]
 
 BATCH_RECORDS_DEFAULT = 1_000_000
-CONNECT_TIMEOUT_MS = 3_000
+TOPICS_MAX = 1_000
 
-# The connector asks ListOffsets twice after every poll; polls of 500 records, the default, halve
-# its speed.
-_FETCH_OPTIONS = {
-    "kafka.max.poll.records": "20000",
-    "kafka.max.partition.fetch.bytes": str(8 << 20),
-    "kafka.default.api.timeout.ms": "60000",
-}
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _COLUMN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSchema:
+    """The type of JSON values, and the file that says so."""
+
+    path: Path
+    type: "StructType"
+
+    def decoder(self, mode: Mode) -> "Decoder":
+        """What turns bytes into values of the type."""
+        from strandline.pipeline.values.json.decoder import json_decoder
+
+        return json_decoder(self.type, mode)
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for schemas that decode equal bytes equally."""
+        return f"json {self.type.json()}"
+
+
+def read_schema(path: Path) -> ValueSchema:
+    """The schema in a file of Spark DDL; OperatorError names the file and the line."""
+    try:
+        from strandline.pipeline.values.ddl import read_ddl
+    except ImportError as error:
+        raise OperatorError(
+            "PySpark is not installed: pip install 'strandline[pipeline]'"
+        ) from error
+    return ValueSchema(path, read_ddl(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +86,15 @@ class PartitionColumn:
     expression: str
 
 
-def parse_partition_by(words: Sequence[str], *, decoded: bool) -> tuple[PartitionColumn, ...]:
+def parse_partition_by(
+    words: Sequence[str], *, schema: ValueSchema | None
+) -> tuple[PartitionColumn, ...]:
     """Partition columns from `NAME` (a field of the decoded value) and `NAME=EXPRESSION`.
 
     No words at all mean one directory a day of the records' timestamps.
     """
-    columns = [_parse_partition_column(word, decoded=decoded) for word in words]
-    names = [column.name.lower() for column in columns]
+    named = [_split_partition_column(word) for word in words]
+    names = [name.lower() for name, _ in named]
     for name in names:
         if name in RECORD_COLUMNS:
             raise OperatorError(
@@ -64,116 +102,107 @@ def parse_partition_by(words: Sequence[str], *, decoded: bool) -> tuple[Partitio
             )
         if names.count(name) > 1:
             raise OperatorError(f"--partition-by {name}: given twice")
+    columns = [_partition_column(*pair, schema) for pair in named]
     return tuple(columns) or (PartitionColumn("date", "to_date(timestamp)"),)
 
 
-def _parse_partition_column(word: str, *, decoded: bool) -> PartitionColumn:
+def _split_partition_column(word: str) -> tuple[str, str]:
+    """Name and expression; the expression is empty for a field of the value."""
     name, equals, expression = (part.strip() for part in word.partition("="))
     if not _COLUMN_NAME.fullmatch(name) or (equals and not expression):
         raise OperatorError(f"--partition-by {word}: expected NAME or NAME=EXPRESSION")
-    if equals:
+    return name, expression
+
+
+def _partition_column(name: str, expression: str, schema: ValueSchema | None) -> PartitionColumn:
+    if expression:
         return PartitionColumn(name, expression)
-    if not decoded:
+    if schema is None:
         raise OperatorError(
             f"--partition-by {name}: raw values have no fields: give --schema, or NAME=EXPRESSION"
         )
+    if name not in schema.type.fieldNames():
+        raise OperatorError(f"--partition-by {name}: {schema.path} has no field {name}")
     return PartitionColumn(name, f"value.`{name}`")
-
-
-def read_schema(path: Path) -> str:
-    """The Spark DDL in a file: `name TYPE, ...`; lines that begin with `--` are comments."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise OperatorError(f"--schema {path}: cannot read: {error}") from error
-    lines = [line for line in text.splitlines() if not line.lstrip().startswith("--")]
-    ddl = " ".join(" ".join(lines).split()).rstrip(",; ")
-    if not ddl:
-        raise OperatorError(f"--schema {path}: empty: expected `name TYPE, name TYPE, ...`")
-    return ddl
 
 
 @dataclass(frozen=True, slots=True)
 class LakeOptions:
-    """One topic into one table."""
+    """Topics into one table."""
 
     bootstrap: str
     """`host:port,host:port`: any brokers of the cluster."""
-    topic: str
+    topics: tuple[str, ...]
     table: str
     """Where the table lies: an absolute local path, or a URI that Spark's file systems know."""
-    checkpoint: str = ""
-    """Where the job keeps its progress; empty means inside the table's directory."""
-    schema: str | None = None
-    """Spark DDL of the JSON values; None keeps values as bytes."""
+    name: str = ""
+    """Of the job, and of the group whose committed offsets show how far it is."""
+    schema: ValueSchema | None = None
+    """The type of JSON values; None keeps values as bytes."""
+    mode: Mode = "strict"
+    keep_raw: bool = False
+    """Whether each row also has its value's bytes."""
+    source: Source = "strandline"
+    """The data source that reads: our own, or Spark's Kafka connector."""
     key: KeyFormat = "raw"
     partition_by: tuple[PartitionColumn, ...] = (PartitionColumn("date", "to_date(timestamp)"),)
     batch_records: int = BATCH_RECORDS_DEFAULT
     """Most records in one commit of the table."""
-    files: int = 1
-    """Most files that one commit writes into each of the table's partitions, each by one task."""
+    files: int | None = None
+    """Most files that one commit writes into each of the table's partitions; None: each task
+    writes its own, and no record crosses the network between tasks."""
     interval_ms: int | None = None
     """From one batch to the next of a job that runs until stopped; None: end at the end of now."""
     rack: str | None = None
     """The region to read from, for brokers that let clients read from the nearest replica."""
     kafka: Mapping[str, str] = field(default_factory=dict)
-    """More properties for the Kafka client, such as those of its security."""
+    """More properties for the Kafka client."""
+    start: Start = field(default_factory=Start)
+    """Where topics begin that the table does not know yet."""
+    on_gap: OnGap = "stop"
+    add_topics: bool = False
+    """Whether the table may take up topics that it does not know yet."""
+    recover: bool = False
+    """Take progress from the table's rows, for its log does not tell it."""
+    dead_letters: str | None = None
+    """A table for records that do not fit; None: they stay in the table."""
+    widen: Widening = "rewrite"
+    """How a column of the table becomes wider."""
 
     def __post_init__(self) -> None:
-        parse_bootstrap(self.bootstrap)
-        if not _TOPIC_NAME.fullmatch(self.topic) or self.topic in (".", ".."):
-            raise OperatorError(f"{self.topic!r} is not a legal topic name")
+        for topic in self.topics:
+            if not _TOPIC_NAME.fullmatch(topic) or topic in (".", ".."):
+                raise OperatorError(f"{topic!r} is not a legal topic name")
+        if len(set(self.topics)) < len(self.topics):
+            raise OperatorError("a topic is given twice")
+        if len(self.topics) > TOPICS_MAX:
+            raise OperatorError(f"{len(self.topics)} topics: a job reads at most {TOPICS_MAX}")
         if self.batch_records < 1:
             raise OperatorError(f"--batch-records {self.batch_records}: must be at least 1")
-        if self.files < 1:
+        if self.files is not None and self.files < 1:
             raise OperatorError(f"--files {self.files}: must be at least 1")
         if self.interval_ms is not None and self.interval_ms < 0:
             raise OperatorError(f"--interval-ms {self.interval_ms}: must be 0 or more")
+        if self.dead_letters == self.table:
+            raise OperatorError("--dead-letters: name another table than the one for the records")
+        if self.schema is None and (self.mode != "strict" or self.keep_raw):
+            raise OperatorError("--mode and --keep-raw are about decoded values: give --schema")
+        if self.kafka and self.source != "kafka":
+            raise OperatorError("--kafka is about the Kafka connector: add --source kafka")
+        check_kafka_settings(self.kafka)
 
     @property
-    def checkpoint_location(self) -> str:
-        """The job's own directory. Names that begin with `_` are not part of a Delta table."""
-        return self.checkpoint or f"{self.table}/_checkpoints/{self.topic}"
+    def job(self) -> str:
+        """The job's name: the given one, or `lake-` and the last part of the table's location."""
+        last = self.table.rstrip("/").rpartition("/")[2]
+        return self.name or "lake-" + re.sub(r"[^A-Za-z0-9._-]", "-", last)
 
+    @property
+    def gaps_table(self) -> str:
+        """The table of gaps, beside the table."""
+        return f"{self.table.rstrip('/')}_gaps"
 
-def reader_options(options: LakeOptions) -> dict[str, str]:
-    """The options of Spark's Kafka source."""
-    chosen = {
-        **_FETCH_OPTIONS,
-        "kafka.bootstrap.servers": options.bootstrap,
-        "subscribe": options.topic,
-        "startingOffsets": "earliest",
-        "includeHeaders": "true",
-        "maxOffsetsPerTrigger": str(options.batch_records),
-        # Rows of a transaction that was given up must not land in a table.
-        "kafka.isolation.level": "read_committed",
-        # Records that retention removed before they were read are an error, not a silent hole.
-        "failOnDataLoss": "true",
-    }
-    if options.rack is not None:
-        chosen["kafka.client.rack"] = options.rack
-    chosen.update({f"kafka.{key}": value for key, value in options.kafka.items()})
-    return chosen
-
-
-def parse_bootstrap(bootstrap: str) -> list[tuple[str, int]]:
-    """Host and port of each address of `host:port,host:port`."""
-    addresses = []
-    for address in bootstrap.split(","):
-        host, colon, port = address.strip().rpartition(":")
-        if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise OperatorError(f"--bootstrap {address!r}: expected host:port,host:port")
-        addresses.append((host.strip("[]"), int(port)))
-    return addresses
-
-
-def check_reachable(bootstrap: str, *, timeout_ms: int = CONNECT_TIMEOUT_MS) -> None:
-    """Raises OperatorError when none of the addresses takes a connection."""
-    reasons = []
-    for host, port in parse_bootstrap(bootstrap):
-        try:
-            with socket.create_connection((host, port), timeout=timeout_ms / 1000):
-                return
-        except OSError as error:
-            reasons.append(f"{host}:{port}: {error.strerror or error}")
-    raise OperatorError(f"no broker answers ({'; '.join(reasons)}): is the cluster up?")
+    @property
+    def partition_texts(self) -> tuple[str, ...]:
+        """`NAME=SQL` of each partition column."""
+        return tuple(f"{column.name}={column.expression}" for column in self.partition_by)

@@ -21,6 +21,7 @@ from strandline.base.errors import OperatorError
 from strandline.pipeline.runtime.jars import ensure_jars
 from strandline.pipeline.runtime.java import find_java
 from strandline.pipeline.runtime.resolvers import default_resolvers
+from strandline.pipeline.runtime.spark_errors import check_master, summarize
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,18 +47,13 @@ _LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.shuffle.compress": "false",
     "spark.rdd.compress": "false",
     "spark.databricks.delta.snapshotPartitions": "2",
+    # Hadoop's local file system writes a checksum file beside each file, and nothing reads them.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
 
 # They print each error, with its Java stack as one line of JSON, before a caller can handle it.
 _ERROR_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
-
-_PLAIN_WORDS: Mapping[str, str] = {
-    "UnknownTopicOrPartitionException": "the topic does not exist",
-    "Some data may have been lost": (
-        "the topic no longer holds records that were not read yet (retention removed them, or the "
-        "topic was recreated)"
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +65,9 @@ class SessionOptions:
     master: str = LOCAL_MASTER
     conf: Mapping[str, str] = field(default_factory=dict)
     """Spark settings that override every other."""
+
+    def __post_init__(self) -> None:
+        check_master(self.master)
 
 
 def is_submitted(environment: Mapping[str, str] = os.environ) -> bool:
@@ -104,6 +103,7 @@ def open_session(options: SessionOptions) -> Iterator["SparkSession"]:
         os.environ["JAVA_HOME"] = str(java.home)
         if options.master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         jars = ensure_jars(options.jars_directory, default_resolvers(java))
     settings = plan_settings(options, jars=jars, submitted=submitted)
     with _log_file(submitted=submitted) as log, _spark_errors(log):
@@ -135,6 +135,7 @@ def _start(settings: Mapping[str, str], log: Path | None) -> "SparkSession":
 
 @contextmanager
 def _log_file(*, submitted: bool) -> Iterator[Path | None]:
+    """Spark's log; it stays only if the error names it."""
     if submitted:
         yield None
         return
@@ -142,8 +143,10 @@ def _log_file(*, submitted: bool) -> Iterator[Path | None]:
     os.close(descriptor)
     try:
         yield Path(name)
-    except OperatorError:
-        raise  # it names the log
+    except OperatorError as error:
+        if name not in str(error):
+            Path(name).unlink(missing_ok=True)
+        raise
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
@@ -157,23 +160,9 @@ def _spark_errors(log: Path | None) -> Iterator[None]:
 
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, ConnectionError) as error:
         where = "" if log is None else f" (Spark's log: {log})"
         raise OperatorError(f"Spark: {summarize(str(error))}{where}") from error
-
-
-def summarize(message: str) -> str:
-    """The sentence of a Spark error that a person needs, without its stack and its ids."""
-    for phrase, plain in _PLAIN_WORDS.items():
-        if phrase in message:
-            return plain
-    text = message.partition("JVM stacktrace")[0].partition("\n\tat ")[0]
-    text = text.rpartition("terminated with exception:")[2]
-    lines = [line.strip() for line in text.splitlines()]
-    telling = [line for line in lines if line and not line.startswith(("at ", ": "))]
-    java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
-    first = (java or telling or ["no reason given"])[0]
-    return first.partition(" SQLSTATE:")[0].rstrip(".")[:400]
 
 
 @contextmanager

@@ -1,0 +1,116 @@
+"""What a lake job asks the cluster: ids of topics, where partitions begin and end, and the group
+whose offsets show how far the job is.
+
+Why:    a batch is planned by the driver before executors read; and a missing topic should be told
+        before Spark starts.
+How:    Strandline's own client, over the wire.
+Owns:   one client; the committed offsets of the job's group."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from strandline.base.errors import ApiError, OperatorError, StrandlineError
+from strandline.client.admin import EARLIEST, LATEST, find_coordinator, list_offsets
+from strandline.client.cluster import Client
+from strandline.client.errors import CannotConnectError, refusal
+from strandline.config.addresses import parse_bootstrap
+from strandline.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+
+TIMEOUT_MS = 30_000
+COMMIT_TIMEOUT_MS = 10_000
+NO_ID = "00000000-0000-0000-0000-000000000000"
+"""The id of a topic whose brokers know no ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSnapshot:
+    """A topic at one moment: {partition: its first offset}, {partition: where it ends}."""
+
+    id: str
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The job's topics at one moment."""
+
+    cluster_id: str
+    topics: Mapping[str, TopicSnapshot]
+
+
+class Cluster:
+    """Answers a job's questions; every operation raises StrandlineError after TIMEOUT_MS."""
+
+    def __init__(self, bootstrap: str) -> None:
+        try:
+            addresses = parse_bootstrap(bootstrap)
+        except ValueError as error:
+            raise OperatorError(f"--bootstrap {error}") from error
+        self._client = Client(addresses, timeout_ms=TIMEOUT_MS, client_id="strandline-lake")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def snapshot(self, topics: Sequence[str]) -> Snapshot:
+        """Ids and offsets of the topics; OperatorError if one does not exist."""
+        view = self._client.metadata(list(topics))
+        found = {}
+        for name in topics:
+            ids = str(self._client.topic(name).id)
+            starts = list_offsets(self._client, name, EARLIEST)
+            ends = list_offsets(self._client, name, LATEST, isolation_level=1)
+            found[name] = TopicSnapshot(ids, starts, ends)
+        return Snapshot(view.cluster_id, found)
+
+    def offsets_at(self, topic: str, time_ms: int) -> dict[int, int]:
+        """{partition: the first offset with this timestamp or a later one; -1: there is none}."""
+        return list_offsets(self._client, topic, time_ms)
+
+    def racks(self) -> set[str]:
+        """The racks (regions) of the brokers."""
+        return {broker.rack for broker in self._client.metadata().brokers.values() if broker.rack}
+
+    def commit(self, group: str, offsets: Mapping[str, Mapping[int, int]]) -> None:
+        """Commits {topic: {partition: next offset}} for a group without members."""
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=-1,
+            member_id="",
+            topics=[
+                OffsetCommitRequestTopic(
+                    name=topic,
+                    partitions=[OffsetCommitRequestPartition(*pair) for pair in each.items()],
+                )
+                for topic, each in offsets.items()
+            ],
+        )
+
+        def ask(until: int) -> None:
+            coordinator = find_coordinator(self._client, group, until)
+            answer = self._client.ask(coordinator, request, OffsetCommitResponse, deadline_ms=until)
+            for topic in answer.topics:
+                for partition in topic.partitions:
+                    if partition.error_code:
+                        raise refusal(partition.error_code, f"offsets of group {group}")
+
+        now_ms = self._client.transport.monotonic_ms()
+        self._client.attempt(ask, now_ms + COMMIT_TIMEOUT_MS)
+
+
+def is_outage(error: StrandlineError) -> bool:
+    """Whether an error may pass when brokers are back."""
+    from strandline.protocol.errors import is_retriable
+
+    if isinstance(error, ApiError):
+        return is_retriable(error.code)
+    return isinstance(error, CannotConnectError)

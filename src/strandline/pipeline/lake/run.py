@@ -1,0 +1,167 @@
+"""Runs lake jobs, one for each table, in one Spark session.
+
+Why:    Spark takes seconds to start; many topics share one start.
+How:    locks -> each job looks at its topics and its table -> only if there is something to do:
+        Spark -> batches, in turn."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING
+
+from strandline.base.errors import StrandlineError
+from strandline.pipeline.lake.cluster import Cluster, is_outage
+from strandline.pipeline.lake.delta_log import LocalLog, LogFiles
+from strandline.pipeline.lake.job import LakeJob, Watch, Written
+from strandline.pipeline.lake.lock import hold_in_java, table_lock
+from strandline.pipeline.lake.options import LakeOptions
+from strandline.pipeline.locations import is_local
+from strandline.pipeline.runtime.session import SessionOptions, open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(slots=True)
+class LakeResult:
+    """What a run did to one table."""
+
+    options: LakeOptions
+    batches: int = 0
+    records: int = 0
+    malformed: int = 0
+    dead_letters: int = 0
+    problems: dict[str, int] = field(default_factory=dict)
+    """{why records did not fit: how many}."""
+    elsewhere: int = 0
+    gaps: int = 0
+    total: int = 0
+    """How many records there were to read when the run began."""
+    started: float = field(default_factory=time.monotonic)
+
+    def add(self, written: Written) -> None:
+        """Counts a batch."""
+        self.batches += 1
+        self.records += written.records
+        self.malformed += written.malformed
+        self.dead_letters += written.dead_letters
+        for reason, count in written.problems.items():
+            self.problems[reason] = self.problems.get(reason, 0) + count
+        self.elsewhere += written.elsewhere
+        self.gaps += written.gaps
+
+    @property
+    def rate(self) -> float:
+        """Records a second, of this run."""
+        return (self.records + self.dead_letters) / max(time.monotonic() - self.started, 1e-3)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Where a run reports to."""
+
+    batch: Callable[[LakeResult, Written], None]
+    notice: Callable[[str], None]
+    status: Callable[[str], None]
+
+
+def run_lakes(
+    tables: Sequence[LakeOptions],
+    session: SessionOptions,
+    *,
+    told: Told,
+    then: "Callable[[SparkSession], None] | None" = None,
+) -> list[LakeResult]:
+    """Brings each table up to the end of now, or follows the topics until SIGINT or SIGTERM;
+    `then` runs in the same session afterwards. Raises OperatorError."""
+    results = [LakeResult(options) for options in tables]
+    with _stop_signals() as stop, ExitStack() as stack:
+        locks = [
+            stack.enter_context(table_lock(Path(options.table)))
+            for options in tables
+            if is_local(options.table)
+        ]
+        jobs = []
+        for result in results:
+            cluster = stack.enter_context(Cluster(result.options.bootstrap))
+            watch = Watch(on_batch=_counter(result, told), on_notice=told.notice)
+            job = LakeJob(result.options, cluster, stop=stop, watch=watch)
+            job.look(_local_log(result.options.table), _local_log(result.options.dead_letters))
+            result.total = job.total
+            jobs.append(job)
+        follows = any(options.interval_ms is not None for options in tables)
+        if not follows and then is None and all(job.is_idle for job in jobs):
+            return results
+        told.status("starting Spark")
+        with open_session(session) as spark:
+            kept = [hold_in_java(spark, lock) for lock in locks]
+            _run(spark, jobs, stop=stop, told=told)
+            if stop.is_set() and not follows:
+                raise KeyboardInterrupt
+            if then is not None:
+                then(spark)
+            del kept
+    return results
+
+
+def _counter(result: LakeResult, told: Told) -> Callable[[Written], None]:
+    def on_batch(written: Written) -> None:
+        result.add(written)
+        told.batch(result, written)
+
+    return on_batch
+
+
+def _local_log(table: str | None) -> LogFiles | None:
+    return None if table is None or not is_local(table) else LocalLog(Path(table))
+
+
+def _run(spark: "SparkSession", jobs: Sequence[LakeJob], *, stop: Event, told: Told) -> None:
+    from strandline.pipeline.lake.writer import TableWriter, open_log
+
+    work = []
+    for job in jobs:
+        writer = TableWriter(spark, job.options)
+        dead = job.options.dead_letters
+        job.open(writer, None if dead is None else open_log(spark, dead))
+        work.append((job, writer))
+    told.status(f"reading {', '.join(topic for job in jobs for topic in job.options.topics)}")
+    interval_ms = jobs[0].options.interval_ms
+    while not stop.is_set():
+        moved = False
+        for job, writer in work:
+            moved |= not stop.is_set() and job.step(writer)
+        if moved:
+            continue
+        if interval_ms is None:
+            return
+        stop.wait(interval_ms / 1000)
+        for job in jobs:
+            _refresh(job, told)
+
+
+def _refresh(job: LakeJob, told: Told) -> None:
+    """A follower outlives an outage of its cluster."""
+    try:
+        job.refresh()
+    except StrandlineError as error:
+        if not is_outage(error):
+            raise
+        told.notice(f"waiting for the cluster: {error}")
+
+
+@contextmanager
+def _stop_signals() -> Iterator[Event]:
+    """An event that SIGINT and SIGTERM set; a handler must not talk to Java, which may be busy."""
+    stop = Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,283 @@
+"""Writes batches into the table, and what belongs beside it: dead letters and gaps.
+
+Why:    a batch's rows and its progress enter the table in one commit, or not at all.
+How:
+            dead letters, if any        main table                 table of gaps, if any
+            {rows, txn n, plan of n}->  {rows, txn n, batch n} ->  {gaps of n, txn n}
+              killed: n is repeated       killed: n is done, its gaps are written by the next run
+              with the same offsets
+
+        Delta accepts `txn` n of an application once: whatever is repeated enters once. After a
+        commit the writer looks for it in the log: if another run's batch n is there, the writer
+        says so and stops.
+Owns:   the commits of the job in the table and beside it.
+Source: decisions/0050; https://docs.delta.io/latest/delta-streaming.html#idempotent-table-writes"""
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (as in all of Spark's documentation)
+from pyspark.sql import types as T  # noqa: N812
+
+from strandline.base.errors import OperatorError
+from strandline.pipeline.lake import rows as rows_of
+from strandline.pipeline.lake.casting import in_type
+from strandline.pipeline.lake.delta_log import Commit, LocalLog, LogFiles
+from strandline.pipeline.lake.evolution import TableChange, plan_change
+from strandline.pipeline.lake.hadoop_log import HadoopLog
+from strandline.pipeline.lake.options import LakeOptions
+from strandline.pipeline.lake.progress import APPLICATION_ID, Batch, commit_of, own_commit, to_json
+from strandline.pipeline.lake.source import read_batch
+from strandline.pipeline.locations import is_local
+from strandline.pipeline.values.problems import kind
+
+LOG_RETENTION = "interval 90 days"
+"""How long the table keeps commits: the newest batch must be in the log when the next run begins,
+even if others committed in between."""
+TASK_RECORDS = 200_000
+"""A batch is split so that each task has about as many records, up to the cores there are."""
+
+RECORD_TYPE = T.StructType(
+    [
+        T.StructField("key", T.BinaryType()),
+        T.StructField("value", T.BinaryType()),
+        T.StructField("topic", T.StringType()),
+        T.StructField("partition", T.IntegerType()),
+        T.StructField("offset", T.LongType()),
+        T.StructField("timestamp", T.TimestampType()),
+        T.StructField("timestampType", T.IntegerType()),
+        T.StructField(
+            "headers",
+            T.ArrayType(
+                T.StructType(
+                    [T.StructField("key", T.StringType()), T.StructField("value", T.BinaryType())]
+                )
+            ),
+        ),
+    ]
+)
+GAP_TYPE = T.StructType(
+    [
+        T.StructField("topic", T.StringType()),
+        T.StructField("topic_id", T.StringType()),
+        T.StructField("partition", T.IntegerType()),
+        T.StructField("first_offset", T.LongType()),
+        T.StructField("end_offset", T.LongType()),
+        T.StructField("reason", T.StringType()),
+        T.StructField("batch", T.LongType()),
+        T.StructField("noted_at", T.TimestampType()),
+    ]
+)
+"""A gap: offsets [first_offset, end_offset); end_offset is null for a topic made anew."""
+
+
+def open_log(spark: SparkSession | None, table: str) -> LogFiles | None:
+    """The log of a table; None if it is not on a local disk and Spark does not run yet."""
+    if is_local(table):
+        return LocalLog(Path(table))
+    return None if spark is None else HadoopLog(spark, table)
+
+
+class TableWriter:
+    """See the module. One for a table; `prepare` comes first."""
+
+    def __init__(self, spark: SparkSession, options: LakeOptions) -> None:
+        self._spark = spark
+        self._options = options
+        log = open_log(spark, options.table)
+        assert log is not None
+        self.log = log
+        self._change: TableChange | None = None
+        self._is_there = False
+
+    def prepare(self, *, exists: bool) -> list[str]:
+        """Checks that the table takes the job's rows, and changes it so that it does; returns what
+        it changed. Raises OperatorError before a record is read."""
+        self._is_there = exists
+        try:
+            wanted = rows_of.table_rows(self._decoded(self._empty()), self._options).schema
+        except (AnalysisException, ParseException) as error:
+            raise OperatorError(self._bad_partition(error)) from error
+        if not exists:
+            return []
+        table = self._spark.read.format("delta").load(self._options.table).schema
+        detail = self._spark.sql(f"DESCRIBE DETAIL {self._quoted}").first()
+        assert detail is not None
+        self._change = plan_change(
+            table, wanted, partitioned_by=detail["partitionColumns"], options=self._options
+        )
+        if self._change.widened:
+            self._widen(self._change)
+        return [str(each) for each in (*self._change.widened, *self._change.added)]
+
+    def write(self, batch: Batch, *, after: int) -> Commit:
+        """Commits a batch; `after`: the table's newest version before it. Raises OperatorError if
+        another job committed it."""
+        rows = self._decoded(self._records(batch))
+        if self._options.dead_letters is None:
+            self._commit_rows(rows, batch)
+        else:
+            rows = rows.persist()  # Both tables see the same rows.
+            try:
+                self._commit_dead_letters(rows, batch)
+                self._commit_rows(rows, batch)
+            finally:
+                rows.unpersist()
+        commit = own_commit(self.log, batch, after=after)
+        if commit is None:
+            raise OperatorError(
+                f"{self._options.table}: another job committed batch {batch.number} first: run one "
+                "job at a time for a table"
+            )
+        self._is_there = True
+        return commit
+
+    def note_gaps(self, batch: Batch) -> None:
+        """Adds the batch's gaps to the table of gaps, once."""
+        noted = datetime.now(UTC)
+        found = [
+            (
+                *(gap.topic, gap.topic_id, gap.partition, gap.first),
+                None if gap.end < 0 else gap.end,
+                *(gap.reason, batch.number, noted),
+            )
+            for gap in batch.gaps
+        ]
+        if found:
+            rows = self._spark.createDataFrame(found, GAP_TYPE).coalesce(1)
+            self._writer(rows, batch).save(self._options.gaps_table)
+
+    def dead_letters(self, batch: Batch) -> Commit | None:
+        """The commit of the batch's dead letters; None if it has none."""
+        if self._options.dead_letters is None:
+            return None
+        log = open_log(self._spark, self._options.dead_letters)
+        assert log is not None
+        return commit_of(log, batch.number)
+
+    def problems(self, commits: Sequence[tuple[str, Commit]]) -> dict[str, int]:
+        """{kind of problem: records}, in the files of (table, commit)."""
+        files = [
+            # Spark takes a path for a pattern.
+            re.sub(r"([\[\]{}*?\\])", r"\\\1", f"{table}/{name}")
+            for table, commit in commits
+            for name in commit.files
+        ]
+        if not files:
+            return {}
+        found: dict[str, int] = {}
+        read = self._spark.read.parquet(*files).select("problem").dropna()
+        for reason, count in read.groupBy("problem").count().collect():
+            for each in reason.split("; "):
+                name = kind(each)
+                found[name] = found.get(name, 0) + count
+        return dict(sorted(found.items()))
+
+    def recovered(self) -> dict[str, dict[int, int]]:
+        """{topic: {partition: the offset after its newest row}}, from the table's rows and the
+        dead letters."""
+        tables = [self._options.table]
+        dead = self._options.dead_letters
+        dead_log = None if dead is None else open_log(self._spark, dead)
+        if dead is not None and dead_log is not None and dead_log.names():
+            tables.append(dead)
+        found: dict[str, dict[int, int]] = {}
+        for table in tables:
+            read = self._spark.read.format("delta").load(table)
+            if {"topic", "partition", "offset"} - set(read.columns):
+                raise OperatorError(
+                    f"{table} has no columns topic, partition and offset: it is not a lake table"
+                )
+            newest = read.groupBy("topic", "partition").agg(F.max("offset"))
+            for topic, partition, offset in newest.collect():
+                ends = found.setdefault(topic, {})
+                ends[partition] = max(ends.get(partition, 0), offset + 1)
+        return found
+
+    def last_number(self) -> int:
+        """The number of the last batch that Delta accepted, from the table's snapshot; -1: none."""
+        java: Any = self._spark._jvm
+        log = java.org.apache.spark.sql.delta.DeltaLog.forTable(
+            self._spark._jsparkSession, self._options.table
+        )
+        found = log.unsafeVolatileSnapshot().transactions().get(APPLICATION_ID)
+        return int(found.get()) if found.isDefined() else -1
+
+    def _records(self, batch: Batch) -> DataFrame:
+        if not batch.offsets:
+            return self._empty()
+        cores = self._spark.sparkContext.defaultParallelism
+        tasks = max(1, min(cores, batch.offsets // TASK_RECORDS))
+        records = read_batch(self._spark, batch, self._options, tasks=tasks)
+        return records.coalesce(tasks)
+
+    def _empty(self) -> DataFrame:
+        return self._spark.createDataFrame([], RECORD_TYPE)
+
+    def _decoded(self, records: DataFrame) -> DataFrame:
+        return rows_of.decoded(records, self._options)
+
+    def _commit_rows(self, rows: DataFrame, batch: Batch) -> None:
+        rows = rows_of.table_rows(rows, self._options)
+        if self._change is not None:
+            rows = in_type(rows, self._change.type)
+        writer = self._writer(rows_of.gathered(rows, self._options), batch)
+        if self._is_there:
+            writer = writer.option("mergeSchema", "true")  # Columns that `prepare` allowed.
+        else:
+            writer = writer.option("delta.logRetentionDuration", LOG_RETENTION)
+        names = [column.name for column in self._options.partition_by]
+        writer.partitionBy(*names).save(self._options.table)
+
+    def _commit_dead_letters(self, rows: DataFrame, batch: Batch) -> None:
+        assert self._options.dead_letters is not None
+        bad = rows_of.dead_letters(rows)
+        if not bad.isEmpty():
+            writer = self._writer(bad.coalesce(1), batch)
+            writer.option("delta.logRetentionDuration", LOG_RETENTION).save(
+                self._options.dead_letters
+            )
+
+    def _writer(self, rows: DataFrame, batch: Batch) -> DataFrameWriter:
+        return (
+            rows.write.format("delta")
+            .mode("append")
+            .option("txnAppId", APPLICATION_ID)
+            .option("txnVersion", batch.number)
+            .option("userMetadata", json.dumps(to_json(batch)))
+        )
+
+    def _widen(self, change: TableChange) -> None:
+        table = self._options.table
+        if self._options.widen == "rewrite":
+            wider = in_type(self._spark.read.format("delta").load(table), change.type)
+            names = [column.name for column in self._options.partition_by]
+            writer = wider.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+            writer.partitionBy(*names).save(table)
+            return
+        self._spark.sql(
+            f"ALTER TABLE {self._quoted} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
+        )
+        for each in change.widened:
+            path = ".".join(f"`{part}`" for part in each.path.split("."))
+            self._spark.sql(f"ALTER TABLE {self._quoted} ALTER COLUMN {path} TYPE {each.new}")
+
+    @property
+    def _quoted(self) -> str:
+        return "delta.`" + self._options.table.replace("`", "``") + "`"
+
+    def _bad_partition(self, error: Exception) -> str:
+        empty = rows_of.decoded(self._empty(), self._options)
+        for column in self._options.partition_by:
+            try:
+                empty = empty.withColumn(column.name, F.expr(column.expression))
+            except (AnalysisException, ParseException) as found:
+                reason = " ".join(str(found).partition(" SQLSTATE")[0].split())
+                return f"--partition-by {column.name}={column.expression}: {reason}"
+        return " ".join(str(error).split())
