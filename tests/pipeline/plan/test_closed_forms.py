@@ -50,6 +50,27 @@ def test_the_stops_that_are_expected_are_those_that_come() -> None:
     assert expected.std() < counted.std()
 
 
+def test_hours_of_stops_that_were_drawn_are_those_that_come() -> None:
+    """With durations that vary: a stop ends with the first of the two brokers that returns."""
+    plan = plan_of(cluster_of(3), ["rf3"], only(broker=LossRate(8.0, 10.0, 0.7)), partitions=1)
+    rows = run_here(plan, 300)
+    counted, drawn = column(rows, "stopped_h"), column(rows, "stopped_sampled_h")
+    between = Estimates(len(rows)).difference(drawn, counted)
+    assert counted.mean() > 0.5
+    assert between.low <= 0 <= between.high, (drawn.mean(), counted.mean())
+    assert drawn.std() < counted.std()
+
+
+def test_hours_of_a_region_that_is_never_lost_in_the_sample_are_known() -> None:
+    """Once in 1,000 years for 10 hours: 20 years show none, and the hours are known exactly."""
+    plan = plan_of(cluster_of(1, brokers=3), ["rf3"], only(region=LossRate(0.001, 10.0, 0.0)))
+    rows = run_here(plan, 20)
+    (found,) = results_of(plan, rows).outlooks
+    assert column(rows, "stopped_h").sum() == 0
+    assert found.stopped_h.value == pytest.approx(0.001 * 10.0, rel=0.01)
+    assert found.readable.value == pytest.approx(1 - 0.01 / HOURS_A_YEAR)
+
+
 def test_the_lost_records_that_are_expected_are_those_that_come() -> None:
     rates = only(broker=LossRate(40.0, 40.0, 0.0, destroyed=1.0))
     rates = msgspec.structs.replace(

@@ -16,6 +16,7 @@ Map:    assumptions.py   rates, traffic and prices: the TOML file
         shapes.py        partitions that behave alike
         repairs.py       where the replicas of lost brokers go
         topic_year.py    a year of a topic under one policy
+        stops.py         how long a stop lasts that is too rare to come
         tally.py         what is counted
         traffic.py       bytes between regions and money, computed
         trials.py        a plan as work for any process

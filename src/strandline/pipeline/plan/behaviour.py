@@ -206,10 +206,18 @@ class Behaviour:
             acting=after,
             is_thin=any(not self._keeps(then, absent | 1 << bit) for bit in bits_of(left)),
             stops_a_year=sum(
-                domain.rate.per_year
-                for local, domain in self.domains
-                if is_writable and not then.of(self._mask(then, absent | local)).course.acts_alone
+                self.domains[one][1].rate.per_year
+                for one in (self.stopping(after, absent) if is_writable else ())
             ),
+        )
+
+    def stopping(self, acting: int, absent: int) -> tuple[int, ...]:
+        """Places in `domains` of those whose loss would stop writes."""
+        fates = self._fates_of(acting)
+        return tuple(
+            place
+            for place, (local, _) in enumerate(self.domains)
+            if not fates.of(self._mask(fates, absent | local)).course.acts_alone
         )
 
     def _votes_next(self, acting: int, absent: int) -> int:

@@ -42,6 +42,10 @@ class Estimate:
             self.value + amount, self.low + amount, self.high + amount, is_seen=self.is_seen
         )
 
+    def widened(self, amount: float) -> "Estimate":
+        """With a limit that is higher by something that was never seen."""
+        return Estimate(self.value, self.low, self.high + amount, is_seen=self.is_seen)
+
     def complement(self) -> "Estimate":
         """1 minus it."""
         return Estimate(1 - self.value, 1 - self.high, 1 - self.low, is_seen=self.is_seen)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from strandline.model.cluster import Roles
 from strandline.pipeline.plan.alternatives import Placed
@@ -19,6 +20,11 @@ from strandline.placement.explain.outcomes import Outcome, outcomes
 from strandline.placement.explain.topics import placement_of
 from strandline.placement.policy.text import encode_policy
 from strandline.placement.topology.universe import Universe
+
+Column = NDArray[np.float64]
+Columns = dict[str, Column]
+SAMPLED_BELOW = 1.0
+"""Stops of a partition in a year."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,23 +115,20 @@ def results_of(plan: Plan, rows: Sequence[TrialRow]) -> Results:
     )
 
 
-Columns = dict[str, "np.ndarray[tuple[int], np.dtype[np.float64]]"]
-
-
 def _outlook(
     plan: Plan, placed: Placed, estimates: Estimates, columns: Columns, first: Columns | None
 ) -> Outlook:
     request = placed.alternative.request
     mean = {name: estimates.mean(column) for name, column in columns.items()}
-    without_writes = columns["stopped_h"] + columns["failover_h"]
-    unwritable = estimates.mean(without_writes)
+    stopped, unreadable = _stops_of(columns)
     unseen_h = 0.0
-    if not mean["stopped_h"].is_seen:
-        # Never seen: at most so often, and then as long as the longest kind of loss.
+    if not stopped.any():
+        # Never in danger: at most so often, and then as long as the longest kind of loss.
         rates = plan.assumptions.losses.by_level().values()
         unseen_h = estimates.limit * max(one.mean_hours for one in rates)
-    stopped_h = _limited(mean["stopped_h"], unseen_h)
-    failover = Estimate(unwritable.value, unwritable.low, unwritable.high + unseen_h)
+    stopped_h = _limited(estimates.mean(stopped), unseen_h)
+    unwritable_h = estimates.mean(stopped + columns["failover_h"]).widened(unseen_h)
+    leaderless_h = estimates.mean(unreadable + columns["election_h"]).widened(unseen_h)
     universe = Universe(plan.candidates)
     one = placed.partitions[0]
     return Outlook(
@@ -134,8 +137,8 @@ def _outlook(
         voters=len(one.voters),
         observers=len(one.observers),
         min_insync=request.min_insync_replicas,
-        writable=failover.times(1 / HOURS_A_YEAR).complement(),
-        readable=_limited(mean["unreadable_h"], unseen_h).times(1 / HOURS_A_YEAR).complement(),
+        writable=unwritable_h.times(1 / HOURS_A_YEAR).complement(),
+        readable=leaderless_h.times(1 / HOURS_A_YEAR).complement(),
         stopped_h=stopped_h,
         topic_stopped_h=_limited(mean["topic_stopped_h"], unseen_h),
         failover_h=mean["failover_h"],
@@ -156,7 +159,9 @@ def _outlook(
         ),
         fewer_stopped_h=None
         if first is None
-        else estimates.difference(without_writes, first["stopped_h"] + first["failover_h"]),
+        else estimates.difference(
+            stopped + columns["failover_h"], _stops_of(first)[0] + first["failover_h"]
+        ),
         single_losses=outcomes(
             [
                 (placement_of(universe, roles, request), (number,))
@@ -167,6 +172,14 @@ def _outlook(
         ),
         partitions=placed.partitions,
     )
+
+
+def _stops_of(columns: Columns) -> tuple[Column, Column]:
+    """Hours stopped, and hours of these without a leader, of each year: counted if stops are
+    common, else from stops that were drawn (`stops`), which vary less."""
+    if columns["stops_expected"].mean() < SAMPLED_BELOW:
+        return columns["stopped_sampled_h"], columns["unreadable_sampled_h"]
+    return columns["stopped_h"], columns["unreadable_h"]
 
 
 def _limited(found: Estimate, limit: float) -> Estimate:

@@ -15,7 +15,13 @@ class Tally:
     failover_h: float = 0.0
     """The same, while others elect a leader, one is appointed, or observers are promoted."""
     unreadable_h: float = 0.0
-    """Partition hours without a leader, for any of these reasons."""
+    """Partition hours without a leader while stopped."""
+    election_h: float = 0.0
+    """Partition hours without a leader while one is elected or appointed."""
+    stopped_sampled_h: float = 0.0
+    """As `stopped_h`: `stops_expected` times how long one stop lasted that was drawn (`stops`)."""
+    unreadable_sampled_h: float = 0.0
+    """As `unreadable_h`, of the same stop."""
     thin_h: float = 0.0
     """Partition hours in which one more lost broker could take acknowledged records along, if no
     absent broker came back."""

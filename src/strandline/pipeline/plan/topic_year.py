@@ -22,6 +22,7 @@ from strandline.pipeline.plan.behaviour import Answer
 from strandline.pipeline.plan.domains import LossDomain
 from strandline.pipeline.plan.repairs import Moved, Repairs
 from strandline.pipeline.plan.shapes import Shape, Shapes
+from strandline.pipeline.plan.stops import Draw, Moment
 from strandline.pipeline.plan.tally import Tally
 from strandline.pipeline.plan.timeline import Step
 from strandline.pipeline.plan.traffic import CopyPrices
@@ -76,6 +77,8 @@ class _Partition:
     moving: Moved | None = None
     leader: int = 0
     """Its position."""
+    absent: int = 0
+    """Positions that are absent."""
 
     @property
     def is_writable(self) -> bool:
@@ -106,9 +109,15 @@ class TopicYears:
         self._rates: dict[int, float] = {}
         self._copying: dict[Moved, Copying] = {}
 
-    def run(self, steps: Iterable[Step]) -> Tally:
-        """The year that these steps make."""
-        return _Year(self).run(steps)
+    def run(self, steps: Iterable[Step], draw: Draw | None = None) -> Tally:
+        """The year that these steps make. `draw`: is offered each span in which a further loss
+        would stop a partition."""
+        return _Year(self, self.partitions, draw).run(steps)
+
+    def stop_at(self, at_h: float, partition: Roles, steps: Iterable[Step]) -> tuple[float, float]:
+        """Of a partition that the step at `at_h` stops: for how many hours, and for how many of
+        these it has no leader."""
+        return _Year(self, [partition]).stop_at(at_h, steps)
 
     def rate_of(self, fatal: int) -> float:
         """Losses a year of these domains' disks."""
@@ -152,11 +161,16 @@ class TopicYears:
 class _Year:
     """One year. `_due`: [(time, number, partition, what)], moves that end and declarations."""
 
-    def __init__(self, topic: TopicYears) -> None:
+    def __init__(
+        self, topic: TopicYears, partitions: Sequence[Roles], draw: Draw | None = None
+    ) -> None:
         self._topic = topic
+        self._draw = draw
         self._tally = Tally()
-        counts = Counter(topic.partitions)
-        self._partitions = [self._begin(one, count) for one, count in counts.items()]
+        self._partitions = [
+            self._begin(one, count, count / len(partitions))
+            for one, count in Counter(partitions).items()
+        ]
         self._absent = self._emptied = self._lost = 0
         self._due: list[tuple[float, int, _Partition, str]] = []
         self._number = 0
@@ -169,12 +183,12 @@ class _Year:
         self._was_stopped = False
         self._stopped_since_h = 0.0
 
-    def _begin(self, roles: Roles, count: int) -> _Partition:
+    def _begin(self, roles: Roles, count: int, weight: float) -> _Partition:
         shape = self._topic.shapes.of(roles)
         own = shape.behaviour.own
         return _Partition(
             home=shape,
-            weight=count / len(self._topic.partitions),
+            weight=weight,
             count=count,
             shape=shape,
             acting=own,
@@ -192,6 +206,24 @@ class _Year:
             self._add_time(one, HOURS_A_YEAR)
         self._note_changes(HOURS_A_YEAR, is_end=True)
         return self._tally
+
+    def stop_at(self, at_h: float, steps: Iterable[Step]) -> tuple[float, float]:
+        """See `TopicYears.stop_at`."""
+        (one,) = self._partitions
+        tally, before = self._tally, (0.0, 0.0)
+        has_begun = False
+        for step in steps:
+            self._until(step.at_h)
+            if has_begun and one.is_writable:
+                break
+            self._on_step(step)
+            if step.at_h == at_h:
+                has_begun, before = True, (tally.stopped_h, tally.unreadable_h)
+        else:
+            self._until(HOURS_A_YEAR)
+        if not one.is_writable:
+            self._add_time(one, HOURS_A_YEAR)
+        return tally.stopped_h - before[0], tally.unreadable_h - before[1]
 
     def _until(self, at_h: float) -> None:
         """What is due by then."""
@@ -232,7 +264,7 @@ class _Year:
             self._declare(one, absent)
         was_writable = one.is_writable
         answer = behaviour.after(one.acting, absent)
-        one.answer, one.acting = answer, answer.acting
+        one.answer, one.acting, one.absent = answer, answer.acting, absent
         fatal = 0 if one.is_short else shape.fatal(behaviour.danger(one.acting, emptied))
         self._is_fatal_new |= fatal != one.fatal
         one.fatal = fatal
@@ -252,7 +284,7 @@ class _Year:
         delay_h = self._topic.delay_h(course, is_leader_lost=is_leader_lost) * one.weight
         self._tally.failover_h += delay_h
         if is_leader_lost:
-            self._tally.unreadable_h += delay_h
+            self._tally.election_h += delay_h
 
     def _add_time(self, one: _Partition, at_h: float) -> None:
         """Count the time since the last change."""
@@ -265,7 +297,12 @@ class _Year:
             return
         if answer.is_writable:
             one.written_h += hours
-            tally.stops_expected += answer.stops_a_year * weighted_h / HOURS_A_YEAR
+            if answer.stops_a_year:
+                stops = answer.stops_a_year * weighted_h / HOURS_A_YEAR
+                tally.stops_expected += stops
+                if self._draw is not None:
+                    state = Moment(one.home.roles, at_h, one.shape, one.acting, one.absent)
+                    self._draw.offer(stops, at_h - hours, at_h, state)
         else:
             tally.stopped_h += weighted_h
             if not answer.is_readable:
@@ -350,6 +387,7 @@ class _Year:
                 left_at_h[position] = one.left_at_h[was]
         one.shape, one.acting, one.left_at_h = after, acting, left_at_h
         one.leader = 0
+        one.absent = after.local(self._absent)
 
     # ---- the topic -------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ How:    a `Plan` is plain data and travels to executors; each builds its `Trials
 Owns:   nothing but caches."""
 
 import pickle
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,9 +16,11 @@ from strandline.pipeline.plan.alternatives import Placed
 from strandline.pipeline.plan.assumptions import SECONDS_AN_HOUR, Assumptions
 from strandline.pipeline.plan.behaviour import Around
 from strandline.pipeline.plan.domains import loss_domains, losses_a_year
-from strandline.pipeline.plan.losses import draw_losses
+from strandline.pipeline.plan.losses import Loss, draw_losses
 from strandline.pipeline.plan.repairs import Repairs
 from strandline.pipeline.plan.shapes import Shapes
+from strandline.pipeline.plan.stops import Draw
+from strandline.pipeline.plan.tally import Tally
 from strandline.pipeline.plan.timeline import Timelines
 from strandline.pipeline.plan.topic_year import TopicSize, TopicYears
 from strandline.pipeline.plan.traffic import CopyPrices
@@ -86,8 +89,24 @@ class Trials:
         """One year."""
         losses = draw_losses(self._domains, self._seed, trial)
         steps = list(self._timelines.steps(losses))
-        tallies = tuple(topic.run(steps).row() for topic in self.topics)
-        return TrialRow(trial, len(losses), tallies)
+        tallies = []
+        for topic in self.topics:
+            draw = Draw(random.Random(f"{self._seed} {trial}"))
+            tally = topic.run(steps, draw)
+            self._add_stop(topic, tally, losses, draw)
+            tallies.append(tally.row())
+        return TrialRow(trial, len(losses), tuple(tallies))
+
+    def _add_stop(self, topic: TopicYears, tally: Tally, losses: list[Loss], draw: Draw) -> None:
+        """Run the year once more with a loss that would have stopped a partition: see `stops`."""
+        found = draw.loss()
+        if found is None:
+            return
+        partition, loss = found
+        steps = self._timelines.steps(sorted([*losses, loss], key=lambda one: one.at_h))
+        stopped_h, unreadable_h = topic.stop_at(loss.at_h, partition, steps)
+        tally.stopped_sampled_h = tally.stops_expected * stopped_h
+        tally.unreadable_sampled_h = tally.stops_expected * unreadable_h
 
 
 def encode(plan: Plan) -> bytes:
