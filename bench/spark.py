@@ -77,8 +77,9 @@ QUESTIONS = (
 def fill(bootstrap: str, topic: str, *, value_bytes: int, count: int) -> None:
     """Put `count` records into a topic of PARTITIONS partitions, the same ones in each batch."""
     per_batch = BATCH_BYTES // value_bytes
+    now_ms = time.time_ns() // 1_000_000  # Retention would delete older records.
     records = [
-        Record(n, timestamp=1_700_000_000_000 + n, key=b"%08d" % n, value=os.urandom(value_bytes))
+        Record(n, timestamp=now_ms + n, key=b"%08d" % n, value=os.urandom(value_bytes))
         for n in range(per_batch)
     ]
     batch = bytes(build_batch(records))

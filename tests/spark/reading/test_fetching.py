@@ -193,3 +193,20 @@ def test_the_last_whole_batch_says_where_to_go_on(scene: Scene) -> None:
     assert next_offset_in(memoryview(batches[:-1])) == 99
     assert next_offset_in(memoryview(batches[:60])) is None
     assert next_offset_in(memoryview(b"")) is None
+
+
+def test_tasks_of_one_process_share_connections(scene: Scene) -> None:
+    client = scene.client()
+    for start in range(0, 100, 10):
+        split = scene.split("orders", 1, start, start + 10)
+        fetcher = SplitFetcher(client, split, scene.reach(), fail_on_data_loss=True)
+        assert values(fetcher, split) == list(range(start, start + 10))
+    assert sorted(scene.transport.connects) == [1, 2]  # One for metadata, and the leader.
+
+
+def test_a_task_that_is_given_up_leaves_no_answer_to_the_next_one(scene: Scene) -> None:
+    client = scene.client()
+    split = scene.split("orders", 1, 0, 100)
+    next(iter(SplitFetcher(client, split, scene.reach(), fail_on_data_loss=True)))
+    again = SplitFetcher(client, split, scene.reach(), fail_on_data_loss=True)
+    assert values(again, split) == list(range(100))

@@ -5,7 +5,7 @@ How:    leader --preferred replica--> replica near the rack --any trouble--> lea
         The request for the next bytes is sent before the answer is handed over. Errors that a
         retry mends are retried with growing pauses until `stall_ms` pass without a new record.
         Brokers that know topic ids are asked by id, so a topic that was made anew is noticed.
-Owns:   one connection, the next offset.
+Owns:   the next offset, and while it reads one of the client's connections.
 Source: KIP-392 (nearest replica), KIP-516 (topic ids), KIP-74 (the first batch always fits)."""
 
 import os
@@ -108,8 +108,8 @@ class SplitFetcher:
         return name_of((self._split.topic, self._split.partition))
 
     def close(self) -> None:
-        """End the connection; harmless if there is none."""
-        if self._connection is not None:
+        """Give the connection back to the client, which ends one that owes an answer."""
+        if self._connection is not None and self._connection.due_count:
             self._connection.close()
         self._connection = None
 
@@ -165,7 +165,7 @@ class SplitFetcher:
             return None
         near = self._near
         self._source = near if near in view.brokers and not self._near_failed else leader
-        return self._client.open_connection(self._source, deadline_ms)
+        return self._client.connection(self._source, deadline_ms)
 
     def _ask(self, connection: Connection) -> None:
         split = self._split
@@ -180,7 +180,7 @@ class SplitFetcher:
         )
         topic_id = UUID(split.topic_id) if split.topic_id else NO_ID
         request = FetchRequest(
-            max_wait_ms=self._reach.fetch_wait_ms,
+            max_wait_ms=max(self._reach.fetch_wait_ms, PAUSE_FIRST_MS),
             min_bytes=1,
             max_bytes=bytes_max,
             isolation_level=READ_COMMITTED if self._reach.read_committed else 0,
