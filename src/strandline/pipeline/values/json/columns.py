@@ -3,8 +3,7 @@
 Why:    texts become dates and timestamps a column at a time; and a record with more members than
         its values account for has duplicates (`values/json/suspects.py`).
 How:    one column object for each type. `build` takes the values of one field of all records, in
-        order, None for null. It raises UnfitColumnError if one does not fit; the caller halves
-        the records until it knows which.
+        order, None for null. If some do not fit, it raises UnfitColumnError with their places.
         Members of a record = its non-null fields + the members within them, at all depths."""
 
 from collections.abc import Sequence
@@ -28,10 +27,19 @@ Members = Any
 
 
 class UnfitColumnError(Exception):
-    """At least one of the values does not fit the column."""
+    """Some values do not fit the column. `places`: their numbers among those it was to be of."""
+
+    def __init__(self, places: list[int]) -> None:
+        super().__init__()
+        self.places = places
 
 
-_ARROW_ERRORS = (pa.ArrowException, UnfitColumnError, OverflowError, UnicodeError, TypeError)
+class _UnfitError(Exception):
+    """A value does not fit."""
+
+
+_ARROW_ERRORS = (pa.ArrowException, _UnfitError, OverflowError, UnicodeError, TypeError)
+_MORE_THAN_MICROS = r"(\.\d{6})0+(Z|[+-]|$)"
 
 
 class Column(Protocol):
@@ -63,8 +71,23 @@ class _LeafColumn:
     def build(self, items: Sequence[Any]) -> tuple[Any, Members]:
         try:
             return self._array(items), 0
-        except _ARROW_ERRORS as error:
-            raise UnfitColumnError(str(error)) from error
+        except _ARROW_ERRORS:
+            places = [place for place, one in enumerate(items) if not self._fits(one)]
+        raise UnfitColumnError(places or list(range(len(items))))
+
+    def _fits(self, one: Any) -> bool:
+        if one is None:
+            return True
+        if isinstance(self._type, T.DateType):
+            return times.parse_date(one)[1] is None
+        if isinstance(self._type, T.TimestampType | T.TimestampNTZType):
+            zoned = isinstance(self._type, T.TimestampType)
+            return times.parse_timestamp(one, zoned=zoned)[1] is None
+        try:
+            self._array([one])
+            return True
+        except _ARROW_ERRORS:
+            return False
 
     def _array(self, items: Sequence[Any]) -> Any:
         kind = self._type
@@ -75,15 +98,21 @@ class _LeafColumn:
         if isinstance(kind, T.DecimalType):
             # Arrow would take other types here, and cut or round what they hold.
             if not set(map(type, items)) <= _DECIMAL_TYPES:
-                raise UnfitColumnError
+                raise _UnfitError
             if max((_digits(one) for one in items), default=0) > _DIGITS_MAX:
-                raise UnfitColumnError
+                raise _UnfitError
         if isinstance(kind, T.FloatType):
             return self._single(items)
         return pa.array(items, self._arrow)
 
     def _time(self, items: Sequence[Any]) -> Any:
-        array = pc.cast(pa.array(items, pa.string()), self._arrow)
+        texts = pa.array(items, pa.string())
+        try:
+            array = pc.cast(texts, self._arrow)
+        except pa.ArrowInvalid:
+            # Many programs write nanoseconds; Arrow does not take them, not even zeros.
+            texts = pc.replace_substring_regex(texts, _MORE_THAN_MICROS, r"\1\2")
+            array = pc.cast(texts, self._arrow)
         if isinstance(self._type, T.DateType):
             low, high, numbers = times.DATE_MIN, None, pc.cast(array, pa.int32())
         else:
@@ -92,16 +121,16 @@ class _LeafColumn:
         if bounds["min"] is not None and (
             bounds["min"] < low or (high is not None and bounds["max"] > high)
         ):
-            raise UnfitColumnError
+            raise _UnfitError
         return array
 
     def _single(self, items: Sequence[Any]) -> Any:
         """A FLOAT fits at once if it, or its shortest text, is the record's number."""
         for one in items:
             if one and not FLOAT_NORMAL_MIN <= abs(one) <= FLOAT_MAX:
-                raise UnfitColumnError
+                raise _UnfitError
             if one and one not in (float(str(np.float32(one))), np.float32(one).item()):
-                raise UnfitColumnError
+                raise _UnfitError
         return pa.array(items, self._arrow)
 
 
@@ -123,7 +152,7 @@ def _binary(one: str | None) -> bytes | None:
         return None
     value = decode_base64(one)
     if value is None:
-        raise UnfitColumnError
+        raise _UnfitError
     return value
 
 
@@ -140,7 +169,11 @@ class StructColumn:
         children = []
         members: Members = 0
         for get, column in zip(self._get, self._columns, strict=True):
-            array, within = column.build(list(map(get, present)))
+            try:
+                array, within = column.build(list(map(get, present)))
+            except UnfitColumnError as unfit:
+                rows = [row for row, one in enumerate(items) if one is not None]
+                raise UnfitColumnError([rows[place] for place in unfit.places]) from None
             members = members + within + _valid(array)
             children.append(array)
         if len(present) == len(items):
@@ -162,7 +195,7 @@ class _ArrayColumn:
     def build(self, items: Sequence[Any]) -> tuple[Any, Members]:
         offsets, null = _offsets(items)
         flat = [one for item in items if item is not None for one in item]
-        array, within = self._element.build(flat)
+        array, within = _built(self._element, flat, offsets)
         built = pa.ListArray.from_arrays(
             pa.array(offsets, pa.int32()), array, type=self._arrow, mask=null
         )
@@ -180,7 +213,8 @@ class _MapColumn:
         offsets, null = _offsets(items)
         present = [item for item in items if item is not None]
         keys = pa.array([key for item in present for key in item], pa.string())
-        values, within = self._value.build([one for item in present for one in item.values()])
+        parts = [one for item in present for one in item.values()]
+        values, within = _built(self._value, parts, offsets)
         buffers = [None if null is None else pa.array(~np.asarray(null)).buffers()[1]]
         entries = pa.StructArray.from_arrays(
             [keys, values], fields=[self._arrow.key_field, self._arrow.item_field]
@@ -192,6 +226,15 @@ class _MapColumn:
             children=[entries],
         )
         return built, _sums(within, offsets) + np.diff(offsets)
+
+
+def _built(column: Column, parts: list[Any], offsets: Any) -> tuple[Any, Members]:
+    """The column of the parts of items; an item is unfit if one of its parts is."""
+    try:
+        return column.build(parts)
+    except UnfitColumnError as unfit:
+        items = np.unique(np.searchsorted(offsets, unfit.places, "right") - 1)
+        raise UnfitColumnError(items.tolist()) from None
 
 
 def _valid(array: Any) -> Members:

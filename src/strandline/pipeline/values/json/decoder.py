@@ -24,8 +24,6 @@ from strandline.pipeline.values.json.exact import fit
 from strandline.pipeline.values.json.typed import typed_decode
 
 _ROWS = 4096
-_ROWS_EXACT = 8
-"""So few records go the exact way together if one of their columns does not fit."""
 
 
 def json_decoder(schema: str | T.StructType, mode: Mode = "strict") -> "JsonDecoder":
@@ -70,20 +68,11 @@ class JsonDecoder:
     def _part(self, values: Any) -> DecodedValues:
         records = _Records(values)
         rows, decoded = self._try(records)
-        fast, members = [], []
-        exact: list[int] = []
-        kept: list[int] = []
-        for low, high, array, within in self._build(decoded, 0, len(decoded)):
-            if array is None:
-                exact.extend(rows[low:high])
-            else:
-                fast.append(array)
-                members.append(np.broadcast_to(within, high - low))
-                kept.extend(rows[low:high])
-        suspected = self._suspects(records, np.array(kept, np.int64), fast, members)
+        kept, array, members = self._build(rows, decoded)
+        suspected = self._suspects(records, kept, array, members)
         if len(kept) == len(values) and not suspected:
-            return DecodedValues(_joined(fast, self._arrow), pa.nulls(len(values), pa.string()))
-        return self._merged(records, kept, fast, suspected)
+            return DecodedValues(array, pa.nulls(len(values), pa.string()))
+        return self._merged(records, kept, array, suspected)
 
     def _try(self, records: "_Records") -> tuple[list[int], list[Any]]:
         """(the rows that msgspec takes, and their structs)"""
@@ -100,41 +89,36 @@ class JsonDecoder:
             start = end
         return rows, decoded
 
-    def _build(self, decoded: list[Any], low: int, high: int) -> list[tuple[int, int, Any, Any]]:
-        """Columns of the structs in pieces (from, to, array, members); no array: none fits."""
-        if low == high:
-            return []
-        try:
-            return [(low, high, *self._column.build(decoded[low:high]))]
-        except UnfitColumnError:
-            if high - low <= _ROWS_EXACT:
-                return [(low, high, None, None)]
-            middle = (low + high) // 2
-            return self._build(decoded, low, middle) + self._build(decoded, middle, high)
+    def _build(self, rows: list[int], decoded: list[Any]) -> tuple[Any, Any, Any]:
+        """(the rows whose values fit, their column, the members of each)"""
+        while True:
+            try:
+                return np.array(rows, np.int64), *self._column.build(decoded)
+            except UnfitColumnError as unfit:
+                bad = set(unfit.places)
+                rows = [row for place, row in enumerate(rows) if place not in bad]
+                decoded = [one for place, one in enumerate(decoded) if place not in bad]
 
-    def _suspects(
-        self, records: "_Records", kept: Any, fast: list[Any], members: list[Any]
-    ) -> set[int]:
+    def _suspects(self, records: "_Records", kept: Any, array: Any, members: Any) -> set[int]:
         """The rows among those kept that the fast way may have changed."""
         if not len(kept):
             return set()
         pairs = suspects.count_pairs(records.bytes, records.offsets)[kept]
         found = {
             int(row)
-            for row, count in zip(
-                *_where(pairs != np.concatenate(members), kept, pairs), strict=True
-            )
+            for row, count in zip(*_where(pairs != members, kept, pairs), strict=True)
             if suspects.count_distinct(records.row(row)) != count
         }
         if self._has_doubles:
             long = suspects.rows_with_long_numbers(records.bytes, records.offsets)
-            found |= set(long.tolist()) & set(kept.tolist()) if len(long) else set()
-            doubtful = kept[doubtful_doubles(_joined(fast, self._arrow))].tolist()
+            long = np.intersect1d(long, kept, assume_unique=True).tolist()
+            found |= {row for row in long if suspects.has_lost_digits(records.row(row))}
+            doubtful = kept[doubtful_doubles(array)].tolist()
             found |= {row for row in doubtful if suspects.may_be_no_zero(records.row(row))}
         return found
 
     def _merged(
-        self, records: "_Records", kept: list[int], fast: list[Any], suspected: set[int]
+        self, records: "_Records", kept: Any, array: Any, suspected: set[int]
     ) -> DecodedValues:
         places = np.full(len(records), -1, np.int64)
         places[kept] = np.arange(len(kept))
@@ -148,7 +132,7 @@ class JsonDecoder:
                 value, problems[row] = fit(records.row(row), self._type, self._mode)
             found.append(value)
         places[rest] = len(kept) + np.arange(len(rest))
-        both = _joined([*fast, pa.array(found, self._arrow)], self._arrow)
+        both = pa.concat_arrays([array, pa.array(found, self._arrow)])
         return DecodedValues(both.take(pa.array(places)), pa.array(problems, pa.string()))
 
 
@@ -179,9 +163,3 @@ class _Records:
 
 def _where(mask: Any, *arrays: Any) -> list[list[int]]:
     return [array[mask].tolist() for array in arrays]
-
-
-def _joined(arrays: list[Any], arrow: Any) -> Any:
-    if not arrays:
-        return pa.array([], arrow)
-    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)

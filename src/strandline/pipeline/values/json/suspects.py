@@ -5,7 +5,8 @@ How:    numpy over the bytes of many records at once:
         - members: each has a colon after its name's closing quote, with only white space between.
           Counting these pairs gives at least the members, for texts may have such pairs, too. If
           the pairs are as many as the values account for, no member was lost.
-        - digits: a number of more than 15 digits is a run of 16 bytes out of `./0-9`.
+        - digits: a number of more than 15 digits is a run of 16 bytes out of `./0-9`. Most of them
+          are the shortest text of a DOUBLE, and lose nothing.
         - exponents: a DOUBLE that became 0 or subnormal, in a record that has an exponent or -0.
         A suspect is never wrong by itself: it goes the exact way."""
 
@@ -16,7 +17,8 @@ import msgspec
 import numpy as np
 
 _COLON, _QUOTE, _SPACE = ord(":"), ord('"'), ord(" ")
-_EXPONENT = re.compile(rb"[0-9][eE]|-0")
+_NO_ZERO = re.compile(rb"[:,\[\s](?:-0|-?[0-9]+(?:\.[0-9]+)?[eE])")
+_LONG_NUMBER = re.compile(rb"-?[0-9][0-9.]{14,}(?:[eE][+-]?[0-9]+)?")
 DIGITS_RUN = 16
 
 
@@ -42,7 +44,15 @@ def rows_with_long_numbers(data: Any, offsets: Any) -> Any:
 
 def may_be_no_zero(data: bytes) -> bool:
     """Whether a number of the record may have an exponent, or be -0 (which is 0 for msgspec)."""
-    return _EXPONENT.search(data) is not None
+    return _NO_ZERO.search(data) is not None
+
+
+def has_lost_digits(data: bytes) -> bool:
+    """Whether a long number of the record may be no DOUBLE's shortest text."""
+    try:
+        return any(repr(float(one)) != one.decode() for one in _LONG_NUMBER.findall(data))
+    except ValueError:
+        return True
 
 
 def count_distinct(data: bytes) -> int:
