@@ -8,9 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 from tests.cli.command_line import Run, cluster, run
-from tests.client.fake_cluster import FakeCluster, FakeTransport
+from tests.client.fake_cluster import HANDLERS, FakeCluster, FakeTransport
 
 from strandline.base.errors import OperatorError
+from strandline.cli.commands import drill_cancel
 from strandline.cli.drill import region
 from strandline.cli.drill.region import RegionDrill
 from strandline.cli.drill.topics import TOPIC_PREFIX
@@ -211,6 +212,31 @@ def test_who_waits_until_all_is_as_before_is_told_for_what_and_how_long(drilled:
     assert drilled.lines == []  # A short wait needs no word.
 
 
+def test_an_interrupt_does_not_wait_for_a_controller_that_decides_nothing(
+    drilled: Drilled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport, asked_ms, made_ms = FakeTransport(drilled.fake), list[int](), list[int]()
+    deletes = HANDLERS["DeleteTopics"]
+
+    def delete(fake: FakeCluster, broker: int, request: Message) -> Message | None:
+        asked_ms.append(transport.now_ms)
+        if len(asked_ms) > 1:
+            return deletes(fake, broker, request)
+        return None
+
+    def make_client(timeout_ms: int) -> Client:
+        made_ms.append(timeout_ms)
+        return Client(drilled.fake.bootstrap, timeout_ms=timeout_ms, transport=transport)
+
+    drilled.fake.extra["DeleteTopics"] = delete
+    monkeypatch.setattr(drilled.drill, "_make_client", make_client)
+    monkeypatch.setattr(drilled.drill, "_client", make_client(30_000))
+    drilled.fake.add_topic(drilled.drill._topic, 1)
+    drilled.drill._remove_topic()
+    assert drilled.topics == [] and drilled.lines == []
+    assert transport.now_ms - asked_ms[0] < 3_000
+
+
 # ---- from another terminal -----------------------------------------------------------------------
 
 
@@ -247,6 +273,33 @@ def test_another_terminal_ends_the_cut_and_removes_the_topic(run: Run, left: Dri
     assert (code, out) == (0, "no drill is under way\n")
     told = json.loads(run("drill", "cancel", "--json")[1])
     assert told == {"ended": [], "silent": [], "topics_deleted": []}
+
+
+def test_a_controller_that_was_cut_off_and_decides_nothing_does_not_hold_the_command_up(
+    run: Run, left: Drilled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes the deletion and answers never; the others elect another one meanwhile."""
+    transport, asked_ms = FakeTransport(left.fake), list[int]()
+    deletes = HANDLERS["DeleteTopics"]
+
+    def delete(fake: FakeCluster, broker: int, request: Message) -> Message | None:
+        if broker != 2:
+            return deletes(fake, broker, request)
+        fake.controller = 1
+        asked_ms.append(transport.now_ms)
+        return None
+
+    def open_client(bootstrap: str, timeout_s: float) -> Client:
+        timeout_ms = int(timeout_s * 1_000)
+        return Client(left.fake.bootstrap, timeout_ms=timeout_ms, transport=transport)
+
+    monkeypatch.setattr(drill_cancel, "open_client", open_client)
+    left.fake.extra["DeleteTopics"] = delete
+    left.fake.controller = 2
+    code, out, err = run("drill", "cancel")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1] == f"topic {TOPIC_PREFIX}0a is deleted"
+    assert transport.now_ms - asked_ms[0] < 3_000
 
 
 def test_a_broker_that_does_not_answer_is_named(run: Run, left: Drilled) -> None:

@@ -3,6 +3,8 @@
 Why:    the terminal of the drill may be gone, and a region that is cut off is named by no metadata.
 How:    the brokers that answer know where all brokers serve clients. Each broker is asked to end
         its drill; one that is cut off takes this request alone. Then drills' topics are deleted.
+        A controller that was cut off may take the deletion and never decide it. So each broker has
+        two seconds at first, and then as long as `--timeout` allows.
 Source: docs/decisions/0019-drills.md; docs/operating/drills.md."""
 
 from collections.abc import Sequence
@@ -28,6 +30,7 @@ def cancel(
 ) -> None:
     """End every drill: its brokers reconnect at once, and its topic is deleted. Works from any
     terminal, also if the command of the drill was killed."""
+    from strandline.cli.drill.topics import SOON_MS
     from strandline.client.operations.cluster_status import ask_status
 
     with open_client(bootstrap, timeout) as client:
@@ -38,8 +41,10 @@ def cancel(
         }
         ended, silent = _end_all(client, brokers)
         topics = _drill_topics(client)
-        for topic in topics:
-            _delete(client, topic)
+        if topics:
+            with open_client(bootstrap, min(timeout, SOON_MS / 1000)) as soon:
+                for topic in topics:
+                    _delete(soon, client, topic)
     told: dict[str, Json] = {"ended": [*ended], "silent": [*silent], "topics_deleted": [*topics]}
     show(told, as_json=as_json, people=lambda: _tell(ended, silent, topics))
 
@@ -71,16 +76,21 @@ def _drill_topics(client: "Client") -> list[str]:
     return sorted(one for one in client.metadata(None).topics if one.startswith(TOPIC_PREFIX))
 
 
-def _delete(client: "Client", topic: str) -> None:
-    """Delete it, unless the drill itself has done so meanwhile."""
+def _delete(soon: "Client", client: "Client", topic: str) -> None:
+    """Delete it, unless the drill itself has done so meanwhile. `soon`: the client that gives up
+    early."""
     from strandline.base.errors import StrandlineError
     from strandline.client.admin import delete_topic
 
-    try:
-        delete_topic(client, topic)
-    except StrandlineError:
-        if topic in client.metadata(None).topics:
-            raise
+    for one in (soon, client):
+        try:
+            delete_topic(one, topic)
+            return
+        except StrandlineError:
+            if topic not in client.metadata(None).topics:
+                return
+            if one is client:
+                raise
 
 
 def _tell(ended: Sequence[int], silent: Sequence[int], topics: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ Source: docs/decisions/0019-drills.md."""
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from secrets import token_hex
@@ -23,7 +24,7 @@ from strandline.cli.drill.groups import (
 )
 from strandline.cli.drill.load import Load, now_ms
 from strandline.cli.drill.steady import missing, remember
-from strandline.cli.drill.topics import TOPIC_PREFIX
+from strandline.cli.drill.topics import SOON_MS, TOPIC_PREFIX
 from strandline.cli.drill.verdict import Verdict, compare
 from strandline.cli.output import program
 from strandline.cli.text.live_cluster import look
@@ -360,6 +361,9 @@ class RegionDrill:
                 raise OperatorError(f"broker {broker} should be cut off, but is not")
 
     def _remove_topic(self) -> None:
+        with suppress(StrandlineError), self._make_client(SOON_MS) as soon:
+            delete_topic(soon, self._topic)
+            return
         try:
             delete_topic(self._client, self._topic)
         except StrandlineError as error:
