@@ -4,7 +4,7 @@
                                            quorum, failover, start, memory, recovery, partitions,
                                            restart, placement, region-loss, promotion,
                                            returning-region, crossed-bytes, stand-ins, spark,
-                                           plan
+                                           plan, audit
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and its other load; MB per CPU second varies
@@ -26,6 +26,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
+import bench.audit
 import bench.crossed_bytes
 import bench.partitions
 import bench.placement
@@ -332,6 +333,11 @@ def spark(work: Path) -> None:
     bench.spark.run(work, partial(say, "spark"))
 
 
+def audit(work: Path) -> None:
+    """1 GB of three replicas compared by digests, and a producer's latency beside that."""
+    bench.audit.run(work, partial(say, "audit"))
+
+
 SCENARIOS: dict[str, Callable[[Path], None]] = {
     "one-broker": one_broker,
     "three-replicas": three_replicas,
@@ -352,6 +358,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "crossed-bytes": crossed_bytes,
     "stand-ins": stand_ins,
     "spark": spark,
+    "audit": audit,
 }
 
 

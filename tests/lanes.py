@@ -264,6 +264,7 @@ LONG: tuple[Row, ...] = (
     Row("tests/spark/test_lake.py", 1, "one kill is fast; the rest of a lake's life is long"),
     Row("tests/spark/test_lake_tables.py", 2, "most of a job is tested in tests/pipeline/lake"),
     Row("tests/spark/test_reading_near.py", 0, "the lake job reads the same way"),
+    Row("tests/spark/test_audit.py::test_the_audit_runs", 0, "the lake job is submitted, too"),
     Row("tests/spark/test_broker_deaths.py", 0, "over the cluster in memory tests/spark/reading"),
     Row("tests/spark/test_side_by_side.py", 2, "ten queries; two are fast"),
     Row("tests/spark/test_source.py::test_a_session", 0, "SQL finds the source without it"),

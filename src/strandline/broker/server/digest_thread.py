@@ -2,8 +2,9 @@
 
 Why:    a thread of pure Python holds the interpreter for up to 5 ms at a time, and the event loop
         waits for it. A thread that pauses after each small piece lets the loop run.
-How:    after each piece (`storage.digests.walk.PACE_BYTES`, some 0.3 ms) it sleeps as long as the
-        piece took, and longer where the rate says so. Hashing and reading release the interpreter.
+How:    after each piece (`storage.digests.walk.PACE_BYTES`, some 0.3 ms) it sleeps for the CPU time
+        that the piece took, and longer where the rate says so. Hashing and reading release the
+        interpreter.
 Owns:   the worker thread, and when it may read on.
 Source: decision 0052."""
 
@@ -22,8 +23,8 @@ class DigestThread:
         self._rate_bytes_per_s = rate_bytes_per_s
         self._free_s = 0.0
         """When the bytes read so far are within the rate, in monotonic seconds."""
-        self._resumed_s = 0.0
-        """When the piece under way began."""
+        self._resumed_cpu_s = 0.0
+        """The thread's CPU time when the piece under way began."""
 
     def run(self, work: Work, is_wanted: IsWanted, done: Callable[[Outcome], None]) -> None:
         """See `DigestWorker`."""
@@ -31,14 +32,15 @@ class DigestThread:
         def paced() -> Outcome:
             if not is_wanted():
                 return TimeoutError("the client has gone")
-            self._resumed_s = time.monotonic()
+            self._free_s = max(self._free_s, time.monotonic())
+            self._resumed_cpu_s = time.thread_time()
             return outcome_of(work, lambda count: self._pace(count, is_wanted))
 
         self._thread.run(paced, done)
 
     def _pace(self, read_bytes: int, is_wanted: IsWanted) -> bool:
-        now_s = time.monotonic()
-        self._free_s = max(self._free_s, self._resumed_s) + read_bytes / self._rate_bytes_per_s
-        time.sleep(max(now_s - self._resumed_s, self._free_s - now_s, 0))
-        self._resumed_s = time.monotonic()
+        self._free_s += read_bytes / self._rate_bytes_per_s
+        piece_s = time.thread_time() - self._resumed_cpu_s
+        time.sleep(max(piece_s, self._free_s - time.monotonic()))
+        self._resumed_cpu_s = time.thread_time()
         return is_wanted()
