@@ -4,5 +4,6 @@ Why:    you can watch the claim "no acknowledged record is lost with a region".
 Map:    run.py (the acts, in order: read this first), cluster.py (the cluster, through the command
         line alone), flights.py (the data), producer.py and consumer.py (the client processes),
         ledger.py (what each client saw, as files of numbers), watch.py (leaders, from the
-        brokers' Metadata), lake.py (the Spark jobs and what they wrote), checks.py (the promises,
-        each held against the ledgers), screen.py (how it looks)."""
+        brokers' Metadata), lake.py (the Spark jobs and what they wrote), reports.py (the
+        audit of all replicas, and a plot), checks.py (the promises, each held against the
+        ledgers), screen.py (how it looks)."""

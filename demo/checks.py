@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy
 
 from demo.ledger import places
+from demo.reports import Audited
 
 MEAN_TOLERANCE = 1e-9
 
@@ -31,6 +32,7 @@ class Evidence:
     rows: numpy.ndarray
     spark_means: dict[str, float]
     pandas_means: dict[str, float]
+    audited: Audited
 
 
 def run_checks(evidence: Evidence) -> list[Check]:
@@ -49,6 +51,7 @@ def run_checks(evidence: Evidence) -> list[Check]:
             f"{len(evidence.rows):,} rows, {len(rows):,} different",
         ),
         _check_means(evidence.spark_means, evidence.pandas_means),
+        _check_replicas(evidence.audited, len(acknowledged)),
     ]
 
 
@@ -79,4 +82,12 @@ def _check_means(spark: dict[str, float], pandas: dict[str, float]) -> Check:
         "mean delays: Spark = pandas",
         worst <= MEAN_TOLERANCE,
         f"{len(pandas)} carriers, difference {worst:.0e}",
+    )
+
+
+def _check_replicas(audited: Audited, acknowledged: int) -> Check:
+    return Check(
+        "all replicas hold the same",
+        audited.verdict == "equal" and audited.records == acknowledged,
+        f"{audited.verdict}: {audited.replicas} replicas, {audited.records:,} records in each set",
     )

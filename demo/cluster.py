@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,8 +45,9 @@ class Cluster:
         return [broker.id for broker in self.brokers.values() if broker.region == region]
 
 
-def strandline(*arguments: str) -> str:
-    """Standard output of the command; its complaint as a DemoError."""
+def strandline(*arguments: str, codes: Collection[int] = (0,)) -> str:
+    """Standard output of the command; its complaint as a DemoError, unless it ends with one of
+    `codes`."""
     try:
         done = subprocess.run(
             [STRANDLINE, *arguments],
@@ -58,7 +59,7 @@ def strandline(*arguments: str) -> str:
         )
     except subprocess.TimeoutExpired:
         raise DemoError(f"strandline {' '.join(arguments)}: no end within {TIMEOUT_S} s") from None
-    if done.returncode != 0:
+    if done.returncode not in codes:
         raise DemoError(f"strandline {' '.join(arguments)}: {complaint(done.stderr)}")
     return done.stdout
 

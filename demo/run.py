@@ -1,6 +1,6 @@
 """`make demo`: real flights cross three regions, one region dies, and nothing acknowledged is lost.
 
-How:    six acts; each announces its work and does it, with real processes on this machine. Exit
+How:    seven acts; each announces its work and does it, with real processes on this machine. Exit
         code 0 only if every check of the last act held. KEEP=1 leaves the cluster up, DIR=... keeps
         everything in this directory (else a temporary one, removed at the end)."""
 
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy
 import pandas
 
-from demo import lake
+from demo import lake, reports
 from demo.checks import Evidence, run_checks
 from demo.clients import Clients
 from demo.cluster import (
@@ -52,10 +52,11 @@ class Streamed:
     acknowledged: numpy.ndarray
     read: numpy.ndarray
     reports: list[ProducerReport]
+    lag: reports.Lag
 
 
 def play(work: Path, screen: Screen) -> bool:
-    """All six acts. Whether every check held."""
+    """All acts. Whether every check held."""
     screen.act("A cluster of five brokers in three regions")
     cluster, flights = set_up(work, screen)
     screen.show_cluster(cluster)
@@ -81,6 +82,16 @@ def play(work: Path, screen: Screen) -> bool:
     pandas_means = mean_delay_by_carrier(flights)
     screen.show_means(filled.mean_delays, pandas_means)
 
+    screen.act("Every replica is compared with the others")
+    shown = reports_directory()
+    audited = reports.audit(cluster, TOPIC, shown)
+    reports.draw_lag(streamed.lag, shown)
+    screen.say(
+        f"{audited.verdict}: {audited.replicas} replicas of {audited.partitions} partitions;"
+        f" {audited.digested_bytes / 1e6:,.0f} MB digested where they lie,"
+        f" {audited.wire_bytes / 1e3:,.0f} KB over the wire"
+    )
+
     screen.act("What was promised, and what was found")
     checks = run_checks(
         Evidence(
@@ -91,9 +102,12 @@ def play(work: Path, screen: Screen) -> bool:
             rows=lake.read_places(table),
             spark_means=filled.mean_delays,
             pandas_means=pandas_means,
+            audited=audited,
         )
     )
     screen.show_checks(checks)
+    screen.say(f"the audit as a page  {shown / reports.AUDIT_PAGE}")
+    screen.say(f"the lag as a plot    {shown / reports.LAG_PLOT}")
     return all(check.held for check in checks)
 
 
@@ -116,13 +130,16 @@ def stream(
     clients.start_consumers()
     clients.start_producers(work / "flights.jsonl", seconds=STREAM_S)
     deadline: float | None = None
+    lag = reports.Lag()
     with (
         screen.stream(total) as bars,
         RegionLoss(cluster, TOPIC, say=bars.say, act=screen.act) as loss,
     ):
         while True:
             acknowledged = count_entries(clients.acknowledged)
-            bars.update(acknowledged=acknowledged, read=count_entries(clients.read))
+            read = count_entries(clients.read)
+            bars.update(acknowledged=acknowledged, read=read)
+            lag.note(acknowledged, read)
             clients.check()
             if acknowledged >= total * KILL_AT_RATIO:
                 loss.advance()
@@ -135,7 +152,7 @@ def stream(
             time.sleep(LOOK_INTERVAL_S)
     clients.stop_consumers()
     return Streamed(
-        read_entries(clients.acknowledged), read_entries(clients.read), clients.reports()
+        read_entries(clients.acknowledged), read_entries(clients.read), clients.reports(), lag
     )
 
 
@@ -159,6 +176,14 @@ def show_waiting(streamed: Streamed, screen: Screen) -> None:
             "longest wait of one record, across the kill": f"{latencies.max():,.0f} ms",
         }
     )
+
+
+def reports_directory() -> Path:
+    """Where the reports stay: in DIR, else in a directory that the next run overwrites."""
+    told = os.environ.get("DIR")
+    directory = (Path(told) / "reports" if told else Path(".build") / "demo").absolute()
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
 
 
 @contextmanager
