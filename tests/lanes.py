@@ -272,6 +272,7 @@ LONG: tuple[Row, ...] = (
     Row("tests/spark/test_source.py::test_columns", 0, "tests/spark/reading by hand"),
     Row("tests/spark/test_source.py::test_what_cannot", 1, "tests/spark/reading by hand"),
     Row("tests/spark/test_streams.py::test_a_stream_from", 0, "tests/spark/reading by hand"),
+    Row("tests/spark/test_sink.py::test_a_refusal", 1, FEW),
     Row("tests/spark/test_submit.py", 0, "the lake job runs in one process; this one in two"),
 )
 MARK = pytest.mark.long

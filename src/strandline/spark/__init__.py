@@ -3,6 +3,7 @@
 Map:    source.py   the data source that Spark calls; `register`
         columns.py  its columns
         decoding/   record batches -> columns
+        writing/    the sink: rows -> records
         reading/    options, offsets, splits, and the readers of batches and streams
 Why:    Spark's Kafka connector hands over one record at a time. This source hands over columns of
         many records, and reads from the nearest replica of any Kafka-compatible cluster.

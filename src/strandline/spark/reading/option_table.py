@@ -14,6 +14,7 @@ class Use(Enum):
     READ = "batches and streams"
     BATCH = "batches"
     STREAM = "streams"
+    WRITE = "writing"
     NO_EFFECT = "accepted without effect"
     REFUSED = "refused"
 

@@ -1,0 +1,131 @@
+"""The writers that Spark calls: each task produces its rows with an idempotent producer.
+
+How:    a task returns only once each of its rows is acknowledged by acks=all. Spark runs a task
+        that failed again, and a micro-batch whose commit it does not know: their rows are written
+        again. So every row is written at least once.
+Owns:   a task's client and producers, which end with it.
+Source: PySpark's DataSourceArrowWriter; docs/decisions/0054-spark-sink.md."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from strandline.base.errors import ApiError, OperatorError
+from strandline.client.cluster import Client
+from strandline.client.producer import Producer
+from strandline.protocol.errors import Error
+from strandline.spark.writing.columns import check_columns
+from strandline.spark.writing.options import WriteOptions
+from strandline.spark.writing.rows import Row, rows_of
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Written(WriterCommitMessage):
+    """What a task has written: {topic: {partition: (records, first offset, last offset)}}."""
+
+    topics: dict[str, dict[int, tuple[int, int, int]]]
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Writes the rows of a batch. There is nothing to commit: a row is written once it is
+    acknowledged. An abort leaves the rows that other tasks have written: a log has no undo."""
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        prepare(options, schema)
+        self._options = options
+
+    def write(self, iterator: Iterator["RecordBatch"]) -> Written:
+        """Write the rows of one task."""
+        return write_rows(iterator, self._options)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """The same for each micro-batch of a stream."""
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        prepare(options, schema)
+        self._options = options
+
+    def write(self, iterator: Iterator["RecordBatch"]) -> Written:
+        """Write the rows of one task."""
+        return write_rows(iterator, self._options)
+
+
+def prepare(options: WriteOptions, schema: StructType) -> None:
+    """Check the columns, and that the topic exists. Raises OperatorError or ClientError."""
+    check_columns(schema, options.topic)
+    if options.topic:
+        with options.connect() as client:
+            client.topic(options.topic)
+
+
+def write_rows(batches: Iterator["RecordBatch"], options: WriteOptions) -> Written:
+    """Produce all rows; returns once they are acknowledged."""
+    with options.connect() as client:
+        topics = _Topics(client, options)
+        try:
+            for batch in batches:
+                for row in rows_of(batch):
+                    topics.send(row)
+            return topics.flush()
+        except ApiError as error:
+            if error.code != Error.MESSAGE_TOO_LARGE:
+                raise
+            raise OperatorError(
+                f"{error}: a batch of up to {options.batch_bytes} bytes is larger than the topic's "
+                "max.message.bytes: lower kafka.batch.size, or raise max.message.bytes"
+            ) from error
+
+
+class _Topics:
+    """A producer for each topic that rows name."""
+
+    def __init__(self, client: Client, options: WriteOptions) -> None:
+        self._client = client
+        self._options = options
+        self._producers: dict[str, Producer] = {}
+
+    def send(self, row: Row) -> None:
+        """Take a row in. Raises OperatorError for a row without a topic, ClientError for a topic or
+        a partition that does not exist, ApiError if the brokers refuse it."""
+        topic = self._options.topic or row.topic
+        if not topic:
+            raise OperatorError(
+                "a row has no topic: its column topic is null; give the option topic, or filter "
+                "such rows out"
+            )
+        producer = self._producers.get(topic)
+        if producer is None:
+            producer = Producer(self._client, topic, self._options.producer_settings())
+            self._producers[topic] = producer
+        producer.send(
+            row.value,
+            key=row.key,
+            partition=row.partition,
+            headers=row.headers,
+            timestamp_ms=row.timestamp_ms,
+        )
+
+    def flush(self) -> Written:
+        """Wait until all rows are acknowledged."""
+        for producer in self._producers.values():
+            producer.flush()
+        return Written(
+            {
+                topic: {
+                    partition: (one.records_count, one.first_offset, one.last_offset)
+                    for partition, one in sorted(producer.acknowledged.items())
+                }
+                for topic, producer in sorted(self._producers.items())
+            }
+        )
