@@ -5,6 +5,8 @@ Why:    the log is where data arrives; analysts want a table that equals it, wit
 How:    Kafka protocol -> planned batches in Spark -> Delta table -> aggregates. It reaches brokers
         only over the wire, so every job runs against any Kafka-compatible cluster.
 Map:    lake/         topics -> Delta tables
+        upkeep/       small files compacted, old snapshots expired
+        replay/       dead letters into the table that they miss
         values/       bytes of records -> typed columns, strictly
         audit/        whether all replicas of topics hold the same records
         aggregate.py  table -> means by group

@@ -11,6 +11,9 @@ Map:    app.py           the app with all commands, and how it reports errors
         audit.py         whether all replicas hold the same records
         plan.py          what placement policies are worth
         plan_options.py  its options
+        upkeep.py        small files and old snapshots of a table
+        upkeep_options.py  its options
+        replay.py        dead letters that fit a schema now
         jars.py          the jars that jobs need
         java.py          the Java runtime that jobs use
         options.py       options that commands share, each with its help

@@ -7,7 +7,16 @@ import sys
 import typer
 
 from strandline.base.errors import StrandlineError
-from strandline.pipeline.commands import aggregate, audit, jars, java, lake, plan
+from strandline.pipeline.commands import (
+    aggregate,
+    audit,
+    jars,
+    java,
+    lake,
+    plan,
+    replay,
+    upkeep,
+)
 
 app = typer.Typer(
     name="pipeline",
@@ -20,6 +29,8 @@ app = typer.Typer(
 )
 app.command("lake")(lake.lake)
 app.command("aggregate")(aggregate.aggregate)
+app.command("replay")(replay.replay)
+app.command("upkeep")(upkeep.upkeep)
 app.command("audit")(audit.audit)
 app.command("plan")(plan.plan)
 app.command("jars")(jars.jars)

@@ -31,6 +31,7 @@ from strandline.pipeline.commands.lake_options import (
     StartOffsetOption,
     StartOption,
     TopicsArgument,
+    UpsertOption,
     WidenOption,
 )
 from strandline.pipeline.commands.options import (
@@ -45,6 +46,13 @@ from strandline.pipeline.commands.options import (
     session_options,
 )
 from strandline.pipeline.commands.output import screen, write_json, write_line
+from strandline.pipeline.commands.upkeep import plan_upkeep
+from strandline.pipeline.commands.upkeep_options import (
+    EVERY_DEFAULT,
+    KEEP_HOURS_DEFAULT,
+    KeepHoursOption,
+    UpkeepEveryOption,
+)
 from strandline.pipeline.lake.job import Written
 from strandline.pipeline.lake.options import (
     BATCH_RECORDS_DEFAULT,
@@ -52,7 +60,7 @@ from strandline.pipeline.lake.options import (
     parse_partition_by,
     read_schema,
 )
-from strandline.pipeline.lake.run import LakeResult, Told, run_lakes
+from strandline.pipeline.lake.run import LakeResult, Told, Upkeep, run_lakes
 from strandline.pipeline.lake.start import parse_start
 from strandline.pipeline.lake.table import TableVersion, read_table
 from strandline.pipeline.locations import absolute_location
@@ -86,6 +94,9 @@ def lake(
     add_topic: AddTopicOption = False,
     recover: RecoverOption = False,
     widen: WidenOption = "rewrite",
+    upsert: UpsertOption = False,
+    upkeep: UpkeepEveryOption = EVERY_DEFAULT,
+    keep_hours: KeepHoursOption = KEEP_HOURS_DEFAULT,
     name: NameOption = "",
     batch_records: BatchRecordsOption = BATCH_RECORDS_DEFAULT,
     files: FilesOption = None,
@@ -126,10 +137,12 @@ def lake(
         recover=recover,
         dead_letters=None if dead_letters is None else absolute_location(dead_letters),
         widen=widen,
+        upsert=upsert,
     )
+    kept = plan_upkeep(upkeep, keep_hours=keep_hours)
     question = parse_question(by or (), mean)
     session = session_options(f"lake {' '.join(topics)}", master=master, jars=jars, conf=conf)
-    _lake(_tables(options, each=each), session, question=question, as_json=as_json)
+    _lake(_tables(options, each=each), session, upkeep=kept, question=question, as_json=as_json)
 
 
 def _tables(options: LakeOptions, *, each: bool) -> list[LakeOptions]:
@@ -152,6 +165,7 @@ def _lake(
     tables: list[LakeOptions],
     session: SessionOptions,
     *,
+    upkeep: Upkeep,
     question: MeanQuestion | None,
     as_json: bool,
 ) -> None:
@@ -173,7 +187,13 @@ def _lake(
             notice=_unrepeated(shown),
             status=status.update,
         )
-        results = run_lakes(tables, session, told=told, then=None if question is None else answer)
+        results = run_lakes(
+            tables,
+            session,
+            told=told,
+            upkeep=upkeep,
+            then=None if question is None else answer,
+        )
     took_ms = round((time.monotonic() - started) * 1000)
     if as_json:
         found = [_json(result, took_ms) for result in results]

@@ -78,6 +78,14 @@ RecoverOption = Annotated[
         "--recover", help="If the table's log does not tell how far it is: go on after its rows."
     ),
 ]
+UpsertOption = Annotated[
+    bool,
+    typer.Option(
+        "--upsert",
+        help="Keep only the newest record of each key, for compacted topics; a tombstone deletes "
+        "its key's row.",
+    ),
+]
 WidenOption = Annotated[
     Widening,
     typer.Option(

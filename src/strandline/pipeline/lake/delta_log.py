@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote
 
+_MERGED_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated")
+
 
 class LogFiles(Protocol):
     """The files of one `_delta_log`."""
@@ -53,7 +55,7 @@ class Commit:
     metadata: Mapping[str, object] | None
     """The commit's `userMetadata`, if it is a JSON object."""
     rows: int
-    """Rows of the files that it adds."""
+    """Rows of the files that it adds; of a MERGE, the rows that it added or replaced."""
     present: Mapping[str, int]
     """{column: its rows that are not null}, for the columns that the files' statistics cover."""
     newest_ms: int | None
@@ -83,6 +85,7 @@ def newest_commits(log: LogFiles, *, after: int = -1) -> Iterator[Commit]:
 def read_commit(log: LogFiles, version: int) -> Commit:
     """One commit."""
     operation, metadata = "", None
+    metrics: Mapping[str, str] = {}
     rows = 0
     present: dict[str, int] = {}
     newest: list[int] = []
@@ -92,6 +95,7 @@ def read_commit(log: LogFiles, version: int) -> Commit:
         if "commitInfo" in action:
             operation = action["commitInfo"].get("operation", "")
             metadata = _json_object(action["commitInfo"].get("userMetadata"))
+            metrics = action["commitInfo"].get("operationMetrics", {})
         elif "add" in action:
             files.append(unquote(action["add"]["path"]))
             stats = json.loads(action["add"].get("stats") or "{}")
@@ -103,6 +107,9 @@ def read_commit(log: LogFiles, version: int) -> Commit:
             time = stats.get("maxValues", {}).get("timestamp")
             if time is not None:
                 newest.append(round(datetime.fromisoformat(time).timestamp() * 1000))
+    if operation == "MERGE":  # Its files hold rows that it only copied, too.
+        rows = sum(int(metrics.get(name, 0)) for name in _MERGED_ROWS)
+        present, files = {}, []
     return Commit(
         version=version,
         operation=operation,

@@ -149,6 +149,11 @@ class LakeJob:
         """Whether the table is there."""
         return self._state is not None and self._state.version >= 0
 
+    @property
+    def batch_number(self) -> int:
+        """The number of the table's newest batch; -1: it has none."""
+        return -1 if self._state is None or self._state.batch is None else self._state.batch.number
+
     def _read(self, log: LogFiles, dead_letters: LogFiles | None) -> None:
         try:
             state = read_state(log, self.options.table)
@@ -178,6 +183,12 @@ class LakeJob:
         if known.key != options.key:
             raise OperatorError(
                 f"{table} has keys as {known.key}: use --key {known.key}, or fill a new table"
+            )
+        if known.upsert != options.upsert:
+            raise OperatorError(
+                f"{table} has the newest record of each key: add --upsert"
+                if known.upsert
+                else f"{table} has a row for each record: leave --upsert out, or fill a new table"
             )
         if known.partition_by != options.partition_texts:
             raise OperatorError(
@@ -310,6 +321,7 @@ class LakeJob:
             key=self.options.key,
             partition_by=self.options.partition_texts,
             values=self._values,
+            upsert=self.options.upsert,
         )
 
     def _write(self, writer: Writer, batch: Batch) -> Commit | None:
@@ -402,5 +414,6 @@ class LakeJob:
             topics=topics,
             key=self.options.key,
             partition_by=self.options.partition_texts,
+            upsert=self.options.upsert,
         )
         return TableState(max(versions(writer.log), default=-1), batch)

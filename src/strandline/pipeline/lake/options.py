@@ -162,6 +162,8 @@ class LakeOptions:
     on_gap: OnGap = "stop"
     add_topics: bool = False
     """Whether the table may take up topics that it does not know yet."""
+    upsert: bool = False
+    """Whether the table has only the newest record of each key, and no row for a tombstone."""
     recover: bool = False
     """Take progress from the table's rows, for its log does not tell it."""
     dead_letters: str | None = None

@@ -13,8 +13,14 @@ How:    each batch is one commit of the table. Its `txn` action holds the batch'
 
         How many records and malformed values a batch has is in the statistics of the files that
         the same commit adds.
+
+        A commit of upkeep or of a replay carries the newest batch on, so that the log may forget
+        the batch's own commit:
+
+            {"strandline.carried": 1, "as_of": 40, "batch": {...}}    newest batch up to version 40
 Source: decisions/0050."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,6 +32,7 @@ APPLICATION_ID = "strandline-lake"
 """`txn.appId` of every lake job: one sequence of batches for a table."""
 FORMAT_KEY = "strandline.lake"
 FORMAT = 1
+CARRIED_KEY = "strandline.carried"
 REWOUND = ("RESTORE", "REPLACE TABLE", "CREATE OR REPLACE TABLE")
 """Operations after which a table may lack rows that older commits of the job added."""
 
@@ -68,6 +75,8 @@ class Batch:
     partition_by: tuple[str, ...] = ()
     values: str = ""
     """How values were decoded: equal texts decode equal bytes equally."""
+    upsert: bool = False
+    """Whether the table has only the newest record of each key."""
 
     @property
     def offsets(self) -> int:
@@ -87,6 +96,15 @@ class Batch:
         return replace(self, run=run)
 
 
+@dataclass(frozen=True, slots=True)
+class CommitId:
+    """What makes a commit one that Delta accepts once, and what the commit tells."""
+
+    application: str
+    number: int
+    metadata: str
+
+
 def to_json(batch: Batch) -> dict[str, Any]:
     """The `userMetadata` of a batch."""
     return {
@@ -98,6 +116,7 @@ def to_json(batch: Batch) -> dict[str, Any]:
         "key": batch.key,
         "partition_by": list(batch.partition_by),
         "values": batch.values,
+        "upsert": batch.upsert,
         "topics": {
             name: {
                 "id": topic.id,
@@ -126,6 +145,7 @@ def from_json(found: Mapping[str, Any]) -> Batch:
         key=found["key"],
         partition_by=tuple(found["partition_by"]),
         values=found["values"],
+        upsert=found.get("upsert", False),
     )
 
 
@@ -156,19 +176,36 @@ def read_state(log: LogFiles, table: str) -> TableState:
         if any(name.endswith(".parquet") for name in log.names()):
             raise OperatorError(_lost(table, "its log has no commits any more"))
         return TableState(-1, None)
+    carried: dict[str, Any] | None = None
     for commit in newest_commits(log):
-        if commit.metadata is not None and FORMAT_KEY in commit.metadata:
-            return TableState(remaining[-1], from_json(commit.metadata))
+        if carried is not None and commit.version <= carried["as_of"]:
+            break
+        metadata: Any = commit.metadata or {}
+        if FORMAT_KEY in metadata:
+            return TableState(remaining[-1], from_json(metadata))
+        if carried is None and CARRIED_KEY in metadata:
+            carried = metadata  # A batch that was committed meanwhile is newer.
         if commit.operation in REWOUND:
             raise OperatorError(
                 _lost(table, f"{commit.operation} made its version {commit.version}")
             )
+    if carried is not None:
+        return TableState(remaining[-1], from_json(carried["batch"]))
     if remaining[0] == 0 and len(remaining) == remaining[-1] + 1:
         raise OperatorError(
             f"{table} was not filled by this job, so nothing tells which records it holds: use a "
             "new table; or, if it has a row for each record, begin after its rows with --recover"
         )
     raise OperatorError(_lost(table, "the commit that told it was removed from the table's log"))
+
+
+def carry_on(state: TableState) -> str:
+    """The `userMetadata` of a commit that adds no batch, made of the table's state before it; ""
+    for a table without progress."""
+    if state.batch is None:
+        return ""
+    carried = {CARRIED_KEY: FORMAT, "as_of": state.version, "batch": to_json(state.batch)}
+    return json.dumps(carried)
 
 
 def _lost(table: str, reason: str) -> str:

@@ -4,7 +4,7 @@ Why:    each record is one row, also if its key or its value does not fit: its b
 How:    records -> `decoded` (every column that any table needs) -> `table_rows`, and `dead_letters`
         if they have a table. Values are decoded in Python workers, a column at a time."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
@@ -22,6 +22,9 @@ RAW_KEY = "_key"
 RAW_VALUE = "_value"
 _PARSED = "_parsed"
 _PROBLEM = "_problem"
+DEAD_LETTER_COLUMNS = (
+    *("topic", "partition", "offset", "timestamp", "key", "headers", "value", "problem"),
+)
 KEY_PROBLEM = "key: not UTF-8"
 
 
@@ -60,14 +63,14 @@ def decoded(records: DataFrame, options: LakeOptions) -> DataFrame:
     return rows.withColumn("problem", F.nullif(whole, F.lit(""))).withColumn("is_dead", dead)
 
 
-def table_rows(rows: DataFrame, options: LakeOptions) -> DataFrame:
-    """The rows of the table itself, from `decoded`."""
+def table_rows(rows: DataFrame, options: LakeOptions, *, marks: Sequence[str] = ()) -> DataFrame:
+    """The rows of the table itself, from `decoded`, and the columns `marks`."""
     if options.dead_letters is not None:
         rows = rows.where(~F.col("is_dead"))
     for column in options.partition_by:
         rows = rows.withColumn(column.name, F.expr(column.expression))
     names = (column.name for column in options.partition_by)
-    return rows.select(*table_columns(options), *names)
+    return rows.select(*table_columns(options), *names, *marks)
 
 
 def table_columns(options: LakeOptions) -> tuple[str, ...]:
@@ -91,12 +94,17 @@ def table_columns(options: LakeOptions) -> tuple[str, ...]:
 
 def dead_letters(rows: DataFrame) -> DataFrame:
     """The records of `decoded` that have no row in the table, with their bytes and the reason."""
-    return rows.where(F.col("is_dead")).select(
+    return as_dead_letters(rows.where(F.col("is_dead")), F.col("problem"))
+
+
+def as_dead_letters(rows: DataFrame, problem: Column) -> DataFrame:
+    """Rows of `decoded` as rows of a table of dead letters."""
+    return rows.select(
         *("topic", "partition", "offset", "timestamp"),
         F.col(RAW_KEY).alias("key"),
         "headers",
         F.col(RAW_VALUE).alias("value"),
-        "problem",
+        problem.alias("problem"),
     )
 
 

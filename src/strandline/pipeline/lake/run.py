@@ -21,6 +21,7 @@ from strandline.pipeline.lake.lock import hold_in_java, table_lock
 from strandline.pipeline.lake.options import LakeOptions
 from strandline.pipeline.locations import is_local
 from strandline.pipeline.runtime.session import SessionOptions, open_session
+from strandline.pipeline.runtime.spark_errors import summarize
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,11 +70,27 @@ class Told:
     status: Callable[[str], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What is done to a table after every so many batches."""
+
+    every_batches: int
+    """0: never."""
+    run: "Callable[[SparkSession, str], str]"
+    """(session, table) -> a line for people, or \"\"."""
+
+    def is_due(self, batch: int) -> bool:
+        """Whether it is the turn after the batch of this number. Without state: a round that a
+        kill prevents is made up by the next one."""
+        return self.every_batches > 0 and (batch + 1) % self.every_batches == 0
+
+
 def run_lakes(
     tables: Sequence[LakeOptions],
     session: SessionOptions,
     *,
     told: Told,
+    upkeep: Upkeep | None = None,
     then: "Callable[[SparkSession], None] | None" = None,
 ) -> list[LakeResult]:
     """Brings each table up to the end of now, or follows the topics until SIGINT or SIGTERM;
@@ -99,7 +116,7 @@ def run_lakes(
         told.status("starting Spark")
         with open_session(session) as spark:
             kept = [hold_in_java(spark, lock) for lock in locks]
-            _run(spark, jobs, stop=stop, told=told)
+            _run(spark, jobs, stop=stop, told=told, upkeep=upkeep)
             if stop.is_set() and not follows:
                 raise KeyboardInterrupt
             if then is not None:
@@ -120,7 +137,14 @@ def _local_log(table: str | None) -> LogFiles | None:
     return None if table is None or not is_local(table) else LocalLog(Path(table))
 
 
-def _run(spark: "SparkSession", jobs: Sequence[LakeJob], *, stop: Event, told: Told) -> None:
+def _run(
+    spark: "SparkSession",
+    jobs: Sequence[LakeJob],
+    *,
+    stop: Event,
+    told: Told,
+    upkeep: Upkeep | None,
+) -> None:
     from strandline.pipeline.lake.writer import TableWriter, open_log
 
     work = []
@@ -134,7 +158,11 @@ def _run(spark: "SparkSession", jobs: Sequence[LakeJob], *, stop: Event, told: T
     while not stop.is_set():
         moved = False
         for job, writer in work:
-            moved |= not stop.is_set() and job.step(writer)
+            if stop.is_set() or not job.step(writer):
+                continue
+            moved = True
+            if upkeep is not None and upkeep.is_due(job.batch_number):
+                _keep_up(spark, job, upkeep, told)
         if moved:
             continue
         if interval_ms is None:
@@ -142,6 +170,19 @@ def _run(spark: "SparkSession", jobs: Sequence[LakeJob], *, stop: Event, told: T
         stop.wait(interval_ms / 1000)
         for job in jobs:
             _refresh(job, told)
+
+
+def _keep_up(spark: "SparkSession", job: LakeJob, upkeep: Upkeep, told: Told) -> None:
+    """A table that upkeep fails at is as full as before, and the job goes on."""
+    table = job.options.table
+    told.status(f"compacting {table}")
+    try:
+        line = upkeep.run(spark, table)
+    except Exception as error:
+        told.notice(f"{table}: upkeep failed: {summarize(str(error))}")
+    else:
+        if line:
+            told.notice(line)
 
 
 def _refresh(job: LakeJob, told: Told) -> None:

@@ -15,7 +15,8 @@ Source: decisions/0050; https://docs.delta.io/latest/delta-streaming.html#idempo
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,20 @@ from pyspark.sql import types as T  # noqa: N812
 
 from strandline.base.errors import OperatorError
 from strandline.pipeline.lake import rows as rows_of
+from strandline.pipeline.lake import upsert
 from strandline.pipeline.lake.casting import in_type
 from strandline.pipeline.lake.delta_log import Commit, LocalLog, LogFiles
 from strandline.pipeline.lake.evolution import TableChange, plan_change
 from strandline.pipeline.lake.hadoop_log import HadoopLog
 from strandline.pipeline.lake.options import LakeOptions
-from strandline.pipeline.lake.progress import APPLICATION_ID, Batch, commit_of, own_commit, to_json
+from strandline.pipeline.lake.progress import (
+    APPLICATION_ID,
+    Batch,
+    CommitId,
+    commit_of,
+    own_commit,
+    to_json,
+)
 from strandline.pipeline.lake.source import read_batch
 from strandline.pipeline.locations import is_local
 from strandline.pipeline.values.problems import kind
@@ -42,6 +51,9 @@ LOG_RETENTION = "interval 90 days"
 even if others committed in between."""
 TASK_RECORDS = 200_000
 """A batch is split so that each task has about as many records, up to the cores there are."""
+
+Counts = Mapping[str, int] | None
+"""{column: its values that are not null}, where the commit itself does not tell it."""
 
 RECORD_TYPE = T.StructType(
     [
@@ -84,6 +96,10 @@ def open_log(spark: SparkSession | None, table: str) -> LogFiles | None:
     return None if spark is None else HadoopLog(spark, table)
 
 
+def _commit_id(batch: Batch) -> CommitId:
+    return CommitId(APPLICATION_ID, batch.number, json.dumps(to_json(batch)))
+
+
 class TableWriter:
     """See the module. One for a table; `prepare` comes first."""
 
@@ -121,12 +137,12 @@ class TableWriter:
         another job committed it."""
         rows = self._decoded(self._records(batch))
         if self._options.dead_letters is None:
-            self._commit_rows(rows, batch)
+            counts = self._commit_rows(rows, batch)
         else:
             rows = rows.persist()  # Both tables see the same rows.
             try:
                 self._commit_dead_letters(rows, batch)
-                self._commit_rows(rows, batch)
+                counts = self._commit_rows(rows, batch)
             finally:
                 rows.unpersist()
         commit = own_commit(self.log, batch, after=after)
@@ -136,7 +152,7 @@ class TableWriter:
                 "job at a time for a table"
             )
         self._is_there = True
-        return commit
+        return commit if counts is None else replace(commit, present=counts)
 
     def note_gaps(self, batch: Batch) -> None:
         """Adds the batch's gaps to the table of gaps, once."""
@@ -151,7 +167,7 @@ class TableWriter:
         ]
         if found:
             rows = self._spark.createDataFrame(found, GAP_TYPE).coalesce(1)
-            self._writer(rows, batch).save(self._options.gaps_table)
+            self._writer(rows, _commit_id(batch)).save(self._options.gaps_table)
 
     def dead_letters(self, batch: Batch) -> Commit | None:
         """The commit of the batch's dead letters; None if it has none."""
@@ -223,11 +239,60 @@ class TableWriter:
     def _decoded(self, records: DataFrame) -> DataFrame:
         return rows_of.decoded(records, self._options)
 
-    def _commit_rows(self, rows: DataFrame, batch: Batch) -> None:
-        rows = rows_of.table_rows(rows, self._options)
-        if self._change is not None:
-            rows = in_type(rows, self._change.type)
-        writer = self._writer(rows_of.gathered(rows, self._options), batch)
+    def replay(self, rows: DataFrame, commit: CommitId) -> None:
+        """Adds decoded rows that are no batch: each as a row, or by key if the table is of the
+        newest records."""
+        if self._options.upsert:
+            self._merge(self._newest(rows), order="replay", commit=commit)
+            return
+        rows = self._in_table_type(rows_of.table_rows(rows, self._options))
+        self._append(rows, commit)
+
+    def _commit_rows(self, rows: DataFrame, batch: Batch) -> Counts:
+        commit = _commit_id(batch)
+        if not self._options.upsert or not batch.offsets:
+            rows = self._in_table_type(rows_of.table_rows(rows, self._options))
+            self._append(rows, commit)
+            return None
+        rows = self._newest(rows)
+        if self._is_there:
+            return self._merge(rows, order="batch", commit=commit)
+        self._append(upsert.live(rows), commit)
+        return None
+
+    def _newest(self, rows: DataFrame) -> DataFrame:
+        rows = upsert.with_marks(rows)
+        rows = upsert.newest(rows_of.table_rows(rows, self._options, marks=upsert.MARKS))
+        return self._in_table_type(rows)
+
+    def _merge(self, rows: DataFrame, *, order: upsert.Order, commit: CommitId) -> Counts:
+        self._add_columns()
+        rows = rows.persist()
+        try:
+            upsert.merge(self._spark, rows, self._options.table, order=order, commit=commit)
+            if "problem" not in rows.columns:
+                return None
+            return {"problem": rows.where(F.col("problem").isNotNull()).count()}
+        finally:
+            rows.unpersist()
+
+    def _in_table_type(self, rows: DataFrame) -> DataFrame:
+        if self._change is None:
+            return rows
+        marks = [T.StructField(name, T.BooleanType()) for name in upsert.MARKS]
+        return in_type(rows, T.StructType([*self._change.type.fields, *marks]))
+
+    def _add_columns(self) -> None:
+        """Adds the columns that `prepare` allowed, in a commit without rows: MERGE adds none."""
+        if self._change is not None and self._change.added:
+            empty = self._spark.createDataFrame([], self._change.type)
+            writer = empty.write.format("delta").mode("append").option("mergeSchema", "true")
+            names = [column.name for column in self._options.partition_by]
+            writer.partitionBy(*names).save(self._options.table)
+            self._change = replace(self._change, added=())
+
+    def _append(self, rows: DataFrame, commit: CommitId) -> None:
+        writer = self._writer(rows_of.gathered(rows, self._options), commit)
         if self._is_there:
             writer = writer.option("mergeSchema", "true")  # Columns that `prepare` allowed.
         else:
@@ -236,21 +301,32 @@ class TableWriter:
         writer.partitionBy(*names).save(self._options.table)
 
     def _commit_dead_letters(self, rows: DataFrame, batch: Batch) -> None:
-        assert self._options.dead_letters is not None
+        dead = self._options.dead_letters
+        assert dead is not None
         bad = rows_of.dead_letters(rows)
+        if self._options.upsert:
+            bad = bad.unionByName(upsert.late_tombstones(rows, self._known_letters(bad)))
         if not bad.isEmpty():
-            writer = self._writer(bad.coalesce(1), batch)
-            writer.option("delta.logRetentionDuration", LOG_RETENTION).save(
-                self._options.dead_letters
-            )
+            writer = self._writer(bad.coalesce(1), _commit_id(batch))
+            writer.option("delta.logRetentionDuration", LOG_RETENTION).save(dead)
 
-    def _writer(self, rows: DataFrame, batch: Batch) -> DataFrameWriter:
+    def _known_letters(self, bad: DataFrame) -> DataFrame:
+        """The dead letters of a batch, and those of the batches before."""
+        dead = self._options.dead_letters
+        assert dead is not None
+        log = open_log(self._spark, dead)
+        if log is None or not log.names():
+            return bad
+        known = self._spark.read.format("delta").load(dead).select(*bad.columns)
+        return bad.unionByName(known)
+
+    def _writer(self, rows: DataFrame, commit: CommitId) -> DataFrameWriter:
         return (
             rows.write.format("delta")
             .mode("append")
-            .option("txnAppId", APPLICATION_ID)
-            .option("txnVersion", batch.number)
-            .option("userMetadata", json.dumps(to_json(batch)))
+            .option("txnAppId", commit.application)
+            .option("txnVersion", commit.number)
+            .option("userMetadata", commit.metadata)
         )
 
     def _widen(self, change: TableChange) -> None:

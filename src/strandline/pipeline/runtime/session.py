@@ -129,7 +129,7 @@ def _start(settings: Mapping[str, str], log: Path | None) -> "SparkSession":
         builder = builder.config(key, value)
     if log is None:
         return builder.getOrCreate()
-    with _stderr_to(log):  # the Java machine starts here and keeps this stderr for its life
+    with _output_to(log):  # The Java machine starts here and keeps these for its life.
         return builder.getOrCreate()
 
 
@@ -166,14 +166,19 @@ def _spark_errors(log: Path | None) -> Iterator[None]:
 
 
 @contextmanager
-def _stderr_to(path: Path) -> Iterator[None]:
-    """Children started in the block inherit a stderr that ends in the file."""
-    sys.stderr.flush()
-    saved = os.dup(2)
+def _output_to(path: Path) -> Iterator[None]:
+    """Children started in the block inherit a stdout and a stderr that end in the file: Delta
+    prints on both, and our stdout may be one JSON object."""
+    saved = {}
+    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        stream.flush()
+        saved[number] = os.dup(number)
     try:
         with path.open("ab") as file:
-            os.dup2(file.fileno(), 2)
+            for number in saved:
+                os.dup2(file.fileno(), number)
         yield
     finally:
-        os.dup2(saved, 2)
-        os.close(saved)
+        for number, copy in saved.items():
+            os.dup2(copy, number)
+            os.close(copy)
