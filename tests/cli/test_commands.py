@@ -5,13 +5,18 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+import typer
 from tests.cli.command_line import CONFIG, Run, cluster, run, stdin
 from tests.client.fake_cluster import (
     FakeCluster,
 )
+from typer._coercion import build_runtime_param
+from typer.testing import CliRunner
 
+from strandline.cli import parameters
 from strandline.cli.options import find_bootstrap
 from strandline.cli.output import program
 from strandline.protocol.errors import Error
@@ -256,6 +261,61 @@ def test_the_first_command_in_an_outage_imports_no_model_of_placement() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_plain_parameters_are_read_without_pydantic() -> None:
+    """Importing it takes a quarter of the CPU time of `cluster status`."""
+    code = (
+        "import sys, contextlib\n"
+        "from strandline.cli.main import main\n"
+        "for arguments in (['cluster', 'status', '-b', '127.0.0.1:1', '--timeout', '0.1'],\n"
+        "                  ['group', 'describe', 'g', '-b', '127.0.0.1:1', '--timeout', '1']):\n"
+        "    with contextlib.suppress(SystemExit):\n"
+        "        main(arguments)\n"
+        "print('pydantic' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+    assert done.stderr.count("error: ") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("5", 5),
+        ("-3", -3),
+        ("007", 7),
+        ("+5", 5),
+        ("1_0", None),
+        ("x", None),
+        ("", None),
+        ("9", None),
+        ("1" * 25, None),
+        ("5.0", None),
+    ],
+)
+def test_a_number_is_read_as_typer_reads_it(text: str, wanted: int | None) -> None:
+    """With typer's own reader, and with the fast one: the same value, or the same refusal."""
+    app = typer.Typer()
+
+    @app.command()
+    def take(
+        number: Annotated[int, typer.Option(min=-5, max=8)],
+        names: Annotated[list[str] | None, typer.Argument()] = None,
+        seconds: float = 3,
+    ) -> None:
+        typer.echo(f"{number!r} {names!r} {seconds!r}")
+
+    answers = []
+    for reader in (build_runtime_param, parameters._reader):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(typer.core, "build_runtime_param", reader)
+            done = CliRunner().invoke(app, ["a", "b", f"--number={text}", "--seconds", "2.5"])
+            plain = CliRunner().invoke(app, [f"--number={text}"])
+        answers.append((done.exit_code, done.output, plain.exit_code, plain.output))
+    assert answers[0] == answers[1]
+    if wanted is not None:
+        assert answers[0][1].startswith(f"{wanted} ['a', 'b'] 2.5")
 
 
 def test_the_end_of_a_drill_imports_no_drill() -> None:

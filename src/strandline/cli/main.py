@@ -34,6 +34,7 @@ from strandline.cli.commands import (
 from strandline.cli.exit_codes import CANNOT_CONNECT, ERROR, INTERRUPTED
 from strandline.cli.options import find_bootstrap
 from strandline.cli.output import print_error
+from strandline.cli.parameters import read_plainly
 
 app = typer.Typer(
     name="strandline",
@@ -77,6 +78,7 @@ def pipeline(context: typer.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; ends with SystemExit."""
+    read_plainly()
     try:
         app(args=None if arguments is None else list(arguments), prog_name="strandline")
     except StrandlineError as error:
