@@ -33,6 +33,8 @@ class FakeBroker:
         self.is_silent = False
         self.marks: list[int] = []
         self.keys_max = 1_000
+        self.compacted_from_request: int | None = None
+        """The topic's configuration changes before this request."""
         self.request_count = 0
 
     def answer(
@@ -47,7 +49,7 @@ class FakeBroker:
             high_watermark=mark,
             log_end_offset=log.end_offset,
             log_bytes=log.size_bytes(),
-            is_compacted=log.config.has_been_compacted,
+            is_compacted=log.config.has_been_compacted or self._is_compacted_now,
             may_expire=log.config.retention_bytes >= 0,
             open_segment_offset=log.parts.open_segment_offset,
         )
@@ -75,6 +77,11 @@ class FakeBroker:
             answer.damaged_end_offset = digested.damage.end_offset
             answer.damage = digested.damage.reason
         return answer
+
+    @property
+    def _is_compacted_now(self) -> bool:
+        since = self.compacted_from_request
+        return since is not None and self.request_count >= since
 
     def _digest(self, task: Task, ranges: Sequence[Bounds], share: tuple[int, int]) -> Digested:
         wanted = [

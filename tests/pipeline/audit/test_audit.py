@@ -289,6 +289,21 @@ def test_compaction_beyond_the_end_is_no_difference() -> None:
     assert "compaction went on" in result.not_compared[0].reason
 
 
+def test_a_topic_that_becomes_compacted_meanwhile_is_compared_by_its_last_records() -> None:
+    cluster = three(config=COMPACTED)
+    for broker in cluster.brokers.values():
+        config = broker.copy.log.config
+        broker.copy.compact()
+        broker.copy.log.config = replace(config, compacted=False)
+        broker.compacted_from_request = 3
+    uncompacted = filled(COMPACTED)
+    uncompacted.log.config = replace(COMPACTED, compacted=False)
+    cluster.brokers[2].copy = uncompacted
+    result = cluster.audit(range_bytes=100_000)
+    assert result.verdict is Verdict.EQUAL, [one.text for one in result.findings]
+    assert result.partitions[0].kind == "latest"
+
+
 # ---- what is told ------------------------------------------------------------------------------
 
 

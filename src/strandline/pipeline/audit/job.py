@@ -196,11 +196,7 @@ class Audit:
     def _overtaken(self, places: Sequence[Place]) -> set[Place]:
         """The partitions whose differences may come from compaction: looks at their replicas
         anew."""
-        doubtful = [
-            place
-            for place in places
-            if self._audits[place].kind is DigestKind.LATEST and self._audits[place].differs
-        ]
+        doubtful = [place for place in places if self._audits[place].differs]
         if not doubtful:
             return set()
         chosen = {place: self._replicas[place] for place in doubtful}

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from strandline.pipeline.audit.comparing import odd_brokers
 from strandline.pipeline.audit.narrowing import Ask, Narrowed, Narrowing
-from strandline.pipeline.audit.planning import plan_ranges, plan_tasks
+from strandline.pipeline.audit.planning import TASK_BYTES, plan_ranges, plan_tasks
 from strandline.pipeline.audit.replicas import Replicas
 from strandline.pipeline.audit.results import Finding, FindingKind, PartitionResult, Row
 from strandline.pipeline.audit.tasks import Bounds, Digest, Rot, Task, TaskResult
@@ -53,6 +53,13 @@ class PartitionAudit:
         """The brokers whose replicas can be asked, up to the end."""
         problems = self.replicas.problems
         return [one for one in sorted(self.replicas.seen) if one not in problems]
+
+    @property
+    def _request_bytes(self) -> int:
+        """About what a broker reads for one request."""
+        if self.kind is DigestKind.LATEST:
+            return self.size_bytes
+        return min(self.size_bytes, TASK_BYTES + self._range_bytes)
 
     # ---- planning ------------------------------------------------------------------------------
 
@@ -124,7 +131,7 @@ class PartitionAudit:
             self._timeout_ms,
             first_markers=ranges[0][0] not in self._cuts,
             from_disk=self._from_disk,
-            size_bytes=self.size_bytes,
+            size_bytes=self._request_bytes,
         )
 
     # ---- answers -------------------------------------------------------------------------------
@@ -187,11 +194,12 @@ class PartitionAudit:
 
     @property
     def is_overtaken(self) -> bool:
-        """Whether compaction of some replica, as it was described last, may have used records
-        beyond the end: then a difference means nothing."""
-        end = self.whole[1]
-        is_beyond = any(one.open_segment > end for one in self.replicas.seen.values())
-        return self.kind is DigestKind.LATEST and is_beyond
+        """Whether compaction of some replica, as it was described last, may have begun meanwhile,
+        or may have used records beyond the end: then a difference means nothing."""
+        seen = self.replicas.seen.values()
+        if self.kind is DigestKind.BYTES:
+            return any(one.is_compacted for one in seen)
+        return any(one.open_segment > self.whole[1] for one in seen)
 
     def give_up(self, reason: str) -> None:
         """No replica could be compared, for this reason."""

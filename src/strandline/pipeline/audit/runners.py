@@ -7,7 +7,7 @@ Source: decision 0052, "Threads by default"."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Protocol
 
 from strandline.pipeline.audit.tasks import BrokerLine, Task, TaskResult
@@ -41,9 +41,13 @@ class ThreadRunner:
                 with lock:
                     on_result(result)
 
-            waiting = [threads.submit(_run_line, line, hand_over) for line in lines]
-            for one in waiting:
-                one.result()
+            stopped = Event()
+            waiting = [threads.submit(_run_line, line, hand_over, stopped) for line in lines]
+            try:
+                for one in waiting:
+                    one.result()
+            finally:  # After Ctrl-C, the other lines end with the request that they wait for.
+                stopped.set()
 
 
 class SparkRunner:
@@ -76,12 +80,14 @@ def _lines(tasks: Iterable[Task]) -> list[list[Task]]:
     return list(lines.values())
 
 
-def _run_line(tasks: Sequence[Task], on_result: OnResult) -> None:
+def _run_line(tasks: Sequence[Task], on_result: OnResult, stopped: Event | None = None) -> None:
     """Once a broker does not answer for its whole time-out, its other tasks do not wait again."""
     line = BrokerLine()
     silent: TaskResult | None = None
     try:
         for task in tasks:
+            if stopped is not None and stopped.is_set():
+                return
             if silent is None:
                 result = line.run(task)
             else:
