@@ -25,7 +25,7 @@ READ = {
         "struct<a:timestamp,b:timestamp,c:timestamp_ntz,d:date>"
     ),
     "-- one\na TINYINT /* two\n */, b SMALLINT -- three": "struct<a:tinyint,b:smallint>",
-    "date DATE, int INT, comment STRING COMMENT 'it''s'": (
+    "date DATE, int INT, comment STRING COMMENT 'why'": (
         "struct<date:date,int:int,comment:string>"
     ),
 }

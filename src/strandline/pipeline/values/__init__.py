@@ -6,6 +6,7 @@ Map:    json/           JSON
         avro/           Avro
         protobuf/       Protobuf
         registry/       schemas by their ids, from a schema registry
+        formats.py      the decoder that the words of a command ask for
         json_schema.py  the type that a JSON Schema describes
         inference.py    the type of samples of JSON
         text.py         UTF-8, for keys

@@ -22,7 +22,7 @@ from strandline.base.errors import OperatorError
 from strandline.pipeline.values import numbers
 from strandline.pipeline.values.ddl import DECIMAL_DIGITS_MAX, FIELDS_MAX, NESTING_MAX
 from strandline.pipeline.values.json.document import Members, Number, parse
-from strandline.pipeline.values.problems import UnfitValueError, join, shown
+from strandline.pipeline.values.problems import UnfitValueError, encodable, join, shown
 
 _LONG, _DOUBLE = T.LongType(), T.DoubleType()
 
@@ -93,7 +93,7 @@ class _Seen:
                         f"more than {FIELDS_MAX} names in {path or 'the values'}: if names are "
                         "data, give --schema with a MAP"
                     )
-                place = join(path, shown(name))
+                place = join(path, encodable(name))
                 self.members.setdefault(name, _Seen()).add(one, place, depth + 1)
         elif isinstance(value, Number):
             self.kinds.setdefault("number", shown(value))
@@ -172,6 +172,8 @@ def _distinct(seen: _Seen, path: str) -> Iterator[tuple[str, str, _Seen]]:
                 f"fields {join(path, shown(twin))} and {join(path, shown(name))} differ only in "
                 "case, and column names ignore case: give --schema"
             )
-        if shown(name) != name:
-            raise OperatorError(f"field {join(path, shown(name))}: its name has a lone surrogate")
+        if encodable(name) != name:
+            raise OperatorError(
+                f"field {join(path, encodable(name))}: its name has a lone surrogate"
+            )
         yield name, join(path, name), one
