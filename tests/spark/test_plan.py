@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.pipeline.plan.described import cluster_of, plan_of
-from tests.spark.jobs import Jobs, read_json
+from tests.spark.jobs import Cluster, Jobs, read_json
 from tests.spark.standalone import spark_submit, standalone_cluster
 
 from strandline.pipeline.plan.assumptions import Assumptions
@@ -28,6 +28,15 @@ def test_one_partition_two_and_this_machine_give_the_same(spark: "SparkSession")
     assert one == two == run_here(plan, 20)
     assert results_of(plan, one) == results_of(plan, two)
     assert seen[-1] == 20
+
+
+def test_a_running_cluster_describes_itself(jobs: Jobs, cluster: Cluster) -> None:
+    words = ("plan", "--bootstrap", cluster.bootstrap, "--policy", "1+1+1", "--events", "1")
+    told = read_json(jobs.run(*words, "-p", "4", "--processes", "1", "--json"))
+    assert told["brokers"] == 3
+    assert sorted(told["regions"]) == ["east", "south", "west"]
+    refused = jobs.run(*words[:4], "1+1+1+1", fails=True)
+    assert refused.count("\n") == 1 and "4 regions" in refused
 
 
 @pytest.mark.long

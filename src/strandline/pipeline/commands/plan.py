@@ -1,7 +1,7 @@
 """`strandline pipeline plan`: what placement policies are worth, by simulated losses."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -28,7 +28,7 @@ from strandline.pipeline.commands.plan_options import (
 from strandline.pipeline.runtime.session import is_submitted, open_session
 
 if TYPE_CHECKING:
-    from strandline.pipeline.plan.results import Outlook, Results
+    from strandline.pipeline.plan.results import Results
     from strandline.pipeline.plan.runs import OnProgress
     from strandline.pipeline.plan.trials import Plan, TrialRow
 
@@ -190,7 +190,7 @@ def json_of(results: "Results") -> dict[str, object]:
 
 
 def draw(results: "Results") -> None:
-    """The results for people."""
+    """The results for people: estimates, and below each its interval."""
     from rich.console import Console
     from rich.table import Table
 
@@ -204,20 +204,18 @@ def draw(results: "Results") -> None:
         verdict,
     )
 
-    drawn = Table("", *(one.name for one in results.outlooks))
-    first = results.outlooks[0]
-    rows: dict[str, Callable[[Outlook], str]] = {
-        "replicas (voters + observers)": lambda one: f"{one.voters} + {one.observers}",
-        "available for writes": lambda one: format_share(one.writable),
-        "without writes, a year": lambda one: format_hours(unwritable_h(one)),
-        "against the first": lambda one: difference(one, first),
-        "available for reads": lambda one: format_share(one.readable),
-        "a partition stops": lambda one: format_rate(one.stops),
-        "acknowledged records lost": lambda one: format_rate(one.losses),
-        "one loss from losing some, a year": lambda one: format_hours(one.thin_h),
-        "cost, a year": lambda one: format_money(one.cost, results.currency),
-    }
-    for name, text in rows.items():
-        drawn.add_row(name, *(text(one) for one in results.outlooks))
+    heads = ("policy", "writes", "without writes, a year", "records lost", "cost, a year")
+    drawn = Table(*heads, show_lines=True)
+    for one in results.outlooks:
+        cells = (
+            format_share(one.writable),
+            format_hours(unwritable_h(one)),
+            format_rate(one.losses),
+            format_money(one.cost, results.currency),
+        )
+        drawn.add_row(one.name, *(text.replace(" (", "\n(") for text in cells))
     Console().print(drawn)
+    first, *others = results.outlooks
+    for one in others:
+        write_line(f"{one.name}: {difference(one, first)}")
     write_line(verdict(results))
