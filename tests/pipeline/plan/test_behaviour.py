@@ -62,7 +62,8 @@ def test_every_single_loss_does_what_the_cluster_foretells(
             for roles in placed.partitions:
                 shape = shapes.of(roles)
                 behaviour = shape.behaviour
-                answer = behaviour.after(behaviour.own, shape.local(domain.mask))
+                absent = shape.local(domain.mask, shapes.down(domain.mask))
+                answer = behaviour.after(behaviour.own, absent)
                 worst = max(worst, BADNESS[answer.course])
         assert worst == BADNESS[told[Goal(**{level: 1})].course], level
 
@@ -77,7 +78,8 @@ def test_folded_answers_are_those_of_each_partition(policy: str, assumed: Assump
         fates = Fates(placement_of(universe, roles, placed.alternative.request), placed.rules)
         for domains in rng.sample(list(combinations(around.domains, 2)), 40):
             mask = domains[0].mask | domains[1].mask
-            answer = shape.behaviour.after(shape.behaviour.own, shape.local(mask))
+            absent = shape.local(mask, shapes.down(mask))
+            answer = shape.behaviour.after(shape.behaviour.own, absent)
             lost = fates.mask(universe.candidates[bit].id for bit in bits_of(mask))
             assert answer.course is fates.of(lost).course
             danger = shape.behaviour.danger(shape.behaviour.own, shape.local(mask))

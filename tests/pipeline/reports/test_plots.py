@@ -80,3 +80,16 @@ def test_no_records_and_too_many_hours_are_not_drawn_as_something_else() -> None
         hourly({("a", NOON): 1, ("a", NOON + timedelta(hours=HOURS_MAX)): 1})
     with pytest.raises(ValueError, match="no time zone"):
         hourly({("a", datetime(2026, 3, 1)): 1})
+
+
+def test_choices_are_points_that_a_legend_names() -> None:
+    chart = choices_chart(
+        [Choice("a", 1.0, 2.0, 1.5, 2.5), Choice("b", 1.0, 2.0, 2.0, 2.0)],
+        title="t",
+        cost="EUR",
+        benefit="nines",
+    )
+    points = [one for one in chart.axes.lines if one.get_marker() == "o"]
+    assert [(one.get_xdata()[0], one.get_ydata()[0]) for one in points] == [(1.0, 2.0)] * 2
+    (legend,) = chart.figure.legends
+    assert [one.get_text() for one in legend.get_texts()] == ["a", "b"]

@@ -14,7 +14,8 @@ How:    A replica is a position among the replicas of its partition, so a set of
         its role, its order, and which others share each of its domains; never a name. So partitions
         with the same pattern of shared domains (`signature_of`) share a `Behaviour`. The
         controller's voters are part of the pattern, where they are known; if a promotion goes by
-        regions, nothing folds. A test compares folded answers with `Fates` on the partition itself.
+        regions, nothing folds, and of brokers elsewhere it matters only whether their region is
+        down (`shapes`). A test compares folded answers with `Fates` on the partition itself.
 Owns:   its answers.
 Source: decisions 0020, 0025, 0026 and 0053."""
 

@@ -17,6 +17,9 @@ from strandline.model.ids import BrokerId
 from strandline.placement.solver.request import Request
 from strandline.placement.topology.universe import Universe, bits_of
 
+PLANS_KEPT_MAX = 256
+"""Sets of lost brokers whose constraints are kept; some 100 kB each."""
+FOUND_KEPT_MAX = 200_000
 _NOWHERE = Address("", 0)
 
 
@@ -46,6 +49,8 @@ class Repairs:
         None if no broker may have them. Masks are over the universe's bits."""
         key = roles, lost, absent
         if key not in self._found:
+            if len(self._found) >= FOUND_KEPT_MAX:
+                self._found.clear()
             self._found[key] = self._search(roles, lost, absent)
         return self._found[key]
 
@@ -61,6 +66,8 @@ class Repairs:
 
     def _search(self, roles: Roles, lost: int, absent: int) -> Moved | None:
         if lost not in self._plans:
+            if len(self._plans) >= PLANS_KEPT_MAX:
+                self._plans.clear()
             self._plans[lost] = Plans(self._brokers, self._named(lost))
         wanted = self._plans[lost].of(self._ask, roles)
         assert not isinstance(wanted, str), wanted

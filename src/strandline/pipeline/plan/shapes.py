@@ -10,27 +10,31 @@ from strandline.model.cluster import Roles
 from strandline.pipeline.plan.behaviour import Around, Behaviour, Danger, signature_of
 from strandline.placement.solver.request import Request
 from strandline.placement.survival.courses import Rules
-from strandline.placement.topology.universe import Universe
+from strandline.placement.topology.universe import Universe, bits_of
+
+SILENCES_KEPT_MAX = 100_000
+"""Of which it is known which regions are down; then they are worked out anew."""
 
 
 @dataclass(eq=False, slots=True)
 class Shape:
-    """Replicas, and their behaviour. `mask`: the brokers that matter to it; `replicas`: those that
-    hold one, both over the universe's bits. `numbers`: of each domain of `behaviour.domains`, which
-    one of all domains it is here."""
+    """Replicas, and their behaviour. `core`: the brokers that matter one by one, which are those
+    that hold a replica (`replicas`) and the controller's voters; over the universe's bits.
+    `numbers`: of each domain of `behaviour.domains`, which one of all domains it is here."""
 
     roles: Roles
     behaviour: Behaviour
-    mask: int
+    core: int
     replicas: int
     bits: tuple[int, ...]
     numbers: tuple[int, ...]
     _local: dict[int, int]
     _fatal: dict[int, int]
 
-    def local(self, mask: int) -> int:
-        """These brokers as positions."""
-        mask &= self.mask
+    def local(self, mask: int, down: int = 0) -> int:
+        """These brokers as positions. `down`: all brokers of regions that are down; of others that
+        do not matter one by one, only this counts."""
+        mask = mask & self.core | down & ~self.core
         found = self._local.get(mask)
         if found is None:
             found = sum(1 << position for position, bit in enumerate(self.bits) if mask >> bit & 1)
@@ -57,6 +61,7 @@ class Shapes:
         self._rules = rules
         self._around = around
         self._shapes: dict[Roles, Shape] = {}
+        self._down: dict[int, int] = {}
         self.behaviours: dict[object, Behaviour] = {}
         """{pattern: behaviour}"""
 
@@ -65,6 +70,20 @@ class Shapes:
         if roles not in self._shapes:
             self._shapes[roles] = self._make(roles)
         return self._shapes[roles]
+
+    def down(self, silent: int) -> int:
+        """All brokers of the regions that are down when these are silent; none if no promotion goes
+        by regions."""
+        if not self._around.everyone:
+            return 0
+        found = self._down.get(silent)
+        if found is None:
+            if len(self._down) >= SILENCES_KEPT_MAX:
+                self._down.clear()
+            candidates = self._universe.candidates
+            regions = self._rules.regions.down(candidates[bit].id for bit in bits_of(silent))
+            found = self._down[silent] = self._universe.where("region", regions)
+        return found
 
     def _make(self, roles: Roles) -> Shape:
         universe, around = self._universe, self._around
@@ -83,7 +102,7 @@ class Shapes:
         return Shape(
             roles=roles,
             behaviour=behaviour,
-            mask=universe.mask(bits),
+            core=universe.mask(universe.index[one] for one in (*roles.all, *around.controllers)),
             replicas=universe.mask(universe.index[one] for one in roles.all),
             bits=bits,
             numbers=tuple(here[domain.level, local] for local, domain in behaviour.domains),

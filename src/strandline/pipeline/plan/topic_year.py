@@ -171,7 +171,7 @@ class _Year:
             self._begin(one, count, count / len(partitions))
             for one, count in Counter(partitions).items()
         ]
-        self._absent = self._emptied = self._lost = 0
+        self._absent = self._emptied = self._lost = self._down = 0
         self._due: list[tuple[float, int, _Partition, str]] = []
         self._number = 0
         self._fatal = self._union()
@@ -242,9 +242,11 @@ class _Year:
         changed = (step.absent ^ self._absent) | (step.emptied ^ self._emptied) | step.lost
         self._lost = (self._lost | step.lost) & ~step.returned
         self._absent, self._emptied = step.absent, step.emptied
+        down = self._topic.shapes.down(step.silent)
+        is_other_down, self._down = down != self._down, down
         losses = self._tally.losses_partitions
         for one in self._partitions:
-            if (one.shape.mask | one.home.replicas) & changed:
+            if is_other_down or (one.shape.core | one.home.replicas) & changed:
                 self._update(one, step.at_h)
         if self._tally.losses_partitions > losses:
             self._tally.losses_topic += 1
@@ -256,7 +258,7 @@ class _Year:
         """What follows from the brokers that are absent now."""
         self._add_time(one, at_h)
         shape, behaviour = one.shape, one.shape.behaviour
-        absent, emptied = shape.local(self._absent), shape.local(self._emptied)
+        absent, emptied = shape.local(self._absent, self._down), shape.local(self._emptied)
         self._note_left(one, absent)
         if behaviour.danger(one.acting, emptied).is_short and not one.is_short:
             self._on_short(one, at_h, emptied)
@@ -387,7 +389,7 @@ class _Year:
                 left_at_h[position] = one.left_at_h[was]
         one.shape, one.acting, one.left_at_h = after, acting, left_at_h
         one.leader = 0
-        one.absent = after.local(self._absent)
+        one.absent = after.local(self._absent, self._down)
 
     # ---- the topic -------------------------------------------------------------------------------
 

@@ -96,12 +96,11 @@ def choices_chart(choices: Sequence[Choice], *, title: str, cost: str, benefit: 
                 color=colour,
                 capsize=3,
                 markersize=6,
+                label=one.name,
             )
-            chart.axes.annotate(
-                one.name, (one.cost, one.benefit), xytext=(7, 6), textcoords="offset points",
-                fontsize=8, color=colour,
-            )  # fmt: skip
-        chart.axes.margins(x=0.2, y=0.2)
+        chart.axes.margins(x=0.12, y=0.15)
+        if choices:
+            chart.figure.legend(loc="outside right upper")
         chart.axes.set_xlabel(cost)
         chart.axes.set_ylabel(benefit)
         return chart
