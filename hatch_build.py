@@ -13,7 +13,11 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-COMPILED = ("strandline.records._contents", "strandline.records._columns")
+COMPILED = (
+    "strandline.records._contents",
+    "strandline.records._columns",
+    "strandline.records._rows",
+)
 """The modules. The source of each lies where the module does, its binary beside it."""
 HEADERS = ("src/strandline/records/_varints.h",)
 

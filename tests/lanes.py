@@ -275,6 +275,10 @@ LONG: tuple[Row, ...] = (
     Row("tests/spark/test_source.py::test_what_cannot", 1, "tests/spark/reading by hand"),
     Row("tests/spark/test_streams.py::test_a_stream_from", 0, "tests/spark/reading by hand"),
     Row("tests/spark/test_sink.py::test_a_refusal", 1, FEW),
+    Row("tests/spark/test_sink.py::test_a_batch_larger", 0, "tests/spark/writing is fast"),
+    Row("tests/spark/test_sink.py::test_an_aggregate", 0, FEW),
+    Row("tests/spark/test_sink.py::test_every_column", 1, FEW),
+    Row("tests/spark/test_sink.py::test_keys_go", 0, "tests/spark/writing has its partitioner"),
     Row("tests/spark/test_submit.py", 0, "the lake job runs in one process; this one in two"),
 )
 MARK = pytest.mark.long

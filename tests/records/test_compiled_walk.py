@@ -14,6 +14,7 @@ from tests.records.walk_library import build_walk, load_walk
 
 from strandline.records import contents
 from strandline.spark.decoding import fill
+from strandline.spark.writing import row_encode
 
 ROOT = Path(__file__).resolve().parents[2]
 needs_compiler = pytest.mark.skipif(
@@ -50,7 +51,10 @@ def test_no_byte_is_read_behind_the_records(walk_file: Path) -> None:
 @pytest.mark.parametrize("module", hatch_build.COMPILED)
 def test_the_source_compiles_without_a_warning(tmp_path: Path, module: str) -> None:
     built = load_walk(build_walk(tmp_path, module))
-    assert built.REVISION == {"_contents": contents, "_columns": fill}[built.__name__].REVISION
+    assert (
+        built.REVISION
+        == {"_contents": contents, "_columns": fill, "_rows": row_encode}[built.__name__].REVISION
+    )
 
 
 @needs_compiler

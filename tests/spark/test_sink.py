@@ -204,11 +204,11 @@ def test_a_batch_larger_than_the_topic_takes_says_which_option_helps(
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     topic = NewTopic(topic_name, 1, 1, config={"max.message.bytes": "5000"})
     admin.create_topics([topic])[topic_name].result(CLIENT_TIMEOUT_S)
-    frame = numbers(spark, 400).drop("partition")
+    frame = numbers(spark, 4_000).drop("partition")
     with pytest.raises(PySparkException, match=r"max\.message\.bytes: lower kafka\.batch\.size"):
         save(frame, cluster, topic_name)
     save(frame, cluster, topic_name, kafka__batch__size="4000")
-    assert len(read_topic(cluster, topic_name)) == 400
+    assert len(read_topic(cluster, topic_name)) == 4_000
 
 
 def test_an_aggregate_is_written_by_key(

@@ -29,11 +29,13 @@ from strandline.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from strandline.records.record import Record, build_batch
+from strandline.records.record import Record, build_batch, build_encoded_batch
 
 ALL = -1
 BATCH_BYTES = 512 * 1024
 BATCH_RECORDS_MAX = 100_000
+ENCODED_BYTES_MAX = 8 << 20
+"""Of batches given to `send_encoded` that are not sent yet: the bound of a request, about."""
 RECORD_OVERHEAD_BYTES = 24
 """A bound on what a record takes in a batch beside key, value and headers."""
 
@@ -91,6 +93,7 @@ class Producer:
         self._producer_epoch = -1
         self._sequences: dict[int, int] = {}
         self._open: dict[int, _OpenBatch] = {}
+        self._encoded: dict[int, _SealedBatch] = {}
         self._sticky = 0
         self.acknowledged: dict[int, Acknowledged] = {}
         if self._settings.acks == ALL:
@@ -143,10 +146,34 @@ class Producer:
         if len(batch.records) >= BATCH_RECORDS_MAX:
             self.flush()
 
+    def send_encoded(
+        self, partition: int, records: bytes, *, records_count: int, timestamps: tuple[int, int]
+    ) -> None:
+        """Take in a batch of records that are encoded already, with the offset deltas 0, 1, 2...
+
+        `timestamps`: the base that they count from, and the highest of them. Sends what has
+        gathered if the partition has a batch already, or if there is much."""
+        assert 0 <= partition < self._partition_count, f"partition {partition}"
+        if partition in self._open or partition in self._encoded:
+            self.flush()
+        sequence = self._next_sequence(partition, records_count)
+        batch = build_encoded_batch(
+            records,
+            records_count=records_count,
+            timestamps=timestamps,
+            codec=self._settings.codec,
+            producer=(self._producer_id, self._producer_epoch, sequence),
+        )
+        self._encoded[partition] = _SealedBatch(partition, batch, records_count)
+        if sum(len(one.bytes) for one in self._encoded.values()) >= ENCODED_BYTES_MAX:
+            self.flush()
+
     def flush(self) -> None:
         """Send everything that has gathered; returns once all of it is acknowledged."""
         pending = {index: self._seal(index, batch) for index, batch in sorted(self._open.items())}
+        pending |= self._encoded
         self._open.clear()
+        self._encoded.clear()
         self._sticky = (self._sticky + 1) % self._partition_count
         if pending:
             self._client.attempt(lambda until: self._send_all(pending, until))
@@ -167,10 +194,7 @@ class Producer:
 
     def _seal(self, partition: int, batch: _OpenBatch) -> _SealedBatch:
         count = len(batch.records)
-        sequence = -1
-        if self._producer_id >= 0:
-            sequence = self._sequences.get(partition, 0)
-            self._sequences[partition] = (sequence + count) & 0x7FFF_FFFF
+        sequence = self._next_sequence(partition, count)
         return _SealedBatch(
             partition=partition,
             bytes=build_batch(
@@ -182,6 +206,14 @@ class Producer:
             ),
             records_count=count,
         )
+
+    def _next_sequence(self, partition: int, count: int) -> int:
+        """The base sequence of the partition's next batch, of so many records; -1 without an id."""
+        if self._producer_id < 0:
+            return -1
+        sequence = self._sequences.get(partition, 0)
+        self._sequences[partition] = (sequence + count) & 0x7FFF_FFFF
+        return sequence
 
     # ---- sending ---------------------------------------------------------------------------------
 

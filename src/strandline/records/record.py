@@ -129,6 +129,39 @@ def build_batch(
     return _assemble(header, body)
 
 
+def build_encoded_batch(
+    records: bytes,
+    *,
+    records_count: int,
+    timestamps: tuple[int, int],
+    codec: int,
+    producer: tuple[int, int, int],
+) -> bytearray:
+    """A batch of records that are encoded already, with the offset deltas 0, 1, 2...
+
+    `timestamps`: the base that they count from, and the highest of them, in ms. `producer`: its id
+    and epoch, and the batch's base sequence."""
+    base_timestamp, max_timestamp = timestamps
+    producer_id, producer_epoch, base_sequence = producer
+    header = BatchHeader(
+        position=0,
+        base_offset=Offset(0),
+        batch_length=0,
+        partition_leader_epoch=Epoch(0),
+        magic=MAGIC,
+        crc=0,
+        attributes=codec,
+        last_offset_delta=records_count - 1,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        records_count=records_count,
+    )
+    return _assemble(header, [records])
+
+
 def rebuild_batch(
     header: BatchHeader,
     records: Sequence[Record],

@@ -2,10 +2,8 @@
 
 Source: Spark's guide to its Kafka connector; decision 0054."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from strandline.base.errors import OperatorError
@@ -16,7 +14,6 @@ from strandline.spark.source import StrandlineSource
 from strandline.spark.writing.columns import NAMES, check_columns
 from strandline.spark.writing.option_table import OPTIONS
 from strandline.spark.writing.options import parse_write_options
-from strandline.spark.writing.rows import Row, rows_of
 
 GIVEN = {"kafka.bootstrap.servers": "h:1"}
 
@@ -105,34 +102,3 @@ def test_a_topic_is_not_overwritten() -> None:
     source = StrandlineSource({**GIVEN, "topic": "orders"})
     with pytest.raises(OperatorError, match='use mode\\("append"\\)'):
         source.writer(parse_ddl("value STRING"), True)
-
-
-def test_rows_are_the_columns_side_by_side() -> None:
-    entry = pa.struct([("key", pa.string()), ("value", pa.binary())])
-    batch = pa.record_batch(
-        {
-            "value": pa.array(["é", None, ""], pa.string()),
-            "key": pa.array([b"\xff", None, b""], pa.binary()),
-            "partition": pa.array([2, None, 0], pa.int32()),
-            "headers": pa.array(
-                [[{"key": "h", "value": None}, {"key": "", "value": b"x"}], None, []],
-                pa.list_(entry),
-            ),
-            "timestamp": pa.array(
-                [datetime(1970, 1, 1, 0, 0, 1, 500_999, UTC), None, None],
-                pa.timestamp("us", "UTC"),
-            ),
-        }
-    )
-    assert list(rows_of(batch)) == [
-        Row(b"\xff", "é".encode(), None, 2, (("h", None), ("", b"x")), 1500),
-        Row(None, None, None, None, (), None),
-        Row(b"", b"", None, 0, (), None),
-    ]
-
-
-def test_a_header_without_a_key_is_refused() -> None:
-    entry = pa.struct([("key", pa.string()), ("value", pa.binary())])
-    headers = pa.array([[{"key": None, "value": b"x"}]], pa.list_(entry))
-    with pytest.raises(OperatorError, match="a header without a key"):
-        list(rows_of(pa.record_batch({"value": pa.array([b"v"]), "headers": headers})))

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceStreamArrowWriter,
@@ -19,11 +20,10 @@ from pyspark.sql.types import StructType
 
 from strandline.base.errors import ApiError, OperatorError
 from strandline.client.cluster import Client
-from strandline.client.producer import Producer
 from strandline.protocol.errors import Error
 from strandline.spark.writing.columns import check_columns
 from strandline.spark.writing.options import WriteOptions
-from strandline.spark.writing.rows import Row, rows_of
+from strandline.spark.writing.topic_writer import TopicWriter
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -70,13 +70,13 @@ def prepare(options: WriteOptions, schema: StructType) -> None:
 
 
 def write_rows(batches: Iterator["RecordBatch"], options: WriteOptions) -> Written:
-    """Produce all rows; returns once they are acknowledged."""
+    """Produce all rows; returns once they are acknowledged. Raises OperatorError, ClientError or
+    ApiError, one line each."""
     with options.connect() as client:
-        topics = _Topics(client, options)
+        topics = Topics(client, options)
         try:
             for batch in batches:
-                for row in rows_of(batch):
-                    topics.send(row)
+                topics.write(batch)
             return topics.flush()
         except ApiError as error:
             if error.code != Error.MESSAGE_TOO_LARGE:
@@ -87,45 +87,38 @@ def write_rows(batches: Iterator["RecordBatch"], options: WriteOptions) -> Writt
             ) from error
 
 
-class _Topics:
-    """A producer for each topic that rows name."""
+class Topics:
+    """A writer for each topic that rows name."""
 
     def __init__(self, client: Client, options: WriteOptions) -> None:
         self._client = client
         self._options = options
-        self._producers: dict[str, Producer] = {}
+        self._writers: dict[str, TopicWriter] = {}
 
-    def send(self, row: Row) -> None:
-        """Take a row in. Raises OperatorError for a row without a topic, ClientError for a topic or
-        a partition that does not exist, ApiError if the brokers refuse it."""
-        topic = self._options.topic or row.topic
-        if not topic:
+    def write(self, batch: "RecordBatch") -> None:
+        """Take rows in. Raises OperatorError for a row without a topic."""
+        if not batch.num_rows:
+            return
+        if self._options.topic:
+            self._writer(self._options.topic).write(batch)
+            return
+        topics = batch.column("topic")
+        names = topics.unique().to_pylist()
+        if not all(names):
             raise OperatorError(
-                "a row has no topic: its column topic is null; give the option topic, or filter "
-                "such rows out"
+                "a row has no topic: its column topic is null or empty; give the option topic, or "
+                "filter such rows out"
             )
-        producer = self._producers.get(topic)
-        if producer is None:
-            producer = Producer(self._client, topic, self._options.producer_settings())
-            self._producers[topic] = producer
-        producer.send(
-            row.value,
-            key=row.key,
-            partition=row.partition,
-            headers=row.headers,
-            timestamp_ms=row.timestamp_ms,
-        )
+        for name in names:
+            self._writer(name).write(batch.filter(pc.equal(topics, name)))
 
     def flush(self) -> Written:
         """Wait until all rows are acknowledged."""
-        for producer in self._producers.values():
-            producer.flush()
-        return Written(
-            {
-                topic: {
-                    partition: (one.records_count, one.first_offset, one.last_offset)
-                    for partition, one in sorted(producer.acknowledged.items())
-                }
-                for topic, producer in sorted(self._producers.items())
-            }
-        )
+        return Written({topic: writer.flush() for topic, writer in sorted(self._writers.items())})
+
+    def _writer(self, topic: str) -> TopicWriter:
+        writer = self._writers.get(topic)
+        if writer is None:
+            settings = self._options.producer_settings()
+            writer = self._writers[topic] = TopicWriter(self._client, topic, settings)
+        return writer
