@@ -23,6 +23,7 @@ WITHOUT_COLUMNS = (
     "VARCHAR",
     "STRUCT<>",
     "ARRAY<ARRAY",
+    "MAP<MAP",
     "A INT",
     "a INT, a INT",
     "b INT>",
