@@ -9,6 +9,7 @@ import pytest
 from strandline.pipeline.values.decoding import DecodedValues, Mode
 from strandline.pipeline.values.json.decoder import json_decoder
 from strandline.pipeline.values.problems import kind
+from strandline.pipeline.values.text import TextDecoder
 
 TYPE = "id BIGINT, x DECIMAL(18,2), s STRING, d DOUBLE, b BOOLEAN, n INT"
 NONE = dict.fromkeys(("id", "x", "s", "d", "b", "n"))
@@ -307,3 +308,14 @@ def test_kinds_have_neither_fields_nor_values() -> None:
         *("timestamp with a time zone", "more decimals of a second than fit"),
         *("not a timestamp", "not a date"),
     }
+
+
+def test_a_null_stays_null_though_bytes_lie_below_it() -> None:
+    whole = pa.array([b'{"id":1}', b'{"id":2}', b"\xff"], pa.binary())
+    _, offsets, data = whole.buffers()
+    validity = pa.array([True, False, False]).buffers()[1]
+    column = pa.BinaryArray.from_buffers(pa.binary(), 3, [validity, offsets, data])
+    for decoder in (json_decoder("id INT"), TextDecoder()):
+        decoded = decoder.decode(column)
+        assert decoded.values.is_valid().to_pylist() == [True, False, False]
+        assert decoded.problems.null_count == 3

@@ -87,6 +87,10 @@ class JsonDecoder:
             except (ValueError, RecursionError, ArithmeticError):
                 pass
             start = end
+        if records.null_count:
+            # Bytes may lie below a null.
+            pairs = [one for one in zip(rows, decoded, strict=True) if records.valid(one[0])]
+            return [row for row, _ in pairs], [one for _, one in pairs]
         return rows, decoded
 
     def _build(self, rows: list[int], decoded: list[Any]) -> tuple[Any, Any, Any]:
@@ -141,6 +145,8 @@ class _Records:
 
     def __init__(self, values: Any) -> None:
         self._values = values
+        self.null_count: int = values.null_count
+        self._valid = values.is_valid().to_pylist() if values.null_count else None
         _, offsets, data = values.buffers()
         starts = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
         first, last = int(starts[0]), int(starts[-1])
@@ -158,7 +164,7 @@ class _Records:
 
     def valid(self, row: int) -> bool:
         """False for a tombstone."""
-        return bool(self._values[row].is_valid)
+        return self._valid is None or bool(self._valid[row])
 
 
 def _where(mask: Any, *arrays: Any) -> list[list[int]]:
