@@ -26,8 +26,9 @@ from strandline.model.ids import Offset
 from strandline.records.batch import read_header
 from strandline.records.record import Record, build_batch, decode_batches
 from strandline.storage.digests.contents import digest_contents
-from strandline.storage.digests.latest import KeyShare
+from strandline.storage.digests.latest import KeyShare, digest_latest
 from strandline.storage.digests.ranges import DigestKind
+from strandline.storage.digests.walk import PACE_RECORDS
 from strandline.storage.layout import LOG
 
 
@@ -124,6 +125,25 @@ def test_a_pace_that_ends_leaves_only_whole_ranges() -> None:
     stopped = copy.digest(0, 50, 100, 200, pace=lambda _: False)
     assert stopped.damage is None
     assert stopped.ranges == copy.digest(0, 50).ranges
+
+
+@pytest.mark.parametrize("kind", [DigestKind.RECORDS, DigestKind.LATEST])
+def test_a_large_batch_is_decoded_in_small_pieces(kind: DigestKind) -> None:
+    copy = Copy(COMPACTED)
+    copy.append([(b"k%d" % number, b"v") for number in range(10 * PACE_RECORDS)])
+    calls: list[int] = []
+
+    def pace(size: int) -> bool:
+        calls.append(size)
+        return True
+
+    ranges = ranges_of(0, 10 * PACE_RECORDS, first_markers=False)
+    parts = copy.log.parts.find(ranges[0].start, ranges[-1].end)
+    if kind is DigestKind.LATEST:
+        digest_latest(parts, ranges, share=KeyShare(), keys_max=1_000, pace=pace)
+    else:
+        digest_contents(parts, ranges, kind=kind, bytes_max=ALL_BYTES, pace=pace)
+    assert len(calls) == 10
 
 
 def test_digests_are_the_same_when_they_come_from_the_disk() -> None:

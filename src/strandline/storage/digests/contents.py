@@ -10,7 +10,7 @@ Source: decision 0052."""
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import Struct
 
 from strandline.base.errors import ApiError
@@ -108,7 +108,7 @@ def digest_contents(
         if kind is DigestKind.BYTES:
             _add_batch(run, sums, starts, header, chunk, at)
         elif not header.is_marker:
-            _add_records(sums, starts, header, chunk, at)
+            _add_records(sums, starts, header, chunk, at, walk.note_record)
     run.flush()
     if walk.damage is None and not walk.is_stopped and walk.offset >= ranges[-1].end:
         done = len(sums)
@@ -152,6 +152,7 @@ def _add_records(
     header: BatchHeader,
     chunk: bytes,
     at: int,
+    note_record: Callable[[], None],
 ) -> None:
     low = max(bisect_right(starts, header.base_offset) - 1, 0)
     high = bisect_right(starts, header.last_offset)
@@ -168,6 +169,7 @@ def _add_records(
         one.size_bytes += header.size
     starts = [one.range.start for one in touched]
     for record in records:
+        note_record()
         offset = Offset(header.base_offset + record.offset_delta)
         target = _range_at(touched, starts, offset)
         if target is not None:

@@ -13,7 +13,7 @@ Source: decisions 0037 and 0052."""
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from struct import Struct
 
@@ -69,12 +69,15 @@ class _Sum:
 class _Table:
     """The last record of each key of a share, and the sums of the ranges."""
 
-    def __init__(self, ranges: Sequence[OffsetRange], share: KeyShare) -> None:
+    def __init__(
+        self, ranges: Sequence[OffsetRange], share: KeyShare, note_record: Callable[[], None]
+    ) -> None:
         self.sums = [_Sum() for _ in ranges]
         self.key_count = 0
         self._ranges = ranges
         self._starts = [one.start for one in ranges]
         self._share = share
+        self._note_record = note_record
         self._keys: list[dict[bytes, tuple[int, int]]] = [{} for _ in range(_DICTIONARIES)]
 
     def add(self, found: Found) -> None:
@@ -96,6 +99,7 @@ class _Table:
             return
         epoch = _EPOCH.pack(header.partition_leader_epoch)
         for record in records:
+            self._note_record()
             offset = Offset(header.base_offset + record.offset_delta)
             if record.key is not None and self._range_at(offset) >= 0:
                 self._add_record(offset, record, epoch)
@@ -151,7 +155,7 @@ def digest_latest(
     none where a batch is damaged, the share has more than `keys_max` keys, or the pace ended the
     walk: the table behind that is not known. Raises OSError."""
     walk = VerifiedWalk(parts, start=ranges[0].start, end=ranges[-1].end, pace=pace, evicts=evicts)
-    table = _Table(ranges, share)
+    table = _Table(ranges, share, walk.note_record)
     for found in walk:
         table.add(found)
         if table.key_count > keys_max:
