@@ -274,17 +274,21 @@ def test_arrays_grow_over_many_fills(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found[133]["headers"] == [{"key": "h", "value": b"x" * 100}, {"key": "g", "value": None}]
 
 
+@pytest.mark.parametrize("codec", [0, 3])
 def test_more_records_than_a_result_may_have_are_left_to_the_next_call(
-    monkeypatch: pytest.MonkeyPatch,
+    codec: int,
 ) -> None:
-    monkeypatch.setattr(reader, "OUTPUT_BYTES_MAX", 400)
-    data = b"".join(numbered(20, base=base, codec=3) for base in range(0, 100, 20))
+    data = b"".join(numbered(20, base=base, codec=codec) for base in range(0, 100, 20))
+    whole = data
     seen: list[int] = []
     while len(seen) < 100:
-        part = run(data, "offset", "value", first=len(seen))
+        part = run(data, "offset", "value", first=len(seen), bytes_max=400)
+        again = run(whole, "offset", "value", first=len(seen), bytes_max=400)
+        assert (again.batch, again.next_offset) == (part.batch, part.next_offset)
         assert 20 <= part.batch.num_rows <= 40
         seen += part.batch.column("offset").to_pylist()
         assert part.next_offset == len(seen)
+        data = data[part.next_position :]
     assert seen == list(range(100))
 
 

@@ -11,17 +11,19 @@ import pyarrow as pa
 
 from strandline.spark.decoding.aborted import AbortedTransactions
 from strandline.spark.decoding.columns import TYPES
-from strandline.spark.decoding.reader import BatchReader, Place
+from strandline.spark.decoding.reader import OUTPUT_BYTES_MAX, BatchReader, Place
 from strandline.spark.decoding.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
     """`batch`: one row a record, in the order of offsets. `next_offset`: the first offset that is
-    not decoded; `first_offset` if the data holds no whole batch."""
+    not decoded; `first_offset` if the data holds no whole batch. `next_position`: where the next
+    batch begins in the data."""
 
     batch: pa.RecordBatch
     next_offset: int
+    next_position: int
 
 
 def decode(
@@ -34,17 +36,18 @@ def decode(
     end_offset: int,
     aborted: Sequence[tuple[int, int]] = (),
     include_control: bool = False,
+    bytes_max: int = OUTPUT_BYTES_MAX,
 ) -> Decoded:
     """The records in `data` with offsets in [first_offset, end_offset), as the columns asked for.
 
     `data`: whole record batches, the last one may be cut. `aborted`: (producer id, first offset) of
     the aborted transactions that the Fetch response lists. `include_control`: rows for control
-    records, Raft's own markers excepted. After `reader.OUTPUT_BYTES_MAX` of records
+    records, Raft's own markers excepted. `bytes_max`: once so many bytes of records are decoded,
     `next_offset` comes before the end of the data. Raises DamagedBatchError."""
     place = Place(topic, partition)
-    reader = BatchReader(data, columns, place, (first_offset, end_offset))
+    reader = BatchReader(data, columns, place, (first_offset, end_offset), bytes_max=bytes_max)
     reader.read(AbortedTransactions(aborted), include_control=include_control)
-    return Decoded(_record_batch(columns, reader.rows, place), reader.next_offset)
+    return Decoded(_record_batch(columns, reader.rows, place), reader.next_offset, reader.position)
 
 
 def _record_batch(columns: Sequence[str], rows: Rows, place: Place) -> pa.RecordBatch:

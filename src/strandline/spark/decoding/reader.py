@@ -64,10 +64,16 @@ class Place:
 
 class BatchReader:
     """Reads the batches of one response in order, into `rows`. `next_offset`: the first offset in
-    the range that is not read yet."""
+    the range that is not read yet. `position`: where the next batch begins."""
 
     def __init__(
-        self, data: Buffer, columns: Sequence[str], place: Place, offsets: tuple[int, int]
+        self,
+        data: Buffer,
+        columns: Sequence[str],
+        place: Place,
+        offsets: tuple[int, int],
+        *,
+        bytes_max: int = OUTPUT_BYTES_MAX,
     ) -> None:
         self.rows = Rows(columns)
         self._data = data
@@ -75,7 +81,8 @@ class BatchReader:
         self._place = place
         self._first_offset, self._end_offset = offsets
         self.next_offset = self._first_offset
-        self._position = 0
+        self._bytes_max = bytes_max
+        self.position = 0
         self._expected = 0
         """The lowest offset that the next batch may begin with."""
         self._reads_records = bool(_RECORD_COLUMNS.intersection(columns))
@@ -89,10 +96,10 @@ class BatchReader:
         """Read all batches. Raises DamagedBatchError."""
         scanned = np.empty(SCANNED_BATCHES_MAX * _WIDTH, np.int64) if scan else None
         try:
-            while self._output_bytes < OUTPUT_BYTES_MAX and self.next_offset < self._end_offset:
+            while self._output_bytes < self._bytes_max and self.next_offset < self._end_offset:
                 if scanned is not None and aborted.is_empty() and self._read_plain(scanned):
                     continue
-                header = read_header(self._data, self._position)
+                header = read_header(self._data, self.position)
                 if header is None:
                     break
                 self._pass(header)
@@ -108,7 +115,7 @@ class BatchReader:
         if not self._expected <= header.base_offset < _OFFSET_LIMIT:
             reason = f"expected an offset from {self._expected} on"
             raise self._place.damaged(header.base_offset, reason)
-        self._position += header.size
+        self.position += header.size
         self._expected = header.next_offset
 
     def _advance(self) -> None:
@@ -120,8 +127,8 @@ class BatchReader:
     def _read_plain(self, table: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> bool:
         """Read batches that need no closer look; whether there was one."""
         assert scan is not None, "only the compiled code has it"
-        before = self._position
-        count, self._position, self._expected, rows, size = scan(
+        before = self.position
+        count, self.position, self._expected, rows, size = scan(
             self._data,
             before,
             self._expected,
@@ -129,7 +136,7 @@ class BatchReader:
             self._end_offset,
             self._reads_records,
             self._reads_times,
-            GATHERED_BYTES_MAX,
+            self._gathered_bytes_max(),
             table,
         )
         if count:
@@ -138,7 +145,7 @@ class BatchReader:
             self._check_crcs(numbers.reshape(count, _WIDTH))
             self._fill(self._data, numbers, (rows, size))
         self._advance()
-        return self._position > before
+        return self.position > before
 
     def _check_crcs(self, table: "np.ndarray[tuple[int, int], np.dtype[np.int64]]") -> None:
         view, crc_of = self._view, crc32.iscsi
@@ -188,8 +195,11 @@ class BatchReader:
         self._gathered.extend(self._table_row(header, start, end))
         self._gathered_rows += header.records_count
         self._gathered_bytes += size
-        if self._gathered_bytes >= GATHERED_BYTES_MAX:
+        if self._gathered_bytes >= self._gathered_bytes_max():
             self._fill_gathered()
+
+    def _gathered_bytes_max(self) -> int:
+        return min(GATHERED_BYTES_MAX, self._bytes_max - self._output_bytes)
 
     def _fill_gathered(self) -> None:
         if not self._gathered:
@@ -243,8 +253,10 @@ class BatchReader:
         """Fill rows. `size`: of at most so many rows and bytes. `header`: of the one batch, if its
         records are not in the data itself."""
         if not self.rows.count:
-            share = _MARGIN * len(self._data) / max(self._position, 1)
-            self.rows.reserve(*(min(int(part * share), OUTPUT_BYTES_MAX) for part in size))
+            share = _MARGIN * len(self._data) / max(self.position, 1)
+            self.rows.reserve(
+                *(min(int(part * share), self._bytes_max + GATHERED_BYTES_MAX) for part in size)
+            )
         fault, batch, record, _, _ = self.rows.add(records, table, size)
         if fault:
             header = header or self._header_at(int(table[batch * _WIDTH]))

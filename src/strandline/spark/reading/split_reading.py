@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 from strandline.client.cluster import Client
 from strandline.client.errors import ClientError
 from strandline.spark.decoding.decode import decode
-from strandline.spark.reading.fetching import SplitFetcher
+from strandline.spark.reading.fetching import Fetched, SplitFetcher
 from strandline.spark.reading.options import ReachOptions
 from strandline.spark.reading.splits import Split
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
+
+BATCH_BYTES_MAX = 4 << 20
+"""Of the records that Spark gets at once: as many as one answer has uncompressed."""
 
 _CLIENTS: dict[ReachOptions, Client] = {}
 """One for each cluster that this process reads from."""
@@ -38,20 +41,34 @@ def read_split(
     ClientError."""
     fetcher = SplitFetcher(client_of(reach), split, reach, fail_on_data_loss=fail_on_data_loss)
     for fetched in fetcher:
+        yield from decode_fetched(fetched, split, columns)
+
+
+def decode_fetched(
+    fetched: Fetched, split: Split, columns: Sequence[str]
+) -> Iterator["RecordBatch"]:
+    """The records of one answer: of a compressed one in several batches, because Spark takes large
+    batches slowly. Raises DamagedBatchError; ClientError if the answer ends too early."""
+    data, offset = fetched.data, fetched.first_offset
+    expected = min(fetched.next_offset, split.end)
+    while offset < expected:
         decoded = decode(
-            fetched.data,
+            data,
             columns=columns,
             topic=split.topic,
             partition=split.partition,
-            first_offset=fetched.first_offset,
+            first_offset=offset,
             end_offset=split.end,
             aborted=fetched.aborted,
+            bytes_max=BATCH_BYTES_MAX,
         )
-        expected = min(fetched.next_offset, split.end)
-        if decoded.next_offset != expected:
+        if not offset < decoded.next_offset <= expected:
             raise ClientError(
-                f"partition {fetcher.place}: decoded up to offset {decoded.next_offset}, "
-                f"fetched up to {expected}"
+                f"partition {split.topic}-{split.partition}: decoded up to offset "
+                f"{decoded.next_offset}, fetched up to {expected}"
             )
+        offset = decoded.next_offset
+        if not fetched.aborted:  # An aborted transaction is known only from its first batch on.
+            data = data[decoded.next_position :]
         if decoded.batch.num_rows:
             yield decoded.batch
