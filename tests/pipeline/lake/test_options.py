@@ -45,6 +45,21 @@ def test_partition_columns_are_fields_of_the_value_or_expressions(schema_file: P
     )
 
 
+def test_a_time_is_the_timestamps_unless_the_value_has_a_field_of_this_name(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "schema.ddl"
+    file.write_text("day INT")
+    assert parse_partition_by(["month", "hour"], schema=None) == (
+        PartitionColumn("month", "date_format(timestamp, 'yyyy-MM')"),
+        PartitionColumn("hour", "date_format(timestamp, 'yyyy-MM-dd-HH')"),
+    )
+    assert parse_partition_by(["day", "year"], schema=read_schema(file)) == (
+        PartitionColumn("day", "value.`day`"),
+        PartitionColumn("year", "year(timestamp)"),
+    )
+
+
 def test_tables_are_partitioned_by_date_when_nobody_says() -> None:
     assert parse_partition_by([], schema=None) == (PartitionColumn("date", "to_date(timestamp)"),)
 

@@ -1,6 +1,7 @@
 """`strandline pipeline lake`: tables brought up to date with topics."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +21,7 @@ from strandline.pipeline.commands.lake_options import (
     KafkaOption,
     KeepRawOption,
     KeyOption,
+    LocationOption,
     ModeOption,
     NameOption,
     OnGapOption,
@@ -53,12 +55,19 @@ from strandline.pipeline.commands.upkeep_options import (
     KeepHoursOption,
     UpkeepEveryOption,
 )
+from strandline.pipeline.lake.cluster import Cluster
 from strandline.pipeline.lake.job import Written
 from strandline.pipeline.lake.options import (
     BATCH_RECORDS_DEFAULT,
     LakeOptions,
     parse_partition_by,
     read_schema,
+)
+from strandline.pipeline.lake.residency import (
+    POLICY_KEY,
+    Location,
+    parse_locations,
+    tables_by_residency,
 )
 from strandline.pipeline.lake.run import LakeResult, Told, Upkeep, run_lakes
 from strandline.pipeline.lake.start import parse_start
@@ -82,6 +91,7 @@ def lake(
     *,
     bootstrap: BootstrapOption = "",
     each: EachOption = False,
+    location: LocationOption = None,
     schema: SchemaOption = None,
     mode: ModeOption = "strict",
     keep_raw: KeepRawOption = False,
@@ -112,8 +122,7 @@ def lake(
     conf: ConfOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring a table up to date with topics: each record is one row, exactly once, even after
-    crashes."""
+    """Bring a table up to date with topics: each record one row, exactly once, even after kills."""
     read = None if schema is None else read_schema(schema)
     options = LakeOptions(
         bootstrap=bootstrap or find_bootstrap(context),
@@ -142,11 +151,19 @@ def lake(
     kept = plan_upkeep(upkeep, keep_hours=keep_hours)
     question = parse_question(by or (), mean)
     session = session_options(f"lake {' '.join(topics)}", master=master, jars=jars, conf=conf)
-    _lake(_tables(options, each=each), session, upkeep=kept, question=question, as_json=as_json)
+    tables = _tables(options, parse_locations(location or ()), each=each)
+    _lake(tables, session, upkeep=kept, question=question, as_json=as_json)
 
 
-def _tables(options: LakeOptions, *, each: bool) -> list[LakeOptions]:
-    """One table for all topics; with --each one for each topic, below the given location."""
+def _tables(
+    options: LakeOptions, locations: Sequence[Location], *, each: bool
+) -> list[LakeOptions]:
+    """One table for all topics; with --each one for each topic, below the given location; with
+    --location below one that the topic's residency allows."""
+    if locations:
+        with Cluster(options.bootstrap) as cluster:
+            policies = cluster.configured(options.topics, POLICY_KEY)
+        return tables_by_residency(options, policies, locations)
     if not each:
         return [options]
     return [
@@ -170,7 +187,7 @@ def _lake(
     as_json: bool,
 ) -> None:
     if question is not None and len(tables) > 1:
-        raise OperatorError("--by and --mean ask one table: leave --each out")
+        raise OperatorError("--by and --mean ask one table: leave --each and --location out")
     started = time.monotonic()
     shown = screen()
     means: list[GroupMean] = []

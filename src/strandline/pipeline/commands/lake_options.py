@@ -38,7 +38,8 @@ KeyOption = Annotated[KeyFormat, typer.Option(help="Keys as text or as bytes.")]
 PartitionByOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="A field of the value, or NAME=SQL; repeatable. Default: date=to_date(timestamp).",
+        help="A field of the value; hour, day, month or year of the timestamp; or NAME=SQL. "
+        "Repeatable. Default: date=to_date(timestamp).",
         metavar="NAME[=SQL]",
     ),
 ]
@@ -76,6 +77,16 @@ RecoverOption = Annotated[
     bool,
     typer.Option(
         "--recover", help="If the table's log does not tell how far it is: go on after its rows."
+    ),
+]
+LocationOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--location",
+        help="Where tables of a region may lie; repeatable. Each topic gets a table of its own, "
+        "below the first location that the residency of its placement policy allows, or below "
+        "TABLE if its data may be anywhere. PLACE is a region or LABEL:VALUE,...",
+        metavar="PLACE=DIR",
     ),
 ]
 UpsertOption = Annotated[

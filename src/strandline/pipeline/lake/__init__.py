@@ -12,6 +12,7 @@ Map:    options.py         what a job is told, checked before Spark starts
         lock.py            one job at a time for a table on a local disk
         source.py          a batch's records as a data frame
         rows.py            records -> rows: keys, values, partition columns
+        residency.py       where a topic's table may lie
         upsert.py          the newest record of each key, merged into the table
         evolution.py       whether a table takes a job's rows, and what must change
         casting.py         rows in the type of their table, by name

@@ -14,6 +14,7 @@ from strandline.base.errors import ApiError, OperatorError, StrandlineError
 from strandline.client.admin import EARLIEST, LATEST, find_coordinator, list_offsets
 from strandline.client.cluster import Client
 from strandline.client.errors import CannotConnectError, refusal
+from strandline.client.operations.configs import describe_configs
 from strandline.config.addresses import parse_bootstrap
 from strandline.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -75,6 +76,14 @@ class Cluster:
     def offsets_at(self, topic: str, time_ms: int) -> dict[int, int]:
         """{partition: the first offset with this timestamp or a later one; -1: there is none}."""
         return list_offsets(self._client, topic, time_ms)
+
+    def configured(self, topics: Sequence[str], key: str) -> dict[str, str]:
+        """{topic: its value of a configuration key}; "" where brokers do not know the key."""
+        found = describe_configs(self._client, topics, (key,))
+        return {
+            topic: next((each.value for each in views if each.name == key), "")
+            for topic, views in found.items()
+        }
 
     def racks(self) -> set[str]:
         """The racks (regions) of the brokers."""

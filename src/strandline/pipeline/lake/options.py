@@ -44,6 +44,14 @@ Widening = Literal["rewrite", "in-place", "refuse"]
 BATCH_RECORDS_DEFAULT = 1_000_000
 TOPICS_MAX = 1_000
 
+TIME_COLUMNS: Mapping[str, str] = {
+    "hour": "date_format(timestamp, 'yyyy-MM-dd-HH')",
+    "day": "to_date(timestamp)",
+    "month": "date_format(timestamp, 'yyyy-MM')",
+    "year": "year(timestamp)",
+}
+"""What `--partition-by NAME` means if the value has no field of this name."""
+
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _COLUMN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -89,7 +97,8 @@ class PartitionColumn:
 def parse_partition_by(
     words: Sequence[str], *, schema: ValueSchema | None
 ) -> tuple[PartitionColumn, ...]:
-    """Partition columns from `NAME` (a field of the decoded value) and `NAME=EXPRESSION`.
+    """Partition columns from `NAME` (a field of the decoded value, else one of TIME_COLUMNS) and
+    `NAME=EXPRESSION`.
 
     No words at all mean one directory a day of the records' timestamps.
     """
@@ -117,6 +126,8 @@ def _split_partition_column(word: str) -> tuple[str, str]:
 def _partition_column(name: str, expression: str, schema: ValueSchema | None) -> PartitionColumn:
     if expression:
         return PartitionColumn(name, expression)
+    if name in TIME_COLUMNS and (schema is None or name not in schema.type.fieldNames()):
+        return PartitionColumn(name, TIME_COLUMNS[name])
     if schema is None:
         raise OperatorError(
             f"--partition-by {name}: raw values have no fields: give --schema, or NAME=EXPRESSION"
