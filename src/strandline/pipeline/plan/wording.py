@@ -35,9 +35,9 @@ def format_share(found: Estimate) -> str:
 
 
 def format_rate(found: Estimate) -> str:
-    """How often a year: "once in 250 years (180 to 400)"."""
+    """How often a year, of what is expected: "once in 250 years (180 to 400)"."""
     if not found.is_seen:
-        return f"none seen; below once in {1 / found.high:,.0f} years"
+        return f"never one loss away; below once in {1 / found.high:,.0f} years"
     if found.value >= 1:
         return f"{found.value:,.1f} a year ({found.low:,.1f} to {found.high:,.1f})"
     seldom = "ever" if found.low <= 0 else f"{1 / found.low:,.0f}"
