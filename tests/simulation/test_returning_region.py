@@ -190,7 +190,7 @@ def test_what_a_region_missed_crosses_once(seed: int, *, is_cut: bool) -> None:
     outage.run_until_whole()
     outage.run(500)
     assert outage.crossed_ratio() < 1.1
-    assert outage.peer_sent_bytes() > 0.8 * outage.missed_bytes
+    assert outage.peer_sent_bytes() > 0.75 * outage.missed_bytes
 
 
 @pytest.mark.parametrize("seed", range(1, 3))

@@ -4,14 +4,11 @@ import json
 from typing import Any
 
 import pyarrow as pa
-import pytest
-from demo.factbook import PACKAGE, load_profiles
+from demo.factbook import load_profiles
 
 from strandline.pipeline.values.evolution import merge, paths
 from strandline.pipeline.values.inference import infer
 from strandline.pipeline.values.json.decoder import json_decoder
-
-pytest.importorskip(PACKAGE)
 
 
 def without_nulls(value: Any) -> Any:
