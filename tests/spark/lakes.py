@@ -1,5 +1,6 @@
 """Lake jobs in the session that tests share, and readings of their tables."""
 
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -44,9 +45,12 @@ class Lake:
         self.job = LakeJob(options, self._cluster, stop=Event(), watch=watch)
         dead = options.dead_letters
         log = None if dead is None else open_log(spark, dead)
-        self.job.look(open_log(spark, options.table), log)
         self.writer = writer(spark, options)
-        self.job.open(self.writer, log)
+        with ExitStack() as on_failure:
+            on_failure.enter_context(self._cluster)
+            self.job.look(open_log(spark, options.table), log)
+            self.job.open(self.writer, log)
+            on_failure.pop_all()
 
     def finish(self) -> list[Written]:
         """Every batch up to the end of now."""

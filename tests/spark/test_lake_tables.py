@@ -71,7 +71,7 @@ def test_dead_letters_and_rows_have_each_record_once_though_the_job_is_killed_be
     assert rows(dead, "offset", "key", "value", "problem") == [
         (2, b"\xff", b'{"n":2}', "key: not UTF-8"),
         (3, b"k", b'{"n":3} {"n":4}', "trailing bytes"),
-        (4, b"k", b'{"n":1.5}', "field n: 1.5 has more than 0 decimals"),
+        (4, b"k", b'{"n":1.5}', "field n: 1.5 is not written as an integer"),
     ]
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from strandline.pipeline.lake.options import LakeOptions, ValueSchema
-from strandline.pipeline.lake.rows import RAW_VALUE, table_columns, value_columns
+from strandline.pipeline.lake.progress import Batch, TopicProgress
+from strandline.pipeline.lake.rows import RAW_VALUE, RECORD_TYPE, table_columns, worker_columns
+from strandline.pipeline.lake.source import cut
 from strandline.pipeline.values.ddl import parse_ddl
-from strandline.pipeline.values.json.decoder import json_decoder
 
 PLAIN = LakeOptions(bootstrap="h:1", topics=("a",), table="/lake")
 SCHEMA = ValueSchema(Path("v.ddl"), parse_ddl("n INT"))
@@ -16,11 +17,33 @@ SCHEMA = ValueSchema(Path("v.ddl"), parse_ddl("n INT"))
 
 def test_values_are_decoded_beside_the_other_columns() -> None:
     values = pa.array([b'{"n":1}', b"{} x", None], pa.binary())
-    batch = pa.RecordBatch.from_arrays([pa.array([7, 8, 9]), values], names=["offset", RAW_VALUE])
-    (found,) = value_columns(json_decoder("n INT"))([batch])
+    place = {name: pa.array([7, 8, 9]) for name in RECORD_TYPE.fieldNames()}
+    batch = pa.RecordBatch.from_pydict(place | {"value": values})
+    found = worker_columns(replace(PLAIN, schema=SCHEMA))(batch)
     assert found.column("offset").to_pylist() == [7, 8, 9]
     assert found.column("_parsed").to_pylist() == [{"n": 1}, None, None]
     assert found.column("_problem").to_pylist() == [None, "trailing bytes", None]
+    # Bytes that no column needs do not go to Java.
+    assert found.column(RAW_VALUE).to_pylist() == [None, b"{} x", None]
+    kept = worker_columns(replace(PLAIN, schema=SCHEMA, keep_raw=True))(batch)
+    assert kept.column(RAW_VALUE).to_pylist() == values.to_pylist()
+
+
+def test_a_batch_is_cut_into_equal_groups_that_cover_it_once() -> None:
+    read = {0: (5, 25), 1: (0, 3), 2: (7, 8)}
+    batch = Batch(0, "c", {"a": TopicProgress("id", {}, read)})
+    for tasks in (1, 2, 3, 5, 24, 30):
+        groups = cut(batch, tasks)
+        assert len(groups) == tasks
+        places = [
+            (split.partition, offset)
+            for group in groups
+            for split in group
+            for offset in range(split.start, split.end)
+        ]
+        assert places == [(one, offset) for one, ends in read.items() for offset in range(*ends)]
+        sizes = [sum(split.end - split.start for split in group) for group in groups]
+        assert max(sizes) == -(-24 // tasks)
 
 
 def test_columns_for_what_does_not_fit_are_there_only_if_it_can_be_there() -> None:

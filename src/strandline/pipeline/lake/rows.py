@@ -1,8 +1,9 @@
 """A batch's rows: a record's own columns, the decoded value, the partition columns.
 
 Why:    each record is one row, also if its key or its value does not fit: its bytes stay whole.
-How:    records -> `decoded` (every column that any table needs) -> `table_rows`, and `dead_letters`
-        if they have a table. Values are decoded in Python workers, a column at a time."""
+How:    a data source's columns -> `worker_columns` in Python workers, which decode values a column
+        at a time -> `decoded` (every column that any table needs) -> `table_rows`, and
+        `dead_letters` if they have a table."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812  (as in all of Spark's docu
 from pyspark.sql.types import StringType, StructField, StructType
 
 from strandline.pipeline.lake.options import LakeOptions
+from strandline.spark.columns import TYPES
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
-
-    from strandline.pipeline.values.decoding import Decoder
 
 RAW_KEY = "_key"
 RAW_VALUE = "_value"
@@ -25,25 +25,70 @@ _PROBLEM = "_problem"
 DEAD_LETTER_COLUMNS = (
     *("topic", "partition", "offset", "timestamp", "key", "headers", "value", "problem"),
 )
+_PLACE = ("topic", "partition", "offset", "timestamp", "headers")
 KEY_PROBLEM = "key: not UTF-8"
 
+RECORD_TYPE = StructType([StructField(name, TYPES[name]) for name in (*_PLACE, "key", "value")])
+"""What a data source gives."""
 
-def decoded(records: DataFrame, options: LakeOptions) -> DataFrame:
-    """Records with key and value as bytes -> the table's columns, `problem` (null where all fits),
-    `is_dead` (the record has no row in a table that has dead letters beside it), and the bytes as
-    `_key` and `_value`."""
-    rows = records.select(
-        *("topic", "partition", "offset", "timestamp", "headers"),
-        F.col("key").alias(RAW_KEY),
-        F.col("value").alias(RAW_VALUE),
-    )
+
+def record_type(options: LakeOptions) -> StructType:
+    """What workers give: the record's place, its bytes, and with a schema the decoded value and why
+    it does not fit. The value's bytes are null where only the decoded value is needed."""
+    fields = [StructField(name, TYPES[name]) for name in _PLACE]
+    fields += [StructField(RAW_KEY, TYPES["key"]), StructField(RAW_VALUE, TYPES["value"])]
+    if options.schema is not None:
+        decoder = options.schema.decoder(options.mode)
+        fields += [StructField(_PARSED, decoder.type), StructField(_PROBLEM, StringType())]
+    return StructType(fields)
+
+
+def worker_columns(options: LakeOptions) -> "Callable[[RecordBatch], RecordBatch]":
+    """What a Python worker does to each batch of a source's records."""
+    names = record_type(options).fieldNames()
+    decoder = None if options.schema is None else options.schema.decoder(options.mode)
+    # Upserts tell a tombstone by its missing value.
+    keeps_values = options.keep_raw or options.upsert or options.dead_letters is not None
+
+    def columns(batch: "RecordBatch") -> "RecordBatch":
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        arrays = [batch.column(name) for name in (*_PLACE, "key", "value")]
+        if decoder is not None:
+            found = decoder.decode(arrays[-1])
+            if not keeps_values:
+                nothing = pa.scalar(None, pa.binary())
+                arrays[-1] = pc.if_else(pc.is_valid(found.problems), arrays[-1], nothing)
+            arrays += [found.values, found.problems]
+        return pa.RecordBatch.from_arrays(arrays, names=names)
+
+    return columns
+
+
+def records_of(records: DataFrame, options: LakeOptions) -> DataFrame:
+    """A source's data frame as `record_type` says."""
+    plain = records.select(*_PLACE, "key", "value")
+    if options.schema is None:
+        return plain.withColumnsRenamed({"key": RAW_KEY, "value": RAW_VALUE})
+    columns = worker_columns(options)
+
+    def convert(batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
+        return map(columns, batches)
+
+    return plain.mapInArrow(convert, record_type(options))
+
+
+def decoded(rows: DataFrame, options: LakeOptions) -> DataFrame:
+    """Rows of `record_type` -> the table's columns, `problem` (null where all fits), `is_dead` (the
+    record has no row in a table that has dead letters beside it), and the bytes as `_key` and
+    `_value`."""
     key, value = F.col(RAW_KEY), F.col(RAW_VALUE)
     problems: list[Column] = []
     dead = F.lit(False)
     if options.schema is None:
         rows = rows.withColumn("value", value)
     else:
-        rows = _with_values(rows, options.schema.decoder(options.mode))
         problem, parsed = F.col(_PROBLEM), F.col(_PARSED)
         rows = rows.withColumn("value", parsed)
         rows = rows.withColumn("malformed", F.when(problem.isNotNull(), value))
@@ -117,28 +162,3 @@ def gathered(rows: DataFrame, options: LakeOptions) -> DataFrame:
     if options.files > 1:
         names.append(F.pmod(F.xxhash64("partition", "offset"), F.lit(options.files)))
     return rows.repartition(*names)
-
-
-def _with_values(rows: DataFrame, decoder: "Decoder") -> DataFrame:
-    """The rows with `_parsed`, the values in the decoder's type, and `_problem`."""
-    fields = [StructField(_PARSED, decoder.type), StructField(_PROBLEM, StringType())]
-    wanted = StructType([*rows.schema.fields, *fields])
-    return rows.mapInArrow(value_columns(decoder), wanted)
-
-
-def value_columns(
-    decoder: "Decoder",
-) -> "Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]]":
-    """What a Python worker does to each batch of rows: decodes the column `_value`."""
-
-    def decode(batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
-        import pyarrow as pa
-
-        for batch in batches:
-            found = decoder.decode(batch.column(RAW_VALUE))
-            yield pa.RecordBatch.from_arrays(
-                [*batch.columns, found.values, found.problems],
-                names=[*batch.schema.names, _PARSED, _PROBLEM],
-            )
-
-    return decode

@@ -1,17 +1,29 @@
 """A batch's records as a data frame, by one of two data sources.
 
 Why:    a batch is a set of ranges of offsets; the source must read exactly these or fail.
-How:    `assign` with starting and ending offsets; records that are gone are an error, aborted
-        transactions are left out."""
+How:    strandline   the code of the data source `strandline` reads, and values are decoded in the
+                     same pass of a Python worker. It compares each topic's id with the plan's.
+        kafka        Spark's Kafka connector with `assign`, starting and ending offsets; values are
+                     decoded by a second pass.
+        Both: records that are gone are an error, aborted transactions are left out.
+Source: decisions/0049, decisions/0050."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 
+from strandline.pipeline.lake.cluster import NO_ID
 from strandline.pipeline.lake.options import LakeOptions
 from strandline.pipeline.lake.progress import Batch
-from strandline.spark.source import register
+from strandline.pipeline.lake.rows import RECORD_TYPE, record_type, records_of, worker_columns
+from strandline.spark.reading.options import ReachOptions, parse_options
+from strandline.spark.reading.split_reading import read_split
+from strandline.spark.reading.splits import Split
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
 # The connector asks ListOffsets twice after every poll; polls of 500 records, the default, halve
 # its speed.
@@ -20,14 +32,57 @@ _CONNECTOR_OPTIONS = {
     "kafka.max.partition.fetch.bytes": str(8 << 20),
     "kafka.default.api.timeout.ms": "60000",
 }
+_COLUMNS = ("topic", "partition", "offset", "timestamp", "headers", "key", "value")
 
 
 def read_batch(spark: SparkSession, batch: Batch, options: LakeOptions, *, tasks: int) -> DataFrame:
-    """The records of a batch that has some, in at least `tasks` tasks."""
-    chosen = reader_options(batch, options) | {"minPartitions": str(tasks)}
-    if options.source == "strandline":
-        register(spark)
-    return spark.read.format(options.source).options(**chosen).load()
+    """The records of a batch that has some, in `tasks` tasks, as `rows.record_type` says."""
+    given = reader_options(batch, options)
+    if options.source == "kafka":
+        chosen = given | {"minPartitions": str(tasks)}
+        records = spark.read.format("kafka").options(**chosen).load()
+        return records_of(records.coalesce(tasks), options)
+    reading = read_groups(cut(batch, tasks), parse_options(given).reach, options)
+    return spark.range(0, tasks, 1, tasks).mapInArrow(reading, record_type(options))
+
+
+def no_records(spark: SparkSession, options: LakeOptions) -> DataFrame:
+    """The same columns without a row."""
+    return records_of(spark.createDataFrame([], RECORD_TYPE), options)
+
+
+def read_groups(
+    groups: Sequence[Sequence[Split]], reach: ReachOptions, options: LakeOptions
+) -> "Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]]":
+    """What a Python worker does: its input is the number of its group."""
+    columns = worker_columns(options)
+
+    def read(numbers: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                for split in groups[number]:
+                    yield from map(
+                        columns, read_split(split, reach, _COLUMNS, fail_on_data_loss=True)
+                    )
+
+    return read
+
+
+def cut(batch: Batch, tasks: int) -> list[list[Split]]:
+    """The batch's ranges in as many groups as there are tasks, equal in offsets."""
+    size = max(1, -(-batch.offsets // tasks))
+    groups: list[list[Split]] = [[] for _ in range(tasks)]
+    done = 0
+    for name, topic in sorted(batch.topics.items()):
+        topic_id = "" if topic.id == NO_ID else topic.id
+        for partition, (first, end) in sorted(topic.read.items()):
+            at = first
+            while at < end:
+                stop = min(end, at + size - done % size)
+                groups[done // size].append(Split(name, topic_id, partition, at, stop))
+                done += stop - at
+                at = stop
+    return groups
 
 
 def reader_options(batch: Batch, options: LakeOptions) -> dict[str, str]:

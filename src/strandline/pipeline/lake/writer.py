@@ -42,7 +42,7 @@ from strandline.pipeline.lake.progress import (
     own_commit,
     to_json,
 )
-from strandline.pipeline.lake.source import read_batch
+from strandline.pipeline.lake.source import no_records, read_batch
 from strandline.pipeline.locations import is_local
 from strandline.pipeline.values.problems import kind
 
@@ -55,25 +55,6 @@ TASK_RECORDS = 200_000
 Counts = Mapping[str, int] | None
 """{column: its values that are not null}, where the commit itself does not tell it."""
 
-RECORD_TYPE = T.StructType(
-    [
-        T.StructField("key", T.BinaryType()),
-        T.StructField("value", T.BinaryType()),
-        T.StructField("topic", T.StringType()),
-        T.StructField("partition", T.IntegerType()),
-        T.StructField("offset", T.LongType()),
-        T.StructField("timestamp", T.TimestampType()),
-        T.StructField("timestampType", T.IntegerType()),
-        T.StructField(
-            "headers",
-            T.ArrayType(
-                T.StructType(
-                    [T.StructField("key", T.StringType()), T.StructField("value", T.BinaryType())]
-                )
-            ),
-        ),
-    ]
-)
 GAP_TYPE = T.StructType(
     [
         T.StructField("topic", T.StringType()),
@@ -230,11 +211,10 @@ class TableWriter:
             return self._empty()
         cores = self._spark.sparkContext.defaultParallelism
         tasks = max(1, min(cores, batch.offsets // TASK_RECORDS))
-        records = read_batch(self._spark, batch, self._options, tasks=tasks)
-        return records.coalesce(tasks)
+        return read_batch(self._spark, batch, self._options, tasks=tasks)
 
     def _empty(self) -> DataFrame:
-        return self._spark.createDataFrame([], RECORD_TYPE)
+        return no_records(self._spark, self._options)
 
     def _decoded(self, records: DataFrame) -> DataFrame:
         return rows_of.decoded(records, self._options)

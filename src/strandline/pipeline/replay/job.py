@@ -112,7 +112,9 @@ class Replay:
     def _fitting(self, letters: DataFrame) -> DataFrame:
         """The dead letters that fit, decoded."""
         real = letters.where(F.col("problem") != TOMBSTONE_PROBLEM)
-        return rows_of.decoded(real, self._options).where(~F.col("is_dead"))
+        return rows_of.decoded(rows_of.records_of(real, self._options), self._options).where(
+            ~F.col("is_dead")
+        )
 
     def _is_superseded(self, rows: DataFrame, *, keep: bool = True) -> DataFrame:
         tombstones = self._letters.read().where(F.col("problem") == TOMBSTONE_PROBLEM)
