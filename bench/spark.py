@@ -4,7 +4,9 @@ second of both, and their ratio.
 Why:    a reader's speed means something only beside the other's, on the same machine and cluster.
 How:    topics are filled with the same batch again and again. Each question is asked by both
         sources in turn, ROUNDS times, and the best time of each counts: the first rounds warm up
-        Java, Python workers and the brokers' page cache. `spark.jars` are the pipeline's.
+        Java, Python workers and the brokers' page cache. CPU seconds are those of Java, of its
+        Python workers and of the brokers together: on a machine that has other work, their ratio
+        says more than that of the times.
 """
 
 import os
@@ -60,6 +62,14 @@ class Question:
     name: str
     ask: Callable[["DataFrame", Path], object]
     ours: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one query took."""
+
+    wall_s: float
+    cpu_s: float
 
 
 def _to_parquet(frame: "DataFrame", directory: Path) -> None:
@@ -144,29 +154,66 @@ def measure(cluster: Cluster, say: Say, scratch: Path) -> None:
                     system=cluster.name,
                     value_bytes=value_bytes,
                     records=count,
-                    connector_s=round(best["kafka"], 2),
-                    strandline_s=round(best["strandline"], 2),
-                    strandline_records_s=round(count / best["strandline"]),
-                    ratio=round(best["kafka"] / best["strandline"], 2),
+                    connector_s=round(best["kafka"].wall_s, 2),
+                    strandline_s=round(best["strandline"].wall_s, 2),
+                    strandline_records_s=round(count / best["strandline"].wall_s),
+                    ratio=round(best["kafka"].wall_s / best["strandline"].wall_s, 2),
+                    connector_cpu_s=round(best["kafka"].cpu_s, 2),
+                    strandline_cpu_s=round(best["strandline"].cpu_s, 2),
+                    cpu_ratio=round(best["kafka"].cpu_s / best["strandline"].cpu_s, 2),
                 )
 
 
 def _compare(
     spark: "SparkSession", cluster: Cluster, topic: str, question: Question, scratch: Path
-) -> dict[str, float]:
-    """{format: its best time in seconds}"""
-    best: dict[str, float] = {}
+) -> dict[str, Cost]:
+    """{format: the least that one round took, of time and of CPU}"""
+    best: dict[str, Cost] = {}
     for _ in range(ROUNDS):
         for name in ("kafka", "strandline"):
             read = spark.read.format(name).option("subscribe", topic)
             read = read.option("kafka.bootstrap.servers", cluster.bootstrap)
             for key, value in question.ours.items() if name == "strandline" else ():
                 read = read.option(key, value)
-            began = time.perf_counter()
+            began, before_s = time.perf_counter(), cpu_s(cluster)
             question.ask(read.load(), scratch / "table")
-            took = time.perf_counter() - began
-            best[name] = min(best.get(name, took), took)
+            took = Cost(time.perf_counter() - began, cpu_s(cluster) - before_s)
+            known = best.get(name, took)
+            best[name] = Cost(min(known.wall_s, took.wall_s), min(known.cpu_s, took.cpu_s))
     return best
+
+
+def cpu_s(cluster: Cluster) -> float:
+    """CPU seconds so far of the brokers and of all that this process has started."""
+    ticks = 0
+    for pid in {*cluster.pids.values(), *_descendants(os.getpid())}:
+        try:
+            fields = _stat_of(pid)
+        except OSError:
+            continue  # It has ended.
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _descendants(parent: int) -> set[int]:
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                children.setdefault(int(_stat_of(int(entry.name))[1]), []).append(int(entry.name))
+            except OSError:
+                continue
+    found, left = set[int](), [parent]
+    while left:
+        new = children.get(left.pop(), [])
+        found.update(new)
+        left += new
+    return found
+
+
+def _stat_of(pid: int) -> list[str]:
+    """The fields of a process after its name: state, parent, ..., user and system ticks."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def run(work: Path, say: Say) -> None:
