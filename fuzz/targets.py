@@ -23,6 +23,8 @@ from strandline.records.codec import NONE, decompress
 from strandline.records.record import decode_records
 from strandline.records.validate import validate_produced
 from strandline.records.validate_contents import ContentRules, validate_contents
+from strandline.spark.decoding.decode import decode as decode_batches
+from strandline.spark.decoding.errors import DamagedBatchError
 
 OUTPUT_BYTES_MAX = 1 << 20
 PRODUCE_VERSION = 9
@@ -104,6 +106,41 @@ def walk_records(data: bytes) -> None:
         assert one == other, f"{one} and {other}"
 
 
+def decode_columns(data: bytes) -> None:
+    """A batch behind a right checksum becomes the columns that its single records have, or is
+    refused."""
+    if len(data) <= HEADER_BYTES:
+        return
+    changed = bytearray(data)
+    changed[8:12] = (len(data) - LENGTH_END).to_bytes(4, "big")
+    changed[MAGIC_AT] = MAGIC
+    try:
+        header = read_header(changed)
+    except ApiError:
+        return
+    assert header is not None
+    seal(changed, header)
+    names = ("key", "value", "timestamp", "headers")
+    try:
+        batch = decode_batches(
+            bytes(changed),
+            columns=names,
+            topic="fuzzed",
+            partition=0,
+            first_offset=0,
+            end_offset=1 << 62,
+        ).batch
+    except DamagedBatchError:
+        return
+    records = [] if header.is_control else decode_records(changed)
+    assert batch.column("key").to_pylist() == [one.key for one in records]
+    assert batch.column("value").to_pylist() == [one.value for one in records]
+    counts = [len(one or ()) for one in batch.column("headers").to_pylist()]
+    assert counts == [len(one.headers) for one in records]
+    times = batch.column("timestamp").cast("int64").to_pylist()
+    assert times == [one.timestamp * 1000 for one in records]
+
+
 def read_payload(data: bytes) -> None:
     """The output of a codec never exceeds its bound. The first byte chooses the codec."""
     if not data:
@@ -152,6 +189,7 @@ TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[Random], bytes]]] = 
     "batches": (read_batches, samples.batch),
     "sealed": (read_sealed_batches, samples.batch),
     "walk": (walk_records, _walked_records),
+    "columns": (decode_columns, samples.batch),
     "payload": (read_payload, samples.payload),
     "member": (read_member_blobs, _member_blob),
 }

@@ -292,6 +292,16 @@ def test_more_records_than_a_result_may_have_are_left_to_the_next_call(
     assert seen == list(range(100))
 
 
+def test_a_batch_that_claims_no_offset_is_refused() -> None:
+    data = bytearray(numbered(1))
+    data[23:27] = b"\xff" * 4
+    header = read_header(data)
+    assert header is not None
+    seal(data, header)
+    with pytest.raises(DamagedBatchError, match="orders-3 at offset 0: a batch whose last offset"):
+        run(bytes(data), "key")
+
+
 def test_a_count_of_records_that_cannot_be_is_refused() -> None:
     data = bytearray(numbered(2))
     data[57:61] = (1 << 24).to_bytes(4, "big")

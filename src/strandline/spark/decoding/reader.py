@@ -115,6 +115,9 @@ class BatchReader:
         if not self._expected <= header.base_offset < _OFFSET_LIMIT:
             reason = f"expected an offset from {self._expected} on"
             raise self._place.damaged(header.base_offset, reason)
+        if header.last_offset_delta < 0 and not header.is_marker:
+            reason = f"a batch whose last offset delta is {header.last_offset_delta}"
+            raise self._place.damaged(header.base_offset, reason)
         self.position += header.size
         self._expected = header.next_offset
 
