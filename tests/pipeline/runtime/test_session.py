@@ -21,6 +21,11 @@ def test_local_session_binds_to_loopback_and_brings_its_jars() -> None:
     assert TABLE_SETTINGS.items() <= settings.items()
 
 
+def test_local_session_makes_no_directory_where_the_user_stands() -> None:
+    settings = plan_settings(SessionOptions("job", Path("/jars")), jars=JARS, submitted=False)
+    assert Path(settings["spark.sql.warehouse.dir"]).is_dir()
+
+
 def test_cluster_session_leaves_the_flags_of_one_machine_alone() -> None:
     options = SessionOptions("job", Path("/jars"), master="spark://host:7077")
     settings = plan_settings(options, jars=JARS, submitted=False)

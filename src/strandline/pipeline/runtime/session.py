@@ -86,6 +86,8 @@ def plan_settings(
         if options.master.startswith("local"):
             settings.update(_LOCAL_SETTINGS)
             settings["spark.sql.shuffle.partitions"] = str(os.cpu_count() or 1)
+            # Spark makes this directory if it is missing, by default where the user stands.
+            settings["spark.sql.warehouse.dir"] = tempfile.gettempdir()
     settings.update(options.conf)
     return settings
 
