@@ -96,9 +96,10 @@ def plan_upkeep(every_batches: int, *, keep_hours: int) -> Upkeep:
         keep_hours=keep_hours,
     )
 
-    def run(spark: "SparkSession", table: str) -> str:
+    def run(spark: "SparkSession | None", table: str) -> str:
         from strandline.pipeline.upkeep.table import keep_up_in_turn
 
+        assert spark is not None
         result = keep_up_in_turn(spark, table, options)
         return "" if result.is_nothing else result_lines(result, dry_run=False)[0]
 

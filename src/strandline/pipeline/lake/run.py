@@ -76,7 +76,7 @@ class Upkeep:
 
     every_batches: int
     """0: never."""
-    run: "Callable[[SparkSession, str], str]"
+    run: "Callable[[SparkSession | None, str], str]"
     """(session, table) -> a line for people, or \"\"."""
 
     def is_due(self, batch: int) -> bool:
@@ -162,7 +162,7 @@ def _run(
                 continue
             moved = True
             if upkeep is not None and upkeep.is_due(job.batch_number):
-                _keep_up(spark, job, upkeep, told)
+                keep_up(spark, job.options, upkeep, told)
         if moved:
             continue
         if interval_ms is None:
@@ -172,17 +172,23 @@ def _run(
             _refresh(job, told)
 
 
-def _keep_up(spark: "SparkSession", job: LakeJob, upkeep: Upkeep, told: Told) -> None:
-    """A table that upkeep fails at is as full as before, and the job goes on."""
-    table = job.options.table
-    told.status(f"compacting {table}")
-    try:
-        line = upkeep.run(spark, table)
-    except Exception as error:
-        told.notice(f"{table}: upkeep failed: {summarize(str(error))}")
-    else:
-        if line:
-            told.notice(line)
+def keep_up(spark: "SparkSession | None", options: LakeOptions, upkeep: Upkeep, told: Told) -> None:
+    """A round for the job's table and for its dead letters. A table that upkeep fails at is as
+    full as before, and the job goes on."""
+    from strandline.pipeline.lake.writer import open_log
+
+    for table in (options.table, options.dead_letters):
+        log = None if table is None else open_log(spark, table)
+        if table is None or log is None or not log.names():
+            continue
+        told.status(f"compacting {table}")
+        try:
+            line = upkeep.run(spark, table)
+        except Exception as error:
+            told.notice(f"{table}: upkeep failed: {summarize(str(error))}")
+        else:
+            if line:
+                told.notice(line)
 
 
 def _refresh(job: LakeJob, told: Told) -> None:
