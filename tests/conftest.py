@@ -19,7 +19,8 @@ from tests import lanes
 settings.register_profile("strandline", deadline=None)
 settings.load_profile("strandline")
 
-WITH_BROKERS = ("tests/chaos/test_run.py", "tests/integration/", "tests/spark/")
+WITH_SPARK = "tests/spark/test_"
+WITH_BROKERS = ("tests/chaos/test_run.py", "tests/integration/", WITH_SPARK)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -51,8 +52,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
     class FilesWithBrokers(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            if nodeid.startswith("tests/spark/"):
-                return "tests/spark"
+            if nodeid.startswith(WITH_SPARK):
+                return WITH_SPARK
             return nodeid.partition("::")[0] if nodeid.startswith(WITH_BROKERS) else nodeid
 
     return FilesWithBrokers(config, log)
