@@ -105,6 +105,13 @@ def test_a_time_narrows_the_beginning_alone() -> None:
     assert len(asked) == 3
 
 
+def test_a_time_before_1970_narrows_nothing() -> None:
+    """Records may be older still, or have no time (-1); brokers know no times below 0."""
+    last = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
+    for when in (last, datetime(1, 1, 1, tzinfo=UTC)):
+        assert len(left(GreaterThanOrEqual(TIME, when))) == len(RANGES)
+
+
 def test_times_without_a_zone_say_nothing() -> None:
     assert Pruning([GreaterThan(TIME, datetime(2026, 1, 1))]).since_ms is None
     elsewhere = datetime(1970, 1, 1, 1, tzinfo=timezone(timedelta(hours=1)))

@@ -103,8 +103,9 @@ class Pruning:
             and all(test(one.topic) for test in self._topic_tests)
         ]
         since: Mapping[TopicPartition, int] = {}
-        if self.since_ms is not None and kept:
-            since = at_time({(one.topic, one.partition): max(self.since_ms, 0) for one in kept})
+        # Brokers are asked by times from 1970 on: negative ones name the edges of a log.
+        if self.since_ms is not None and self.since_ms >= 0 and kept:
+            since = at_time({(one.topic, one.partition): self.since_ms for one in kept})
         narrowed = [self._narrow(one, since.get((one.topic, one.partition), 0)) for one in kept]
         return [one for one in narrowed if one.start < one.end]
 
