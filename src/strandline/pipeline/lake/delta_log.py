@@ -8,6 +8,7 @@ Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md"""
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -59,7 +60,8 @@ class Commit:
     present: Mapping[str, int]
     """{column: its rows that are not null}, for the columns that the files' statistics cover."""
     newest_ms: int | None
-    """The newest `timestamp` of its rows."""
+    """The newest `timestamp` of its rows; None if none is known, or if it is not within the years 1
+    to 9999."""
     files: tuple[str, ...] = ()
     """The files that it adds, as paths within the table."""
 
@@ -104,9 +106,7 @@ def read_commit(log: LogFiles, version: int) -> Commit:
             for column, nulls in stats.get("nullCount", {}).items():
                 if isinstance(nulls, int):
                     present[column] = present.get(column, 0) + count - nulls
-            time = stats.get("maxValues", {}).get("timestamp")
-            if time is not None:
-                newest.append(round(datetime.fromisoformat(time).timestamp() * 1000))
+            newest.extend(_times_ms(stats.get("maxValues", {}).get("timestamp")))
     if operation == "MERGE":  # Its files hold rows that it only copied, too.
         rows = sum(int(metrics.get(name, 0)) for name in _MERGED_ROWS)
         present, files = {}, []
@@ -119,6 +119,14 @@ def read_commit(log: LogFiles, version: int) -> Commit:
         newest_ms=max(newest, default=None),
         files=tuple(files),
     )
+
+
+def _times_ms(text: object) -> Iterator[int]:
+    """The time of a statistic, in ms since 1970; nothing for a year that Python does not know. A
+    producer that writes microseconds for milliseconds has records of the year 57,000."""
+    if isinstance(text, str):
+        with suppress(ValueError, OverflowError):
+            yield round(datetime.fromisoformat(text).timestamp() * 1000)
 
 
 def _json_object(text: object) -> Mapping[str, object] | None:
