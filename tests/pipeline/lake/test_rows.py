@@ -4,8 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
-from strandline.pipeline.lake.options import LakeOptions, ValueSchema
+from strandline.base.errors import OperatorError
+from strandline.pipeline.lake.options import LakeOptions, ValueFormat, ValueSchema, read_values
 from strandline.pipeline.lake.progress import Batch, TopicProgress
 from strandline.pipeline.lake.rows import RAW_VALUE, RECORD_TYPE, table_columns, worker_columns
 from strandline.pipeline.lake.source import cut
@@ -55,3 +57,29 @@ def test_columns_for_what_does_not_fit_are_there_only_if_it_can_be_there() -> No
     assert "problem" in table_columns(lenient)
     assert "malformed_key" in table_columns(replace(PLAIN, key="text"))
     assert table_columns(replace(decoded, keep_raw=True))[-2:] == ("raw", "value")
+
+
+def test_values_may_be_of_another_format(tmp_path: Path) -> None:
+    file = tmp_path / "n.avsc"
+    file.write_text('{"type": "record", "name": "r", "fields": [{"name": "n", "type": "int"}]}')
+    schema = read_values(file, ValueFormat(), "strict")
+    assert schema is not None
+    values = pa.array([b"\x06", b"\x06\x00"], pa.binary())
+    place = {name: pa.array([7, 8]) for name in RECORD_TYPE.fieldNames()}
+    batch = pa.RecordBatch.from_pydict(place | {"value": values})
+    found = worker_columns(replace(PLAIN, schema=schema))(batch)
+    assert found.column("_parsed").to_pylist() == [{"n": 3}, None]
+    assert found.column("_problem").to_pylist()[0] is None
+    assert found.column("_problem").to_pylist()[1]
+
+
+def test_without_a_word_about_values_they_stay_bytes(tmp_path: Path) -> None:
+    assert read_values(None, ValueFormat(), "strict") is None
+    ddl = tmp_path / "no-ending"
+    ddl.write_text("n INT")
+    found = read_values(ddl, ValueFormat(), "strict")
+    assert found is not None and found.type.simpleString() == "struct<n:int>"
+    with pytest.raises(OperatorError, match="--format text"):
+        read_values(None, ValueFormat("text"), "strict")
+    with pytest.raises(OperatorError, match="--format nonsense: expected one of"):
+        read_values(ddl, ValueFormat("nonsense"), "strict")

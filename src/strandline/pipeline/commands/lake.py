@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,21 +17,25 @@ from strandline.pipeline.commands.lake_options import (
     DeadLettersOption,
     EachOption,
     FilesOption,
+    FormatOption,
     IntervalOption,
     KafkaOption,
     KeepRawOption,
     KeyOption,
     LocationOption,
+    MessageOption,
     ModeOption,
     NameOption,
     OnGapOption,
     PartitionByOption,
     RackOption,
     RecoverOption,
+    RegistryOption,
     SchemaOption,
     SourceOption,
     StartOffsetOption,
     StartOption,
+    SubjectOption,
     TopicsArgument,
     UpsertOption,
     WidenOption,
@@ -60,8 +64,10 @@ from strandline.pipeline.lake.job import Written
 from strandline.pipeline.lake.options import (
     BATCH_RECORDS_DEFAULT,
     LakeOptions,
+    Source,
+    ValueFormat,
     parse_partition_by,
-    read_schema,
+    read_values,
 )
 from strandline.pipeline.lake.residency import (
     POLICY_KEY,
@@ -93,6 +99,10 @@ def lake(
     each: EachOption = False,
     location: LocationOption = None,
     schema: SchemaOption = None,
+    format_: FormatOption = None,
+    registry: RegistryOption = None,
+    subject: SubjectOption = None,
+    message: MessageOption = None,
     mode: ModeOption = "strict",
     keep_raw: KeepRawOption = False,
     key: KeyOption = "raw",
@@ -123,7 +133,7 @@ def lake(
     as_json: JsonOption = False,
 ) -> None:
     """Bring a table up to date with topics: each record one row, exactly once, even after kills."""
-    read = None if schema is None else read_schema(schema)
+    read = read_values(schema, ValueFormat(format_, registry, subject, message), mode)
     options = LakeOptions(
         bootstrap=bootstrap or find_bootstrap(context),
         topics=tuple(topics),
@@ -132,14 +142,12 @@ def lake(
         schema=read,
         mode=mode,
         keep_raw=keep_raw,
-        source=source,
         key=key,
         partition_by=parse_partition_by(partition_by or (), schema=read),
         batch_records=batch_records,
         files=files,
         interval_ms=interval_ms if continuous else None,
-        rack=rack,
-        kafka=parse_settings(kafka or (), option="--kafka"),
+        **_reading(source=source, rack=rack, kafka=kafka),
         start=parse_start(start, start_offset or (), topics=topics),
         on_gap=on_gap,
         add_topics=add_topic,
@@ -149,10 +157,14 @@ def lake(
         upsert=upsert,
     )
     kept = plan_upkeep(upkeep, keep_hours=keep_hours)
-    question = parse_question(by or (), mean)
     session = session_options(f"lake {' '.join(topics)}", master=master, jars=jars, conf=conf)
     tables = _tables(options, parse_locations(location or ()), each=each)
-    _lake(tables, session, upkeep=kept, question=question, as_json=as_json)
+    _lake(tables, session, upkeep=kept, question=parse_question(by or (), mean), as_json=as_json)
+
+
+def _reading(*, source: Source, rack: str | None, kafka: list[str] | None) -> dict[str, Any]:
+    settings = parse_settings(kafka or (), option="--kafka")
+    return {"source": source, "rack": rack, "kafka": settings}
 
 
 def _tables(

@@ -17,9 +17,27 @@ EachOption = Annotated[
 SchemaOption = Annotated[
     Path | None,
     typer.Option(
-        help="File with the fields of the JSON values, as Spark DDL; default: bytes.",
+        help="File with the fields of the values: Spark DDL for JSON, or a schema of --format; "
+        "default: values stay bytes.",
         metavar="FILE",
     ),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="json, json-schema, avro or protobuf; default: what the ending of --schema says.",
+        metavar="FORMAT",
+    ),
+]
+RegistryOption = Annotated[
+    str | None, typer.Option(help="The schema registry that values have ids of.", metavar="URL")
+]
+SubjectOption = Annotated[
+    str | None, typer.Option(help="The registry's subject whose newest schema the table has.")
+]
+MessageOption = Annotated[
+    str | None, typer.Option(help="Protobuf: the full name of the message.", metavar="NAME")
 ]
 ModeOption = Annotated[
     Mode,

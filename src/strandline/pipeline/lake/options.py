@@ -57,22 +57,73 @@ _COLUMN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
+class ValueFormat:
+    """What --format, --registry, --subject and --message say; `pipeline/values/formats.py`."""
+
+    name: str | None = None
+    """None: what the ending of the schema file says, else JSON with Spark DDL."""
+    registry: str | None = None
+    subject: str | None = None
+    message: str | None = None
+
+    def open(self, schema: Path | None, mode: Mode) -> "Decoder":
+        """The decoder; OperatorError for words that do not go together, or a bad schema."""
+        from strandline.pipeline.values.formats import ENDINGS, open_decoder
+
+        known = schema is None or schema.suffix in ENDINGS
+        return open_decoder(
+            self.name or (None if known else "json"),
+            schema=schema,
+            registry=self.registry,
+            subject=self.subject,
+            message=self.message,
+            mode=mode,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ValueSchema:
-    """The type of JSON values, and the file that says so."""
+    """The type of values, and the file that says so."""
 
     path: Path
     type: "StructType"
+    opened: "Decoder | None" = None
+    """The decoder, where the values are not JSON with Spark DDL."""
 
     def decoder(self, mode: Mode) -> "Decoder":
         """What turns bytes into values of the type."""
         from strandline.pipeline.values.json.decoder import json_decoder
 
-        return json_decoder(self.type, mode)
+        return json_decoder(self.type, mode) if self.opened is None else self.opened
 
     @property
     def fingerprint(self) -> str:
         """Equal for schemas that decode equal bytes equally."""
-        return f"json {self.type.json()}"
+        kind = "json" if self.opened is None else type(self.opened).__name__
+        return f"{kind} {self.type.json()}"
+
+
+def read_values(path: Path | None, words: ValueFormat, mode: Mode) -> ValueSchema | None:
+    """How values are decoded; None if nothing says so. OperatorError names the file."""
+    if path is None and words == ValueFormat():
+        return None
+    if words.name == "text":
+        raise OperatorError(
+            "--format text: a table has values as bytes or with fields; leave it out"
+        )
+    try:
+        decoder = words.open(path, mode)
+    except ImportError as error:
+        raise OperatorError(
+            "PySpark is not installed: pip install 'strandline[pipeline]'"
+        ) from error
+    from pyspark.sql.types import StructType
+
+    if not isinstance(decoder.type, StructType):
+        raise OperatorError(
+            f"--schema {path}: values need fields, not {decoder.type.simpleString()}"
+        )
+    return ValueSchema(path or Path("of the registry"), decoder.type, decoder)
 
 
 def read_schema(path: Path) -> ValueSchema:
