@@ -524,7 +524,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(
         believe_the_flush_of_another_log,
         ("split", "isolation", "slow-disk", "total-power-failure"),
-        103,
+        371,
         False,
         changes=SLOW_FLUSHES,
     ),
@@ -570,7 +570,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(
         take_commits_that_were_overtaken,
         ("stalled-requests",),
-        431,
+        48,
         True,
         has_group=True,
         changes=LONG,
