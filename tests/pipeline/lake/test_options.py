@@ -60,6 +60,13 @@ def test_a_time_is_the_timestamps_unless_the_value_has_a_field_of_this_name(
     )
 
 
+def test_a_field_whose_name_a_table_cannot_have_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "schema.ddl"
+    file.write_text("area STRUCT<unit: STRING, `total (sq km)`: BIGINT>")
+    with pytest.raises(OperatorError, match=r"schema.ddl: field 'area.total \(sq km\)': a Delta"):
+        options(schema=read_schema(file))
+
+
 def test_tables_are_partitioned_by_date_when_nobody_says() -> None:
     assert parse_partition_by([], schema=None) == (PartitionColumn("date", "to_date(timestamp)"),)
 

@@ -52,6 +52,8 @@ TIME_COLUMNS: Mapping[str, str] = {
 }
 """What `--partition-by NAME` means if the value has no field of this name."""
 
+_NOT_IN_NAMES = re.compile(r"[ ,;{}()\n\t=]")
+"""What Delta and Parquet take in no field's name."""
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _COLUMN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -254,6 +256,8 @@ class LakeOptions:
         if self.kafka and self.source != "kafka":
             raise OperatorError("--kafka is about the Kafka connector: add --source kafka")
         check_kafka_settings(self.kafka)
+        if self.schema is not None:
+            _check_names(self.schema)
 
     @property
     def job(self) -> str:
@@ -270,3 +274,14 @@ class LakeOptions:
     def partition_texts(self) -> tuple[str, ...]:
         """`NAME=SQL` of each partition column."""
         return tuple(f"{column.name}={column.expression}" for column in self.partition_by)
+
+
+def _check_names(schema: ValueSchema) -> None:
+    from strandline.pipeline.values.evolution import paths
+
+    for path, _ in paths(schema.type):
+        if _NOT_IN_NAMES.search(path):
+            raise OperatorError(
+                f"{schema.path}: field {path!r}: a Delta table takes no name with a space or any "
+                "of ,;{}()= : have the producer rename it, or keep values as bytes without --schema"
+            )
