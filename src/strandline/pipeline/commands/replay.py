@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.base.errors import OperatorError
-from strandline.pipeline.commands.lake_options import ModeOption, SchemaOption
+from strandline.pipeline.commands.lake_options import (
+    FormatOption,
+    MessageOption,
+    ModeOption,
+    RegistryOption,
+    SchemaOption,
+    SubjectOption,
+)
 from strandline.pipeline.commands.options import (
     ConfOption,
     JarsOption,
@@ -18,7 +25,7 @@ from strandline.pipeline.commands.options import (
 )
 from strandline.pipeline.commands.output import screen, write_json, write_line
 from strandline.pipeline.lake.lock import hold_in_java, table_lock
-from strandline.pipeline.lake.options import Mode, ValueSchema, read_schema
+from strandline.pipeline.lake.options import Mode, ValueFormat, ValueSchema, read_values
 from strandline.pipeline.locations import existing_table, is_local
 from strandline.pipeline.runtime.session import LOCAL_MASTER, open_session
 
@@ -39,6 +46,10 @@ def replay(
     into: IntoOption,
     *,
     schema: SchemaOption = None,
+    format_: FormatOption = None,
+    registry: RegistryOption = None,
+    subject: SubjectOption = None,
+    message: MessageOption = None,
     mode: ModeOption = "strict",
     master: MasterOption = LOCAL_MASTER,
     jars: JarsOption = None,
@@ -46,7 +57,7 @@ def replay(
     as_json: JsonOption = False,
 ) -> None:
     """Move the dead letters that fit a schema into their table, each exactly once."""
-    read = None if schema is None else read_schema(schema)
+    read = read_values(schema, ValueFormat(format_, registry, subject, message), mode)
     source, table = existing_table(dead_letters), existing_table(into)
     if source == table:
         raise OperatorError("--into: name another table than the one of the dead letters")
