@@ -38,6 +38,13 @@ def test_names_are_known_in_any_case() -> None:
     assert options(INCLUDEHEADERS="TRUE").columns[-1] == "headers"
 
 
+def test_a_table_of_the_catalog_is_refused_with_what_to_do_instead() -> None:
+    """What Spark hands over for CREATE TABLE ... USING strandline."""
+    table = {f"option.{name}": text for name, text in REQUIRED.items()}
+    with pytest.raises(OperatorError, match="CREATE TEMPORARY VIEW instead"):
+        parse_options({**table, **REQUIRED, "provider": "strandline", "owner": "root"})
+
+
 def test_options_travel_to_executors() -> None:
     found = options(startingOffsets='{"orders": {"0": 5}}', includeLeaderEpoch="true")
     assert pickle.loads(pickle.dumps(found)) == found

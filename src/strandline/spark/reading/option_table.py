@@ -107,6 +107,12 @@ OPTIONS: tuple[Option, ...] = (
     Option("kafka.interceptor.classes", _REFUSED, "", "no classes are loaded"),
     Option("kafka.key.deserializer", _REFUSED, "", _BYTES_ONLY),
     Option("kafka.value.deserializer", _REFUSED, "", _BYTES_ONLY),
+    Option(
+        "provider",
+        _REFUSED,
+        "",
+        "Spark 4.2 reads a table of its catalog without its options: CREATE TEMPORARY VIEW instead",
+    ),
     Option("path", _REFUSED, "", "load() takes no path: name topics by subscribe"),
 )
 

@@ -115,7 +115,9 @@ class ReadOptions:
 
 def parse_options(given: Mapping[str, str]) -> ReadOptions:
     """The options of a query, whose names may be in any case. Raises OperatorError, one line."""
-    named = {_known(name).name: text for name, text in given.items()}
+    # Of the properties of a table, which Spark hands over all, the first refusal says what to do.
+    ordered = sorted(given, key=lambda name: name.lower() != "provider")
+    named = {_known(name).name: given[name] for name in ordered}
     values = Values(named)
     low, high = values.integer("minOffsetsPerTrigger"), values.integer("maxOffsetsPerTrigger")
     if low is not None and high is not None and low > high:
