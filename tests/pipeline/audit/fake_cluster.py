@@ -24,6 +24,13 @@ TOPIC = "t"
 REQUEST_BYTES_MAX = 500
 
 
+def shorten(copy: Copy) -> None:
+    """Remove the first segments, as retention and a deletion of records do."""
+    copy.flush()
+    copy.log.remove_segments_before(copy.log.index_of(Offset(14)))
+    assert copy.log.start_offset > 0
+
+
 class FakeBroker:
     """One broker with one replica. `marks`: what it answers as its high watermark, one request
     after the other; then the log's end."""
@@ -35,6 +42,8 @@ class FakeBroker:
         self.keys_max = 1_000
         self.compacted_from_request: int | None = None
         """The topic's configuration changes before this request."""
+        self.shortened_from_request: int | None = None
+        """Records are deleted here before this request."""
         self.request_count = 0
 
     def answer(
@@ -43,6 +52,8 @@ class FakeBroker:
         """As the broker's handler does."""
         log = self.copy.log
         self.request_count += 1
+        if self.request_count == self.shortened_from_request:
+            shorten(self.copy)
         mark = self.marks.pop(0) if self.marks else log.end_offset
         answer = DigestReplicaResponse(
             log_start_offset=log.start_offset,

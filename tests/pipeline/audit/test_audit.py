@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.pipeline.audit.fake_cluster import FakeCluster
+from tests.pipeline.audit.fake_cluster import FakeCluster, shorten
 from tests.storage.digest_world import COMPACTED, CONFIG, Copy, filled, flip, fork
 
 from strandline.model.ids import Offset
@@ -190,9 +190,7 @@ def test_a_log_that_became_shorter_meanwhile_is_not_compared() -> None:
 
 def shortened(config: object = CONFIG) -> Copy:
     copy = filled(config)  # type: ignore[arg-type]
-    copy.flush()
-    copy.log.remove_segments_before(copy.log.index_of(Offset(14)))
-    assert copy.log.start_offset > 0
+    shorten(copy)
     return copy
 
 
@@ -220,6 +218,22 @@ def test_the_partition_begins_where_its_leader_does() -> None:
 def test_a_log_that_begins_later_without_retention_has_lost_records() -> None:
     found = only(FakeCluster(filled(), shortened(), filled()).audit())
     assert (found.kind, found.offset, found.brokers) == (FindingKind.LOST, 0, (2,))
+
+
+def test_a_leader_that_begins_later_without_retention_has_lost_records() -> None:
+    result = FakeCluster(shortened(), filled(), filled()).audit()
+    found = only(result)
+    assert (found.kind, found.offset, found.brokers) == (FindingKind.LOST, 0, (1,))
+    assert result.partitions[0].start == 0, "the others are compared from their first record on"
+
+
+@pytest.mark.parametrize("late", [1, 2])
+def test_a_deletion_that_reaches_a_replica_during_the_audit_loses_nothing(late: int) -> None:
+    cluster = FakeCluster(*(filled() if at == late else shortened() for at in (1, 2, 3)))
+    cluster.brokers[late].shortened_from_request = 3
+    result = cluster.audit(wait_ms=5_000)
+    assert result.verdict is Verdict.EQUAL, result.findings
+    assert result.partitions[0].start > 0
 
 
 # ---- compacted topics --------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from strandline.pipeline.audit.narrowing import Ask, Narrowed, Narrowing
 from strandline.pipeline.audit.planning import TASK_BYTES, plan_ranges, plan_tasks
 from strandline.pipeline.audit.replicas import Replicas
 from strandline.pipeline.audit.results import Finding, FindingKind, PartitionResult, Row
-from strandline.pipeline.audit.tasks import Bounds, Digest, Rot, Task, TaskResult
+from strandline.pipeline.audit.tasks import Bounds, Digest, Rot, Seen, Task, TaskResult
 from strandline.storage.digests.ranges import DigestKind
 
 LATEST_RANGES_MAX = 200
@@ -72,9 +72,7 @@ class PartitionAudit:
         seen = {one: self.replicas.seen[one] for one in brokers}
         if not seen:
             return []
-        leader = self.replicas.leader
-        begins = seen[leader].log_start if leader in seen else None
-        start = min(one.log_start for one in seen.values()) if begins is None else begins
+        start = self._start(seen)
         self._note_starts(start)
         if any(one.is_compacted for one in self.replicas.seen.values()):
             self.kind, self.result.kind = DigestKind.LATEST, "latest"
@@ -96,6 +94,14 @@ class PartitionAudit:
             start, end, size_bytes=self.size_bytes, cuts=self._cuts, range_bytes=range_bytes
         )
         return self._tasks(self._ranges, brokers)
+
+    def _start(self, seen: Mapping[int, Seen]) -> int:
+        """Where the partition begins: where its leader's log does if records may expire, else where
+        any log does. A leader that begins later then has lost records."""
+        leader = seen.get(self.replicas.leader)
+        if leader is not None and leader.may_expire:
+            return leader.log_start
+        return min(one.log_start for one in seen.values())
 
     def _note_starts(self, start: int) -> None:
         """Note replicas that begin later than the partition."""

@@ -62,6 +62,13 @@ class Replicas:
         low = {broker for broker, seen in self.seen.items() if seen.high_watermark < end}
         return low | self.refused
 
+    def apart(self) -> set[int]:
+        """The brokers whose replicas begin at different offsets although nothing expires: a
+        deletion of records may be on its way to some of them."""
+        starts = {one.log_start for one in self.seen.values()}
+        may_expire = any(one.may_expire for one in self.seen.values())
+        return set() if may_expire or len(starts) < 2 else set(self.seen)
+
     def take(self, result: TaskResult) -> None:
         """Take what a broker says."""
         broker = result.task.target.broker
@@ -155,21 +162,23 @@ def wait_in_step(
     wait_ms: int,
     timeout_ms: int,
 ) -> int:
-    """Ask replicas that have not reached their partition's end again, until they have or `wait_ms`
-    are over; returns the bytes on the wire. Those that still lack records get a problem."""
+    """Ask replicas that have not reached their partition's end again, and those that begin apart,
+    until they are in step or `wait_ms` are over; returns the bytes on the wire. Those that still
+    lack records at the end get a problem."""
     until = time.monotonic() + wait_ms / 1000
     wire_bytes = 0
     while True:
-        behind = {place: one.behind(ends[place]) for place, one in replicas.items()}
-        behind = {place: brokers for place, brokers in behind.items() if brokers}
-        if not behind or time.monotonic() >= until:
+        late = {place: one.behind(ends[place]) | one.apart() for place, one in replicas.items()}
+        late = {place: brokers for place, brokers in late.items() if brokers}
+        if not late or time.monotonic() >= until:
             break
         time.sleep(POLL_S)
-        wire_bytes += look(replicas, runner, timeout_ms=timeout_ms, only=behind)
-    for place, brokers in behind.items():
-        for broker in brokers - replicas[place].refused:
-            mark = replicas[place].seen[broker].high_watermark
-            replicas[place].problems[broker] = (
+        wire_bytes += look(replicas, runner, timeout_ms=timeout_ms, only=late)
+    for place in late:
+        one = replicas[place]
+        for broker in one.behind(ends[place]) - one.refused:
+            mark = one.seen[broker].high_watermark
+            one.problems[broker] = (
                 f"it is behind: it knows the records below offset {mark} to be committed, of those "
                 f"below {ends[place]}"
             )
