@@ -59,6 +59,11 @@ class Lake:
                 pass
         return self.told
 
+    def step_once(self) -> None:
+        """One batch, and then the process is gone."""
+        with self._cluster:
+            assert self.job.step(self.writer)
+
 
 def fill(spark: SparkSession, options: LakeOptions) -> list[Written]:
     """One run."""

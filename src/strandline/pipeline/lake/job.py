@@ -162,8 +162,15 @@ class LakeJob:
                 return  # `run` takes it from the rows.
             raise
         self._take(state)
-        if dead_letters is not None:
-            self._redo = self._unfinished(read_state(dead_letters, self.options.dead_letters or ""))
+        if dead_letters is None:
+            return
+        try:
+            dead = read_state(dead_letters, self.options.dead_letters or "")
+        except OperatorError:
+            if self.options.recover:
+                return  # The writer compares each dead letter with those that are there.
+            raise
+        self._redo = self._unfinished(dead)
 
     def _take(self, state: TableState) -> None:
         self._state = state

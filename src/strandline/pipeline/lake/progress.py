@@ -149,6 +149,12 @@ def from_json(found: Mapping[str, Any]) -> Batch:
     )
 
 
+def is_same(one: Batch, other: Batch) -> bool:
+    """Whether two batches of the same number are one batch of one job, written by any run."""
+    ends = [{name: topic.next for name, topic in each.topics.items()} for each in (one, other)]
+    return one.job == other.job and ends[0] == ends[1]
+
+
 def _topic(name: str, found: Mapping[str, Any]) -> TopicProgress:
     return TopicProgress(
         id=found["id"],
@@ -206,6 +212,21 @@ def carry_on(state: TableState) -> str:
         return ""
     carried = {CARRIED_KEY: FORMAT, "as_of": state.version, "batch": to_json(state.batch)}
     return json.dumps(carried)
+
+
+def furthest(log: LogFiles) -> dict[tuple[str, str, int], int]:
+    """{(topic, its id, partition): the highest next offset that any commit of a log tells}."""
+    found: dict[tuple[str, str, int], int] = {}
+    for commit in newest_commits(log):
+        metadata: Any = commit.metadata or {}
+        told = metadata if FORMAT_KEY in metadata else metadata.get("batch")
+        if told is None:
+            continue
+        for name, topic in from_json(told).topics.items():
+            for partition, end in topic.next.items():
+                place = (name, topic.id, partition)
+                found[place] = max(found.get(place, 0), end)
+    return found
 
 
 def _lost(table: str, reason: str) -> str:

@@ -39,6 +39,9 @@ from strandline.pipeline.lake.progress import (
     Batch,
     CommitId,
     commit_of,
+    from_json,
+    furthest,
+    is_same,
     own_commit,
     to_json,
 )
@@ -49,6 +52,8 @@ from strandline.pipeline.values.problems import kind
 LOG_RETENTION = "interval 90 days"
 """How long the table keeps commits: the newest batch must be in the log when the next run begins,
 even if others committed in between."""
+PLACE = ("topic", "partition", "offset", "timestamp")
+"""What tells one dead letter from another; the timestamp, for a topic that was made anew."""
 TASK_RECORDS = 200_000
 """A batch is split so that each task has about as many records, up to the cores there are."""
 
@@ -92,6 +97,8 @@ class TableWriter:
         self.log = log
         self._change: TableChange | None = None
         self._is_there = False
+        self._letters_end: Mapping[tuple[str, str, int], int] | None = None
+        """{(topic, its id, partition): up to where earlier runs had noted dead letters}."""
 
     def prepare(self, *, exists: bool) -> list[str]:
         """Checks that the table takes the job's rows, and changes it so that it does; returns what
@@ -177,24 +184,24 @@ class TableWriter:
         return dict(sorted(found.items()))
 
     def recovered(self) -> dict[str, dict[int, int]]:
-        """{topic: {partition: the offset after its newest row}}, from the table's rows and the
-        dead letters."""
-        tables = [self._options.table]
-        dead = self._options.dead_letters
-        dead_log = None if dead is None else open_log(self._spark, dead)
-        if dead is not None and dead_log is not None and dead_log.names():
-            tables.append(dead)
+        """{topic: {partition: the offset after its newest row}}, from the table's rows."""
+        table = self._options.table
+        read = self._spark.read.format("delta").load(table)
+        if {"topic", "partition", "offset"} - set(read.columns):
+            raise OperatorError(
+                f"{table} has no columns topic, partition and offset: it is not a lake table"
+            )
+        # Dead letters may be ahead of the rows that a RESTORE left. Of a topic that has nothing
+        # else they tell its name.
         found: dict[str, dict[int, int]] = {}
-        for table in tables:
-            read = self._spark.read.format("delta").load(table)
-            if {"topic", "partition", "offset"} - set(read.columns):
-                raise OperatorError(
-                    f"{table} has no columns topic, partition and offset: it is not a lake table"
-                )
-            newest = read.groupBy("topic", "partition").agg(F.max("offset"))
-            for topic, partition, offset in newest.collect():
-                ends = found.setdefault(topic, {})
-                ends[partition] = max(ends.get(partition, 0), offset + 1)
+        dead = self._options.dead_letters
+        log = None if dead is None else open_log(self._spark, dead)
+        if dead is not None and log is not None and log.names():
+            topics = self._spark.read.format("delta").load(dead).select("topic").distinct()
+            found = {row["topic"]: {} for row in topics.collect()}
+        newest = read.groupBy("topic", "partition").agg(F.max("offset"))
+        for topic, partition, offset in newest.collect():
+            found.setdefault(topic, {})[partition] = offset + 1
         return found
 
     def last_number(self) -> int:
@@ -286,9 +293,33 @@ class TableWriter:
         bad = rows_of.dead_letters(rows)
         if self._options.upsert:
             bad = bad.unionByName(upsert.late_tombstones(rows, self._known_letters(bad)))
-        if not bad.isEmpty():
-            writer = self._writer(bad.coalesce(1), _commit_id(batch))
-            writer.option("delta.logRetentionDuration", LOG_RETENTION).save(dead)
+        log = open_log(self._spark, dead)
+        assert log is not None
+        if self._may_be_there(batch, log):
+            known = self._spark.read.format("delta").load(dead).select(*PLACE)
+            bad = bad.join(known, [*PLACE], "left_anti").select(*rows_of.DEAD_LETTER_COLUMNS)
+        if bad.isEmpty():
+            return
+        writer = self._writer(bad.coalesce(1), _commit_id(batch))
+        writer.option("delta.logRetentionDuration", LOG_RETENTION).save(dead)
+        commit = commit_of(log, batch.number)
+        # Delta passes over a batch whose number it has, whatever is in it.
+        if commit is None or not is_same(from_json(commit.metadata or {}), batch):
+            raise OperatorError(
+                f"{dead} holds the dead letters of another job, and does not take those of batch "
+                f"{batch.number}: name another --dead-letters"
+            )
+
+    def _may_be_there(self, batch: Batch, log: LogFiles) -> bool:
+        """Whether some of the batch's dead letters are in their table: the job was that far before
+        it began again after the table's newest rows."""
+        if self._letters_end is None:
+            self._letters_end = furthest(log)  # Later ones are this run's own.
+        return any(
+            self._letters_end.get((name, topic.id, partition), 0) > first
+            for name, topic in batch.topics.items()
+            for partition, (first, _) in topic.read.items()
+        )
 
     def _known_letters(self, bad: DataFrame) -> DataFrame:
         """The dead letters of a batch, and those of the batches before."""

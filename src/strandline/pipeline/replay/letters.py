@@ -12,11 +12,10 @@ from pyspark.sql import functions as F  # noqa: N812  (as in all of Spark's docu
 
 from strandline.base.errors import OperatorError
 from strandline.pipeline.lake.rows import DEAD_LETTER_COLUMNS
+from strandline.pipeline.lake.writer import PLACE
 from strandline.pipeline.runtime.overrides import overridden
 
 MARK = "replay"
-PLACE = ("topic", "partition", "offset", "timestamp")
-"""What tells one dead letter from another; the timestamp, for a topic that was made anew."""
 _VIEW = "strandline_replayed"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
