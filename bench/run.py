@@ -4,7 +4,7 @@
                                            quorum, failover, start, memory, recovery, partitions,
                                            restart, placement, region-loss, promotion,
                                            returning-region, crossed-bytes, stand-ins, spark,
-                                           plan, audit
+                                           lake, stream, plan, audit
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and its other load; MB per CPU second varies
@@ -28,6 +28,7 @@ from confluent_kafka.admin import AdminClient
 
 import bench.audit
 import bench.crossed_bytes
+import bench.lake
 import bench.partitions
 import bench.placement
 import bench.plan
@@ -37,6 +38,7 @@ import bench.restart
 import bench.returning_region
 import bench.spark
 import bench.stand_ins
+import bench.stream
 from bench.clusters import Cluster, has_kafka, kafka, memory_mb, strandline
 from bench.load import leaders_of
 from bench.mixed_acks import mixed_acks_latencies
@@ -333,6 +335,16 @@ def spark(work: Path) -> None:
     bench.spark.run(work, partial(say, "spark"))
 
 
+def lake(work: Path) -> None:
+    """2 million records of 100 B into a table, as bytes and with four fields."""
+    bench.lake.run(work, partial(say, "lake"))
+
+
+def stream(work: Path) -> None:
+    """A Spark stream of 200,000 records/s of 100 B."""
+    bench.stream.run(work, partial(say, "stream"))
+
+
 def audit(work: Path) -> None:
     """1 GB of three replicas compared by digests, and a producer's latency beside that."""
     bench.audit.run(work, partial(say, "audit"))
@@ -358,6 +370,8 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "crossed-bytes": crossed_bytes,
     "stand-ins": stand_ins,
     "spark": spark,
+    "lake": lake,
+    "stream": stream,
     "audit": audit,
 }
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from bench.clusters import Cluster, has_kafka, kafka, strandline
 from bench.paced import create_topic
 from strandline.client.cluster import Client
+from strandline.client.wire.connection import Connection
 from strandline.config.addresses import parse_bootstrap
 from strandline.pipeline.runtime.jars import default_directory, ensure_jars
 from strandline.pipeline.runtime.java import find_java
@@ -84,33 +85,74 @@ QUESTIONS = (
 )
 
 
-def fill(bootstrap: str, topic: str, *, value_bytes: int, count: int) -> None:
-    """Put `count` records into a topic of PARTITIONS partitions, the same ones in each batch."""
+def fill(
+    bootstrap: str,
+    topic: str,
+    *,
+    value_bytes: int,
+    count: int,
+    value_of: Callable[[int], bytes] | None = None,
+) -> None:
+    """Put `count` records into a topic of PARTITIONS partitions, the same ones in each batch.
+    `value_of`: the value of each record of a batch, about `value_bytes` long; default: random."""
     per_batch = BATCH_BYTES // value_bytes
     now_ms = time.time_ns() // 1_000_000  # Retention would delete older records.
     records = [
-        Record(n, timestamp=now_ms + n, key=b"%08d" % n, value=os.urandom(value_bytes))
+        Record(
+            n,
+            timestamp=now_ms + n,
+            key=b"%08d" % n,
+            value=os.urandom(value_bytes) if value_of is None else value_of(n),
+        )
         for n in range(per_batch)
     ]
     batch = bytes(build_batch(records))
     rounds = count // per_batch // PARTITIONS
-    with Client(parse_bootstrap(bootstrap), timeout_ms=TIMEOUT_MS) as client:
-        until = client.deadline()
-        leaders = client.leaders(topic, deadline_ms=until)
-        connections = {
-            partition: client.open_connection(leader, until)
+    with BatchSender(bootstrap, topic) as sender:
+        for _ in range(rounds):
+            for partition in sender.partitions:
+                sender.send(partition, batch)
+
+
+class BatchSender:
+    """Sends batches to a topic's leaders, IN_FLIGHT unanswered ones to each partition."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._topic = topic
+        self._client = Client(parse_bootstrap(bootstrap), timeout_ms=TIMEOUT_MS)
+        until = self._client.deadline()
+        leaders = self._client.leaders(topic, deadline_ms=until)
+        self._connections = {
+            partition: self._client.open_connection(leader, until)
             for partition, leader in leaders.items()
         }
-        for number in range(rounds + IN_FLIGHT):
-            for partition, connection in connections.items():
-                if number < rounds:
-                    connection.send(_produce(topic, partition, batch), TIMEOUT_MS)
-                if number >= min(IN_FLIGHT, rounds) and connection.due_count:
-                    answer = connection.receive(ProduceResponse, TIMEOUT_MS)
-                    (result,) = answer.responses[0].partition_responses
-                    assert not result.error_code, result
-        for connection in connections.values():
+
+    @property
+    def partitions(self) -> list[int]:
+        """All of the topic."""
+        return sorted(self._connections)
+
+    def send(self, partition: int, batch: bytes) -> None:
+        """Waits while too many are unanswered; fails if one was refused."""
+        connection = self._connections[partition]
+        if connection.due_count >= IN_FLIGHT:
+            self._receive(connection)
+        connection.send(_produce(self._topic, partition, batch), TIMEOUT_MS)
+
+    def _receive(self, connection: Connection) -> None:
+        answer = connection.receive(ProduceResponse, TIMEOUT_MS)
+        (result,) = answer.responses[0].partition_responses
+        assert not result.error_code, result
+
+    def __enter__(self) -> "BatchSender":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection in self._connections.values():
+            while connection.due_count:
+                self._receive(connection)
             connection.close()
+        self._client.close()
 
 
 def _produce(topic: str, partition: int, batch: bytes) -> ProduceRequest:
@@ -150,7 +192,7 @@ def measure(cluster: Cluster, say: Say, scratch: Path) -> None:
             for question in QUESTIONS:
                 best = _compare(spark, cluster, f"spark-{value_bytes}", question, scratch)
                 say(
-                    question.name,
+                    question=question.name,
                     system=cluster.name,
                     value_bytes=value_bytes,
                     records=count,

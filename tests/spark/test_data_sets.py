@@ -12,7 +12,7 @@ from typing import Any
 import deltalake
 import duckdb
 import pytest
-from demo.factbook import PACKAGE, load_profiles
+from demo.factbook import load_profiles
 from demo.flights import SCHEMA, load_flights, write_json_lines
 from pyspark.sql import SparkSession
 from tests.spark.jobs import Cluster, Record, create_topic, produce
@@ -101,7 +101,6 @@ def test_flights_are_the_same_in_the_table(
 def test_country_profiles_keep_their_nesting_and_their_newest_record(
     cluster: Cluster, spark: SparkSession, tmp_path: Path, topic_name: str
 ) -> None:
-    pytest.importorskip(PACKAGE)
     profiles = {
         code: json.dumps(plainly_named(json.loads(profile))).encode()
         for code, profile in load_profiles().items()
