@@ -4,10 +4,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from strandline.base.errors import OperatorError
+from strandline.pipeline.lake import lock
 from strandline.pipeline.lake.lock import table_lock
 
 HOLDER = """
@@ -53,3 +55,17 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     told = f"{tmp_path}/file: cannot write here"
     with pytest.raises(OperatorError, match=told), table_lock(tmp_path / "file"):
         pass
+
+
+def test_a_lock_on_a_file_that_another_run_removed_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = lock._hold
+
+    def held_after_the_other_ended(file: IO[str], table: Path) -> None:
+        hold(file, table)
+        (table / "_strandline" / "lock").unlink()
+
+    monkeypatch.setattr(lock, "_hold", held_after_the_other_ended)
+    with pytest.raises(OperatorError, match="start this one again"), table_lock(tmp_path / "lake"):
+        raise AssertionError("a third job would not see this lock")

@@ -10,6 +10,7 @@ from strandline.pipeline.lake.cluster import Cluster, TopicSnapshot
 from strandline.pipeline.lake.options import (
     LakeOptions,
     PartitionColumn,
+    check_apart,
     parse_partition_by,
     read_schema,
 )
@@ -177,3 +178,16 @@ def test_schema_file_that_says_nothing_is_named(tmp_path: Path, content: bytes |
         file.write_bytes(content)
     with pytest.raises(OperatorError, match=f"--schema {file}"):
         read_schema(file)
+
+
+def test_a_run_does_not_write_two_tables_to_one_place() -> None:
+    def of(topic: str, dead: str | None = None) -> LakeOptions:
+        return options(topics=(topic,), table=f"/lake/{topic}", dead_letters=dead)
+
+    check_apart([of("a", "/dead/a"), of("b", "/dead/b")])
+    with pytest.raises(OperatorError, match=r"/lake/a_gaps .*table of gaps of a and the table of"):
+        check_apart([of("a"), of("a_gaps")])
+    with pytest.raises(OperatorError, match=r"/lake/b would be .*dead letters of a"):
+        check_apart([of("a", "/lake/b"), of("b")])
+    with pytest.raises(OperatorError, match="--dead-letters: name another table"):
+        of("a", "/lake/a_gaps")

@@ -45,6 +45,7 @@ def table_lock(table: Path) -> Iterator[Path]:
     try:
         with file:
             _hold(file, table)
+            _check_there(file, path, table)
             try:
                 yield path
             finally:
@@ -75,6 +76,15 @@ def _hold(file: IO[str], table: Path) -> None:
     file.truncate()
     file.write(f"{os.getpid()}\n")
     file.flush()
+
+
+def _check_there(file: IO[str], path: Path, table: Path) -> None:
+    """A refused run removes its file when it ends. Another job that had opened it just before would
+    hold a lock that a third one does not see."""
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            return
+    raise OperatorError(f"{table}: another job ended at this moment: start this one again")
 
 
 def _try_lock(file: IO[str], byte: int) -> bool:

@@ -249,7 +249,7 @@ class LakeOptions:
             raise OperatorError(f"--files {self.files}: must be at least 1")
         if self.interval_ms is not None and self.interval_ms < 0:
             raise OperatorError(f"--interval-ms {self.interval_ms}: must be 0 or more")
-        if self.dead_letters == self.table:
+        if self.dead_letters in (self.table, self.gaps_table):
             raise OperatorError("--dead-letters: name another table than the one for the records")
         if self.schema is None and (self.mode != "strict" or self.keep_raw):
             raise OperatorError("--mode and --keep-raw are about decoded values: give --schema")
@@ -274,6 +274,27 @@ class LakeOptions:
     def partition_texts(self) -> tuple[str, ...]:
         """`NAME=SQL` of each partition column."""
         return tuple(f"{column.name}={column.expression}" for column in self.partition_by)
+
+
+def check_apart(tables: Sequence[LakeOptions]) -> None:
+    """Raises OperatorError if a run would write two of its tables to one place, as those of topics
+    `a` and `a_gaps`: each takes the number of a batch once, so one would lose rows."""
+    used: dict[str, str] = {}
+    for options in tables:
+        topics = ", ".join(options.topics)
+        found = {
+            options.table: f"the table of {topics}",
+            options.gaps_table: f"the table of gaps of {topics}",
+        }
+        if options.dead_letters is not None:
+            found = {**found, options.dead_letters: f"the dead letters of {topics}"}
+        for location, what in found.items():
+            if location in used:
+                raise OperatorError(
+                    f"{location} would be both {used[location]} and {what}: give one of them "
+                    "another place"
+                )
+            used[location] = what
 
 
 def _check_names(schema: ValueSchema) -> None:

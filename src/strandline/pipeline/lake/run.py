@@ -18,7 +18,7 @@ from strandline.pipeline.lake.cluster import Cluster, is_outage
 from strandline.pipeline.lake.delta_log import LocalLog, LogFiles
 from strandline.pipeline.lake.job import LakeJob, Watch, Written
 from strandline.pipeline.lake.lock import hold_in_java, table_lock
-from strandline.pipeline.lake.options import LakeOptions
+from strandline.pipeline.lake.options import LakeOptions, check_apart
 from strandline.pipeline.locations import is_local
 from strandline.pipeline.runtime.session import SessionOptions, open_session
 from strandline.pipeline.runtime.spark_errors import summarize
@@ -95,6 +95,7 @@ def run_lakes(
 ) -> list[LakeResult]:
     """Brings each table up to the end of now, or follows the topics until SIGINT or SIGTERM;
     `then` runs in the same session afterwards. Raises OperatorError."""
+    check_apart(tables)
     results = [LakeResult(options) for options in tables]
     with _stop_signals() as stop, ExitStack() as stack:
         locks = [
