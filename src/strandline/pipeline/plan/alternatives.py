@@ -17,6 +17,7 @@ Source: docs/pipelines/plan.md."""
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import get_args
 
@@ -117,9 +118,20 @@ def _split(word: str) -> tuple[str, str, dict[str, str]]:
     name, is_named, text = rest.partition("=")
     if not is_named or "{" in name or Path(rest).exists():
         return word.strip(), rest, keys
-    if not name.strip() or not text.strip():
+    name, text = name.strip(), text.strip()
+    if "," in name or ("," in text and "{" not in text and not Path(text).exists()):
+        raise _unknown_key(rest, word)
+    if not name or not text:
         raise OperatorError(f"--policy {word}: write {_SHAPE}")
-    return name.strip(), text.strip(), keys
+    return name, text, keys
+
+
+def _unknown_key(rest: str, word: str) -> OperatorError:
+    """What the last `,KEY=VALUE` of `rest` should be: a name has no comma."""
+    key = rest.rpartition(",")[2].partition("=")[0].strip()
+    near = get_close_matches(key, _KEYS, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"write {_SHAPE}"
+    return OperatorError(f"--policy {word}: unknown key {key!r}: {hint}")
 
 
 def _policy(text: str, cluster: DescribedCluster, word: str) -> tuple[Policy, int, bool]:
