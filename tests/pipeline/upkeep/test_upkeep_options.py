@@ -36,7 +36,7 @@ def test_the_options_are_those_given() -> None:
 
 def test_upkeep_has_its_turn_after_every_so_many_batches() -> None:
     upkeep = plan_upkeep(3, keep_hours=24)
-    assert [number for number in range(9) if upkeep.is_due(number)] == [2, 5, 8]
+    assert [number for number in range(-1, 9) if upkeep.is_due(number)] == [2, 5, 8]
     assert not any(plan_upkeep(0, keep_hours=24).is_due(number) for number in range(9))
     with pytest.raises(OperatorError, match="--upkeep -1"):
         plan_upkeep(-1, keep_hours=24)

@@ -81,8 +81,8 @@ class Upkeep:
 
     def is_due(self, batch: int) -> bool:
         """Whether it is the turn after the batch of this number. Without state: a round that a
-        kill prevents is made up by the next one."""
-        return self.every_batches > 0 and (batch + 1) % self.every_batches == 0
+        kill prevents is made up by the next one. -1: there is no batch yet, so no table."""
+        return batch >= 0 and self.every_batches > 0 and (batch + 1) % self.every_batches == 0
 
 
 def run_lakes(
