@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -48,6 +48,7 @@ from strandline.pipeline.commands.options import (
     JsonOption,
     MasterOption,
     MeanOption,
+    TableArgument,
     find_bootstrap,
     session_options,
 )
@@ -93,7 +94,7 @@ if TYPE_CHECKING:
 def lake(
     context: typer.Context,
     topics: TopicsArgument,
-    table: Annotated[str, typer.Argument(help="Directory or URI of the Delta table.")],
+    table: TableArgument,
     *,
     bootstrap: BootstrapOption = "",
     each: EachOption = False,
@@ -289,19 +290,7 @@ def _json(result: LakeResult, took_ms: int) -> dict[str, object]:
 
 
 def _write_result(result: LakeResult, took_ms: int) -> None:
-    counts = [f"{result.records:,} records"]
-    for count, word in (
-        (result.malformed, "of them malformed"),
-        (result.dead_letters, "dead letters"),
-        (result.elsewhere, "offsets without a record"),
-        (result.gaps, "gaps"),
-    ):
-        if count:
-            counts.append(f"{count:,} {word}")
-    write_line(
-        f"read {', '.join(counts)} of {', '.join(result.options.topics)} in {result.batches} "
-        f"batches, {took_ms / 1000:.1f} s"
-    )
+    write_line(f"{describe_result(result)}, {took_ms / 1000:.1f} s")
     for reason, count in result.problems.items():
         write_line(f"  {count:,} {reason}")
     found = _read_local_table(result.options.table)
@@ -310,6 +299,22 @@ def _write_result(result: LakeResult, took_ms: int) -> None:
             f"{result.options.table}: {found.rows:,} rows in {len(found.files)} files,"
             f" version {found.version}"
         )
+
+
+def describe_result(result: LakeResult) -> str:
+    """What the job read, in one line."""
+    batches = "1 batch" if result.batches == 1 else f"{result.batches:,} batches"
+    upserts = result.options.upsert
+    counts = [f"read {result.records:,} records of {', '.join(result.options.topics)} in {batches}"]
+    for count, words in (
+        (result.malformed, "of them malformed"),
+        (result.dead_letters, "dead letters"),
+        (result.elsewhere, "offsets without a row" if upserts else "offsets without a record"),
+        (result.gaps, "gap" if result.gaps == 1 else "gaps"),
+    ):
+        if count:
+            counts.append(f"{count:,} {words}")
+    return ", ".join(counts)
 
 
 def _read_local_table(location: str) -> TableVersion | None:

@@ -31,7 +31,9 @@ ConfOption = Annotated[
     list[str] | None, typer.Option("--conf", help="A Spark setting.", metavar="KEY=VALUE")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
-TableArgument = Annotated[str, typer.Argument(help="Directory or URI of the Delta table.")]
+TableArgument = Annotated[
+    str, typer.Argument(help="Directory or URI of the Delta table.", metavar="TABLE")
+]
 BootstrapOption = Annotated[
     str,
     typer.Option(
