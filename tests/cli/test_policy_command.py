@@ -171,3 +171,21 @@ def test_observers_are_told_apart_and_survive_for_nobody(
     roles = [one["role"] for one in told["first"]["replicas"]]
     assert roles == ["voter"] * 3 + ["observer"]
     assert told["first"]["survival"]["voters"] == 3
+
+
+def test_an_observer_stands_in_for_a_region_of_the_described_cluster(
+    run: Run, files: dict[str, str]
+) -> None:
+    """As in a running cluster: a region with enough brokers is taken for down."""
+    write(files, "brokers: [{region: a, count: 3}, {region: b, count: 3}, {region: c}]", "cluster")
+    rules = (
+        f"{{role: {role}, count: {count}, where: [{{label: region, op: in, values: [{region}]}}]}}"
+        for role, count, region in (("voter", 2, "a"), ("voter", 2, "b"), ("observer", 1, "c"))
+    )
+    write(files, f"promotion: region-lost\nrules: [{', '.join(rules)}]")
+    code, out, err = run(
+        "policy", "test", files["policy"], "--cluster", files["cluster"],
+        "--min-insync", "3",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert "writes continue after the loss of 1 region" in out

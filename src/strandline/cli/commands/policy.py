@@ -194,6 +194,8 @@ def _described(
     file: Path, policy: "Policy", replicas: int | None, min_insync: int | None
 ) -> "tuple[Request, Sequence[Candidate], Rules]":
     from strandline.cli.server.broker_file import read_file
+    from strandline.config.cluster import ClusterConfig
+    from strandline.controller.outages.regions import regions_of
     from strandline.placement.solver.request import Request
     from strandline.placement.survival.courses import Rules
     from strandline.placement.topology.described import decode_cluster
@@ -205,7 +207,14 @@ def _described(
         default_voters=_voters(policy, replicas) or DESCRIBED_REPLICAS,
         round_trips=described.round_trips,
     )
-    rules = Rules(request.min_insync_replicas, bool(policy.promotion), promotion=policy.promotion)
+    rules = Rules(
+        request.min_insync_replicas,
+        bool(policy.promotion),
+        promotion=policy.promotion,
+        regions=regions_of(
+            {one.id: one.labels for one in described.candidates}, ClusterConfig.from_values({})
+        ),
+    )
     return request, described.candidates, rules
 
 

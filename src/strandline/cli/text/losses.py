@@ -130,11 +130,9 @@ def regions_of(
     from strandline.cli.text.live_cluster import THE_CLUSTER
     from strandline.client.operations.configs import describe_configs
     from strandline.config.cluster import ClusterConfig
-    from strandline.controller.outages.domains import is_region, members
-    from strandline.controller.outages.marks import configured, silent_needed
+    from strandline.controller.outages.regions import regions_of as count_silent
     from strandline.placement.survival.courses import REGION_LOST
     from strandline.placement.survival.regions import Regions
-    from strandline.placement.survival.replicas import Replica
 
     if REGION_LOST not in promotions:
         return Regions()
@@ -142,17 +140,8 @@ def regions_of(
         rows = describe_configs(client, [THE_CLUSTER], OUTAGE_KEYS)[THE_CLUSTER]
     except StrandlineError:
         return Regions()
-    marks_of = configured(ClusterConfig.from_values({one.name: one.value for one in rows}))
-    brokers = {one.id: one.labels for one in cluster.candidates}
-    needed = {
-        domain[0]: silent_needed(len(inside), marks_of(domain))
-        for domain, inside in members(brokers).items()
-        if is_region(domain)
-    }
-    return Regions(
-        (Replica(broker, labels) for broker, labels in brokers.items()),
-        {region: count for region, count in needed.items() if count is not None},
-    )
+    config = ClusterConfig.from_values({one.name: one.value for one in rows})
+    return count_silent({one.id: one.labels for one in cluster.candidates}, config)
 
 
 def _forecast_topic(topic: "LiveTopic", cluster: "LiveCluster", rules: "Rules") -> LossForecast:

@@ -26,8 +26,7 @@ import msgspec
 from strandline.base.errors import OperatorError
 from strandline.base.rng import seeded
 from strandline.config.cluster import ClusterConfig
-from strandline.controller.outages.domains import is_region, members
-from strandline.controller.outages.marks import configured, silent_needed
+from strandline.controller.outages.regions import regions_of
 from strandline.model.cluster import Roles
 from strandline.placement.policy.confluent import decode_either
 from strandline.placement.policy.document import Policy, Promotion, Rule, Selector
@@ -214,7 +213,9 @@ def place(
             shrinks=bool(promotion),
             controllers=_controllers(cluster, controllers),
             promotion=promotion,
-            regions=_regions(cluster, config) if promotion == REGION_LOST else Regions(),
+            regions=regions_of({one.id: one.labels for one in cluster.candidates}, config)
+            if promotion == REGION_LOST
+            else Regions(),
         ),
     )
 
@@ -225,18 +226,3 @@ def _controllers(cluster: DescribedCluster, ids: Sequence[int]) -> tuple[Replica
     if unknown:
         raise OperatorError(f"controllers: the cluster has no broker {unknown[0]}")
     return tuple(Replica(labels[one].id, labels[one].labels) for one in ids)
-
-
-def _regions(cluster: DescribedCluster, config: ClusterConfig) -> Regions:
-    """All brokers, and how many silent ones make a region count as down."""
-    brokers = {one.id: one.labels for one in cluster.candidates}
-    marks_of = configured(config)
-    needed = {
-        domain[0]: silent_needed(len(inside), marks_of(domain))
-        for domain, inside in members(brokers).items()
-        if is_region(domain)
-    }
-    return Regions(
-        (Replica(broker, labels) for broker, labels in brokers.items()),
-        {region: count for region, count in needed.items() if count is not None},
-    )
