@@ -213,7 +213,11 @@ def _lake(
 
     with shown.status("looking at the topics") as status:
         told = Told(
-            batch=lambda result, written: _show_batch(shown, result, written),
+            batch=lambda result, written: shown.print(
+                f"  {describe_batch(result, written, tables=len(tables))}",
+                highlight=False,
+                soft_wrap=True,
+            ),
             notice=_unrepeated(shown),
             status=status.update,
         )
@@ -236,20 +240,22 @@ def _lake(
         draw_means(question, means)
 
 
-def _show_batch(shown: "Console", result: LakeResult, written: Written) -> None:
+def describe_batch(result: LakeResult, written: Written, *, tables: int = 1) -> str:
+    """A batch in one line; it names its topics if the job fills several tables."""
     parts = [f"{written.records:,} records"]
     if written.malformed:
         parts.append(f"{written.malformed:,} malformed")
     if written.dead_letters:
         parts.append(f"{written.dead_letters:,} dead letters")
     if written.gaps:
-        parts.append(f"{written.gaps:,} gaps")
+        parts.append("1 gap" if written.gaps == 1 else f"{written.gaps:,} gaps")
     parts.append(f"{result.records:,} of {max(result.total, result.records + written.left):,}")
     parts.append(f"{result.rate:,.0f}/s")
     if written.left:
         parts.append(f"behind by {written.left:,} records, {written.lag_ms / 1000:,.0f} s")
         parts.append(f"about {written.left / max(result.rate, 1):,.0f} s left")
-    shown.print(f"  batch {written.number}: {', '.join(parts)}", highlight=False, soft_wrap=True)
+    where = f"{', '.join(result.options.topics)}, " if tables > 1 else ""
+    return f"{where}batch {written.number}: {', '.join(parts)}"
 
 
 def _unrepeated(shown: "Console") -> "_Notices":

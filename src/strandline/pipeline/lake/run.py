@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from strandline.base.errors import StrandlineError
+from strandline.base.errors import OperatorError, StrandlineError
 from strandline.pipeline.lake.cluster import Cluster, is_outage
 from strandline.pipeline.lake.delta_log import LocalLog, LogFiles
 from strandline.pipeline.lake.job import LakeJob, Watch, Written
@@ -115,7 +115,7 @@ def run_lakes(
         if not follows and then is None and all(job.is_idle for job in jobs):
             return results
         told.status("starting Spark")
-        with open_session(session) as spark:
+        with _interrupted(stop), open_session(session) as spark:
             kept = [hold_in_java(spark, lock) for lock in locks]
             _run(spark, jobs, stop=stop, told=told, upkeep=upkeep)
             if stop.is_set() and not follows:
@@ -200,6 +200,17 @@ def _refresh(job: LakeJob, told: Told) -> None:
         if not is_outage(error):
             raise
         told.notice(f"waiting for the cluster: {error}")
+
+
+@contextmanager
+def _interrupted(stop: Event) -> Iterator[None]:
+    """A signal to all processes of a job ends Java too: an error after it is the interruption."""
+    try:
+        yield
+    except OperatorError as error:
+        if not stop.is_set():
+            raise
+        raise KeyboardInterrupt from error
 
 
 @contextmanager
