@@ -19,6 +19,8 @@ from tests import lanes
 settings.register_profile("strandline", deadline=None)
 settings.load_profile("strandline")
 
+gc.disable()  # While tests are collected nothing is garbage; each process takes a third less.
+
 WITH_SPARK = "tests/spark/test_"
 WITH_BROKERS = ("tests/chaos/test_run.py", "tests/integration/", WITH_SPARK)
 
@@ -33,6 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Ten thousand tests stay until the end: the garbage collector need not look at them."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
