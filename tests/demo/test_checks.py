@@ -8,6 +8,7 @@ import pytest
 from demo.checks import Evidence, run_checks
 from demo.ledger import ENTRY, LedgerWriter, count_entries, places, read_entries
 from demo.producer import AckGaps
+from demo.reports import Audited
 
 
 def entries(*rows: tuple[int, int, int]) -> numpy.ndarray:
@@ -15,6 +16,7 @@ def entries(*rows: tuple[int, int, int]) -> numpy.ndarray:
 
 
 ALL = entries((0, 0, 2), (0, 1, 0), (1, 0, 1))
+EQUAL = Audited("equal", 2, 10, 3, digested_bytes=1_000, wire_bytes=10)
 GOOD = Evidence(
     flights=3,
     failures=[],
@@ -23,6 +25,7 @@ GOOD = Evidence(
     rows=ALL,
     spark_means={"AA": 1.5},
     pandas_means={"AA": 1.5},
+    audited=EQUAL,
 )
 
 
@@ -62,6 +65,8 @@ def test_records_read_twice_by_the_group_are_no_fault() -> None:
         ),
         ({"spark_means": {"AA": 1.5 + 1e-6}}, {"mean delays: Spark = pandas"}),
         ({"spark_means": {"UA": 1.5}}, {"mean delays: Spark = pandas"}),
+        ({"audited": replace(EQUAL, verdict="incomplete")}, {"all replicas hold the same"}),
+        ({"audited": replace(EQUAL, records=2)}, {"all replicas hold the same"}),
     ],
 )
 def test_each_fault_is_found(fault: dict[str, object], found_by: set[str]) -> None:
@@ -70,7 +75,8 @@ def test_each_fault_is_found(fault: dict[str, object], found_by: set[str]) -> No
 
 def test_flight_acknowledged_at_two_places_is_found() -> None:
     twice = numpy.concatenate([ALL, entries((2, 0, 1))])
-    evidence = replace(GOOD, acknowledged=twice, read=twice, rows=twice)
+    audited = replace(EQUAL, records=4)
+    evidence = replace(GOOD, acknowledged=twice, read=twice, rows=twice, audited=audited)
     assert failed(evidence) == {"every flight acknowledged, once"}
 
 
