@@ -3,9 +3,11 @@ that are gone, and with another job on its table.
 
 Source: decisions/0050, docs/pipelines/lake.md."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -175,3 +177,17 @@ def test_many_topics_share_a_table_that_knows_them(
     fill(spark, lake_options(cluster, table, topic_name, other, add_topics=True))
     expected = [(name, offset) for name in (topic_name, other) for offset in (0, 1)]
     assert rows(table, "topic", "offset") == sorted(expected, key=repr)
+
+
+def test_other_readers_see_the_times_that_spark_sees(
+    cluster: Cluster, spark: SparkSession, tmp_path: Path, topic_name: str
+) -> None:
+    create_topic(cluster, topic_name, partitions=1)
+    times = ("0001-01-01T00:00:00Z", "2262-04-12T00:00:00.000001Z", "9999-12-31T23:59:59.999999Z")
+    produce(cluster, topic_name, [Record(None, b'{"at":"%s"}' % one.encode()) for one in times])
+    table = tmp_path / "lake"
+    fill(spark, lake_options(cluster, table, topic_name, schema="at TIMESTAMP"))
+    expected = [datetime.fromisoformat(one) for one in times]
+    assert [value["at"] for _, value in rows(table, "offset", "value")] == expected
+    read = duckdb.sql(f"SELECT value.at FROM '{table}/*/*.parquet' ORDER BY \"offset\"").fetchall()
+    assert [at for (at,) in read] == expected

@@ -32,6 +32,9 @@ TABLE_SETTINGS: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
+    # By default Spark writes INT96, from which other readers make nanoseconds in 64 bits: they read
+    # another year for 9999-12-31, or fail.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 """What every job needs, wherever it runs."""
 
