@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.outages.domains import is_region, members
 from strandline.controller.outages.marks import configured, silent_needed
-from strandline.model.ids import BrokerId
 from strandline.model.cluster import Labels
+from strandline.model.ids import BrokerId
 from strandline.placement.survival.regions import Regions
 from strandline.placement.survival.replicas import Replica
 
