@@ -64,3 +64,13 @@ def test_the_rest_is_refused_with_what_helps(
 ) -> None:
     with pytest.raises(OperatorError, match=reason):
         change(old, new, **changes)
+
+
+def test_reasons_follow_the_line_only_where_it_is_cut() -> None:
+    with pytest.raises(OperatorError, match=r"field value\.n: ") as refused:
+        change("value STRUCT<n: BIGINT>", "value STRUCT<n: STRING>")
+    assert not refused.value.details
+    old, new = (", ".join(f"f{each}: {kind}" for each in range(6)) for kind in ("INT", "STRING"))
+    with pytest.raises(OperatorError, match="and 1 more") as refused:
+        change(f"value STRUCT<{old}>", f"value STRUCT<{new}>")
+    assert len(refused.value.details) == 6

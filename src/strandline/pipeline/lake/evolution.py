@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812  (as in all of Spark's document
 
 from strandline.base.errors import OperatorError
 from strandline.pipeline.lake.options import LakeOptions
-from strandline.pipeline.values.evolution import Change, merge
+from strandline.pipeline.values.evolution import REASONS_SHOWN_MAX, Change, merge
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def plan_change(
         raise OperatorError(
             f"{where} does not fit {options.table}: {error}: correct the schema, or fill a new "
             "table",
-            error.details,
+            error.details if len(error.details) > REASONS_SHOWN_MAX else (),
         ) from None
     widened = tuple(each for each in evolution.changes if each.kind == "widen")
     if widened and options.widen == "refuse":
