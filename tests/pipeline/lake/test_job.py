@@ -13,6 +13,7 @@ from tests.pipeline.lake.scene import FakeCluster, FakeTable, KilledError, optio
 from strandline.base.errors import OperatorError
 from strandline.client.errors import CannotConnectError
 from strandline.pipeline.lake.delta_log import Commit
+from strandline.pipeline.lake.options import read_schema
 from strandline.pipeline.lake.progress import Batch, TopicProgress, to_json
 from strandline.pipeline.lake.start import Start
 
@@ -59,6 +60,15 @@ def test_nothing_new_needs_no_spark(tmp_path: Path) -> None:
     run(cluster, table, options(table.path))
     assert run(cluster, table, options(table.path)) == []
     assert table.prepared == 1
+
+
+def test_another_schema_is_compared_with_the_table_though_nothing_is_new(tmp_path: Path) -> None:
+    (tmp_path / "one.ddl").write_text("n BIGINT")
+    cluster, table = FakeCluster(a=("id-a", {0: (0, 5)})), FakeTable(tmp_path / "t")
+    run(cluster, table, options(table.path))
+    schema = read_schema(tmp_path / "one.ddl")
+    assert run(cluster, table, options(table.path, schema=schema)) == []
+    assert table.prepared == 2
 
 
 def test_what_a_batch_tells_comes_from_its_commit(tmp_path: Path) -> None:

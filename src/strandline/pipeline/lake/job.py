@@ -141,8 +141,12 @@ class LakeJob:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the table is known to have everything that the topics have."""
-        return self._state is not None and self._next() is None
+        """Whether the table is known to have everything that the topics have, by the very schema
+        of this job: another one must be compared with the table's first."""
+        if self._state is None or self._next() is not None:
+            return False
+        known = self._state.batch
+        return known is None or known.values == self._values
 
     @property
     def has_table(self) -> bool:
