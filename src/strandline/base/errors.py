@@ -16,7 +16,16 @@
     |  `- ClientError              our client cannot make a request or use its answer
     |     |- NotOfferedError       the broker does not offer that API: it has another version
     |     `- CannotConnectError    no broker was reached or answered before the deadline
-    `- InvariantError              a simulation found a broken promise
+    |- InvariantError              a simulation found a broken promise
+    |- FaultError                  a record of a fetched batch is malformed: becomes its error
+    |- UnfitValueError             a value has no place in its type: becomes its problem
+    |  |- UnknownSchemaError       the registry has no schema of a value's id
+    |  `- _PlacedError             a value inside another has none: names the field
+    |- UnfitColumnError            some values of a column do not fit: the exact way reads them
+    |- UnresolvableError           a writer's schema cannot be read as the reader's
+    |- _NotPlainError              a command needs Typer to read its options
+    |- _UnfitError                 a value does not fit: UnfitColumnError names its place
+    `- _UnusualError               a batch that NumPy does not read: the exact way does
     BaseException
     `- ProcessDied                 a simulated process dies in the middle of a callback
 
