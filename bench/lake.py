@@ -1,13 +1,10 @@
 """How many rows a second a lake job writes, as a process from its start to its end, local[2].
 
 Why:    users start a job from cron and wait for all of it: the start of Spark, too.
-How:    a topic of random bytes, and one of JSON with four fields, each into a new table of one
-        Spark task a core. CPU seconds are those of the job's processes.
+How:    a topic of random bytes, and one of JSON with four fields, each into a new table.
 """
 
 import json
-import os
-import resource
 import subprocess
 import sys
 import time
@@ -30,18 +27,13 @@ def json_value(n: int) -> bytes:
     return json.dumps(fields).encode()
 
 
-def job(topic: str, table: Path, bootstrap: str, *options: str) -> tuple[int, float, float]:
-    """Rows, seconds and CPU seconds of one job."""
+def job(topic: str, table: Path, bootstrap: str, *options: str) -> tuple[int, float]:
+    """Rows and seconds of one job."""
     command = [sys.executable, "-m", "strandline.pipeline", "lake", topic, str(table)]
     command += ["--bootstrap", bootstrap, "--master", "local[2]", "--json", *options]
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(
-        command, check=True, capture_output=True, text=True, timeout=TIMEOUT_S, env=os.environ
-    )
-    took_s = time.perf_counter() - began
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return json.loads(done.stdout.splitlines()[-1])["table_rows"], took_s, cpu_s
+    began = time.perf_counter()
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIMEOUT_S)
+    return json.loads(done.stdout.splitlines()[-1])["table_rows"], time.perf_counter() - began
 
 
 def run(work: Path, say: Say) -> None:
@@ -62,11 +54,10 @@ def run(work: Path, say: Say) -> None:
                 count=RECORDS,
                 value_of=value_of,
             )
-            rows, took_s, cpu_s = job(name, work / f"table-{name}", cluster.bootstrap, *options)
+            rows, took_s = job(name, work / f"table-{name}", cluster.bootstrap, *options)
             say(
                 values=name,
                 rows=rows,
                 seconds=round(took_s, 1),
                 rows_s=round(rows / took_s),
-                cpu_s=round(cpu_s, 1),
             )
