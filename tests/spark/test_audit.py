@@ -49,7 +49,7 @@ def test_the_audit_runs_through_spark_submit(
             jars=",".join(map(str, jobs.jars)),
             environment=jobs.environment,
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
         assert list((tmp_path / "work").glob("app-*")), "the worker ran nothing"
     told = read_json(done.stdout)
     assert told["verdict"] == "equal"

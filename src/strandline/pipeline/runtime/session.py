@@ -70,7 +70,8 @@ class SessionOptions:
     """Spark settings that override every other."""
 
     def __post_init__(self) -> None:
-        check_master(self.master)
+        if not is_submitted():  # Else the master is that of spark-submit.
+            check_master(self.master)
 
 
 def is_submitted(environment: Mapping[str, str] = os.environ) -> bool:
