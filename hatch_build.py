@@ -19,7 +19,7 @@ COMPILED = (
     "strandline.records._rows",
 )
 """The modules. The source of each lies where the module does, its binary beside it."""
-HEADERS = ("src/strandline/records/_varints.h",)
+HEADERS = ("src/strandline/records/_module.h", "src/strandline/records/_varints.h")
 
 
 def source_of(module: str) -> str:

@@ -18,7 +18,15 @@ from strandline.protocol.consumer import (
 )
 from strandline.protocol.headers import decode_request_header
 from strandline.records import contents
-from strandline.records.batch import HEADER_BYTES, LENGTH_END, MAGIC, crc_of, read_header, seal
+from strandline.records.batch import (
+    HEADER_BYTES,
+    LENGTH_END,
+    MAGIC,
+    BatchHeader,
+    crc_of,
+    read_header,
+    seal,
+)
 from strandline.records.codec import NONE, decompress
 from strandline.records.record import decode_records
 from strandline.records.validate import validate_produced
@@ -82,20 +90,28 @@ def read_batches(data: bytes) -> None:
         assert crc_of(view, header.position, header.size) == stored.crc, "another checksum"
 
 
-def read_sealed_batches(data: bytes) -> None:
-    """The same behind a right checksum and a right length, as a faulty client sends it."""
+def sealed(data: bytes) -> tuple[bytes, BatchHeader] | None:
+    """Bytes as one batch with a right checksum and a right length, as a faulty client sends it;
+    None if there are too few, or its header cannot be."""
     if len(data) <= HEADER_BYTES:
-        return
+        return None
     changed = bytearray(data)
     changed[8:12] = (len(data) - LENGTH_END).to_bytes(4, "big")
     changed[MAGIC_AT] = MAGIC
     try:
         header = read_header(changed)
     except ApiError:
-        return
+        return None
     assert header is not None
     seal(changed, header)
-    read_batches(bytes(changed))
+    return bytes(changed), header
+
+
+def read_sealed_batches(data: bytes) -> None:
+    """The same behind a right checksum and a right length."""
+    batch = sealed(data)
+    if batch is not None:
+        read_batches(batch[0])
 
 
 def walk_records(data: bytes) -> None:
@@ -109,21 +125,14 @@ def walk_records(data: bytes) -> None:
 def decode_columns(data: bytes) -> None:
     """A batch behind a right checksum becomes the columns that its single records have, or is
     refused."""
-    if len(data) <= HEADER_BYTES:
+    made = sealed(data)
+    if made is None:
         return
-    changed = bytearray(data)
-    changed[8:12] = (len(data) - LENGTH_END).to_bytes(4, "big")
-    changed[MAGIC_AT] = MAGIC
-    try:
-        header = read_header(changed)
-    except ApiError:
-        return
-    assert header is not None
-    seal(changed, header)
+    changed, header = made
     names = ("key", "value", "timestamp", "headers")
     try:
         batch = decode_batches(
-            bytes(changed),
+            changed,
             columns=names,
             topic="fuzzed",
             partition=0,

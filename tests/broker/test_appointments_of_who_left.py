@@ -99,13 +99,12 @@ def a_request_that_comes_late(world: MovingWorld, patch: pytest.MonkeyPatch) -> 
     """It was asked for Y, whose move was cancelled, and is asked for again."""
     submit = ControllerHost.submit
     held: list[Command] = []
-    is_free: list[bool] = []
+    free = asyncio.Event()
 
     async def late(self: ControllerHost, command: Command, **options: Any) -> Answer:
         if isinstance(command, RequestVoters) and not held:
             held.append(command)
-            while not is_free:
-                await asyncio.sleep(0.02)
+            await free.wait()
         return await submit(self, command, **options)
 
     lead(world, B)
@@ -117,7 +116,7 @@ def a_request_that_comes_late(world: MovingWorld, patch: pytest.MonkeyPatch) -> 
     leave_and_delete(world)
     world.move(A, B, Y)
     world.until(lambda: Y in world.replicas_of(TOPIC)[B].configuration.members)
-    is_free.append(True)
+    free.set()
     world.until(lambda: bool(world.known.pending))
     stop(world, B)
     start(world, Y)

@@ -237,6 +237,12 @@ def test_the_version_is_printed(run: Run) -> None:
     assert set(json.loads(run("version", "--json")[1])) == {"strandline", "python", "platform"}
 
 
+def printed_by(code: str) -> str:
+    """The output of an interpreter of its own."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
 def test_help_imports_nothing_slow() -> None:
     code = (
         "import sys, contextlib, io\n"
@@ -246,8 +252,7 @@ def test_help_imports_nothing_slow() -> None:
         "slow = {'asyncio', 'rich', 'msgspec', 'uvloop', 'cramjam', 'tomllib', 'pyspark'}\n"
         "print(sorted(slow & set(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert printed_by(code) == "[]\n"
 
 
 def test_the_first_command_in_an_outage_imports_no_model_of_placement() -> None:
@@ -259,8 +264,7 @@ def test_the_first_command_in_an_outage_imports_no_model_of_placement() -> None:
         "        'strandline.placement.topology', 'strandline.placement.solver')\n"
         "print([one for one in slow if one in sys.modules])\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert printed_by(code) == "[]\n"
 
 
 def test_plain_parameters_are_read_without_pydantic() -> None:

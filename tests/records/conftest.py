@@ -3,12 +3,11 @@
 Why:    a tree without it (`make setup` without a compiler, a fresh clone) would test nothing of it.
 Source: decision 0044."""
 
-import shutil
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests.records.walk_library import build_walk, load_walk
+from tests.records.walk_library import compiled_file, load_walk
 
 from strandline.records.contents import IS_COMPILED
 
@@ -16,13 +15,8 @@ from strandline.records.contents import IS_COMPILED
 @pytest.fixture(scope="session")
 def walk_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the compiled walk is."""
-    if IS_COMPILED:
-        from strandline.records import _contents
-
-        return Path(_contents.__file__)
-    if shutil.which("cc") is None:
-        pytest.skip("the compiled walk is not built, and there is no compiler (2026-11-29)")
-    return build_walk(tmp_path_factory.mktemp("walk"))
+    directory = tmp_path_factory.mktemp("compiled")
+    return compiled_file("strandline.records._contents", directory, is_built=IS_COMPILED)
 
 
 @pytest.fixture(scope="session")

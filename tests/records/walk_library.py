@@ -4,12 +4,14 @@ Source: decision 0044."""
 
 import importlib.machinery
 import importlib.util
+import shutil
 import subprocess
 import sysconfig
 from pathlib import Path
 from types import ModuleType
 
 import hatch_build
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,3 +36,15 @@ def load_walk(file: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
     return module
+
+
+def compiled_file(module: str, directory: Path, *, is_built: bool) -> Path:
+    """The file of a module of `hatch_build.COMPILED`: that of the tree, where it is of the sources'
+    revision, or one that is built into `directory`. Without either, the test is skipped."""
+    if is_built:
+        found = importlib.util.find_spec(module)
+        assert found is not None and found.origin is not None
+        return Path(found.origin)
+    if shutil.which("cc") is None:
+        pytest.skip(f"{module} is not built, and there is no compiler (2026-11-29)")
+    return build_walk(directory, module)

@@ -14,6 +14,6 @@ Map:    lake/         topics -> Delta tables
         plan/         what a placement policy is worth
         runtime/      what a job runs on: Java, the pinned jars, a Spark session
         commands/     the command line, one file for each command
-        locations.py, questions.py, settings.py  what commands are told: tables, means, KEY=VALUE
+        locations.py, questions.py, settings.py  arguments of commands: tables, means, KEY=VALUE
         __main__.py   the same command line as spark-submit's main file
 Source: design section 12, docs/pipelines.md, decisions/0050."""

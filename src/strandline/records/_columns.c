@@ -31,6 +31,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "_module.h"
 #include "_varints.h"
 
 #define REVISION 1 /* Of the results; `fill.py` uses a binary of its own revision only. */
@@ -653,22 +654,4 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static int add_constants(PyObject *module)
-{
-    return PyModule_AddIntConstant(module, "REVISION", REVISION);
-}
-
-static PyModuleDef_Slot slots[] = {
-    {Py_mod_exec, add_constants},
-    {0, NULL},
-};
-
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_columns", "See spark/decoding/fill.py.", 0, methods, slots, NULL,
-    NULL, NULL,
-};
-
-PyMODINIT_FUNC PyInit__columns(void)
-{
-    return PyModuleDef_Init(&definition);
-}
+COMPILED_MODULE(_columns, "See spark/decoding/fill.py.")

@@ -16,6 +16,7 @@
 #include <Python.h>
 #include <stdint.h>
 
+#include "_module.h"
 #include "_varints.h"
 
 #define REVISION 1 /* Of the results; `contents.py` uses a binary of its own revision only. */
@@ -225,22 +226,4 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static int add_constants(PyObject *module)
-{
-    return PyModule_AddIntConstant(module, "REVISION", REVISION);
-}
-
-static PyModuleDef_Slot slots[] = {
-    {Py_mod_exec, add_constants},
-    {0, NULL},
-};
-
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_contents", "See records/contents.py.", 0, methods, slots, NULL, NULL,
-    NULL,
-};
-
-PyMODINIT_FUNC PyInit__contents(void)
-{
-    return PyModuleDef_Init(&definition);
-}
+COMPILED_MODULE(_contents, "See records/contents.py.")

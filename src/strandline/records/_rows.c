@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "_module.h"
+
 #define REVISION 1 /* Of the results; `row_encode.py` uses a binary of its own revision only. */
 #define VARINT_BYTES_MAX 5
 
@@ -302,22 +304,4 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static int add_constants(PyObject *module)
-{
-    return PyModule_AddIntConstant(module, "REVISION", REVISION);
-}
-
-static PyModuleDef_Slot slots[] = {
-    {Py_mod_exec, add_constants},
-    {0, NULL},
-};
-
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_rows", "See spark/writing/row_encode.py.", 0, methods, slots, NULL,
-    NULL, NULL,
-};
-
-PyMODINIT_FUNC PyInit__rows(void)
-{
-    return PyModuleDef_Init(&definition);
-}
+COMPILED_MODULE(_rows, "See spark/writing/row_encode.py.")

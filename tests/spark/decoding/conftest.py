@@ -2,12 +2,11 @@
 
 Source: decision 0056."""
 
-import shutil
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests.records.walk_library import build_walk, load_walk
+from tests.records.walk_library import compiled_file, load_walk
 
 from strandline.spark.decoding.fill import IS_COMPILED
 
@@ -15,13 +14,8 @@ from strandline.spark.decoding.fill import IS_COMPILED
 @pytest.fixture(scope="session")
 def columns_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the compiled fill is."""
-    if IS_COMPILED:
-        from strandline.records import _columns
-
-        return Path(_columns.__file__)
-    if shutil.which("cc") is None:
-        pytest.skip("the compiled fill is not built, and there is no compiler (2026-11-29)")
-    return build_walk(tmp_path_factory.mktemp("fill"), "strandline.records._columns")
+    directory = tmp_path_factory.mktemp("compiled")
+    return compiled_file("strandline.records._columns", directory, is_built=IS_COMPILED)
 
 
 @pytest.fixture(scope="session")

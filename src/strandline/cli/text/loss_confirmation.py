@@ -1,5 +1,5 @@
-"""The question before a loss is declared, the name of the user that answers it, and what is said
-without a controller.
+"""The question before a loss is declared, the name of the user that answers it, and the answer of
+a cluster without a controller.
 
 Source: decision 0027."""
 

@@ -50,7 +50,7 @@ class AuditOptions:
 
 
 class Progress(Protocol):
-    """Who is told how far an audit is."""
+    """Receives how far an audit is."""
 
     def on_planned(self, size_bytes: int) -> None:
         """So many more bytes are to be digested, on all replicas."""

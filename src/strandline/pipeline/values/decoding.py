@@ -5,6 +5,7 @@ How:    strict: a value that does not round-trip is null and has a reason. lenie
         as it fits, and the same reason. A null (a tombstone) stays null and has no reason.
 Source: decisions/0051."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -35,3 +36,16 @@ class Decoder(Protocol):
     def decode(self, values: Any) -> DecodedValues:
         """Decodes a BinaryArray: one value each, in the same order. Never raises for bad bytes."""
         ...
+
+
+def decode_each(
+    values: Any, one: Callable[[bytes], tuple[Any, str | None]], value_type: pa.DataType
+) -> DecodedValues:
+    """A BinaryArray, each value of which `one` decodes: (value, problem). Nulls stay null."""
+    found: list[Any] = []
+    problems: list[str | None] = []
+    for data in values.to_pylist():
+        value, problem = (None, None) if data is None else one(data)
+        found.append(value)
+        problems.append(problem)
+    return DecodedValues(pa.array(found, value_type), pa.array(problems, pa.string()))

@@ -14,8 +14,8 @@ from strandline.spark.reading.filters import Pruning
 from strandline.spark.reading.options import ReadOptions
 from strandline.spark.reading.pushdown import OptionalPushDown
 from strandline.spark.reading.ranges import plan_ranges
-from strandline.spark.reading.split_reading import read_split
-from strandline.spark.reading.splits import Split, split_ranges
+from strandline.spark.reading.split_reading import read_partition
+from strandline.spark.reading.splits import split_ranges
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -50,13 +50,4 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         """The records of one split."""
-        # Spark plans one partition without content if `partitions` returns none.
-        if not isinstance(partition, Split):
-            return iter(())
-        options = self._options
-        return read_split(
-            partition,
-            options.reach,
-            self._columns,
-            fail_on_data_loss=options.fail_on_data_loss,
-        )
+        return read_partition(partition, self._options, self._columns)

@@ -1,18 +1,42 @@
-"""Reads the texts of options: numbers, words, durations. Each error names its option.
+"""Reads the options of a query, of the source or the sink: their names, and their texts as numbers,
+words, durations, addresses. Each error names its option.
 
 Source: Spark's `JavaUtils.timeStringAsMs` for durations."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from strandline.base.errors import OperatorError
+from strandline.config.addresses import parse_bootstrap
+from strandline.model.cluster import Address
+from strandline.spark.reading.option_table import REFUSED_BEGINNINGS, Option, Use
 
 _UNITS_MS = {
     "us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000,
 }  # fmt: skip
 _DURATION = re.compile(r"([0-9]+)\s*([a-z]*)")
 INTEGER_MAX = 2**63 - 1
+
+
+def known_option(name: str, options: Sequence[Option]) -> Option:
+    """The option of this name, which may be in any case. Raises OperatorError for one that is
+    unknown or refused."""
+    lower = name.lower()
+    for beginning, why in REFUSED_BEGINNINGS.items():
+        if lower.startswith(beginning):
+            raise OperatorError(f"option {name}: {why}: remove it")
+    by_lower_name = {one.name.lower(): one for one in options}
+    option = by_lower_name.get(lower)
+    if option is not None and option.use is not Use.REFUSED:
+        return option
+    if option is not None:
+        raise OperatorError(f"option {option.name}: {option.note}")
+    near = get_close_matches(lower, by_lower_name, n=1)
+    hint = f" (did you mean {by_lower_name[near[0]].name}?)" if near else ""
+    known = (one.name for one in options if one.use not in (Use.REFUSED, Use.NO_EFFECT))
+    raise OperatorError(f"option {name} is not known{hint}; the options are {', '.join(known)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +84,17 @@ class Values:
         if match is None or (match[2] or "ms") not in _UNITS_MS:
             raise OperatorError(f"{name}: {text!r} is no duration: expected one like 15m or 30s")
         return int(int(match[1]) * _UNITS_MS[match[2] or "ms"])
+
+    def bootstrap(self) -> tuple[Address, ...]:
+        """The brokers to contact first, which are reached without TLS and logins."""
+        text = self.text("kafka.bootstrap.servers")
+        if not text:
+            raise OperatorError(
+                "option kafka.bootstrap.servers is missing: give host:port,host:port"
+            )
+        try:
+            found = parse_bootstrap(text)
+        except ValueError as error:
+            raise OperatorError(f"kafka.bootstrap.servers {error}") from error
+        self.word("kafka.security.protocol", ("PLAINTEXT",))
+        return found

@@ -8,10 +8,8 @@ Source: Spark's guide to its Kafka connector; decisions/0049."""
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from strandline.base.errors import OperatorError
-from strandline.config.addresses import parse_bootstrap
 from strandline.model.cluster import Address
 from strandline.spark.columns import DEFAULT_COLUMNS, TYPES
 from strandline.spark.reading.bounds import (
@@ -29,13 +27,10 @@ from strandline.spark.reading.bounds import (
     parse_edge_or_offsets,
 )
 from strandline.spark.reading.option_table import (
-    BY_LOWER_NAME,
     OPTIONS,
-    REFUSED_BEGINNINGS,
-    Option,
     Use,
 )
-from strandline.spark.reading.option_values import Values
+from strandline.spark.reading.option_values import Values, known_option
 
 RECORDS_PER_TASK = 500_000
 """At most so many offsets a task, unless the query says otherwise: 50 MB of records of 100 bytes.
@@ -117,7 +112,7 @@ def parse_options(given: Mapping[str, str]) -> ReadOptions:
     """The options of a query, whose names may be in any case. Raises OperatorError, one line."""
     # Of the properties of a table, which Spark hands over all, the first refusal says what to do.
     ordered = sorted(given, key=lambda name: name.lower() != "provider")
-    named = {_known(name).name: given[name] for name in ordered}
+    named = {known_option(name, OPTIONS).name: given[name] for name in ordered}
     values = Values(named)
     low, high = values.integer("minOffsetsPerTrigger"), values.integer("maxOffsetsPerTrigger")
     if low is not None and high is not None and low > high:
@@ -140,32 +135,8 @@ def parse_options(given: Mapping[str, str]) -> ReadOptions:
     )
 
 
-def _known(name: str) -> Option:
-    """The option of this name. Raises OperatorError for one that is unknown or refused."""
-    lower = name.lower()
-    for beginning, why in REFUSED_BEGINNINGS.items():
-        if lower.startswith(beginning):
-            raise OperatorError(f"option {name}: {why}: remove it")
-    option = BY_LOWER_NAME.get(lower)
-    if option is not None and option.use is not Use.REFUSED:
-        return option
-    if option is not None:
-        raise OperatorError(f"option {option.name}: {option.note}")
-    near = get_close_matches(lower, BY_LOWER_NAME, n=1)
-    hint = f" (did you mean {BY_LOWER_NAME[near[0]].name}?)" if near else ""
-    known = (one.name for one in OPTIONS if one.use not in (Use.REFUSED, Use.NO_EFFECT))
-    raise OperatorError(f"option {name} is not known{hint}; the options are {', '.join(known)}")
-
-
 def _parse_reach(values: Values) -> ReachOptions:
-    text = values.text("kafka.bootstrap.servers")
-    if not text:
-        raise OperatorError("option kafka.bootstrap.servers is missing: give host:port,host:port")
-    try:
-        bootstrap = parse_bootstrap(text)
-    except ValueError as error:
-        raise OperatorError(f"kafka.bootstrap.servers {error}") from error
-    values.word("kafka.security.protocol", ("PLAINTEXT",))
+    bootstrap = values.bootstrap()
     levels = ("read_uncommitted", "read_committed")
     default = ReachOptions(bootstrap)
     fetch_bytes = values.integer("kafka.max.partition.fetch.bytes") or default.fetch_bytes

@@ -8,11 +8,13 @@ Source: decisions/0049."""
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from pyspark.sql.datasource import InputPartition
+
 from strandline.client.cluster import Client
 from strandline.client.errors import ClientError
 from strandline.spark.decoding.decode import decode
 from strandline.spark.reading.fetching import Fetched, SplitFetcher
-from strandline.spark.reading.options import ReachOptions
+from strandline.spark.reading.options import ReachOptions, ReadOptions
 from strandline.spark.reading.splits import Split
 
 if TYPE_CHECKING:
@@ -42,6 +44,18 @@ def read_split(
     fetcher = SplitFetcher(client_of(reach), split, reach, fail_on_data_loss=fail_on_data_loss)
     for fetched in fetcher:
         yield from decode_fetched(fetched, split, columns)
+
+
+def read_partition(
+    partition: InputPartition, options: ReadOptions, columns: Sequence[str]
+) -> Iterator["RecordBatch"]:
+    """The records of what Spark hands to a task: a split, or a partition without content, which
+    Spark plans itself if there is no split."""
+    if not isinstance(partition, Split):
+        return iter(())
+    return read_split(
+        partition, options.reach, columns, fail_on_data_loss=options.fail_on_data_loss
+    )
 
 
 def decode_fetched(

@@ -29,8 +29,8 @@ from strandline.spark.reading.data_loss import DataLoss
 from strandline.spark.reading.option_values import INTEGER_MAX
 from strandline.spark.reading.options import ReadOptions
 from strandline.spark.reading.ranges import OffsetRange, RangeResolver, partitions_of
-from strandline.spark.reading.split_reading import read_split
-from strandline.spark.reading.splits import Split, split_ranges
+from strandline.spark.reading.split_reading import read_partition
+from strandline.spark.reading.splits import split_ranges
 from strandline.spark.reading.stream_offsets import (
     JsonOffsets,
     StreamOffsets,
@@ -180,15 +180,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         """The records of one split, on an executor."""
-        if not isinstance(partition, Split):
-            return iter(())
-        options = self._options
-        return read_split(
-            partition,
-            options.reach,
-            self._columns,
-            fail_on_data_loss=options.fail_on_data_loss,
-        )
+        return read_partition(partition, self._options, self._columns)
 
     def stop(self) -> None:
         """The query ended."""

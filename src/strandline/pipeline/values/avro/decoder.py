@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from fastavro.schema import fingerprint as avro_fingerprint
 from fastavro.schema import to_parsing_canonical_form
 from pyspark.sql import types as T  # noqa: N812  (as in all of Spark's documentation)
@@ -25,7 +24,7 @@ from strandline.pipeline.values.arrow_types import to_arrow
 from strandline.pipeline.values.avro.binary import TRUNCATED
 from strandline.pipeline.values.avro.resolution import Read, UnresolvableError, resolve
 from strandline.pipeline.values.avro.schema import parse_avro, spark_type
-from strandline.pipeline.values.decoding import DecodedValues, Mode
+from strandline.pipeline.values.decoding import DecodedValues, Mode, decode_each
 from strandline.pipeline.values.problems import (
     NOT_UTF8,
     TOO_DEEP,
@@ -136,15 +135,7 @@ class AvroDecoder:
     def decode(self, values: Any) -> DecodedValues:
         """Decodes a BinaryArray. OperatorError if the registry does not answer."""
         self._unknown.clear()
-        found: list[Any] = []
-        problems: list[str | None] = []
-        for data in values.to_pylist():
-            value, problem = None, None
-            if data is not None:
-                value, problem = self._one(data)
-            found.append(value)
-            problems.append(problem)
-        return DecodedValues(pa.array(found, self._arrow), pa.array(problems, pa.string()))
+        return decode_each(values, self._one, self._arrow)
 
     def _one(self, data: bytes) -> tuple[Any, str | None]:
         try:

@@ -11,12 +11,11 @@ How:    framing none       the value alone
 from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812  (as in all of Spark's documentation)
 
 from strandline.base.errors import OperatorError
 from strandline.pipeline.values.arrow_types import to_arrow
-from strandline.pipeline.values.decoding import DecodedValues, Mode
+from strandline.pipeline.values.decoding import DecodedValues, Mode, decode_each
 from strandline.pipeline.values.problems import TOO_DEEP, UnfitValueError, encodable, join
 from strandline.pipeline.values.protobuf import descriptors
 from strandline.pipeline.values.protobuf.messages import Message, message_of
@@ -95,13 +94,7 @@ class ProtobufDecoder:
     def decode(self, values: Any) -> DecodedValues:
         """Decodes a BinaryArray. OperatorError if the registry does not answer."""
         self._unknown.clear()
-        found: list[Any] = []
-        problems: list[str | None] = []
-        for data in values.to_pylist():
-            value, problem = (None, None) if data is None else self._one(data)
-            found.append(value)
-            problems.append(problem)
-        return DecodedValues(pa.array(found, self._arrow), pa.array(problems, pa.string()))
+        return decode_each(values, self._one, self._arrow)
 
     def _one(self, data: bytes) -> tuple[Any, str | None]:
         self._notes.clear()
