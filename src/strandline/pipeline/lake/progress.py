@@ -22,7 +22,7 @@ Source: decisions/0050."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from strandline.base.errors import OperatorError
@@ -90,10 +90,6 @@ class Batch:
     def gaps(self) -> tuple[Gap, ...]:
         """What it found missing."""
         return tuple(gap for topic in self.topics.values() for gap in topic.gaps)
-
-    def redone(self, *, run: str) -> "Batch":
-        """The same batch, committed by another run."""
-        return replace(self, run=run)
 
 
 @dataclass(frozen=True, slots=True)

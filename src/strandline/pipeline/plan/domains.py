@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from strandline.pipeline.plan.assumptions import LossRate
-from strandline.placement.topology.labels import BROKER_LABEL
 from strandline.placement.topology.universe import Universe
 
 
@@ -40,9 +39,3 @@ def loss_domains(universe: Universe, rates: Mapping[str, LossRate]) -> tuple[Los
 def losses_a_year(domains: tuple[LossDomain, ...]) -> float:
     """The mean number of losses in a year, over all domains."""
     return sum(one.rate.per_year for one in domains)
-
-
-def level_words(level: str, count: int) -> str:
-    """ "2 zones"."""
-    name = "broker" if level == BROKER_LABEL else level
-    return f"{count} {name}{'s' * (count != 1)}"

@@ -47,7 +47,6 @@ class Step:
     """Brokers that are lost from this moment on: their replicas are made anew elsewhere."""
     returned: int = 0
     """Brokers that are heard from this moment on."""
-    is_loss: bool = False
 
 
 @dataclass(slots=True)
@@ -131,9 +130,7 @@ class _Run:
             else:
                 lost = self._on_look(at_h, mask)
             if loss or returned or lost or kind == "caught up":
-                yield Step(
-                    at_h, self._silent, self._absent, self._emptied, lost, returned, bool(loss)
-                )
+                yield Step(at_h, self._silent, self._absent, self._emptied, lost, returned)
 
     def _on_loss(self, at_h: float, mask: int, loss: Loss) -> None:
         until_h = at_h + loss.hours

@@ -118,6 +118,3 @@ OPTIONS: tuple[Option, ...] = (
 
 REFUSED_BEGINNINGS: dict[str, str] = {"kafka.ssl.": _NO_LOGIN, "kafka.sasl.": _NO_LOGIN}
 """{beginning of an option's name: why}; in lower case."""
-
-BY_LOWER_NAME: dict[str, Option] = {option.name.lower(): option for option in OPTIONS}
-"""Spark hands names over in lower case, or takes no notice of case."""

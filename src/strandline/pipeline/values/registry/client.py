@@ -17,7 +17,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from strandline.base.errors import OperatorError
 from strandline.pipeline.values.problems import UnfitValueError
@@ -26,8 +26,6 @@ TIMEOUT_S = 10
 RETRY_DELAYS_S = (0.2, 1.0)
 ANSWER_BYTES_MAX = 16 << 20
 REFERENCES_MAX = 1_000
-
-SchemaKind = Literal["AVRO", "JSON", "PROTOBUF"]
 
 
 class UnknownSchemaError(UnfitValueError):
