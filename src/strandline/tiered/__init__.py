@@ -1,0 +1,6 @@
+"""Old data in object stores: what a bucket holds, and what a partition's log says of it.
+
+Map:    objects/   the object store: one interface, real stores behind it
+        state/     which segments are in which bucket: a state machine that a group's log drives
+        segments/  one segment as one immutable object
+Source: Design section 11; decision 0057."""

@@ -1,0 +1,28 @@
+"""What a partition's log says of one object of a bucket: enough to find and to check every byte.
+
+Source: decision 0057."""
+
+import msgspec
+
+from strandline.model.ids import Epoch, Offset
+
+
+class SegmentEntry(msgspec.Struct, frozen=True, array_like=True):
+    """One object: the records of [base_offset, end_offset), then a trailer."""
+
+    name: str
+    """Below the bucket's prefix; no two attempts share one."""
+    base_offset: Offset
+    end_offset: Offset
+    data_bytes: int
+    """Where the trailer begins."""
+    size_bytes: int
+    trailer_crc: int
+    """CRC-32C of the trailer, whose own CRCs cover the data."""
+    max_timestamp: int
+    """The highest timestamp; -1 for none."""
+    max_timestamp_offset: Offset
+    epochs: tuple[tuple[Epoch, Offset], ...]
+    """(epoch, its first offset in here), ascending."""
+    digest: bytes
+    """SHA-256 of the data."""

@@ -1,0 +1,3 @@
+"""The tier of one partition: what each bucket holds, as the group's log says.
+
+Source: decision 0057."""
