@@ -25,4 +25,5 @@ class SegmentEntry(msgspec.Struct, frozen=True, array_like=True):
     epochs: tuple[tuple[Epoch, Offset], ...]
     """(epoch, its first offset in here), ascending."""
     digest: bytes
-    """SHA-256 of the data."""
+    """SHA-256 of the chunks' CRC-32Cs in the trailer: equal for equal data. It finds errors; it is
+    no protection against forgery."""
