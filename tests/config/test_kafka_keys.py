@@ -224,11 +224,7 @@ def test_a_name_that_kafka_does_not_have_is_refused_with_the_nearest_one() -> No
     assert "did you mean" in (validate_life_config("num.io.thread", "1") or "")
 
 
-def test_tiered_storage_cannot_be_asked_for() -> None:
-    assert validate_topic_config("remote.storage.enable", "false") is None
-    assert validate_topic_config("remote.storage.enable", "true") == (
-        "remote.storage.enable must be false: this cluster has no tiered storage"
-    )
+def test_bounds_of_numbers_and_choices_are_kafkas() -> None:
     assert validate_topic_config("unclean.leader.election.enable", "true") is None
     for value, is_legal in (("0.3", True), ("1", True), ("1.1", False), ("-0.1", False)):
         assert (validate_topic_config("min.cleanable.dirty.ratio", value) is None) == is_legal

@@ -36,6 +36,7 @@ class World:
         self.reports: dict[BrokerId, Report] = {}
         self.room: dict[BrokerId, Report] = {}
         self.voters: frozenset[BrokerId] = frozenset()
+        self.buckets: dict[str, Labels] = {}
         for number, region in enumerate(regions, start=1):
             self.run(registration(number, region=region))
             self.alive.add(BrokerId(number))
@@ -49,6 +50,7 @@ class World:
             voters=self.voters,
             reports=self.reports,
             room=self.room,
+            buckets=self.buckets,
         )
 
     def fill(self, **percents: int) -> None:

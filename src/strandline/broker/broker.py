@@ -386,7 +386,11 @@ def _services(
 ) -> Services:
     """The control plane's hosts, and what handlers may use."""
     controller = ControllerHost(
-        replication=replication, clock=clock, rng=rng, directory_id=directory_id
+        replication=replication,
+        clock=clock,
+        rng=rng,
+        directory_id=directory_id,
+        buckets=config.tiered.labels_of_buckets,
     )
     topic_configs = TopicConfigs()
     coordinator = CoordinatorHost(

@@ -2,13 +2,16 @@
 
 Map:    keys.py             what a key is, how its value is read and checked
         broker.py           the broker's file
+        tiered_section.py   the broker's file: object stores
         broker_life.py      keys set on a single broker at run time
         kafka/              Kafka's other broker keys
         topic.py            topics, with Kafka's names
         topic_placement.py  topics: where replicas and leaders are
+        topic_tiering.py    topics: what goes to object stores
         stored_topic_keys.py  topic keys of Kafka's that change nothing here
         cluster.py          the whole cluster, with Kafka's names
         addresses.py        host:port, seeds, links
+        bucket_urls.py      URLs of buckets
         client_networks.py  regions of clients by their addresses
         outage_marks.py     when a zone or region is down
         load.py             file and environment -> BrokerConfig

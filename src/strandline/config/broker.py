@@ -7,7 +7,7 @@ How:    one frozen class per TOML section; the class body is the table. `BrokerC
 Owns:   nothing; `load.py` builds it once at start.
 Source: STYLE, "Configuration"."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from strandline.config.addresses import (
     RTT_MS_MAX,
@@ -21,6 +21,7 @@ from strandline.config.addresses import (
     parse_seed,
 )
 from strandline.config.keys import INT_MAX, LONG_MAX, Key, Value, key, keys_of, required
+from strandline.config.tiered_section import TieredSection
 from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId
 
@@ -501,6 +502,7 @@ class BrokerConfig:
     replication: ReplicationSection = ReplicationSection()
     limits: LimitsSection = LimitsSection()
     storage: StorageSection = StorageSection()
+    tiered: TieredSection = field(default_factory=TieredSection)
     log: LogSection = LogSection()
     metrics: MetricsSection = MetricsSection()
     drills: DrillsSection = DrillsSection()
@@ -561,6 +563,7 @@ SECTIONS: dict[str, type] = {
     "replication": ReplicationSection,
     "limits": LimitsSection,
     "storage": StorageSection,
+    "tiered": TieredSection,
     "log": LogSection,
     "metrics": MetricsSection,
     "drills": DrillsSection,

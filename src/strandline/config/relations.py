@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from strandline.config.addresses import format_address
 from strandline.config.broker import BrokerConfig, is_wildcard
+from strandline.config.bucket_urls import unknown_label_owner
 
 HEARTBEATS_PER_ELECTION_MIN = 3
 
@@ -18,6 +19,7 @@ def broken_relations(config: BrokerConfig) -> list[tuple[str, str]]:
         *_replication(config),
         *_limits(config),
         *_links(config),
+        *_tiered(config),
     ]
 
 
@@ -94,3 +96,10 @@ def _limits(config: BrokerConfig) -> Iterator[tuple[str, str]]:
 def _links(config: BrokerConfig) -> Iterator[tuple[str, str]]:
     if config.broker_id in config.peer_rtt_ms:
         yield "[dev] peer_rtt", f"names broker {config.broker_id}, which is this one"
+
+
+def _tiered(config: BrokerConfig) -> Iterator[tuple[str, str]]:
+    tiered = config.tiered
+    owner = unknown_label_owner(tiered.buckets, tiered.bucket_labels)
+    if owner is not None:
+        yield "[tiered] bucket_labels", f"names the bucket {owner}, which is not among buckets"

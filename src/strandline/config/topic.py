@@ -14,7 +14,12 @@ from difflib import get_close_matches
 
 from strandline.config.keys import INT_MAX, LONG_MAX, Key, Value, key, keys_of
 from strandline.config.stored_topic_keys import STORED_TOPIC_KEYS
-from strandline.config.topic_placement import TopicPlacement
+from strandline.config.topic_tiering import (
+    TieringValues,
+    TopicTiering,
+    resolve_tiering,
+    tiering_conflict,
+)
 
 DAY_MS = 86_400_000
 _LAGS = ("min.compaction.lag.ms", "max.compaction.lag.ms")
@@ -39,7 +44,7 @@ def _check_gzip_level(value: Value) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicConfig(TopicPlacement):
+class TopicConfig(TopicTiering):
     """A topic's configuration. Field `retention_ms` is Kafka's `retention.ms`."""
 
     cleanup_policy: tuple[str, ...] = key(
@@ -346,6 +351,13 @@ class TopicConfig(TopicPlacement):
         return self.internal_segment_bytes or self.segment_bytes
 
     @property
+    def tiering(self) -> TieringValues:
+        """The limits in force of tiered storage."""
+        return resolve_tiering(
+            self, retention_ms=self.retention_ms, retention_bytes=self.retention_bytes
+        )
+
+    @property
     def has_log_append_time(self) -> bool:
         """Whether the leader writes the timestamps."""
         return self.message_timestamp_type == "LogAppendTime"
@@ -411,16 +423,23 @@ def validate_topic_config(name: str, value: str) -> str | None:
 
 def conflict_of(cluster_defaults: Mapping[str, str], overrides: Mapping[str, str]) -> str | None:
     """Why a topic with these values contradicts itself, in one line; None when it does not."""
-    if not any(name in overrides for name in _LAGS) and not any(
-        TOPIC_KEYS_BY_NAME[name].cluster_name in cluster_defaults for name in _LAGS
+    is_tiered = "remote.storage.enable" in overrides
+    if not is_tiered and not any(
+        name in overrides or TOPIC_KEYS_BY_NAME[name].cluster_name in cluster_defaults
+        for name in _LAGS
     ):
         return None
     config = TopicConfig.from_overrides(cluster_defaults, overrides)
-    if config.min_compaction_lag_ms <= config.max_compaction_lag_ms:
-        return None
-    return (
-        f"min.compaction.lag.ms ({config.min_compaction_lag_ms}) must not be above "
-        f"max.compaction.lag.ms ({config.max_compaction_lag_ms})"
+    if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+        return (
+            f"min.compaction.lag.ms ({config.min_compaction_lag_ms}) must not be above "
+            f"max.compaction.lag.ms ({config.max_compaction_lag_ms})"
+        )
+    return tiering_conflict(
+        config,
+        retention_ms=config.retention_ms,
+        retention_bytes=config.retention_bytes,
+        is_compacted=config.is_compacted,
     )
 
 

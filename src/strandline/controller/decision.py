@@ -4,7 +4,7 @@ Why:    a decision depends on committed state and on two inputs that no log has:
         alive now, and random numbers for ids and ties. The caller passes both, so deciding is pure.
 Source: STYLE, rule 1."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from uuid import UUID
@@ -18,7 +18,7 @@ from strandline.controller.names import INTERNAL_TOPICS, collision_key
 from strandline.controller.records import Assignment, Record
 from strandline.controller.reports import Reports
 from strandline.controller.state import ControllerState
-from strandline.model.cluster import Broker, Cluster, Roles
+from strandline.model.cluster import Broker, Cluster, Labels, Roles
 from strandline.model.ids import BrokerId, GroupId
 from strandline.placement.spread import Load
 from strandline.protocol.errors import Error
@@ -38,8 +38,9 @@ class Decision:
 class Facts:
     """The inputs of a decision. `alive`: the brokers heard now, the controller's leader included;
     `voters`: the voters of the controller's group; `reports`: the brokers' reports for this
-    command; `room`: their latest reports of disk space. The state does not change during a
-    decision, so values that follow from it are computed once."""
+    command; `room`: their latest reports of disk space; `buckets`: {bucket: where it is}, of all
+    the cluster's. The state does not change during a decision, so values that follow from it are
+    computed once."""
 
     state: ControllerState
     rng: Rng
@@ -47,6 +48,7 @@ class Facts:
     voters: Collection[BrokerId] = ()
     reports: Reports = field(default_factory=dict)
     room: Reports = field(default_factory=dict)
+    buckets: Mapping[str, Labels] = field(default_factory=dict)
 
     @cached_property
     def config(self) -> ClusterConfig:

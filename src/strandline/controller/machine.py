@@ -4,7 +4,7 @@ Why:    one table maps each command to the function that decides it; refusals be
 Owns:   nothing; the state belongs to `ControllerState`, which only `replay` changes.
 Source: STYLE, rule 1; design section 3."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from strandline.base.errors import ApiError
@@ -52,6 +52,7 @@ from strandline.controller.decide.voters import decide_report_voters, decide_req
 from strandline.controller.decision import Decision, Facts
 from strandline.controller.reports import Reports
 from strandline.controller.state import ControllerState
+from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
 
 _DECIDE: dict[type, Callable[[Facts, Any], Decision]] = {
@@ -87,14 +88,15 @@ def decide(
     voters: Collection[BrokerId] = (),
     reports: Reports | None = None,
     room: Reports | None = None,
+    buckets: Mapping[str, Labels] | None = None,
 ) -> Decision:
     """Decide a command on this committed state. No command of a client makes this raise.
 
     `alive`: the brokers heard now, the controller's leader included; `voters`: the voters of the
     controller's group; `reports`: the brokers' reports for this command; `room`: their latest
-    reports of disk space."""
+    reports of disk space; `buckets`: {bucket: where it is}."""
     try:
-        facts = Facts(state, rng, alive, voters, reports or {}, room or {})
+        facts = Facts(state, rng, alive, voters, reports or {}, room or {}, buckets or {})
         return _DECIDE[type(command)](facts, command)
     except ApiError as error:
         return Decision(Refused(error.code, error.message))

@@ -12,7 +12,7 @@ SEGMENT_BYTES_MAX = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """How a log is cut, indexed and cleaned. -1 means "no limit" for the two retentions."""
+    """How a log is cut, indexed and cleaned. -1 means "no limit" for the retentions."""
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * _DAY_MS
@@ -25,6 +25,12 @@ class LogConfig:
     retention_bytes: int = -1
     retention_records: int = -1
     """A segment is removed once this many committed records follow it; -1 for no limit."""
+    remote_storage: bool = False
+    """`remote.storage.enable`: closed segments go to object stores."""
+    local_retention_ms: int = -1
+    """Of a log with `remote_storage`: how long segments stay on the disk."""
+    local_retention_bytes: int = -1
+    """As above, how many bytes."""
     delete: bool = True
     """`cleanup.policy` contains delete: the retentions hold."""
     compacted: bool = False

@@ -15,7 +15,7 @@ Source: design section 3 ("decide, then do"); KIP-595 for the shape of it."""
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 
 from strandline.base.clock import Clock
@@ -39,7 +39,7 @@ from strandline.controller.machine import decide
 from strandline.controller.placing.broker_removal import question_of
 from strandline.controller.records import Record, decode_record, encode_record
 from strandline.controller.state import ControllerState
-from strandline.model.cluster import Cluster
+from strandline.model.cluster import Cluster, Labels
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, Offset
 from strandline.network.calls import CallError
 from strandline.protocol.errors import Error
@@ -81,6 +81,7 @@ class ControllerHost:
         clock: Clock,
         rng: random.Random,
         directory_id: str = "",
+        buckets: Mapping[str, Labels] | None = None,
     ) -> None:
         self.state = ControllerState()
         self.on_applied: list[Callable[[Record], None]] = []
@@ -92,6 +93,7 @@ class ControllerHost:
         self._clock = clock
         self._rng = rng
         self._directory_id = directory_id
+        self._buckets = buckets or {}
         self.reporting = Reporting(replication)
         self._replica: Replica | None = None
         self._applied = Offset(0)
@@ -237,6 +239,7 @@ class ControllerHost:
                 voters=replica.configuration.all_voters,
                 reports=reports,
                 room=self.reporting.latest,
+                buckets=self._buckets,
             )
             for command in commands
         ]

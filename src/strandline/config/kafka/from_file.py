@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from strandline.config.addresses import format_address
 from strandline.config.broker import BrokerConfig
-from strandline.config.kafka.rows import INT, LIST, LONG, STRING, fixed
-from strandline.config.keys import Key, Value, ValueType
+from strandline.config.kafka.rows import BOOLEAN, INT, LIST, LONG, STRING, fixed
+from strandline.config.keys import Key, Value, ValueType, format_value
 
 LISTENER = "PLAINTEXT"
 CONTROLLER_LISTENER = "CONTROLLER"
@@ -206,6 +206,13 @@ FILE_KEYS: tuple[FileKey, ...] = (
         "The most bytes of requests in progress: `[limits] inflight_bytes_max` of the broker's "
         "file.",
         lambda config: config.limits.inflight_bytes_max,
+    ),
+    _row(
+        "remote.log.storage.system.enable",
+        BOOLEAN,
+        False,
+        "Whether the broker has tiered storage: whether `[tiered] buckets` of its file names any.",
+        lambda config: format_value(config.tiered.is_enabled),
     ),
     _row(
         "socket.request.max.bytes",

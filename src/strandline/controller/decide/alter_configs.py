@@ -33,6 +33,7 @@ from strandline.controller.names import check_topic_name
 from strandline.controller.placing.broker_removal import LifeChecks
 from strandline.controller.placing.policies import canonical_policy
 from strandline.controller.placing.policy_changes import PolicyChecks
+from strandline.controller.placing.tiering import require_tiering_change
 from strandline.controller.records import ConfigsChanged, Record, Scope
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
@@ -79,6 +80,7 @@ def decide_alter_configs(facts: Facts, command: AlterConfigs) -> Decision:
             _check_conflicts(facts, resource, values)
             if resource.scope == "topic":
                 checks.check_topic(cluster.topics[resource.name], values)
+                require_tiering_change(facts, resource.own, _after(resource, values))
             elif resource.scope == "broker":
                 lives.check(BrokerId(int(resource.name)), values)
             else:
@@ -168,8 +170,7 @@ def _change(resource: _Resource, changes: ResourceChanges) -> dict[str, str | No
 
 def _check_conflicts(facts: Facts, resource: _Resource, values: Mapping[str, str | None]) -> None:
     """Refuse values that contradict each other; raises ApiError."""
-    after = {**resource.own, **values}
-    kept = {name: value for name, value in after.items() if value is not None}
+    kept = _after(resource, values)
     if resource.scope == "topic":
         reason = conflict_of(facts.state.cluster.cluster_configs, kept)
     elif resource.scope == "cluster":
@@ -178,6 +179,11 @@ def _check_conflicts(facts: Facts, resource: _Resource, values: Mapping[str, str
         reason = None
     if reason is not None:
         raise refuse(resource.invalid, reason)
+
+
+def _after(resource: _Resource, values: Mapping[str, str | None]) -> dict[str, str]:
+    after = {**resource.own, **values}
+    return {name: value for name, value in after.items() if value is not None}
 
 
 def _new_value(resource: _Resource, row: Key, change: ConfigChange) -> str | None:
