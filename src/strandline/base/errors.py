@@ -10,6 +10,8 @@
     |  |  |- RefusedRecordsError   some records of a batch are refused: names each
     |  |  `- MalformedProduceError  the batches are refused before they are held against a log
     |  |- StorageError             a file is damaged: names the file, position, expected, found
+    |  |- DamagedExportError       an object of a bucket's exports is damaged, or another
+    |  |- ExportTooLargeError      the head of a partition's export does not fit
     |  |- DamagedBatchError        a fetched batch is damaged: names topic, partition, offset
     |  |- DataLossError            records are gone before Spark read them: failOnDataLoss is true
     |  |- CallError                a call to another broker got no answer

@@ -1,0 +1,106 @@
+"""Names of exports in a bucket.
+
+    <cluster id>/<topic id>/<partition>/manifest/<epoch>-<index>-<revision>   one export
+    <cluster id>/<topic id>/<partition>/pages/<first offset>-<random>         entries of exports
+    <cluster id>/heads/<broker id>                                            newest exports, a hint
+    <cluster id>/topics/<topic>/<topic id>                                    a topic with exports
+
+Why:    a reader takes the highest name. Numbers have a fixed width, so that names sort as they do.
+How:    epoch and index are those of the last committed entry that the export has seen. A later
+        entry has a higher index of the same epoch, or a higher epoch. So a leader that was deposed
+        can only write under a lower name than its successor. After a declared loss the index may be
+        lower, and the epoch is higher. `revision` counts exports of one leader at one index: the
+        topic's configuration may change although the log does not.
+Source: decisions 0057 and 0061."""
+
+from typing import NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from strandline.model.ids import BrokerId, Epoch, Index, Offset
+
+_EPOCH_DIGITS, _INDEX_DIGITS, _REVISION_DIGITS = 10, 19, 6
+REVISION_MAX = 10**_REVISION_DIGITS - 1
+
+
+class ExportNumber(msgspec.Struct, frozen=True, order=True, array_like=True):
+    """Which export: the higher one is the newer truth."""
+
+    epoch: Epoch
+    index: Index
+    revision: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.epoch:0{_EPOCH_DIGITS}}-{self.index:0{_INDEX_DIGITS}}"
+            f"-{self.revision:0{_REVISION_DIGITS}}"
+        )
+
+    def next_revision(self) -> "ExportNumber":
+        """The number of another export at the same index."""
+        assert self.revision < REVISION_MAX
+        return ExportNumber(self.epoch, self.index, self.revision + 1)
+
+
+def parse_number(text: str) -> ExportNumber | None:
+    """The number that a name ends with; None if it is none."""
+    fields = text.split("-")
+    widths = [_EPOCH_DIGITS, _INDEX_DIGITS, _REVISION_DIGITS]
+    if [len(one) for one in fields] != widths or not all(
+        one.isascii() and one.isdecimal() for one in fields
+    ):
+        return None
+    epoch, index, revision = (int(one) for one in fields)
+    return ExportNumber(Epoch(epoch), Index(index), revision)
+
+
+class PartitionPlace(NamedTuple):
+    """A partition of a cluster, as names in a bucket have it."""
+
+    cluster_id: str
+    topic_id: UUID
+    partition: int
+
+    @property
+    def prefix(self) -> str:
+        """What the names of all objects of the partition begin with."""
+        return f"{self.cluster_id}/{self.topic_id}/{self.partition}/"
+
+    @property
+    def exports_prefix(self) -> str:
+        """What the names of its exports begin with."""
+        return f"{self.prefix}manifest/"
+
+    @property
+    def pages_prefix(self) -> str:
+        """What the names of the pages of its exports begin with."""
+        return f"{self.prefix}pages/"
+
+    def export_name(self, number: ExportNumber) -> str:
+        """The name of an export."""
+        return f"{self.exports_prefix}{number}"
+
+    def page_name(self, base_offset: Offset, attempt: str) -> str:
+        """A page that begins there. `attempt` is random, so that no name is used twice."""
+        return f"{self.pages_prefix}{base_offset:0{_INDEX_DIGITS}}-{attempt}"
+
+
+def heads_prefix(cluster_id: str) -> str:
+    """What the names of a cluster's heads begin with."""
+    return f"{cluster_id}/heads/"
+
+
+def heads_name(cluster_id: str, broker: BrokerId) -> str:
+    """The hints of one broker."""
+    return f"{heads_prefix(cluster_id)}{broker}"
+
+
+def topics_prefix(cluster_id: str, topic: str = "") -> str:
+    """What the names of a cluster's topic objects begin with; of one topic's, if it is named."""
+    return f"{cluster_id}/topics/{topic}/" if topic else f"{cluster_id}/topics/"
+
+
+def topic_name(cluster_id: str, topic: str, topic_id: UUID) -> str:
+    """The object that says that a topic has exports."""
+    return f"{topics_prefix(cluster_id, topic)}{topic_id}"
