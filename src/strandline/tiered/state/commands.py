@@ -1,18 +1,21 @@
 """What TIER markers in a group's log say.
 
-How:    intent --> live --> retired --> gone;  intent --> abandoned;  a run of live --> replaced
+How:    intent --> live --> retired --> gone;  intent --> abandoned --> gone;
+        a run of live --> one live that replaces it, and the run retires
         A command that does not fit the state at its place in the log is refused there, by every
         replica alike, and changes nothing.
 Source: decision 0057."""
 
 import msgspec
 
-from strandline.model.ids import BrokerId, Offset
+from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.tiered.segments.entry import SegmentEntry
 
 
 class Intend(msgspec.Struct, frozen=True, tag=1, array_like=True):
-    """`uploader` shall put the records of [base, end) into `bucket`, under `name`."""
+    """`uploader` shall put the records of [base, end) into `bucket`, under `name`.
+
+    They begin where the last live segment or another intent ends, and come before the marker."""
 
     bucket: str
     name: str
@@ -22,21 +25,25 @@ class Intend(msgspec.Struct, frozen=True, tag=1, array_like=True):
 
 
 class GoLive(msgspec.Struct, frozen=True, tag=2, array_like=True):
-    """The object of an intent is in the bucket, and has been confirmed."""
+    """The object of an intent is in the bucket, and has been confirmed. It has the range of the
+    intent, and begins where the last live segment ends: later intents wait for earlier ones."""
 
     bucket: str
     entry: SegmentEntry
 
 
 class Abandon(msgspec.Struct, frozen=True, tag=3, array_like=True):
-    """The intent's upload is given up; its name is never used again."""
+    """The intent's upload is given up; its name is never used again, and `Forget` ends it."""
 
     bucket: str
     name: str
+    at_ms: int
 
 
 class Retire(msgspec.Struct, frozen=True, tag=4, array_like=True):
-    """Live segments that end at or below `before` count no more; deleted after a grace."""
+    """Live segments that end at or below `before` count no more; deleted after a grace.
+
+    It says that the topic needs these records no more: local retention may remove them, too."""
 
     bucket: str
     before: Offset
@@ -48,6 +55,7 @@ class Replace(msgspec.Struct, frozen=True, tag=5, array_like=True):
 
     bucket: str
     names: tuple[str, ...]
+    """All of the run, in the order of their offsets."""
     entry: SegmentEntry
     at_ms: int
 
@@ -59,4 +67,41 @@ class Forget(msgspec.Struct, frozen=True, tag=6, array_like=True):
     names: tuple[str, ...]
 
 
+class Removal(msgspec.Struct, frozen=True, array_like=True):
+    """An object that counts no more, and may be in the bucket still."""
+
+    name: str
+    size_bytes: int
+    """Of the object; 0 for an abandoned one, which may be absent or half there."""
+    at_ms: int
+    """When it was retired or abandoned, by the wall clock of the leader of that time."""
+    was_live: bool
+
+
+class BucketImage(msgspec.Struct, frozen=True, array_like=True):
+    """All of one bucket's state; see `bucket.BucketState` for the fields."""
+
+    bucket: str
+    live: tuple[SegmentEntry, ...]
+    intents: tuple[Intend, ...]
+    removals: tuple[Removal, ...]
+    end_offset: Offset
+    retired_before: Offset
+    counters: tuple[int, ...]
+
+
+class Checkpoint(msgspec.Struct, frozen=True, tag=7, array_like=True):
+    """The whole state, as it is before this marker: what came earlier may be removed."""
+
+    index: Index
+    """Of the last marker that the state has; -1 for none."""
+    epoch: Epoch
+    lineage: bytes
+    deleted_before: Offset
+    refused_count: int
+    buckets: tuple[BucketImage, ...]
+    """In the order of their names."""
+
+
 Command = Intend | GoLive | Abandon | Retire | Replace | Forget
+Record = Command | Checkpoint
