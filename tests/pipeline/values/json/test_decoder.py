@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from strandline.pipeline.values.decoding import DecodedValues, Mode
+from strandline.pipeline.values.json import decoder
 from strandline.pipeline.values.json.decoder import json_decoder
 from strandline.pipeline.values.problems import kind
 from strandline.pipeline.values.text import TextDecoder
@@ -315,7 +316,33 @@ def test_a_null_stays_null_though_bytes_lie_below_it() -> None:
     _, offsets, data = whole.buffers()
     validity = pa.array([True, False, False]).buffers()[1]
     column = pa.BinaryArray.from_buffers(pa.binary(), 3, [validity, offsets, data])
-    for decoder in (json_decoder("id INT"), TextDecoder()):
-        decoded = decoder.decode(column)
+    for one in (json_decoder("id INT"), TextDecoder()):
+        decoded = one.decode(column)
         assert decoded.values.is_valid().to_pylist() == [True, False, False]
         assert decoded.problems.null_count == 3
+
+
+def test_a_long_id_beside_a_double_does_not_hide_lost_digits() -> None:
+    rows = [
+        b'{"id":9007199254740993,"score":0.5}',
+        b'{"id":9007199254740993,"score":9007199254740993}',
+        b'{"id":1,"score":9007199254740993}',
+        b'{"id":-9007199254740993,"many":[9007199254740993,2],"score":9007199254740993}',
+        b'{"id":-9007199254740993,"many":[9007199254740993,2],"score":1.5}',
+    ]
+    schema = "id BIGINT, many ARRAY<BIGINT>, score DOUBLE"
+    problems = json_decoder(schema).decode(pa.array(rows)).problems.to_pylist()
+    assert [problem is None for problem in problems] == [True, False, False, False, True]
+
+
+def test_a_long_id_beside_a_double_stays_on_the_fast_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[bytes] = []
+
+    def exact_way(row: bytes, *_: object) -> tuple[None, None]:
+        read.append(row)
+        return None, None
+
+    monkeypatch.setattr(decoder, "fit", exact_way)
+    rows = [b'{"id":%d,"score":%d.5}' % (sign * 10**17, n) for n, sign in enumerate([1, -1] * 9)]
+    json_decoder("id BIGINT, score DOUBLE").decode(pa.array(rows))
+    assert read == []

@@ -39,6 +39,8 @@ class _UnfitError(Exception):
 
 
 _ARROW_ERRORS = (pa.ArrowException, _UnfitError, OverflowError, UnicodeError, TypeError)
+LONG_INTEGER_MIN = 10**15
+"""The least integer of more than 15 digits."""
 _MORE_THAN_MICROS = r"(\.\d{6})0+(Z|[+-]|$)"
 
 
@@ -281,11 +283,36 @@ def _find_doubtful(array: Any, rows: Any, doubtful: Any) -> None:
         for child in array.flatten():
             _find_doubtful(child, rows, doubtful)
     elif pa.types.is_list(kind) or pa.types.is_map(kind):
-        offsets = np.asarray(array.offsets)
-        parts = array.items if pa.types.is_map(kind) else array.values
-        within = parts.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
-        _find_doubtful(within, np.repeat(rows, np.diff(offsets)), doubtful)
+        _find_doubtful(*_within(array, rows), doubtful)
     elif pa.types.is_float64(kind) or pa.types.is_float32(kind):
         wide = array.to_numpy(zero_copy_only=False).astype(np.float64)
         values = np.nan_to_num(wide, nan=1.0)
         doubtful[rows[np.abs(values) < DOUBLE_NORMAL_MIN]] = True
+
+
+def count_long_integers(array: Any) -> Any:
+    """How many integers of more than 15 digits each row has, at all depths."""
+    counts = np.zeros(len(array), np.int64)
+    _count_long(array, np.arange(len(array)), counts)
+    return counts
+
+
+def _count_long(array: Any, rows: Any, counts: Any) -> None:
+    kind = array.type
+    if pa.types.is_struct(kind):
+        for child in array.flatten():
+            _count_long(child, rows, counts)
+    elif pa.types.is_list(kind) or pa.types.is_map(kind):
+        _count_long(*_within(array, rows), counts)
+    elif pa.types.is_int64(kind):
+        values = pc.fill_null(array, 0).to_numpy(zero_copy_only=False)
+        is_long = (values >= LONG_INTEGER_MIN) | (values <= -LONG_INTEGER_MIN)
+        np.add.at(counts, rows[is_long], 1)
+
+
+def _within(array: Any, rows: Any) -> tuple[Any, Any]:
+    """(the parts of all lists or maps, the row that each is of)"""
+    offsets = np.asarray(array.offsets)
+    parts = array.items if pa.types.is_map(array.type) else array.values
+    within = parts.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    return within, np.repeat(rows, np.diff(offsets))

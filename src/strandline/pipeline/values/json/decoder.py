@@ -18,6 +18,7 @@ from strandline.pipeline.values.json import suspects
 from strandline.pipeline.values.json.columns import (
     StructColumn,
     UnfitColumnError,
+    count_long_integers,
     doubtful_doubles,
 )
 from strandline.pipeline.values.json.exact import fit
@@ -114,8 +115,8 @@ class JsonDecoder:
             if suspects.count_distinct(records.row(row)) != count
         }
         if self._has_doubles:
-            long = suspects.rows_with_long_numbers(records.bytes, records.offsets)
-            long = np.intersect1d(long, kept, assume_unique=True).tolist()
+            numbers = suspects.count_long_numbers(records.bytes, records.offsets)[kept]
+            long = kept[numbers != count_long_integers(array)].tolist() if numbers.any() else ()
             found |= {row for row in long if suspects.has_lost_digits(records.row(row))}
             doubtful = kept[doubtful_doubles(array)].tolist()
             found |= {row for row in doubtful if suspects.may_be_no_zero(records.row(row))}
