@@ -281,12 +281,14 @@ def test_an_export_is_written_if_the_bucket_says_something_else() -> None:
     assert len(run(list_numbers(store, PLACE))) == 2
 
 
-def test_another_configuration_at_the_same_entry_has_the_next_revision() -> None:
+def test_another_configuration_with_the_same_log_has_the_clusters_later_version() -> None:
     store = MemoryStore()
     writer = exporter(store)
-    run(writer.write(state(0, 3, number=(2, 10))))
-    run(writer.write(state(0, 3, number=(2, 10), partition_count=4)))
-    assert [one.revision for one in run(list_numbers(store, PLACE))] == [1, 0]
+    run(writer.write(state(0, 3, number=(2, 10), version=7)))
+    assert run(writer.write(state(0, 3, number=(2, 10), version=9, partition_count=4)))
+    assert newest(store).partition_count == 4
+    # Another leader, of before the change.
+    assert not run(exporter(store).write(state(0, 3, number=(2, 10), version=8)))
     assert newest(store).partition_count == 4
 
 

@@ -52,7 +52,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     topic_config: dict[str, str]
     epoch: Epoch
     index: Index
-    revision: int
+    version: int
     written_ms: int
     high_watermark: Offset
     log_start_offset: Offset
@@ -70,7 +70,7 @@ class HeadRow(msgspec.Struct, frozen=True, array_like=True):
     partition: int
     epoch: Epoch
     index: Index
-    revision: int
+    version: int
 
 
 class HeadsBody(msgspec.Struct, frozen=True, array_like=True):

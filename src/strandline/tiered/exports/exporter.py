@@ -46,7 +46,8 @@ class Exporter:
         self._writes = 0
         self._is_known = False
         self.newest: Export | None = None
-        """The newest export that is surely in the bucket; None while that is not known."""
+        """The newest export that is surely in the bucket; None if there is none, or while that is
+        not known."""
 
     def says(self, state: Export) -> bool:
         """Whether the bucket's newest export says this already."""
@@ -62,18 +63,12 @@ class Exporter:
         tried again with a later state."""
         if not self._is_known:
             await self._find_newest()
-        newest = self.newest
-        if newest is not None:
-            if is_alike(newest, state):
-                return False
-            if _is_same_entry(newest, state):
-                state = msgspec.structs.replace(state, number=newest.number.next_revision())
-            elif newest.number > state.number:
-                return False  # A later leader has exported: this one was deposed.
-        else:
+        if self.newest is None:
             await write_topic(
                 self._store, state.cluster_id, state.topic, state.topic_id, state.written_ms
             )
+        elif is_alike(self.newest, state) or self.newest.number >= state.number:
+            return False  # A later leader has exported if it is not alike: this one was deposed.
         try:
             self._pages = await write_export(self._store, state, self._pages, self._draw_attempt())
         except (StoreError, ObjectExistsError):
@@ -95,11 +90,8 @@ class Exporter:
 
 
 def is_alike(one: Export, other: Export) -> bool:
-    """Whether both say the same, but for when, and for marks that move without the tier."""
-    neutral = {"number": one.number, "written_ms": 0, "high_watermark": one.high_watermark}
-    return msgspec.structs.replace(one, written_ms=0) == msgspec.structs.replace(other, **neutral)
-
-
-def _is_same_entry(one: Export, other: Export) -> bool:
-    numbers = one.number, other.number
-    return numbers[0].epoch == numbers[1].epoch and numbers[0].index == numbers[1].index
+    """Whether both say the same to a reader: all but the time, the number, marks that move without
+    the tier, and objects that do not count."""
+    neutral = {"written_ms": 0, "high_watermark": one.high_watermark, "retired": ()}
+    named = {"number": one.number, **neutral}
+    return msgspec.structs.replace(one, **neutral) == msgspec.structs.replace(other, **named)

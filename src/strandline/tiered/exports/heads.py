@@ -45,7 +45,7 @@ async def write_heads(
 ) -> None:
     """Overwrite a broker's heads. Raises StoreError."""
     rows = tuple(
-        HeadRow(topic_id, partition, number.epoch, number.index, number.revision)
+        HeadRow(topic_id, partition, number.epoch, number.index, number.version)
         for (topic_id, partition), number in list(newest.items())[:ROWS_MAX]
     )
     data = encode(HeadsBody(broker, now_ms, rows))
@@ -70,6 +70,6 @@ def hints_of(heads: Iterable[HeadsBody]) -> dict[Key, Hint]:
     for one in heads:
         for row in one.rows:
             key = (row.topic_id, row.partition)
-            hint = Hint(ExportNumber(row.epoch, row.index, row.revision), one.written_ms)
+            hint = Hint(ExportNumber(row.epoch, row.index, row.version), one.written_ms)
             found[key] = max(found.get(key, hint), hint)
     return found

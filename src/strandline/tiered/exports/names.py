@@ -1,16 +1,16 @@
 """Names of exports in a bucket.
 
-    <cluster id>/<topic id>/<partition>/manifest/<epoch>-<index>-<revision>   one export
+    <cluster id>/<topic id>/<partition>/manifest/<epoch>-<index>-<version>    one export
     <cluster id>/<topic id>/<partition>/pages/<first offset>-<random>         entries of exports
     <cluster id>/heads/<broker id>                                            newest exports, a hint
     <cluster id>/topics/<topic>/<topic id>                                    a topic with exports
 
 Why:    a reader takes the highest name. Numbers have a fixed width, so that names sort as they do.
-How:    epoch and index are those of the last committed entry that the export has seen. A later
-        entry has a higher index of the same epoch, or a higher epoch. So a leader that was deposed
-        can only write under a lower name than its successor. After a declared loss the index may be
-        lower, and the epoch is higher. `revision` counts exports of one leader at one index: the
-        topic's configuration may change although the log does not.
+How:    the epoch is the leader's, which has committed an entry of it. The index is that of the last
+        marker applied. So a leader that was deposed can only write under a lower name than its
+        successor. After a declared loss the index may be lower, and the epoch is higher. `version`
+        is the cluster's: the topic's configuration may change although the partition's log does
+        not.
 Source: decisions 0057 and 0061."""
 
 from typing import NamedTuple
@@ -20,8 +20,7 @@ import msgspec
 
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
 
-_EPOCH_DIGITS, _INDEX_DIGITS, _REVISION_DIGITS = 10, 19, 6
-REVISION_MAX = 10**_REVISION_DIGITS - 1
+_EPOCH_DIGITS, _INDEX_DIGITS, _VERSION_DIGITS = 10, 19, 12
 
 
 class ExportNumber(msgspec.Struct, frozen=True, order=True, array_like=True):
@@ -29,30 +28,26 @@ class ExportNumber(msgspec.Struct, frozen=True, order=True, array_like=True):
 
     epoch: Epoch
     index: Index
-    revision: int = 0
+    version: int = 0
+    """Of the cluster, as `model.cluster.Cluster` counts it."""
 
     def __str__(self) -> str:
         return (
             f"{self.epoch:0{_EPOCH_DIGITS}}-{self.index:0{_INDEX_DIGITS}}"
-            f"-{self.revision:0{_REVISION_DIGITS}}"
+            f"-{self.version:0{_VERSION_DIGITS}}"
         )
-
-    def next_revision(self) -> "ExportNumber":
-        """The number of another export at the same index."""
-        assert self.revision < REVISION_MAX
-        return ExportNumber(self.epoch, self.index, self.revision + 1)
 
 
 def parse_number(text: str) -> ExportNumber | None:
     """The number that a name ends with; None if it is none."""
     fields = text.split("-")
-    widths = [_EPOCH_DIGITS, _INDEX_DIGITS, _REVISION_DIGITS]
+    widths = [_EPOCH_DIGITS, _INDEX_DIGITS, _VERSION_DIGITS]
     if [len(one) for one in fields] != widths or not all(
         one.isascii() and one.isdecimal() for one in fields
     ):
         return None
-    epoch, index, revision = (int(one) for one in fields)
-    return ExportNumber(Epoch(epoch), Index(index), revision)
+    epoch, index, version = (int(one) for one in fields)
+    return ExportNumber(Epoch(epoch), Index(index), version)
 
 
 class PartitionPlace(NamedTuple):

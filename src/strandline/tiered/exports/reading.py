@@ -49,7 +49,7 @@ async def read_export(
     name = place.export_name(number)
     head = decode(name, await store.get(name), Head)
     found = PartitionPlace(head.cluster_id, head.topic_id, head.partition)
-    if (found, ExportNumber(head.epoch, head.index, head.revision)) != (place, number):
+    if (found, ExportNumber(head.epoch, head.index, head.version)) != (place, number):
         raise DamagedExportError(f"{name}: it is another export, {found} {head.epoch}-{head.index}")
     at_hand = {(one.ref.attempt, one.ref.base_offset): one.entries for one in known}
     pages = [await _read_page(store, place, ref, at_hand) for ref in head.pages]

@@ -72,7 +72,7 @@ def _head_of(export: Export, pages: Sequence[Page], tail: Sequence[SegmentEntry]
         topic_config=export.topic_config,
         epoch=number.epoch,
         index=number.index,
-        revision=number.revision,
+        version=number.version,
         written_ms=export.written_ms,
         high_watermark=export.high_watermark,
         log_start_offset=export.log_start_offset,
