@@ -24,6 +24,7 @@ from strandline.records.marker import (
     build_configuration_marker,
     build_deletion_marker,
     build_epoch_marker,
+    build_tier_marker,
     parse_marker,
     read_markers,
 )
@@ -41,7 +42,9 @@ def test_markers_come_back(offset: int, epoch: int, payload: bytes) -> None:
     deletion = build_deletion_marker(Offset(offset), Epoch(epoch), Offset(offset // 2), 123)
     assert parse_marker(deletion).deleted_before == offset // 2
     assert (parse_marker(batch).deleted_before, parse_marker(deletion).configuration) == (None,) * 2
-    for data in (batch, opened, deletion):
+    tier = build_tier_marker(Offset(offset), Epoch(epoch), payload, 123)
+    assert (parse_marker(tier).tier, parse_marker(batch).tier) == (payload, None)
+    for data in (batch, opened, deletion, tier):
         header = read_header(data)
         assert header is not None
         assert crc_matches(data, header)

@@ -9,6 +9,7 @@ from strandline.records.marker import (
     build_configuration_marker,
     build_deletion_marker,
     build_epoch_marker,
+    build_tier_marker,
     parse_marker,
 )
 from strandline.records.record import Record, build_batch
@@ -150,6 +151,9 @@ def random_marker(model: ModelLog, rng: random.Random, *, epoch: int) -> tuple[b
         before = rng.randint(0, model.end_offset)
         offset = Offset(model.end_offset)
         return build_deletion_marker(offset, Epoch(epoch), Offset(before), 5), None
+    if rng.random() < 0.5:
+        tier = bytes([rng.randint(0, 99)])
+        return build_tier_marker(Offset(model.end_offset), Epoch(epoch), tier, 5), None
     payload = b'{"voters":[%d]}' % rng.randint(0, 99)
     return build_configuration_marker(Offset(model.end_offset), Epoch(epoch), payload, 5), payload
 
@@ -182,6 +186,11 @@ def check_equal(log: Log, model: ModelLog) -> None:
         for batch in model.batches
         if batch.header.is_marker
         and (before := parse_marker(batch.data).deleted_before) is not None
+    ]
+    assert log.tier_markers == [
+        (batch.first_index, tier)
+        for batch in model.batches
+        if batch.header.is_marker and (tier := parse_marker(batch.data).tier) is not None
     ]
     check_positions(log, model)
     check_entries(log, model)

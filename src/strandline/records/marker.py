@@ -6,6 +6,7 @@ How:    a control batch with lastOffsetDelta -1 and one record:
             key    i16 version 0, i16 kind
             value  EPOCH: empty.  CONFIGURATION: bytes of the replication room.
                    DELETION: i64, an offset not above the marker's own; deletes records below it.
+                   TIER: what a bucket holds, or a checkpoint of that (`tiered.state.encoding`).
         baseSequence repeats the marker's epoch, so that the checksum covers it: each epoch begins
         with a marker, and the batches that follow have its epoch. (-1 in an older format.)
 Source: design section 4."""
@@ -41,6 +42,7 @@ class MarkerKind(IntEnum):
     EPOCH = 10
     CONFIGURATION = 11
     DELETION = 12
+    TIER = 13
 
 
 _KINDS = frozenset(MarkerKind)
@@ -65,6 +67,11 @@ class Marker:
         if self.kind is not MarkerKind.DELETION:
             return None
         return Offset(_OFFSET.unpack(self.payload)[0])
+
+    @property
+    def tier(self) -> bytes | None:
+        """The payload of a TIER marker; None for other kinds."""
+        return self.payload if self.kind is MarkerKind.TIER else None
 
 
 def build_epoch_marker(offset: Offset, epoch: Epoch, timestamp_ms: int) -> bytes:
@@ -95,6 +102,11 @@ def build_deletion_marker(
     return _build(
         MarkerKind.DELETION, payload, offset=offset, epoch=epoch, timestamp_ms=timestamp_ms
     )
+
+
+def build_tier_marker(offset: Offset, epoch: Epoch, payload: bytes, timestamp_ms: int) -> bytes:
+    """The entry that says what a bucket holds; `offset` is the next data offset."""
+    return _build(MarkerKind.TIER, payload, offset=offset, epoch=epoch, timestamp_ms=timestamp_ms)
 
 
 def parse_marker(batch: Buffer, position: int = 0) -> Marker:

@@ -92,6 +92,8 @@ class SegmentSummary(msgspec.Struct, frozen=True, array_like=True):
     """(index, records below this offset are deleted) of the deletion markers."""
     producers: ProducerSnapshot | None = None
     """The producers at the end of a head; None for a closed segment, which has its own file."""
+    tier_markers: list[tuple[Index, bytes]] = []
+    """(index, payload) of the TIER markers; those before a committed checkpoint may be missing."""
 
 
 def parse_name(name: str) -> tuple[SegmentName, str] | None:

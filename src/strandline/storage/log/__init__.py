@@ -1,6 +1,7 @@
 """One group's log.
 
 Map:    log.py                    Log: appends, reads, truncation
+        bounds.py                 where it begins and ends, its epochs and markers
         row.py                    its segments, in memory and on the disk, through crashes
         segment.py                one file of batches and its sparse index
         index.py                  that index

@@ -25,6 +25,7 @@ class History:
         "epochs",
         "is_epoch_covered",
         "start",
+        "tier_markers",
     )
 
     def __init__(self, start: SegmentName) -> None:
@@ -37,6 +38,9 @@ class History:
         """(index, records below this offset are deleted) of each deletion marker, ascending in the
         index. The offset is not above its marker's: once the log starts behind the marker, the
         records are gone and the deletion is not needed."""
+        self.tier_markers: list[tuple[Index, bytes]] = []
+        """(index, payload) of the TIER markers, ascending; those before a committed checkpoint of
+        the tier may be forgotten."""
         self.is_epoch_covered: bool | None = None
         """While a log is read: whether a marker's checksum covers the last epoch; None if unknown.
         """
@@ -61,7 +65,11 @@ class History:
             self.epochs.append((epoch, index))
 
     def note_marker(
-        self, index: Index, configuration: bytes | None, deleted_before: Offset | None = None
+        self,
+        index: Index,
+        configuration: bytes | None,
+        deleted_before: Offset | None = None,
+        tier: bytes | None = None,
     ) -> None:
         """The entry at `index`, the log's next, is a marker."""
         last = self._marker_indexes[-1] if self._marker_indexes else self.start.base_index - 1
@@ -72,6 +80,8 @@ class History:
             self.configurations.append((index, configuration))
         if deleted_before is not None:
             self.deletions.append((index, deleted_before))
+        if tier is not None:
+            self.tier_markers.append((index, tier))
 
     def offset_of(self, index: Index) -> Offset:
         """The offset of the entry at `index`; of the next data entry when that is a marker."""
@@ -128,6 +138,17 @@ class History:
         """The deletions at `first` to `last`."""
         return [entry for entry in self.deletions if first <= entry[0] <= last]
 
+    def tier_markers_between(self, first: Index, last: Index) -> list[tuple[Index, bytes]]:
+        """The TIER markers at `first` to `last`."""
+        low = bisect_left(self.tier_markers, first, key=_index_of)
+        high = bisect_right(self.tier_markers, last, key=_index_of)
+        return self.tier_markers[low:high]
+
+    def forget_tier_markers(self, before: Index) -> None:
+        """The TIER markers before this index are needed no more: a committed checkpoint there has
+        what they say. The summaries of segments that are written later lack them, too."""
+        del self.tier_markers[: bisect_left(self.tier_markers, before, key=_index_of)]
+
     def epochs_between(self, first: Index, end: Index) -> list[tuple[Epoch, Index]]:
         """(epoch, its first index at or after `first`), for the entries in [first, end)."""
         return [
@@ -142,6 +163,7 @@ class History:
         del self.epochs[bisect_left(self.epochs, from_index, key=_start_of) :]
         del self.configurations[bisect_left(self.configurations, from_index, key=_index_of) :]
         del self.deletions[bisect_left(self.deletions, from_index, key=_index_of) :]
+        del self.tier_markers[bisect_left(self.tier_markers, from_index, key=_index_of) :]
         count = bisect_left(self._marker_indexes, from_index)
         del self._marker_indexes[count:], self._marker_offsets[count:]
 
@@ -156,6 +178,7 @@ class History:
             self.epochs[: at + 1] = [(self.epochs[at][0], first)]
         del self.configurations[: bisect_left(self.configurations, first, key=_index_of)]
         del self.deletions[: bisect_left(self.deletions, first, key=_index_of)]
+        self.forget_tier_markers(first)
         count = bisect_left(self._marker_indexes, first)
         del self._marker_indexes[:count], self._marker_offsets[:count]
         self.start = start

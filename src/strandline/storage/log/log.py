@@ -22,6 +22,7 @@ from strandline.storage.config import SEGMENT_BYTES_MAX, LogConfig
 from strandline.storage.digests.source import LogParts
 from strandline.storage.layout import RESET, START, SegmentName
 from strandline.storage.log import reads, retention, rolling, times
+from strandline.storage.log.bounds import LogBounds
 from strandline.storage.log.flushed_mark import FlushedMark
 from strandline.storage.log.flushing import FlushDone, Flushing
 from strandline.storage.log.row import SegmentRow
@@ -30,7 +31,11 @@ from strandline.storage.log.segment import Segment
 from strandline.storage.log.space import SpaceAllocator
 from strandline.storage.producers.checkpoints import Checkpoints
 from strandline.storage.producers.producers import ProducerStates
-from strandline.storage.producers.replay import keep_producers, replay_producers
+from strandline.storage.producers.replay import (
+    keep_producers,
+    replay_from,
+    replay_producers,
+)
 from strandline.storage.recovery.head_summary import HeadSummary, TakenHead
 from strandline.storage.recovery.mending import Mending
 from strandline.storage.recovery.recovery import LogRecovery, RecoveredLog
@@ -40,7 +45,7 @@ NO_INDEX = Index(-1)
 _NO_START = Offset(0)
 
 
-class Log:
+class Log(LogBounds):
     """A log. `start_*` and `last_index` are inclusive, `end_offset` is exclusive. `parts`: see
     `storage.digests`."""
 
@@ -54,6 +59,7 @@ class Log:
         found: RecoveredLog,
         space: SpaceAllocator,
     ) -> None:
+        super().__init__(SegmentRow(disk, directory, found, clock=clock, trust_ms=config.trust_ms))
         self.directory = directory
         self.config = config
         self.producers: ProducerStates = found.producers
@@ -61,7 +67,6 @@ class Log:
         self._disk = disk
         self._clock = clock
         self._space = space
-        self._row = SegmentRow(disk, directory, found, clock=clock, trust_ms=config.trust_ms)
         self._unsealed = found.unsealed
         self._noted_index = found.noted_index
         if self._row.active.size_bytes:
@@ -153,36 +158,6 @@ class Log:
     # ---- state ----
 
     @property
-    def start_offset(self) -> Offset:
-        """The first offset that the log still has."""
-        return self._row.history.start.base_offset
-
-    @property
-    def start_index(self) -> Index:
-        """The first index that the log still has."""
-        return self._row.history.start.base_index
-
-    @property
-    def previous_epoch(self) -> Epoch:
-        """The epoch of the entry just before `start_index`; 0 for none."""
-        return self._row.history.start.previous_epoch
-
-    @property
-    def end_offset(self) -> Offset:
-        """The offset of the next record."""
-        return self._row.active.end_offset
-
-    @property
-    def last_index(self) -> Index:
-        """The index of the last entry; `start_index - 1` when the log is empty."""
-        return Index(self._row.active.end_index - 1)
-
-    @property
-    def last_epoch(self) -> Epoch:
-        """The epoch of the last entry; `previous_epoch` when the log is empty."""
-        return self._row.history.last_epoch
-
-    @property
     def flushed_index(self) -> Index:
         """The log is durable up to this index."""
         return self._flushing.flushed_index
@@ -191,34 +166,6 @@ class Log:
     def failed(self) -> bool:
         """Whether a write or a flush failed: the log refuses all later writes."""
         return self._flushing.error is not None
-
-    @property
-    def epochs(self) -> list[tuple[Epoch, Index]]:
-        """(epoch, its first index here), ascending. The log's own list: copy it to keep it."""
-        return self._row.history.epochs
-
-    @property
-    def configurations(self) -> list[tuple[Index, bytes]]:
-        """(index, payload) of the configuration markers, ascending. The log's own list."""
-        return self._row.history.configurations
-
-    @property
-    def deletions(self) -> list[tuple[Index, Offset]]:
-        """(index, records below this offset are deleted) of the deletion markers, ascending in the
-        index. The log's own list."""
-        return self._row.history.deletions
-
-    def epoch_of(self, index: Index) -> Epoch:
-        """The epoch of an entry; `start_index - 1 <= index <= last_index`."""
-        return self._row.history.epoch_of(index)
-
-    def offset_of(self, index: Index) -> Offset:
-        """The offset of the entry at `index`; of the next data entry when that is a marker."""
-        return self._row.history.offset_of(index)
-
-    def index_of(self, offset: Offset) -> Index:
-        """The index of the data entry at `offset`."""
-        return self._row.history.index_of(offset)
 
     def batch_start(self, index: Index) -> Index:
         """The first index of the batch that holds the entry at `index`."""
@@ -229,19 +176,6 @@ class Log:
         header = segment.find_index(index, offset)
         segment.verify_from(offset, header.position + header.size)
         return self._row.history.index_of(header.base_offset)
-
-    def epoch_end_offset(self, epoch: Epoch) -> tuple[Epoch, Offset]:
-        """(the greatest epoch <= `epoch`, the offset where it ends); (-1, -1) when unknown.
-
-        Kafka's OffsetForLeaderEpoch: an epoch before the log ends where the log begins."""
-        return self._row.history.epoch_end_offset(epoch, self.end_offset)
-
-    def size_bytes(self) -> int:
-        """Bytes of batches in all segments."""
-        segments = self._row.segments
-        if len(segments) == 1:  # As most logs have: a report sums up thousands of them.
-            return segments[0].size_bytes
-        return sum(segment.size_bytes for segment in segments)
 
     # ---- appending ----
 
@@ -319,7 +253,9 @@ class Log:
                 history.note_epoch(header.partition_leader_epoch, segment.end_index)
             if header.last_offset_delta < 0:
                 marker = markers[at]
-                history.note_marker(segment.end_index, marker.configuration, marker.deleted_before)
+                history.note_marker(
+                    segment.end_index, marker.configuration, marker.deleted_before, marker.tier
+                )
             segment.note(header)
             if header.producer_id >= 0:
                 if now_ms < 0:
@@ -413,11 +349,7 @@ class Log:
             segments = self._row.segments
             states = replay_producers(self._disk, self.directory, segments, now_ms=now_ms)
         else:
-            position, snapshot = checkpoint
-            states = ProducerStates(snapshot)
-            segment.verify(position, segment.size_bytes)
-            for header in segment.headers(position, segment.size_bytes):
-                states.update(header, now_ms)
+            states = replay_from(segment, checkpoint, now_ms=now_ms)
         self.producers.restore(states.checkpoint())
 
     def reset_to(self, start_index: Index, start_offset: Offset, *, previous_epoch: Epoch) -> None:
@@ -523,10 +455,14 @@ class Log:
     # ---- retention ----
 
     def retention_start(
-        self, limit_offset: Offset, *, deleted_before: Offset = _NO_START
+        self,
+        limit_offset: Offset,
+        *,
+        deleted_before: Offset = _NO_START,
+        tiered: retention.Tiered | None = None,
     ) -> SegmentName:
         """The first segment that `apply_retention(limit_offset)` would keep; segments that only
-        hold records below `deleted_before` go too.
+        hold records below `deleted_before` go too. `tiered`: for a log with `remote_storage`.
 
         For an owner that first stores the state that the removed entries describe."""
         count = retention.expired_segments(
@@ -535,6 +471,7 @@ class Log:
             now_ms=self._clock.wall_ms(),
             limit_offset=limit_offset,
             deleted_before=deleted_before,
+            tiered=tiered,
         )
         return self._row.segments[count].name
 

@@ -8,13 +8,27 @@ How:    `expired_segments` judges closed segments; `is_due` says when to close t
         keeps appending, and would delete acknowledged records for ones that are never committed.
         A segment whose records have no timestamp, or one that no producer was allowed to send, is
         as old as its file's last change: it must not stay for ever.
-Source: Kafka's retention.ms and retention.bytes; design section 4."""
+        With tiered storage the local retention removes segments whose records are in enough
+        buckets. The total retention removes others, too, but only when nothing before them is left:
+        the oldest records of a partition always go first.
+Source: Kafka's retention.ms and retention.bytes; design section 4; KIP-405."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from strandline.model.ids import Offset
 from strandline.storage.config import LogConfig
 from strandline.storage.log.segment import Segment
+
+
+class Tiered(NamedTuple):
+    """What the buckets of a log with `remote_storage` have of its records."""
+
+    covered_end: Offset
+    """Enough buckets have the records from the log's start to here."""
+    is_first: bool
+    """Whether the partition begins with this log: no earlier record is in a bucket."""
 
 
 def expired_segments(
@@ -24,8 +38,47 @@ def expired_segments(
     now_ms: int,
     limit_offset: Offset,
     deleted_before: Offset,
+    tiered: Tiered | None = None,
 ) -> int:
-    """How many segments from the first on may go; never the last, which is the active one.
+    """How many segments from the first on may go; never the last, which is the active one."""
+    count = 0
+    if tiered is None or tiered.is_first:
+        count = _expired(
+            segments,
+            config,
+            now_ms=now_ms,
+            limit_offset=limit_offset,
+            deleted_before=deleted_before,
+        )
+    if tiered is None:
+        return count
+    local = replace(
+        config,
+        retention_ms=config.local_retention_ms,
+        retention_bytes=config.local_retention_bytes,
+        retention_records=-1,
+    )
+    is_local = _expired(
+        segments,
+        local,
+        now_ms=now_ms,
+        limit_offset=limit_offset,
+        deleted_before=deleted_before,
+        covered_end=tiered.covered_end,
+    )
+    return max(count, is_local)
+
+
+def _expired(
+    segments: Sequence[Segment],
+    config: LogConfig,
+    *,
+    now_ms: int,
+    limit_offset: Offset,
+    deleted_before: Offset,
+    covered_end: Offset | None = None,
+) -> int:
+    """How many segments from the first on may go.
 
     A segment goes when it ends at or below the limit, and its newest record is older than the
     retention time, or what is from it to the limit, which no truncation takes, is as large as the
@@ -36,7 +89,9 @@ def expired_segments(
     count = 0
     for at, segment in enumerate(segments[:-1], start=1):
         left -= segment.bytes_before(limit_offset) if is_by_size else 0
-        if segment.end_offset > limit_offset:
+        if segment.end_offset > limit_offset or (
+            covered_end is not None and segment.end_offset > covered_end
+        ):
             break
         is_old = is_expired(segment, config, now_ms)
         is_much = is_by_size and config.retention_bytes <= left

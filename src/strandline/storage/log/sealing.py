@@ -99,6 +99,7 @@ def summarize(
         time_index_crc=index_crcs[1],
         deletions=history.deletions_between(first, Index(end - 1)),
         producers=producers,
+        tier_markers=history.tier_markers_between(first, Index(end - 1)),
     )
 
 
@@ -134,8 +135,9 @@ def restore_segment(segment: Segment, history: History, summary: SegmentSummary)
         history.note_epoch(epoch, index)
     configurations = dict(summary.configurations)
     deletions = dict(summary.deletions)
+    tier = dict(summary.tier_markers)
     for index, _, _ in segment.markers:
-        history.note_marker(index, configurations.get(index), deletions.get(index))
+        history.note_marker(index, configurations.get(index), deletions.get(index), tier.get(index))
     segment.close_index((summary.index_crc, summary.time_index_crc), keep=False)
 
 

@@ -54,6 +54,19 @@ def replay_producers(
     return states
 
 
+def replay_from(
+    segment: Segment, checkpoint: tuple[int, ProducerSnapshot], *, now_ms: int
+) -> ProducerStates:
+    """The producers at the end of `segment`, from those at a position in it. Raises StorageError
+    for damaged headers."""
+    position, snapshot = checkpoint
+    states = ProducerStates(snapshot)
+    segment.verify(position, segment.size_bytes)
+    for header in segment.headers(position, segment.size_bytes):
+        states.update(header, now_ms)
+    return states
+
+
 def producers_before(
     disk: Disk, directory: str, segments: list[Segment], *, now_ms: int
 ) -> ProducerSnapshot:

@@ -469,7 +469,7 @@ def noted_batches(
         if header.is_marker:
             history.is_epoch_covered = header.covers_epoch
             marker = _read_marker(chunk, at, segment)
-            history.note_marker(index, marker.configuration, marker.deleted_before)
+            history.note_marker(index, marker.configuration, marker.deleted_before, marker.tier)
         segment.note(header)
         yield header, chunk, at
 

@@ -384,10 +384,21 @@ class _SegmentCheck:
             if field == "producers" or field in latest:
                 continue  # That of a head tells them, no other does.
             stated, actual = getattr(summary, field), getattr(found, field)
-            if stated != actual:
+            if field == "tier_markers":
+                self._compare_tier_markers(stated, actual)
+            elif stated != actual:
                 reason = f"{field} {stated!r}, which is {actual!r} in the log"
                 path = self._segment.path(SUMMARY)
                 self._result.findings.append(Finding(FindingKind.DAMAGE, path, 0, reason))
+
+    def _compare_tier_markers(
+        self, stated: list[tuple[Index, bytes]], actual: list[tuple[Index, bytes]]
+    ) -> None:
+        """The summary has all of them, or those from a checkpoint on."""
+        if stated != actual[len(actual) - len(stated) :] or len(stated) > len(actual):
+            reason = f"{len(stated)} tier markers, which are not the last of {len(actual)} there"
+            path = self._segment.path(SUMMARY)
+            self._result.findings.append(Finding(FindingKind.DAMAGE, path, 0, reason))
 
     def _check_producers(self) -> None:
         path = self._segment.path(PRODUCERS)
