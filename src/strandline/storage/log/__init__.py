@@ -9,6 +9,7 @@ Map:    log.py                    Log: appends, reads, truncation
         reads.py                  finds batches for consumers and followers
         times.py                  finds batches by timestamp
         checksum_verification.py  verifies checksums once before a segment is served
+        closed_ranges.py          ranges of closed segments, for copies that leave the log
         scan.py                   walks the batches of a file
         sealing.py                the files beside a closed segment
         name_changes.py           renames of several files as one step, through crashes

@@ -23,6 +23,7 @@ from strandline.storage.digests.source import LogParts
 from strandline.storage.layout import RESET, START, SegmentName
 from strandline.storage.log import reads, retention, rolling, times
 from strandline.storage.log.bounds import LogBounds
+from strandline.storage.log.closed_ranges import ClosedRanges
 from strandline.storage.log.flushed_mark import FlushedMark
 from strandline.storage.log.flushing import FlushDone, Flushing
 from strandline.storage.log.row import SegmentRow
@@ -103,6 +104,7 @@ class Log(LogBounds):
         )
         """Finds damage, and replaces it by batches of other replicas."""
         self.parts = LogParts(self._row)
+        self.closed = ClosedRanges(self._row)
 
     @classmethod
     def open(
