@@ -26,9 +26,11 @@
     |- UnfitColumnError            some values of a column do not fit: the exact way reads them
     |- StoreError                  an object store gave no usable answer
     |  |- ObjectAbsentError        it says for certain that it has no such object
+    |  |- WrongBytesError          its bytes have another checksum than they should have
     |  `- ObjectExistsError        the name has another content
     |- TrailerError                the trailer of a segment's object is damaged or unknown
     |- UnfitBatchError             no segment's object is made: a batch is damaged or missing
+    |- UnreadableError             no bucket has usable bytes of an offset now
     |- UnresolvableError           a writer's schema cannot be read as the reader's
     |- _NotPlainError              a command needs Typer to read its options
     |- _UnfitError                 a value does not fit: UnfitColumnError names its place

@@ -1,0 +1,270 @@
+"""The cache of chunks on this broker's disk; what the disk does not take stays in memory a while.
+
+Why:    a request to a bucket costs money and a round trip; ten consumers of one history, or one
+        with small fetches, should cost it once.
+How:    scan names --> READY;  put: a file, or memory if the disk fails;  get: a chunk, or None
+        A chunk is verified on arrival by its downloader. It is read and verified again, on a
+        worker, if it is from an earlier process, if nothing used it for `WARM_MS`, or if it was
+        verified more than `TRUST_MS` ago: the kernel may have to read it from the disk again. So
+        what a reader gets is in the page cache, and sound.
+            After a failed write the cache does not try again for `WRITE_PAUSE_MS`; a full disk also
+        costs it a share of its chunks.
+Owns:   the index of the files, and a bounded number of open ones. One event loop only.
+Source: decision 0060; base.disk for the meaning of errors."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Iterable
+from functools import partial
+from typing import NamedTuple
+
+from strandline.base.clock import Clock
+from strandline.base.disk import Buffer, File, is_full
+from strandline.tiered.reading.admission import SegmentedLru
+from strandline.tiered.reading.chunk_files import ChunkFiles, ChunkKey, FoundChunk
+from strandline.tiered.reading.counters import ReadCounters
+from strandline.tiered.reading.memory_file import MemoryFile
+from strandline.tiered.reading.worker import DiskWorker
+
+OPEN_FILES_MAX = 256
+MEMORY_BYTES_MAX = 32 << 20
+"""Chunks in memory that the disk did not take."""
+WRITE_PAUSE_MS = 10_000
+WARM_MS = 60_000
+"""The page cache keeps what was used so recently."""
+TRUST_MS = 3_600_000
+FULL_DISK_RATIO = 0.875
+"""What a full disk leaves of the cache: an eighth goes."""
+NEVER = -1 << 62
+
+_log = logging.getLogger("strandline.tiered")
+
+
+class Chunk(NamedTuple):
+    """Bytes of an object that have been verified; `file` has them from its start on."""
+
+    number: int
+    size_bytes: int
+    file: File
+
+
+class _Kept:
+    """One chunk with a file."""
+
+    __slots__ = ("size_bytes", "used_ms", "verified_ms")
+
+    def __init__(self, size_bytes: int, verified_ms: int) -> None:
+        self.size_bytes = size_bytes
+        self.verified_ms = verified_ms
+        self.used_ms = verified_ms
+
+    def is_fresh(self, now_ms: int) -> bool:
+        """Whether a reader may have it as it is."""
+        return now_ms - self.used_ms <= WARM_MS and now_ms - self.verified_ms <= TRUST_MS
+
+
+class ChunkCache:
+    """See the module. `bytes_max`: of files; 0 for none."""
+
+    def __init__(
+        self,
+        files: ChunkFiles,
+        worker: DiskWorker,
+        clock: Clock,
+        counters: ReadCounters,
+        *,
+        bytes_max: int,
+    ) -> None:
+        self._files = files
+        self._worker = worker
+        self._clock = clock
+        self._counters = counters
+        self._bytes_max = bytes_max
+        self._lru: SegmentedLru[ChunkKey] = SegmentedLru(bytes_max)
+        self._kept: dict[ChunkKey, _Kept] = {}
+        self._open: OrderedDict[ChunkKey, File] = OrderedDict()
+        """The files in use last, verified ones only. A dropped one closes with its last reader."""
+        self._memory: OrderedDict[ChunkKey, Chunk] = OrderedDict()
+        self._memory_bytes = 0
+        self._no_write_before_ms = 0
+        self._was_told = False
+        self._opening: dict[ChunkKey, asyncio.Future[Chunk | None]] = {}
+        self._removals: set[asyncio.Task[None]] = set()
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes in files."""
+        return self._lru.size_bytes
+
+    def __len__(self) -> int:
+        return len(self._lru) + len(self._memory)
+
+    def __contains__(self, key: ChunkKey) -> bool:
+        return key in self._kept or key in self._memory
+
+    async def start(self) -> None:
+        """Find what an earlier process left. A disk that fails leaves the cache empty."""
+        if not self._bytes_max:
+            return
+        try:
+            for shard in await self._worker.run(self._files.shards):
+                found = await self._worker.run(partial(self._files.scan, shard))
+                self._adopt(found)
+        except OSError as error:
+            self._fail("list", error)
+
+    async def get(self, key: ChunkKey, *, crc: int) -> Chunk | None:
+        """The chunk, verified; None if it is not here, or was damaged."""
+        now_ms = self._clock.monotonic_ms()
+        in_memory = self._memory.get(key)
+        if in_memory is not None:
+            self._memory.move_to_end(key)
+            return in_memory
+        kept = self._kept.get(key)
+        if kept is None:
+            return None
+        self._lru.use(key, now_ms)
+        file = self._open.get(key)
+        if file is not None and kept.is_fresh(now_ms):
+            kept.used_ms = now_ms
+            self._open.move_to_end(key)
+            return Chunk(key.number, kept.size_bytes, file)
+        opening = self._opening.get(key)
+        if opening is None:
+            opening = asyncio.get_running_loop().create_future()
+            self._opening[key] = opening
+            task = asyncio.get_running_loop().create_task(self._verify(key, kept, crc, opening))
+            self._keep_task(task)
+        return await asyncio.shield(opening)
+
+    async def put(self, key: ChunkKey, data: Buffer) -> Chunk:
+        """Keep a chunk that has been verified."""
+        now_ms = self._clock.monotonic_ms()
+        if self._bytes_max >= len(data) and now_ms >= self._no_write_before_ms:
+            try:
+                file = await self._worker.run(lambda: self._files.write(key, data))
+            except OSError as error:
+                self._fail("write", error)
+            else:
+                return self._add(key, len(data), file)
+        return self._add_to_memory(key, data)
+
+    async def stop(self) -> None:
+        """Wait for the removals that are under way."""
+        while self._removals:
+            await asyncio.wait(set(self._removals))
+
+    # ---- files -----------------------------------------------------------------------------------
+
+    def _adopt(self, found: Iterable[FoundChunk]) -> None:
+        """Note files of an earlier process; those beyond the limit are removed."""
+        now_ms = self._clock.monotonic_ms()
+        twice = []
+        for one in found:
+            if one.key in self._kept:
+                twice.append(one)
+                continue
+            self._kept[one.key] = _Kept(one.size_bytes, NEVER)
+            self._evict(self._lru.add(one.key, one.size_bytes, now_ms))
+        self._remove(twice)
+
+    def _add(self, key: ChunkKey, size_bytes: int, file: File) -> Chunk:
+        now_ms = self._clock.monotonic_ms()
+        if self._was_told:
+            _log.info("the cache for old data writes to its disk again")
+            self._was_told = False
+        self._kept[key] = _Kept(size_bytes, now_ms)
+        self._note_open(key, file)
+        if key not in self._lru:
+            self._evict(self._lru.add(key, size_bytes, now_ms))
+        return Chunk(key.number, size_bytes, file)
+
+    async def _verify(
+        self, key: ChunkKey, kept: _Kept, crc: int, opening: asyncio.Future[Chunk | None]
+    ) -> None:
+        chunk = None
+        try:
+            size_bytes = kept.size_bytes
+            file = await self._worker.run(lambda: self._files.open_verified(key, size_bytes, crc))
+            if file is None:
+                self._counters.cache_damaged += 1
+                _log.warning("a cached chunk of old data is damaged; it is fetched again")
+                self._drop(key)
+            else:
+                kept.verified_ms = kept.used_ms = self._clock.monotonic_ms()
+                if self._kept.get(key) is kept:
+                    self._note_open(key, file)
+                chunk = Chunk(key.number, size_bytes, file)
+        except FileNotFoundError:  # Removed by hand, or while it was written again.
+            self._drop(key)
+        except OSError as error:
+            self._fail("read", error)
+            self._drop(key)
+        finally:
+            del self._opening[key]
+            if not opening.done():
+                opening.set_result(chunk)
+
+    def _note_open(self, key: ChunkKey, file: File) -> None:
+        self._open[key] = file
+        self._open.move_to_end(key)
+        while len(self._open) > OPEN_FILES_MAX:
+            self._open.popitem(last=False)
+
+    def _drop(self, key: ChunkKey) -> None:
+        if self._lru.discard(key):
+            self._evict([key])
+
+    def _evict(self, keys: Iterable[ChunkKey]) -> None:
+        """Forget these keys, which the LRU has let go, and remove their files."""
+        gone = []
+        for key in keys:
+            self._open.pop(key, None)
+            gone.append(FoundChunk(key, self._kept.pop(key).size_bytes))
+        self._remove(gone)
+
+    def _remove(self, gone: list[FoundChunk]) -> None:
+        if gone:
+            self._keep_task(asyncio.get_running_loop().create_task(self._remove_files(gone)))
+
+    async def _remove_files(self, gone: list[FoundChunk]) -> None:
+        def remove() -> list[OSError]:
+            # A chunk that has come back meanwhile has the same name and the same bytes.
+            return list(self._files.remove(one for one in gone if one.key not in self._kept))
+
+        for error in await self._worker.run(remove):
+            self._fail("remove", error)
+
+    def _keep_task(self, task: asyncio.Task[None]) -> None:
+        self._removals.add(task)
+        task.add_done_callback(self._removals.discard)
+
+    def _fail(self, doing: str, error: OSError) -> None:
+        """Go on without the disk for a while."""
+        self._counters.cache_errors += 1
+        self._no_write_before_ms = self._clock.monotonic_ms() + WRITE_PAUSE_MS
+        if not self._was_told:
+            self._was_told = True
+            _log.warning(
+                "the cache for old data cannot %s its files: %s; records pass through memory",
+                doing,
+                error,
+            )
+        if is_full(error):
+            self._evict(self._lru.shrink(FULL_DISK_RATIO))
+
+    # ---- memory ----------------------------------------------------------------------------------
+
+    def _add_to_memory(self, key: ChunkKey, data: Buffer) -> Chunk:
+        file = MemoryFile(f"{key.object_id}-{key.number}", bytes(data))
+        chunk = Chunk(key.number, len(data), file)
+        replaced = self._memory.pop(key, None)
+        if replaced is not None:
+            self._memory_bytes -= replaced.size_bytes
+        self._memory[key] = chunk
+        self._memory_bytes += len(data)
+        while self._memory_bytes > MEMORY_BYTES_MAX:
+            _, gone = self._memory.popitem(last=False)
+            self._memory_bytes -= gone.size_bytes
+        return chunk
