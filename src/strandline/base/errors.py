@@ -27,7 +27,11 @@
     |- StoreError                  an object store gave no usable answer
     |  |- ObjectAbsentError        it says for certain that it has no such object
     |  |- WrongBytesError          its bytes have another checksum than they should have
-    |  `- ObjectExistsError        the name has another content
+    |  |- ObjectExistsError        the name has another content
+    |  |- ForeignClaimError        another cluster has the bucket's prefix
+    |  |- NotFoundAnswerError      it answered that there is no such object, or no such bucket
+    |  |- TakenAnswerError         it answered that the name is taken
+    |  `- _CredentialsError        it does not take these credentials
     |- TrailerError                the trailer of a segment's object is damaged or unknown
     |- UnfitBatchError             no segment's object is made: a batch is damaged or missing
     |- UnreadableError             no bucket has usable bytes of an offset now
