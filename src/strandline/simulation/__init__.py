@@ -3,6 +3,7 @@
 Map:    world/       One run, from start to verdict.
         network/     The simulated network.
         disk/        The simulated disk.
+        buckets/     Simulated object stores.
         clients/     The load: producers, consumers, admin clients.
         faults/      What goes wrong.
         invariants/  What is observed, and what must hold.

@@ -1,0 +1,5 @@
+"""Simulated object stores.
+
+Map:    bucket.py   a bucket: what it holds, and what goes wrong with it
+        backend.py  one process's requests to it
+"""
