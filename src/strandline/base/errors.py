@@ -14,6 +14,7 @@
     |  |- ExportTooLargeError      the head of a partition's export does not fit
     |  |- DamagedBatchError        a fetched batch is damaged: names topic, partition, offset
     |  |- DataLossError            records are gone before Spark read them: failOnDataLoss is true
+    |  |- NotHereError             a broker has not the records that it shall upload
     |  |- CallError                a call to another broker got no answer
     |  `- ClientError              our client cannot make a request or use its answer
     |     |- NotOfferedError       the broker does not offer that API: it has another version

@@ -7,6 +7,7 @@ Map:    handlers/         One file for each Kafka API.
         groups/           Which Raft groups live on this broker, and changes of their members.
         leadership/       Where leaders should be, and moving them there.
         operations/       What a broker does for the cluster beside serving requests.
+        tiering/          Tiered storage: uploads, retention in the buckets, deletion.
         coordinators/     The state machines of the control plane, hosted on this broker.
         partitions.py     finds the replica of a partition, or the error
         config_changes.py has the controller change configuration

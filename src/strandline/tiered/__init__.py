@@ -3,6 +3,7 @@
 Map:    objects/   the object store: one interface, real stores behind it
         state/     which segments are in which bucket: a state machine that a group's log drives
         segments/  one segment as one immutable object
+        upload/    decides about uploads
         reading/   reads old records out of buckets, through a cache on the broker's disk
         exports/   what a bucket says of itself, in numbered exports
 Source: Design section 11; decision 0057."""

@@ -85,6 +85,11 @@ class SegmentWriter:
         return self._next_offset
 
     @property
+    def end_offset(self) -> Offset:
+        """Where the object ends, once it has all batches."""
+        return self._end_offset
+
+    @property
     def size_bytes(self) -> int:
         """Data so far."""
         return self._size_bytes

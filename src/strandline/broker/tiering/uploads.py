@@ -1,0 +1,257 @@
+"""The uploader: puts the records of an intent into its bucket, as the intent's leader asks.
+
+How:    ask that may start --> WAITING for its turn, memory, own log --> RUNNING: read, check, build
+        --put--> read the trailer back --> DONE with the entry
+                     store error --> BLOCKED, put again later, under the same name
+                     records not here, or damaged --> FAILED
+        An object is a function of its range and name, so putting it twice changes nothing. After a
+        put, whatever its result, only what can be read back counts.
+Owns:   the uploads on this broker, and their results until the intent is settled.
+Source: decision 0059."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+from fastcrc import crc32
+
+from strandline.base.clock import Clock
+from strandline.base.errors import ProtocolError, StorageError, StrandlineError
+from strandline.broker.tiering.figures import TierFigures
+from strandline.broker.tiering.memory_budget import MemoryBudget
+from strandline.broker.tiering.messages import (
+    UploadAsk,
+    UploadPhase,
+    UploadStatus,
+    decode_ask,
+    encode_message,
+)
+from strandline.broker.tiering.sources import Source
+from strandline.model.ids import BrokerId, GroupId
+from strandline.tiered.objects.store import ObjectAbsentError, ObjectStore, StoreError
+from strandline.tiered.segments.entry import SegmentEntry
+from strandline.tiered.segments.trailer import TrailerError
+from strandline.tiered.segments.writer import SegmentObject, SegmentWriter, UnfitBatchError
+from strandline.tiered.state.commands import Intend
+
+UPLOADS_PER_BUCKET_MAX = 2
+"""At the same time; a bucket that hangs must not hold up the others."""
+KEPT_MS = 600_000
+"""How long a result is kept that no leader has asked for."""
+KNOWN_COUNT_MAX = 1_000
+"""Uploads and results together; further asks wait."""
+WAIT_MS_MAX = 10_000
+"""How long an ask is held at most."""
+RETRY_MS_MIN = 500
+RETRY_MS_MAX = 30_000
+"""Between two puts of an object that the store refuses."""
+POLL_MS = 100
+"""Between two looks whether this broker's log has the records by now."""
+
+_WAITING = UploadStatus(UploadPhase.WAITING)
+_log = logging.getLogger("strandline.broker")
+
+
+class NotHereError(StrandlineError):
+    """Neither this broker's log nor another bucket has the records."""
+
+
+class Uploading(Protocol):
+    """What an upload needs of its broker."""
+
+    def find_source(self, group: GroupId, intent: Intend) -> tuple[Source, str] | None:
+        """(the source, its region); None while this broker's log does not have all of it durable
+        and committed. Raises NotHereError, OSError, StorageError."""
+
+    def on_damaged(self, group: GroupId, intent: Intend) -> None:
+        """The batches were damaged where they were read."""
+
+    def store(self, bucket: str) -> ObjectStore:
+        """The store of a bucket."""
+
+
+@dataclass(slots=True)
+class Upload:
+    """One attempt, here. `changed`: set, and replaced, at each change of its status."""
+
+    intent: Intend
+    status: UploadStatus = _WAITING
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    asked_ms: int = 0
+    task: asyncio.Task[None] | None = None
+
+    def move(
+        self,
+        phase: UploadPhase,
+        *,
+        moved: int = 0,
+        reason: str = "",
+        entry: SegmentEntry | None = None,
+    ) -> None:
+        """A new status."""
+        was = self.status
+        self.status = UploadStatus(phase, was.changes + 1, was.moved_bytes + moved, reason, entry)
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+
+class Uploads:
+    """See the module; one per broker. `stall_ms`: the most that one put may take."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        broker: Uploading,
+        memory: MemoryBudget,
+        figures: TierFigures,
+        stall_ms: int,
+    ) -> None:
+        self._clock = clock
+        self._broker = broker
+        self._memory = memory
+        self._figures = figures
+        self._stall_ms = stall_ms
+        self._known: dict[tuple[GroupId, str], Upload] = {}
+        self._turns: dict[str, asyncio.Semaphore] = {}
+        self._is_stopped = False
+
+    @property
+    def known(self) -> Mapping[tuple[GroupId, str], Upload]:
+        """{(group, name): upload}, those that are over included."""
+        return self._known
+
+    def stop(self) -> None:
+        """Cancel all uploads."""
+        self._is_stopped = True
+        for upload in self._known.values():
+            if upload.task is not None:
+                upload.task.cancel()
+
+    async def on_call(self, sender: BrokerId, payload: bytes) -> bytes:
+        """A leader asks."""
+        try:
+            ask = decode_ask(payload)
+        except msgspec.MsgspecError as error:
+            raise ProtocolError(f"broker {sender} sent an unreadable ask to upload") from error
+        return encode_message(await self.status(ask))
+
+    async def status(self, ask: UploadAsk) -> UploadStatus:
+        """How far the upload is, once that has changed or the ask's wait is over."""
+        key = (ask.group, ask.intent.name)
+        upload = self._known.get(key)
+        if upload is None:
+            if not ask.may_start or self._is_stopped:
+                return UploadStatus(UploadPhase.UNKNOWN)
+            self._forget_old()
+            if len(self._known) >= KNOWN_COUNT_MAX:
+                return UploadStatus(UploadPhase.WAITING, reason="too many uploads wait")
+            upload = self._known[key] = Upload(ask.intent)
+            upload.task = asyncio.get_running_loop().create_task(self._run(ask.group, upload))
+        upload.asked_ms = self._clock.monotonic_ms()
+        if upload.status.changes == ask.seen and upload.status.phase < UploadPhase.DONE:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(ask.wait_ms, WAIT_MS_MAX) / 1000):
+                    await upload.changed.wait()
+        return upload.status
+
+    def settle(self, group: GroupId, name: str) -> None:
+        """The intent is live or abandoned: stop, and forget it."""
+        upload = self._known.pop((group, name), None)
+        if upload is not None and upload.task is not None:
+            upload.task.cancel()
+
+    def _forget_old(self) -> None:
+        before = self._clock.monotonic_ms() - KEPT_MS
+        for key, upload in list(self._known.items()):
+            if upload.asked_ms < before:
+                self.settle(*key)
+
+    # ---- one upload ------------------------------------------------------------------------------
+
+    async def _run(self, group: GroupId, upload: Upload) -> None:
+        intent = upload.intent
+        turns = self._turns.setdefault(intent.bucket, asyncio.Semaphore(UPLOADS_PER_BUCKET_MAX))
+        try:
+            source, region = await self._wait_source(group, intent)
+            async with turns, self._memory.hold(source.size_bytes):
+                made = await self._build(upload, source)
+                await self._store(upload, made, region)
+        except (NotHereError, OSError, StorageError, TrailerError, StoreError) as error:
+            self._fail(upload, str(error))
+        except UnfitBatchError as error:
+            self._broker.on_damaged(group, intent)
+            self._fail(upload, str(error))
+        except Exception as error:  # A task boundary: the leader makes another attempt.
+            _log.exception("the upload of %s failed", intent.name)
+            self._fail(upload, f"{type(error).__name__}: {error}")
+
+    def _fail(self, upload: Upload, reason: str) -> None:
+        intent = upload.intent
+        self._figures.count_error(intent.bucket)
+        _log.warning("the upload of %s to %s failed: %s", intent.name, intent.bucket, reason)
+        upload.move(UploadPhase.FAILED, reason=reason)
+
+    async def _wait_source(self, group: GroupId, intent: Intend) -> tuple[Source, str]:
+        """Raises NotHereError if this broker does not have the records in time."""
+        deadline = self._clock.monotonic_ms() + self._stall_ms
+        while (found := self._broker.find_source(group, intent)) is None:
+            if self._clock.monotonic_ms() >= deadline:
+                raise NotHereError("this replica is behind")
+            await asyncio.sleep(POLL_MS / 1000)
+        return found
+
+    async def _build(self, upload: Upload, source: Source) -> SegmentObject:
+        upload.move(UploadPhase.RUNNING)
+        writer = SegmentWriter(upload.intent.base_offset, upload.intent.end_offset)
+
+        def moved(count: int) -> None:
+            upload.move(UploadPhase.RUNNING, moved=count)
+
+        await source.read_into(writer, moved)
+        return writer.finish(upload.intent.name)
+
+    async def _store(self, upload: Upload, made: SegmentObject, region: str) -> None:
+        """Put it until it can be read back. The leader decides when that takes too long."""
+        intent, entry = upload.intent, made.entry
+        store = self._broker.store(intent.bucket)
+        retry_ms = RETRY_MS_MIN
+        while True:
+            failed = await self._try(lambda: store.put(entry.name, made.parts))
+            self._figures.count_sent(region, intent.bucket, entry.size_bytes)
+            missing = await self._try(lambda: _confirm(store, made))
+            if missing is None:
+                break
+            reason = failed or missing
+            self._figures.count_error(intent.bucket)
+            upload.move(UploadPhase.BLOCKED, reason=reason)
+            await asyncio.sleep(retry_ms / 1000)
+            retry_ms = min(2 * retry_ms, RETRY_MS_MAX)
+        self._figures.count_upload(region, intent.bucket, entry.size_bytes)
+        upload.move(UploadPhase.DONE, moved=entry.size_bytes, entry=entry)
+
+    async def _try(self, work: Callable[[], Awaitable[None]]) -> str | None:
+        """Why a call to a store failed, or None; it may have been carried out all the same."""
+        try:
+            async with asyncio.timeout(self._stall_ms / 1000):
+                await work()
+        except StoreError as error:
+            return str(error) or type(error).__name__
+        except TimeoutError:
+            return f"the store did not answer within {self._stall_ms} ms"
+        return None
+
+
+async def _confirm(store: ObjectStore, made: SegmentObject) -> None:
+    """Read back what can tell the object from any other. Raises StoreError."""
+    entry = made.entry
+    try:
+        found = await store.get_range(entry.name, entry.data_bytes, entry.size_bytes)
+    except ObjectAbsentError as error:
+        raise StoreError("the object is absent after it was put") from error
+    if crc32.iscsi(found) != entry.trailer_crc:
+        raise StoreError("the object's trailer was read back with other bytes")
