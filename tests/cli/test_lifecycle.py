@@ -24,6 +24,7 @@ from strandline.cli.dev.processes import (
     write_mark,
 )
 from strandline.cli.dev.spawner import Spawn
+from strandline.config.load import load_broker_config
 from strandline.model.cluster import Address
 
 REGIONS = "east=2,west=1"
@@ -124,7 +125,7 @@ def test_round_trips_change_only_while_everything_is_down(
 ) -> None:
     cluster = open_cluster(tmp_path, brokers)
     start(cluster)
-    with pytest.raises(OperatorError, match="--rtt and --set cannot change while brokers run"):
+    with pytest.raises(OperatorError, match="--set and --tiered cannot change while brokers run"):
         start(cluster, StartOptions(rtt="east-west=30"))
     cluster.stop(remove=False)
     start(cluster, StartOptions(rtt="east-west=30", settings=("log.level=debug",)))
@@ -132,6 +133,22 @@ def test_round_trips_change_only_while_everything_is_down(
     assert 'peer_rtt = ["3=30"]' in config and 'level = "debug"' in config
     start(cluster)
     assert cluster.status()[0].rtt_ms == {("east", "west"): 30}
+
+
+def test_each_region_gets_a_bucket_of_its_own_and_keeps_it(
+    tmp_path: Path, brokers: FakeBrokers
+) -> None:
+    """Also where the directory's name has characters that a list or a URL would take apart."""
+    root = tmp_path / "my, dir?"
+    cluster = open_cluster(root, brokers)
+    start(cluster, StartOptions(port_base=20_000, is_tiered=True))
+    cluster.stop(remove=False)
+    start(cluster)
+    for broker in cluster.status()[0].brokers:
+        text = cluster.directory.files(broker).config.read_text()
+        tiered = load_broker_config(text, file="config.toml").tiered
+        places = {one.name: one.container for one in tiered.bucket_urls}
+        assert places == {one: str(root / "buckets" / one) for one in ("east", "west")}
 
 
 def test_what_was_changed_by_hand_is_kept(tmp_path: Path, brokers: FakeBrokers) -> None:

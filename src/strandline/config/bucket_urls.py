@@ -9,7 +9,7 @@ Source: decision 0058."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from strandline.config.addresses import URL_CHARACTERS_MAX, check_label
 from strandline.config.keys import Value
@@ -68,8 +68,8 @@ def parse_url(text: str, *, name: str = "") -> BucketUrl:
     if len(dict(options)) != len(options):
         raise ValueError(f"gives an option twice: {_shown(text)!r}")
     if scheme == "file":
-        path = parts.path.rstrip("/")
-        if parts.netloc or not path or ".." in path.split("/"):
+        path = unquote(parts.path).rstrip("/")
+        if parts.netloc or not path or ".." in path.split("/") or not path.isprintable():
             raise ValueError(f"must name a directory as in file:///var/buckets, not {text!r}")
         return BucketUrl(name, scheme, path)
     prefix = parts.path.strip("/")

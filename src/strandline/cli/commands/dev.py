@@ -71,6 +71,14 @@ def start(
             "the next start. metrics.port is broker 1's; each next broker has the next port.",
         ),
     ] = None,
+    is_tiered: Annotated[
+        bool,
+        typer.Option(
+            "--tiered",
+            help="Give each region a bucket for tiered storage, in DIR/buckets/REGION. Kept for "
+            "the next start. Topics with remote.storage.enable=true use it.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Start the cluster, or a new one if there is none; returns when every broker serves. Keeps
@@ -83,7 +91,11 @@ def start(
 
         cluster = LocalCluster(directory, spawn=spawner.spawn)
         options = StartOptions(
-            regions=regions, rtt=rtt, port_base=port_base, settings=tuple(settings or ())
+            regions=regions,
+            rtt=rtt,
+            port_base=port_base,
+            settings=tuple(settings or ()),
+            is_tiered=is_tiered,
         )
         cluster.start(options, default_regions=DEFAULT_REGIONS, new_id=_new_cluster_id())
     plan, statuses = cluster.status()

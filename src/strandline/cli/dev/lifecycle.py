@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +22,8 @@ from strandline.cli.dev.departure import Departure
 from strandline.cli.dev.plan import (
     Plan,
     PlannedBroker,
+    Settings,
+    bucket_settings,
     is_port_free,
     merge_settings,
     parse_regions,
@@ -70,6 +72,7 @@ class StartOptions:
     rtt: str | None = None
     port_base: int = 0
     settings: Sequence[str] = ()
+    is_tiered: bool = False
 
 
 class LocalCluster:
@@ -103,13 +106,13 @@ class LocalCluster:
             down = [one for one in plan.brokers if self._live(one) is None]
             if recorded is not None and plan != recorded and len(down) < len(plan.brokers):
                 raise OperatorError(
-                    "--rtt and --set cannot change while brokers run; to stop them: "
+                    "--rtt, --set and --tiered cannot change while brokers run; to stop them: "
                     f"strandline dev stop --dir {self.directory.path}"
                 )
             edited = [] if recorded is None else self.directory.edited(recorded)
             if edited and plan != recorded:
                 raise OperatorError(
-                    "--rtt and --set would overwrite your edits in "
+                    "--rtt, --set and --tiered would overwrite your edits in "
                     f"{self.directory.files(edited[0]).config}: make the change there too, or "
                     "remove the file to have it rewritten"
                 )
@@ -230,12 +233,12 @@ class LocalCluster:
     def _plan(
         self, recorded: Plan | None, options: StartOptions, *, default_regions: str, new_id: str
     ) -> Plan:
-        settings = parse_settings(options.settings)
         if recorded is None:
             wanted = default_regions if options.regions is None else options.regions
             regions = parse_regions(wanted)
             rtt_ms = parse_rtt(options.rtt or "", regions)
             brokers = plan_brokers(regions, port_base=options.port_base, is_free=self._is_free)
+            settings = self._settings(options, regions)
             return Plan(cluster_id=new_id, brokers=brokers, rtt_ms=rtt_ms, settings=settings)
         if options.regions is not None and parse_regions(options.regions) != recorded.regions:
             has = ",".join(f"{region}={count}" for region, count in recorded.regions.items())
@@ -244,8 +247,12 @@ class LocalCluster:
                 f"--dir, or remove it: strandline dev stop --remove --dir {self.directory.path}"
             )
         links = recorded.rtt_ms if options.rtt is None else parse_rtt(options.rtt, recorded.regions)
-        settings = merge_settings(recorded.settings, settings)
+        settings = merge_settings(recorded.settings, self._settings(options, recorded.regions))
         return replace(recorded, rtt_ms=links, settings=settings)
+
+    def _settings(self, options: StartOptions, regions: Iterable[str]) -> Settings:
+        buckets = [bucket_settings(self.directory.path, regions)] if options.is_tiered else []
+        return parse_settings((*buckets, *options.settings))
 
     def _check_ports(self, brokers: Sequence[PlannedBroker]) -> None:
         for broker in brokers:

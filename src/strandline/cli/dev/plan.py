@@ -7,10 +7,12 @@ How:    pure; the caller passes the function that checks a port. Broker ids coun
 Source: design section 10."""
 
 import socket
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain, zip_longest
+from pathlib import Path
+from urllib.parse import quote
 
 from strandline.base.errors import OperatorError
 from strandline.config.addresses import RTT_MS_MAX, check_label
@@ -196,6 +198,13 @@ def parse_settings(texts: Sequence[str]) -> Settings:
         except ValueError as error:
             raise OperatorError(f"--set {name}: {error}") from error
     return settings
+
+
+def bucket_settings(directory: Path, regions: Iterable[str]) -> str:
+    """The setting that gives each region a bucket of its own: DIR/buckets/REGION."""
+    return "tiered.buckets=" + ",".join(
+        f"{region}=file://{quote(str(directory / 'buckets' / region))}" for region in regions
+    )
 
 
 def merge_settings(base: Settings, more: Settings) -> Settings:
