@@ -99,22 +99,11 @@ def start(
         )
         cluster.start(options, default_regions=DEFAULT_REGIONS, new_id=_new_cluster_id())
     plan, statuses = cluster.status()
-    at = "" if directory == DEFAULT_DEV_DIRECTORY else f" --dir {directory}"
-
-    def people() -> None:
-        _print_brokers(statuses, cluster.directory)
-        print_line("")
-        for one in cluster.directory.edited(plan):
-            file = cluster.directory.files(one).config
-            print_line(f"kept       {file}, which was edited")
-        print_line(f"bootstrap  {plan.bootstrap}")
-        target = "" if not at else f" -b {plan.brokers[0].address}"
-        typed = program()
-        print_line(f"next       {typed} topic create hello -p 3 -r {_replicas(plan)}{target}")
-        print_line(f"           echo hi | {typed} produce hello{target}")
-        print_line(f"stop       {typed} dev stop{at}")
-
-    show(_describe(plan, statuses, cluster.directory), as_json=as_json, people=people)
+    show(
+        _describe(plan, statuses, cluster.directory),
+        as_json=as_json,
+        people=lambda: _print_started(plan, statuses, cluster.directory),
+    )
 
 
 @app.command()
@@ -357,6 +346,23 @@ def _describe(
             for one in statuses
         ],
     }
+
+
+def _print_started(
+    plan: "Plan", statuses: "Sequence[BrokerStatus]", directory: "ClusterDirectory"
+) -> None:
+    is_default = directory.path == DEFAULT_DEV_DIRECTORY.absolute()
+    at = "" if is_default else f" --dir {directory.path}"
+    _print_brokers(statuses, directory)
+    print_line("")
+    for one in directory.edited(plan):
+        print_line(f"kept       {directory.files(one).config}, which was edited")
+    print_line(f"bootstrap  {plan.bootstrap}")
+    target = "" if is_default else f" -b {plan.brokers[0].address}"
+    typed = program()
+    print_line(f"next       {typed} topic create hello -p 3 -r {_replicas(plan)}{target}")
+    print_line(f"           echo hi | {typed} produce hello{target}")
+    print_line(f"stop       {typed} dev stop{at}")
 
 
 def _print_brokers(statuses: "Sequence[BrokerStatus]", directory: "ClusterDirectory") -> None:
