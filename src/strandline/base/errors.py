@@ -35,6 +35,7 @@
     |  `- _CredentialsError        it does not take these credentials
     |- TrailerError                the trailer of a segment's object is damaged or unknown
     |- UnfitBatchError             no segment's object is made: a batch is damaged or missing
+    |- UncertainError              it is not known now what a partition's log has
     |- UnreadableError             no bucket has usable bytes of an offset now
     |- UnresolvableError           a writer's schema cannot be read as the reader's
     |- _NotPlainError              a command needs Typer to read its options
