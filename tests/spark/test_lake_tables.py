@@ -12,10 +12,19 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
-from tests.spark.jobs import CLIENT_TIMEOUT_S, Cluster, Record, create_topic, produce
+from tests.spark.jobs import (
+    CLIENT_TIMEOUT_S,
+    Cluster,
+    Jobs,
+    Record,
+    create_topic,
+    produce,
+    read_json,
+)
 from tests.spark.lakes import Lake, fill, lake_options, rows
 
 from strandline.base.errors import OperatorError
+from strandline.pipeline.lake.cluster import Cluster as Asked
 from strandline.pipeline.lake.progress import Batch
 from strandline.pipeline.lake.writer import TableWriter
 
@@ -128,6 +137,49 @@ def test_a_gap_is_a_row_of_the_table_of_gaps(
     columns = ("topic", "partition", "first_offset", "end_offset", "reason", "batch")
     gap = (topic_name, 0, 4, 6, "deleted before it was read", 1)
     assert rows(f"{table}_gaps", *columns) == [gap]
+
+
+def test_a_topic_that_was_made_anew_goes_on_from_its_first_record_by_start_anew(
+    cluster: Cluster, jobs: Jobs, tmp_path: Path, topic_name: str
+) -> None:
+    table = tmp_path / "lake"
+    (tmp_path / "n.ddl").write_text("n INT")
+    lake = (
+        *("lake", topic_name, str(table), "--bootstrap", cluster.bootstrap, "--json"),
+        *("--schema", str(tmp_path / "n.ddl"), "--partition-by", "bucket=pmod(offset, 2)"),
+    )
+    create_topic(cluster, topic_name, partitions=2)
+    produce(cluster, topic_name, numbered(*range(5)))
+    assert read_json(jobs.run(*lake))["table_rows"] == 5
+    produce(cluster, topic_name, numbered(5, 6))  # Gone with the topic, and not read.
+    old = topic_id(cluster, topic_name)
+    delete_topic(cluster, topic_name)
+    create_topic(cluster, topic_name, partitions=2)
+    produce(cluster, topic_name, numbered(100, 101, 102))
+
+    for choice in ("stop", "record"):
+        refused = jobs.run(*lake, "--on-gap", choice, fails=True)
+        assert "was deleted and made anew" in refused and "--on-gap start-anew" in refused
+    told = read_json(jobs.run(*lake, "--on-gap", "start-anew"))
+    assert (told["records"], told["table_rows"], told["gaps"]) == (3, 8, 2)
+    values = [value["n"] for _, value in rows(table, "offset", "value")]
+    assert sorted(values) == [0, 1, 2, 3, 4, 100, 101, 102]
+    gaps = rows(f"{table}_gaps", "topic", "topic_id", "partition", "end_offset", "reason")
+    assert gaps == [(topic_name, old, each, None, "the topic was made anew") for each in (0, 1)]
+    # The new topic is the table's now: nothing more is noted, and nothing is read twice.
+    produce(cluster, topic_name, numbered(103))
+    told = read_json(jobs.run(*lake))
+    assert (told["records"], told["table_rows"], told["gaps"]) == (1, 9, 0)
+
+
+def topic_id(cluster: Cluster, topic: str) -> str:
+    with Asked(cluster.bootstrap) as asked:
+        return asked.snapshot([topic]).topics[topic].id
+
+
+def delete_topic(cluster: Cluster, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.delete_topics([topic])[topic].result(CLIENT_TIMEOUT_S)
 
 
 def test_of_two_jobs_on_a_table_one_is_told_and_nothing_is_doubled(
