@@ -33,12 +33,17 @@ def spark_submit(
     import strandline.pipeline
 
     main = Path(strandline.pipeline.__file__).with_name("__main__.py")
+    settings = ("--master", url, "--jars", jars, "--conf", "spark.executor.memory=512m")
+    return spark_command("spark-submit", *settings, str(main), *arguments, environment=environment)
+
+
+def spark_command(
+    name: str, *arguments: str, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """A program of PySpark's own `bin`, such as spark-submit."""
+    program = str(SPARK_HOME / "bin" / name)
     return subprocess.run(
-        [
-            *(str(SPARK_HOME / "bin" / "spark-submit"), "--master", url, "--jars", jars),
-            *("--conf", "spark.executor.memory=512m", "--conf", "spark.ui.enabled=false"),
-            *(str(main), *arguments),
-        ],
+        [program, "--conf", "spark.ui.enabled=false", *arguments],
         env=dict(environment),
         stdin=subprocess.DEVNULL,
         capture_output=True,
