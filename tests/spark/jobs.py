@@ -98,7 +98,7 @@ class Jobs:
                 )
                 assert process.poll() is None, process.communicate()
                 if not with_java:
-                    java = _children(process.pid)
+                    java = children(process.pid)
                     process.kill()
                     process.wait()
                     # It notices that its driver is gone, and must do no harm until then.
@@ -112,7 +112,8 @@ class Jobs:
                 process.communicate()
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 

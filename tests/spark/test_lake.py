@@ -3,16 +3,21 @@
 Source: decisions/0050, docs/pipelines.md."""
 
 import json
+import os
+import signal
 from collections import defaultdict
 from pathlib import Path
 
 import deltalake
 import duckdb
 import pytest
+from tests.integration.conftest import wait_until
 from tests.spark.jobs import (
+    JOB_TIMEOUT_S,
     Cluster,
     Jobs,
     Record,
+    children,
     create_topic,
     produce,
     read_json,
@@ -130,6 +135,24 @@ def test_table_equals_the_topic_though_its_job_is_killed(
         return
     again = read_json(jobs.run("aggregate", str(table), *question, "--json"))
     assert again["groups"] == told["groups"]
+
+
+def test_a_job_whose_java_is_killed_says_so_in_one_line(
+    cluster: Cluster, jobs: Jobs, tmp_path: Path, topic_name: str
+) -> None:
+    table = tmp_path / "lake"
+    create_topic(cluster, topic_name, partitions=1)
+    produce(cluster, topic_name, map(fruit, range(10)))
+    lake = ("lake", topic_name, str(table), "--bootstrap", cluster.bootstrap, "--continuous")
+    with jobs.start(*lake, "--interval-ms", "100") as job:
+        wait_until(commit_of(table, 0).exists, what="a batch", timeout_s=JOB_TIMEOUT_S)
+        for pid in children(job.pid):
+            os.kill(pid, signal.SIGKILL)
+        produce(cluster, topic_name, [fruit(10)])
+        _, err = job.communicate(timeout=JOB_TIMEOUT_S)
+    assert job.returncode == 1
+    lines = [one for one in err.splitlines() if not one.startswith("  batch ")]
+    assert len(lines) == 1 and lines[0].startswith("error: Spark: Spark's Java process ended"), err
 
 
 def commit_of(table: Path, batch: int) -> Path:

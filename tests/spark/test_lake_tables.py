@@ -172,6 +172,24 @@ def test_a_topic_that_was_made_anew_goes_on_from_its_first_record_by_start_anew(
     assert (told["records"], told["table_rows"], told["gaps"]) == (1, 9, 0)
 
 
+def test_by_the_connector_a_topic_that_was_made_anew_since_the_plan_is_planned_anew(
+    cluster: Cluster, spark: SparkSession, tmp_path: Path, topic_name: str
+) -> None:
+    table = tmp_path / "lake"
+    create_topic(cluster, topic_name, partitions=1)
+    produce(cluster, topic_name, numbered(*range(5)))
+    lake = Lake(spark, lake_options(cluster, table, topic_name, source="kafka"))
+    delete_topic(cluster, topic_name)
+    create_topic(cluster, topic_name, partitions=1)
+    produce(cluster, topic_name, numbered(*range(100, 105)))  # The same offsets.
+    assert [each.records for each in lake.finish()] == [5]
+    # The table knows the topic whose records it has: the next run does not take it for another.
+    produce(cluster, topic_name, numbered(105))
+    assert [each.records for each in fill(spark, lake.job.options)] == [1]
+    values = [value for _, value in rows(table, "offset", "value")]
+    assert values == [b'{"n":%d}' % n for n in range(100, 106)]
+
+
 def topic_id(cluster: Cluster, topic: str) -> str:
     with Asked(cluster.bootstrap) as asked:
         return asked.snapshot([topic]).topics[topic].id

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as every user of Spark writes it)
 from tests.spark.jobs import Cluster, Record, create_topic, produce, read_topic
@@ -158,3 +159,15 @@ def test_a_query_gives_the_same_after_changing_its_format(
     rows = {name: sorted(map(repr, frame.collect())) for name, frame in frames.items()}
     assert len(rows["kafka"]) > 2
     assert rows["strandline"] == rows["kafka"]
+
+
+def test_both_refuse_a_partition_that_ends_before_it_begins(
+    spark: SparkSession, topics: Topics
+) -> None:
+    begins, ends = ({topics.orders: {"0": n, "1": 0, "2": 0}} for n in (5, 3))
+    for name in FORMATS:
+        read = spark.read.format(name).option("kafka.bootstrap.servers", topics.bootstrap)
+        read = read.option("subscribe", topics.orders)
+        read = read.option("startingOffsets", json.dumps(begins))
+        with pytest.raises(PySparkException):
+            read.option("endingOffsets", json.dumps(ends)).load().count()

@@ -103,6 +103,13 @@ def test_an_empty_topic_has_no_rows(spark: SparkSession, cluster: Cluster, topic
         ({"subscribe": "no-such-topic"}, "ClientError: topic no-such-topic does not exist"),
         ({"startingOffsets": '{"TOPIC": {"0": 0, "1": 0}}'}, "TOPIC-2 is missing: give every part"),
         ({"endingOffsets": '{"TOPIC": {"0": 9, "1": 9, "2": 99999}}'}, "TOPIC-2 has offsets 0 to "),
+        (
+            {
+                "startingOffsets": '{"TOPIC": {"0": 9, "1": 3, "2": 0}}',
+                "endingOffsets": '{"TOPIC": {"0": 9, "1": 2, "2": -1}}',
+            },
+            "startingOffsets: TOPIC-1 begins at offset 3, and endingOffsets ends it at 2",
+        ),
         ({"startingTimestamp": "99999999999999"}, "no record is at or after that time"),
     ],
 )

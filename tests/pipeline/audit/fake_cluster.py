@@ -164,4 +164,6 @@ class FakeCluster:
             name=TOPIC, id=UUID(int=1), is_internal=False, error_code=0, partitions=(partition,)
         )
         options = AuditOptions("host:1", wait_ms=wait_ms, range_bytes=range_bytes)
-        return Audit(options, self, near=self).compare_topics(view, [topic])
+        return Audit(options, self, near=self).compare_topics(
+            view, [topic], {int(one): each.rack for one, each in view.brokers.items()}
+        )

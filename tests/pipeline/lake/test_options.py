@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from strandline.base.errors import OperatorError
+from strandline.pipeline.commands.app import main
 from strandline.pipeline.lake.cluster import Cluster, TopicSnapshot
 from strandline.pipeline.lake.options import (
     LakeOptions,
@@ -81,7 +82,7 @@ def test_tables_are_partitioned_by_date_when_nobody_says() -> None:
         (["a b"], True, "expected NAME or NAME=EXPRESSION"),
         (["a="], True, "expected NAME or NAME=EXPRESSION"),
         (["=a"], True, "expected NAME or NAME=EXPRESSION"),
-        (["carier"], True, "schema.ddl has no field carier"),
+        (["carier"], True, "schema.ddl has no field carier: .*hour, day, month, year"),
     ],
 )
 def test_partition_columns_that_cannot_work_are_refused(
@@ -191,3 +192,17 @@ def test_a_run_does_not_write_two_tables_to_one_place() -> None:
         check_apart([of("a", "/lake/b"), of("b")])
     with pytest.raises(OperatorError, match="--dead-letters: name another table"):
         of("a", "/lake/a_gaps")
+
+
+@pytest.mark.parametrize(("words", "hint"), [((), "lake TOPIC TABLE"), (("t",), "lake t TABLE")])
+def test_a_command_without_its_table_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    hint: str,
+) -> None:
+    monkeypatch.setattr("sys.argv", ["strandline pipeline", "lake", *words])
+    with pytest.raises(SystemExit):
+        main()
+    told = capsys.readouterr().err
+    assert told.startswith("error: name at least one topic, and ") and told.endswith(f"{hint}\n")

@@ -62,7 +62,11 @@ def test_the_report_is_one_page_and_the_plots_are_files(
     files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("--report", "r.html", "--plots", ".", "--policy", "<b>=1+1+1,min-insync=2")
-    code, _, _ = run(files, monkeypatch, capsys, *USUAL, *words)
+    code, out, _ = run(files, monkeypatch, capsys, *USUAL, *words)
+    assert [one for one in out.splitlines() if one.startswith("wrote ")] == [
+        "wrote r.html", "wrote availability.png", "wrote cost-against-survival.png",
+        "wrote losses.png",
+    ]  # fmt: skip
     page = (files / "r.html").read_text()
     assert code == 0 and page.count("data:image/png;base64,") == 3
     assert "&lt;b&gt;" in page and "<b>" not in page

@@ -38,6 +38,7 @@ def test_common_failures_are_told_in_plain_words() -> None:
          "another program changed the table at the same moment: run one job at a time"),
         ("java.lang.OutOfMemoryError: Java heap space", "spark.driver.memory=4g"),
         ("Answer from Java side is empty", "Spark's Java process ended"),
+        ("[Errno 111] Connection refused", "Spark's Java process ended"),
         ("o.a.h.fs.UnsupportedFileSystemException: No FileSystem for scheme \"s3a\"",
          "Spark cannot reach s3a: locations"),
         ("[DELTA_CANNOT_CREATE_LOG_PATH] Cannot create file:/proc/x/_delta_log\n\tat y",

@@ -14,13 +14,13 @@ from typing import Protocol
 from strandline.client.cluster import Client
 from strandline.client.views import ClusterView, TopicView
 from strandline.config.addresses import parse_bootstrap
-from strandline.model.ids import BrokerId
 from strandline.pipeline.audit.partitions import PartitionAudit
 from strandline.pipeline.audit.replicas import (
     Replicas,
     choose_topics,
     find_replicas,
     look,
+    regions_of,
     wait_in_step,
 )
 from strandline.pipeline.audit.results import AuditResult, PartitionResult, Place
@@ -110,11 +110,15 @@ class Audit:
             view, topics = choose_topics(
                 client, options.topics, with_internal=options.with_internal
             )
+            regions = regions_of(client, view, topics)
         self._wire_bytes += transport.wire_bytes
-        return self.compare_topics(view, topics)
+        return self.compare_topics(view, topics, regions)
 
-    def compare_topics(self, view: ClusterView, topics: Sequence[TopicView]) -> AuditResult:
-        """The same for these topics of a cluster."""
+    def compare_topics(
+        self, view: ClusterView, topics: Sequence[TopicView], regions: Mapping[int, str]
+    ) -> AuditResult:
+        """The same for these topics of a cluster. `regions`: {broker: its region}, as far as it is
+        known."""
         options = self._options
         started_ms, started = time.time_ns() // 1_000_000, time.monotonic()
         self._replicas = find_replicas(view, topics)
@@ -131,12 +135,11 @@ class Audit:
         self._wire_bytes += look(self._replicas, self.near, timeout_ms=options.timeout_ms)
         results = self._compare(list(self._audits))
         brokers = sorted({broker for one in self._replicas.values() for broker in one.brokers})
-        regions = {one: view.brokers.get(BrokerId(one)) for one in brokers}
         return AuditResult(
             cluster_id=view.cluster_id,
             started_ms=started_ms,
             took_ms=round((time.monotonic() - started) * 1000),
-            brokers={one: "" if at is None else at.rack for one, at in regions.items()},
+            brokers={one: regions.get(one, "") for one in brokers},
             partitions=[results[place] for place in sorted(results)],
             digested_bytes=self._digested_bytes,
             wire_bytes=self._wire_bytes,

@@ -8,10 +8,12 @@ Owns:   nothing; the client's view is a snapshot."""
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from strandline.base.errors import OperatorError
+from strandline.base.errors import OperatorError, StrandlineError
 from strandline.client.cluster import Client
+from strandline.client.operations.topology import describe_brokers
 from strandline.client.views import ClusterView, TopicView
 from strandline.model.ids import BrokerId
 from strandline.pipeline.audit.results import Place
@@ -102,6 +104,18 @@ def choose_topics(
     if not chosen:
         raise OperatorError("there is no topic to audit; --include-internal adds internal ones")
     return view, sorted(chosen, key=lambda one: one.name)
+
+
+def regions_of(client: Client, view: ClusterView, topics: Sequence[TopicView]) -> dict[int, str]:
+    """{broker: its region}. Metadata has no broker that is down: for these the controller's labels
+    are asked, which clusters of other brokers do not have."""
+    found = {int(broker): each.rack for broker, each in view.brokers.items()}
+    named = {int(one) for topic in topics for each in topic.partitions for one in each.replicas}
+    if named - found.keys():
+        with suppress(StrandlineError):
+            placed = {int(each.id): each.labels.region for each in describe_brokers(client)}
+            found = placed | found
+    return found
 
 
 def find_replicas(view: ClusterView, topics: Sequence[TopicView]) -> dict[Place, Replicas]:

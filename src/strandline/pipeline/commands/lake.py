@@ -93,8 +93,8 @@ if TYPE_CHECKING:
 
 def lake(
     context: typer.Context,
-    topics: TopicsArgument,
-    table: TableArgument,
+    topics: TopicsArgument = None,
+    table: TableArgument = "",
     *,
     bootstrap: BootstrapOption = "",
     each: EachOption = False,
@@ -134,6 +134,11 @@ def lake(
     as_json: JsonOption = False,
 ) -> None:
     """Bring a table up to date with topics: each record one row, exactly once, even after kills."""
+    if not topics or not table:
+        raise OperatorError(
+            "name at least one topic, and behind the topics the table's directory or URI: "
+            f"lake {table or 'TOPIC'} TABLE"
+        )
     read = read_values(schema, ValueFormat(format_, registry, subject, message), mode)
     options = LakeOptions(
         bootstrap=bootstrap or find_bootstrap(context),

@@ -10,7 +10,10 @@ import typer
 from strandline.pipeline.lake.options import KeyFormat, Mode, Source, Widening
 from strandline.pipeline.lake.plan import OnGap
 
-TopicsArgument = Annotated[list[str], typer.Argument(help="The topics to read.", metavar="TOPIC")]
+TopicsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(help="The topics to read; at least one.", metavar="TOPIC", show_default=False),
+]
 EachOption = Annotated[
     bool, typer.Option("--each", help="Each topic into a table of its own, TABLE/TOPIC.")
 ]

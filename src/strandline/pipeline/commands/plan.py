@@ -68,9 +68,12 @@ def plan(
         rows = _on_spark(made, trials, master=master, jars=jars, conf=conf)
     else:
         rows = _here(made, trials, processes)
-    results = results_of(made, rows)
-    took_ms = round((time.monotonic() - started) * 1000)
-    _write_files(results, made, report, plots)
+    with screen().status("computing intervals") as status:
+        results = results_of(made, rows)
+        took_ms = round((time.monotonic() - started) * 1000)
+        if report is not None or plots is not None:
+            status.update("drawing plots")
+        written = _write_files(results, made, report, plots)
     if as_json:
         write_json({**json_of(results), "took_ms": took_ms})
         return
@@ -79,6 +82,8 @@ def plan(
         f"{took_ms / 1000:.1f} s"
     )
     draw(results)
+    for file in written:
+        write_line(f"wrote {file}")
 
 
 def _made(
@@ -157,7 +162,10 @@ def _progress(trials: int) -> "Iterator[OnProgress]":
         yield lambda done: bar.update(task, completed=done)
 
 
-def _write_files(results: "Results", made: "Plan", report: Path | None, plots: Path | None) -> None:
+def _write_files(
+    results: "Results", made: "Plan", report: Path | None, plots: Path | None
+) -> list[Path]:
+    """The files that it wrote."""
     from strandline.pipeline.plan.report import (
         availability_chart,
         cost_chart,
@@ -166,7 +174,9 @@ def _write_files(results: "Results", made: "Plan", report: Path | None, plots: P
     )
     from strandline.pipeline.reports.page import write_page
 
+    written = []
     if report is not None:
+        written.append(report)
         write_page(report, report_page(results, made.assumptions))
     if plots is not None:
         charts = {
@@ -175,7 +185,9 @@ def _write_files(results: "Results", made: "Plan", report: Path | None, plots: P
             "losses": losses_chart,
         }
         for name, chart in charts.items():
-            (plots / f"{name}.png").write_bytes(chart(results).png())
+            written.append(plots / f"{name}.png")
+            written[-1].write_bytes(chart(results).png())
+    return written
 
 
 def json_of(results: "Results") -> dict[str, object]:

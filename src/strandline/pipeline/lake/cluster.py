@@ -73,6 +73,17 @@ class Cluster:
             found[name] = TopicSnapshot(ids, starts, ends)
         return Snapshot(view.cluster_id, found)
 
+    def check_ids(self, ids: Mapping[str, str]) -> None:
+        """Raises OperatorError if a topic is not any more the one with this id."""
+        self._client.metadata(list(ids))
+        for name, known in ids.items():
+            found = str(self._client.topic(name).id)
+            if found != known:
+                raise OperatorError(
+                    f"topic {name} was made anew while its records were read (id {found}, not "
+                    f"{known}): start the job again"
+                )
+
     def offsets_at(self, topic: str, time_ms: int) -> dict[int, int]:
         """{partition: the first offset with this timestamp or a later one; -1: there is none}."""
         return list_offsets(self._client, topic, time_ms)

@@ -186,7 +186,11 @@ def _partition_column(name: str, expression: str, schema: ValueSchema | None) ->
             f"--partition-by {name}: raw values have no fields: give --schema, or NAME=EXPRESSION"
         )
     if name not in schema.type.fieldNames():
-        raise OperatorError(f"--partition-by {name}: {schema.path} has no field {name}")
+        known = ", ".join(TIME_COLUMNS)
+        raise OperatorError(
+            f"--partition-by {name}: {schema.path} has no field {name}: name one that it has, one "
+            f"of {known} (of the timestamp), or write {name}=EXPRESSION"
+        )
     return PartitionColumn(name, f"value.`{name}`")
 
 

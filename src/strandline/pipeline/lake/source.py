@@ -4,7 +4,7 @@ Why:    a batch is a set of ranges of offsets; the source must read exactly thes
 How:    strandline   the code of the data source `strandline` reads, and values are decoded in the
                      same pass of a Python worker. It compares each topic's id with the plan's.
         kafka        Spark's Kafka connector with `assign`, starting and ending offsets; values are
-                     decoded by a second pass.
+                     decoded by a second pass. Each task compares the topics' ids at its end.
         Both: records that are gone are an error, aborted transactions are left out.
 Source: decisions/0049, decisions/0050."""
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 
-from strandline.pipeline.lake.cluster import NO_ID
+from strandline.pipeline.lake.cluster import NO_ID, Cluster
 from strandline.pipeline.lake.options import LakeOptions
 from strandline.pipeline.lake.progress import Batch
 from strandline.pipeline.lake.rows import RECORD_TYPE, record_type, records_of, worker_columns
@@ -40,10 +40,25 @@ def read_batch(spark: SparkSession, batch: Batch, options: LakeOptions, *, tasks
     given = reader_options(batch, options)
     if options.source == "kafka":
         chosen = given | {"minPartitions": str(tasks)}
-        records = spark.read.format("kafka").options(**chosen).load()
-        return records_of(records.coalesce(tasks), options)
+        records = spark.read.format("kafka").options(**chosen).load().coalesce(tasks)
+        return records_of(_of_these_topics(records, batch, options), options)
     reading = read_groups(cut(batch, tasks), parse_options(given).reach, options)
     return spark.range(0, tasks, 1, tasks).mapInArrow(reading, record_type(options))
+
+
+def _of_these_topics(records: DataFrame, batch: Batch, options: LakeOptions) -> DataFrame:
+    """The same records. A task fails at its end if a topic is another one by then: the connector
+    names topics only."""
+    ids = {name: topic.id for name, topic in batch.topics.items() if topic.read}
+    known = {name: each for name, each in ids.items() if each != NO_ID}
+    bootstrap = options.bootstrap
+
+    def check(batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
+        yield from batches
+        with Cluster(bootstrap) as cluster:
+            cluster.check_ids(known)
+
+    return records.mapInArrow(check, records.schema) if known else records
 
 
 def no_records(spark: SparkSession, options: LakeOptions) -> DataFrame:

@@ -8,6 +8,7 @@ How:    on this machine Spark starts within the Python process's reach, with set
 Owns:   the one SparkSession of the process, from `open_session` until its block ends, and
         Spark's log file."""
 
+import logging
 import os
 import sys
 import tempfile
@@ -57,6 +58,8 @@ _LOCAL_SETTINGS: Mapping[str, str] = {
 
 # They print each error, with its Java stack as one line of JSON, before a caller can handle it.
 _ERROR_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+# They log a traceback if Java is gone; the caller gets the error, and tells it in one line.
+_BRIDGE_LOGGERS = ("py4j", "py4j.clientserver", "py4j.java_gateway")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +133,23 @@ def _start(settings: Mapping[str, str], log: Path | None) -> "SparkSession":
         ) from None
     for name in _ERROR_LOGGERS:
         PySparkLogger.getLogger(name).disabled = True
+    for name in _BRIDGE_LOGGERS:
+        logging.getLogger(name).disabled = True
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
     if log is None:
-        return builder.getOrCreate()
+        return _quiet(builder.getOrCreate())
     with _output_to(log):  # The Java machine starts here and keeps these for its life.
-        return builder.getOrCreate()
+        return _quiet(builder.getOrCreate())
+
+
+def _quiet(spark: "SparkSession") -> "SparkSession":
+    """The same session, whose server of accumulators prints no traceback if Java is gone."""
+    server = getattr(spark.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None
+    return spark
 
 
 @contextmanager

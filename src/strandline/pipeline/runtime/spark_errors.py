@@ -30,7 +30,7 @@ KNOWN: Final = (
     ),
     (
         r"Answer from Java side is empty|Connection reset by peer.*py4j|Py4JNetworkError"
-        r"|Error while sending or receiving",
+        r"|Error while sending or receiving|^\[Errno 111\] Connection refused$",
         f"Spark's Java process ended: was it killed, or out of memory? {_AGAIN.capitalize()}",
     ),
     (

@@ -15,6 +15,7 @@ from strandline.spark.reading.bounds import (
     Edge,
     Offsets,
     Time,
+    Times,
     TopicPartition,
     name_of,
     names_of,
@@ -125,10 +126,18 @@ def plan_ranges(cluster: ClusterReader, options: ReadOptions) -> list[OffsetRang
     topics = cluster.topics(options.subscription)
     starts = resolver.start(topics, options.starting or Edge(EARLIEST)).offsets
     ends = resolver.end(topics, options.ending).offsets
+    is_timed = isinstance(options.starting, Time | Times) or isinstance(
+        options.ending, Time | Times
+    )
     ranges = []
     for place in partitions_of(topics):
         start, end = starts[place], ends[place]
-        # A time that ends before the read begins, or offsets the wrong way around, are no records.
+        if start > end and not is_timed:
+            raise OperatorError(
+                f"startingOffsets: {name_of(place)} begins at offset {start}, and endingOffsets "
+                f"ends it at {end}"
+            )
+        # A time that ends before the read begins is no record.
         if start < end:
             topic, partition = place
             ranges.append(OffsetRange(topic, topics[topic].id, partition, start, end))
