@@ -134,11 +134,7 @@ def lake(
     as_json: JsonOption = False,
 ) -> None:
     """Bring a table up to date with topics: each record one row, exactly once, even after kills."""
-    if not topics or not table:
-        raise OperatorError(
-            "name at least one topic, and behind the topics the table's directory or URI: "
-            f"lake {table or 'TOPIC'} TABLE"
-        )
+    topics = _named(topics, table)
     read = read_values(schema, ValueFormat(format_, registry, subject, message), mode)
     options = LakeOptions(
         bootstrap=bootstrap or find_bootstrap(context),
@@ -166,6 +162,15 @@ def lake(
     session = session_options(f"lake {' '.join(topics)}", master=master, jars=jars, conf=conf)
     tables = _tables(options, parse_locations(location or ()), each=each)
     _lake(tables, session, upkeep=kept, question=parse_question(by or (), mean), as_json=as_json)
+
+
+def _named(topics: list[str] | None, table: str) -> list[str]:
+    if not topics:  # The last word is the table, so one word alone is no topic for the parser.
+        raise OperatorError(
+            "name at least one topic, and behind the topics the table's directory or URI: "
+            f"lake {table or 'TOPIC'} TABLE"
+        )
+    return topics
 
 
 def _reading(*, source: Source, rack: str | None, kafka: list[str] | None) -> dict[str, Any]:
