@@ -96,6 +96,19 @@ class ObedientReplica:
         return self.log.start_offset
 
     @property
+    def local_log_start_offset(self) -> Offset:
+        return self.log.start_offset
+
+    def is_remote(self, offset: Offset) -> bool:
+        return False
+
+    def epoch_at(self, offset: Offset) -> Epoch:
+        return self.log.epoch_of(self.log.index_of(offset))
+
+    def epoch_end_offset(self, epoch: Epoch) -> tuple[Epoch, Offset]:
+        return self.log.epoch_end_offset(epoch)
+
+    @property
     def log_end_offset(self) -> Offset:
         return self.log.end_offset
 

@@ -31,6 +31,10 @@ class LogConfig:
     """Of a log with `remote_storage`: how long segments stay on the disk."""
     local_retention_bytes: int = -1
     """As above, how many bytes."""
+    remote_buckets: tuple[str, ...] = ()
+    """The buckets that the log's segments go to."""
+    remote_copies_min: int = 0
+    """The local retention removes a segment once so many of them have it; 0 for all."""
     delete: bool = True
     """`cleanup.policy` contains delete: the retentions hold."""
     compacted: bool = False

@@ -76,6 +76,8 @@ def test_epochs_before_the_local_log_come_from_the_entries() -> None:
 
     answers = [ask(epoch) for epoch in range(1, 9)]
     assert answers == [(1, 0), (2, 6), (2, 6), (4, 20), (4, 20), (4, 20), (7, 25), (8, 30)]
+    at = [tier.state.epoch_at(Offset(one), local_start=Offset(30)) for one in (0, 5, 6, 19, 25)]
+    assert at == [2, 2, 4, 4, 8]
     tier.done(retire(20))
     assert [ask(4), ask(7)] == [(4, 20), (7, 25)]
 

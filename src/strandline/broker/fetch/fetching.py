@@ -340,7 +340,7 @@ class FetchCall:
         """Whether the client's last record is not in this log; then the answer says where to
         truncate."""
         requested = fetch.requested
-        epoch, end_offset = replica.log.epoch_end_offset(Epoch(requested.last_fetched_epoch))
+        epoch, end_offset = replica.epoch_end_offset(Epoch(requested.last_fetched_epoch))
         is_ahead = not replica.is_leader and requested.fetch_offset > replica.high_watermark
         if is_ahead and (epoch == NO_EPOCH or end_offset >= replica.high_watermark):
             # The client has read on elsewhere, and this replica is only late. But if a later epoch

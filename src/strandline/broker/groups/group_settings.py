@@ -18,8 +18,10 @@ from strandline.config.broker import BrokerConfig
 from strandline.config.cluster import ClusterConfig
 from strandline.config.topic import TopicConfig
 from strandline.controller.decision import maintained_of
+from strandline.controller.placing.policies import policy_in_force
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId
+from strandline.placement.buckets import allowed_buckets
 from strandline.raft.group.configuration import Configuration
 from strandline.replication.host.election_priority import ElectionPriority
 from strandline.replication.host.group_spec import GroupSpec
@@ -59,6 +61,7 @@ class GroupSettings:
     ) -> None:
         self._self_id = config.broker_id
         self._storage = config.storage
+        self._buckets = config.tiered.labels_of_buckets
         self._controller = controller
         self._topic_configs = topic_configs
         self._leader_ranks = leader_ranks
@@ -129,6 +132,8 @@ class GroupSettings:
             remote_storage=config.remote_storage_enable,
             local_retention_ms=config.tiering.local_retention_ms,
             local_retention_bytes=config.tiering.local_retention_bytes,
+            remote_buckets=self._buckets_of(topic, config),
+            remote_copies_min=config.remote_copies_min,
             delete=config.is_deleted,
             compacted=config.is_compacted,
             was_compacted=topic.was_compacted,
@@ -145,6 +150,13 @@ class GroupSettings:
             preallocate=self._storage.preallocate,
             preallocate_segment=config.preallocate,
         )
+
+    def _buckets_of(self, topic: Topic, config: TopicConfig) -> tuple[str, ...]:
+        """The buckets that may hold the topic's data."""
+        if not config.remote_storage_enable or not self._buckets:
+            return ()
+        policy = policy_in_force(topic.configs, self._controller.cluster.cluster_configs)
+        return allowed_buckets(policy, self._buckets)
 
 
 def controller_spec(config: BrokerConfig) -> GroupSpec:

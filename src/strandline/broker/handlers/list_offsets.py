@@ -127,7 +127,8 @@ def _find(replica: Replica, timestamp: int) -> _Found:
     if timestamp == LATEST:
         return NO_TIMESTAMP, replica.high_watermark, replica.epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        start = replica.log_start_offset
+        is_local = timestamp == EARLIEST_LOCAL
+        start = replica.local_log_start_offset if is_local else replica.log_start_offset
         return NO_TIMESTAMP, start, _epoch_at(replica, start)
     if timestamp == GREATEST_TIMESTAMP:
         found = replica.log.max_timestamp(start_offset=replica.log_start_offset)
@@ -148,7 +149,7 @@ def _find(replica: Replica, timestamp: int) -> _Found:
 def _epoch_at(replica: Replica, offset: Offset) -> int:
     if offset >= replica.log_end_offset:
         return replica.epoch
-    return replica.log.epoch_of(replica.log.index_of(offset))
+    return replica.epoch_at(offset)
 
 
 def _refuse(index: int, code: int) -> ListOffsetsPartitionResponse:

@@ -48,7 +48,7 @@ def _answer(
         return _refuse(requested, Error.NOT_LEADER_OR_FOLLOWER)
     if requested.leader_epoch == NO_EPOCH:
         return _refuse(requested, Error.NONE)
-    epoch, end_offset = replica.log.epoch_end_offset(Epoch(requested.leader_epoch))
+    epoch, end_offset = replica.epoch_end_offset(Epoch(requested.leader_epoch))
     return EpochEndOffset(partition=requested.partition, leader_epoch=epoch, end_offset=end_offset)
 
 

@@ -43,6 +43,7 @@ from strandline.replication.liveness.lease import Lease
 from strandline.replication.memory_budget import MemoryBudget
 from strandline.replication.replica.delete_records import Deletions
 from strandline.replication.replica.state import ReplicaState
+from strandline.replication.replica.tier import ReplicaTier
 from strandline.replication.waiters import MarkWaiters
 from strandline.storage.producers.producers import SEQUENCE_COUNT, Duplicate
 
@@ -85,6 +86,7 @@ class Appender:
         *,
         lease: Lease,
         deletions: Deletions,
+        tier: ReplicaTier,
         commit_waiters: MarkWaiters,
         visible_waiters: MarkWaiters,
         clock: Clock,
@@ -94,6 +96,7 @@ class Appender:
         self._owner = owner
         self._lease = lease
         self._deletions = deletions
+        self._tier = tier
         self._commit_waiters = commit_waiters
         self._visible_waiters = visible_waiters
         self._clock = clock
@@ -301,7 +304,7 @@ class Appender:
         deletions = self._deletions
         if not deletions.are_settled:
             return Offset(-1)
-        return max(self._replica.log.start_offset, deletions.before, deletions.told)
+        return max(self._tier.start_offset, deletions.before, deletions.told)
 
     def _write(self, chunk: list[Request], *, relaxed: bool) -> Appended:
         """Stamp, write, replicate; the units of the requests go with them. Raises OSError, and

@@ -14,7 +14,7 @@ from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.raft.events import Propose
 from strandline.raft.group.configuration import Configuration
 from strandline.records.batch import BatchHeader, read_header
-from strandline.records.marker import build_deletion_marker
+from strandline.records.marker import build_deletion_marker, build_tier_marker
 from strandline.replication.leader.append_sender import AppendSender, LeadingReplica
 from strandline.replication.leader.append_times import AppendTimes
 from strandline.replication.leader.follower_stream import FollowerStream
@@ -123,9 +123,17 @@ class Leadership:
         replica = self._replica
         log = replica.log
         now = self._clock.wall_ms()
-        marker = build_deletion_marker(log.end_offset, replica.epoch, before, now)
-        self.append_marker(marker, epoch=replica.epoch, configuration=None)
-        index = log.last_index
+        return self._propose(build_deletion_marker(log.end_offset, replica.epoch, before, now))
+
+    def append_tier(self, payload: bytes) -> Index:
+        """Write and propose what a bucket holds; its index. Raises OSError."""
+        replica = self._replica
+        now = self._clock.wall_ms()
+        return self._propose(build_tier_marker(replica.log.end_offset, replica.epoch, payload, now))
+
+    def _propose(self, marker: bytes) -> Index:
+        self.append_marker(marker, epoch=self._replica.epoch, configuration=None)
+        index = self._replica.log.last_index
         self._owner.step(Propose(1, unflushed_visible=False))
         return index
 

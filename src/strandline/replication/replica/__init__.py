@@ -13,5 +13,6 @@ Map:    state.py              ReplicaState: the data that all components of a re
         compactor.py          compaction in slices
         tombstones.py         up to where the tombstones of a compacted log may go
         delete_records.py     DeleteRecords: advances the log start offset
+        tier.py               what buckets hold, and checkpoints of that
         log_start_offsets.py  followers learn where the leader's log begins
 """

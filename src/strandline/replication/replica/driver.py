@@ -67,6 +67,7 @@ from strandline.replication.replica.flushes import Flushes
 from strandline.replication.replica.log_maintenance import LogMaintenance
 from strandline.replication.replica.replica_host import ReplicaHost
 from strandline.replication.replica.state import ReplicaState
+from strandline.replication.replica.tier import ReplicaTier
 from strandline.replication.shared import Shared
 from strandline.replication.waiters import MarkWaiters, Watchers
 from strandline.storage.log.log import Log
@@ -118,11 +119,13 @@ class ReplicaDriver(ReplicaState):
         self._visible_waiters = MarkWaiters()
         self.lease = Lease(self, shared)
         self.deletions = Deletions(self, self, self._commit_waiters, shared)
+        self.tier = ReplicaTier(self, self, self._commit_waiters, clock)
         self.appender = Appender(
             self,
             self,
             lease=self.lease,
             deletions=self.deletions,
+            tier=self.tier,
             commit_waiters=self._commit_waiters,
             visible_waiters=self._visible_waiters,
             clock=clock,
@@ -137,13 +140,17 @@ class ReplicaDriver(ReplicaState):
             suspect=partial(host.repairs.suspect, self),
         )
         self.flushes = Flushes(self, clock, self)
-        self._maintenance = LogMaintenance(
+        self._maintenance = self._make_maintenance(host)
+
+    def _make_maintenance(self: Self, host: "ReplicaHost[Self]") -> LogMaintenance:
+        return LogMaintenance(
             self,
             self.deletions,
-            shared.durable,
+            self.tier,
+            self.shared.durable,
             self,
-            clock=clock,
-            reserve=shared.reserve,
+            clock=self._clock,
+            reserve=self.shared.reserve,
             flush=partial(self.flushes.request, may_wait=False),
             compact=partial(host.compactor.add, self),
         )
@@ -363,6 +370,7 @@ class ReplicaDriver(ReplicaState):
         self.log.reset_to(
             effect.start_index, effect.start_offset, previous_epoch=effect.previous_epoch
         )
+        self.tier.on_reset()
         self.high_watermark = max(self.high_watermark, effect.start_offset)
 
     def _marks_advanced(self, effect: MarksAdvanced, _: Entries | None) -> None:
@@ -378,6 +386,7 @@ class ReplicaDriver(ReplicaState):
         if visible < last:
             offset = self.log.offset_of(Index(visible + 1))
         self.deletions.on_commit(commit)
+        self.tier.on_commit(commit)
         self._commit_waiters.on_mark(commit)
         self._visible_waiters.on_mark(visible)
         self.appender.on_marks(commit, visible)

@@ -4,6 +4,7 @@ Why:    when old segments go, the group must still know the configuration in for
         It must be durable before the entries that brought it are removed.
 How:    retention --PrefixDropped--> core --base to the journal--> durable --> segments removed
 
+        With tiered storage, it removes nothing before the tier's last durable checkpoint.
         If the disk has no space, even for a file's name, the reserve gives some, or the step is
         tried again.
 Owns:   nothing; the log and the base are the replica's.
@@ -22,6 +23,8 @@ from strandline.raft.events import PrefixDropped
 from strandline.replication.replica.delete_records import Deletions
 from strandline.replication.replica.durable_state import DurableState
 from strandline.replication.replica.state import ReplicaState
+from strandline.replication.replica.tier import ReplicaTier
+from strandline.storage.layout import SegmentName
 from strandline.storage.reserve import Reserve
 
 FULL_RETRY_MS = 10_000
@@ -49,6 +52,7 @@ class LogMaintenance:
         self,
         replica: ReplicaState,
         deletions: Deletions,
+        tier: ReplicaTier,
         durable: DurableState,
         listener: MaintenanceListener,
         *,
@@ -59,6 +63,7 @@ class LogMaintenance:
     ) -> None:
         self._replica = replica
         self._deletions = deletions
+        self._tier = tier
         self._durable = durable
         self._listener = listener
         self._clock = clock
@@ -77,6 +82,7 @@ class LogMaintenance:
             if replica.log.roll_if_due() and replica.log.config.compacted:
                 self._flush()  # Only a durable segment is compacted, and no append may follow.
             self._drop_prefix()
+            self._tier.maintain()
             self._compact()
         except (OSError, StorageError) as error:
             self._on_unclean(error)
@@ -104,12 +110,28 @@ class LogMaintenance:
     def _drop_prefix(self) -> None:
         replica = self._replica
         log = replica.log
-        start = log.retention_start(replica.committed_end, deleted_before=self._deletions.before)
+        start = log.retention_start(
+            replica.committed_end,
+            deleted_before=self._deletions.before,
+            tiered=self._tier.covered(),
+        )
+        if self._tier.is_in_use:
+            start = self._before_checkpoint(start)
         if start.base_index <= log.start_index or start.base_index - 1 > replica.raft.commit:
             return
         self._listener.step(PrefixDropped(start.base_index, start.base_offset))
         replica.base = replica.raft.start_configuration
         self._durable.persist_base(replica, partial(self._remove_segments, start.base_index))
+
+    def _before_checkpoint(self, start: SegmentName) -> SegmentName:
+        """The log's new start, when it is to be `start`: the tier's last checkpoint stays."""
+        log, removable = self._replica.log, self._tier.removable_index
+        if start.base_index <= log.start_index or start.base_index <= removable:
+            return start
+        allowed = log.segment_at(max(removable, log.start_index))
+        freed_bytes = log.size_before(start.base_index) - log.size_before(allowed.base_index)
+        self._tier.want_checkpoint(freed_bytes=freed_bytes)
+        return allowed
 
     def persist_base(self) -> None:
         """Make the configuration at the log's start durable; `base` has changed."""

@@ -35,6 +35,7 @@ from strandline.raft.transitions import Role
 from strandline.records.batch import BatchHeader
 from strandline.replication.leader.requests import AppendResult, Request
 from strandline.replication.replica.driver import ReplicaDriver
+from strandline.replication.replica.tier import RemoteOffsetError
 from strandline.replication.replica.verified_read import verified_bytes
 from strandline.replication.waiters import Watch
 from strandline.replication.wire import NOTHING_OUTLIVED
@@ -56,13 +57,32 @@ class Replica(ReplicaDriver):
 
     @property
     def log_start_offset(self) -> Offset:
-        """The first offset that can be read."""
-        return max(self.log.start_offset, self.deletions.before, self.deletions.told)
+        """Where the partition begins: the first offset that can be read, here or from a bucket."""
+        return max(self.tier.start_offset, self.deletions.before, self.deletions.told)
+
+    @property
+    def local_log_start_offset(self) -> Offset:
+        """The first offset that can be read from this broker's disk."""
+        return max(self.log.start_offset, self.log_start_offset)
+
+    def is_remote(self, offset: Offset) -> bool:
+        """Whether the record at this offset of the partition is in a bucket only."""
+        return self.log_start_offset <= offset < self.log.start_offset
+
+    def epoch_at(self, offset: Offset) -> Epoch:
+        """The epoch of the record at this offset of the partition."""
+        if offset < self.log.start_offset:
+            return self.tier.state.epoch_at(offset, local_start=self.log.start_offset)
+        return self.log.epoch_of(self.log.index_of(offset))
+
+    def epoch_end_offset(self, epoch: Epoch) -> tuple[Epoch, Offset]:
+        """As `Log.epoch_end_offset`, for the whole partition."""
+        return self.tier.epoch_end_offset(epoch) or self.log.epoch_end_offset(epoch)
 
     @property
     def knows_start(self) -> bool:
         """Whether `log_start_offset` is where the partition begins, as far as can be known here."""
-        return self.is_leader or self.deletions.are_settled
+        return self.is_leader or (self.deletions.are_settled and self.tier.knows_start)
 
     def may_count(self, broker: BrokerId) -> bool:
         """For a leader: whether commits would go on if they needed `broker`: it is alive, has
@@ -110,8 +130,9 @@ class Replica(ReplicaDriver):
             done(AppendResult(Error.NOT_ENOUGH_REPLICAS, -1, -1, message))
 
     def read(self, offset: Offset, max_bytes: int) -> RecordSlices:
-        """Records from `offset` on, up to the high watermark. Raises ApiError(OFFSET_OUT_OF_RANGE),
-        and OSError or StorageError where the log cannot be read."""
+        """Records from `offset` on, up to the high watermark. Raises RemoteOffsetError for those in
+        a bucket only, ApiError(OFFSET_OUT_OF_RANGE), and OSError or StorageError where the log
+        cannot be read."""
         if self.failed is not None:
             raise ApiError(Error.KAFKA_STORAGE_ERROR, str(self.failed))
         if offset < self.log_start_offset or offset > self.log.end_offset:
@@ -121,6 +142,8 @@ class Replica(ReplicaDriver):
             )
         if not self.knows_start:
             raise RejectedError(Error.NOT_LEADER_OR_FOLLOWER, leader_id=self.leader_id)
+        if offset < self.log.start_offset:
+            raise RemoteOffsetError(offset)
         try:
             return self.log.read_records(offset, max_bytes, self.high_watermark)
         except (OSError, StorageError) as error:

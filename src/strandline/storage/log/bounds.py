@@ -4,6 +4,8 @@ Owns:   nothing; `Log` extends it.
 Source: design section 4."""
 
 from strandline.model.ids import Epoch, Index, Offset
+from strandline.storage.layout import SegmentName
+from strandline.storage.log.reads import segment_at_index
 from strandline.storage.log.row import SegmentRow
 
 
@@ -85,6 +87,14 @@ class LogBounds:
 
         Kafka's OffsetForLeaderEpoch: an epoch before the log ends where the log begins."""
         return self._row.history.epoch_end_offset(epoch, self.end_offset)
+
+    def segment_at(self, index: Index) -> SegmentName:
+        """The name of the last segment that begins at or before `index`, or of the first one."""
+        return self._row.segments[segment_at_index(self._row.segments, index)].name
+
+    def size_before(self, index: Index) -> int:
+        """Bytes of batches in the segments that end at or before `index`."""
+        return sum(one.size_bytes for one in self._row.segments if one.end_index <= index)
 
     def size_bytes(self) -> int:
         """Bytes of batches in all segments."""

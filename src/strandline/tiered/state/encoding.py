@@ -7,6 +7,8 @@ import msgspec
 from strandline.tiered.state.commands import Record
 
 VERSION = 1
+_CHECKPOINT_HEAD = bytes((0x92, VERSION, 0x97, 7))
+"""An array of two: the version, then an array of seven: the tag, then six fields."""
 
 _encoder = msgspec.msgpack.Encoder()
 _versioned = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw])
@@ -20,6 +22,11 @@ class UnknownRecordError(ValueError):
 def encode(record: Record) -> bytes:
     """The payload. Equal records have equal payloads."""
     return _encoder.encode((VERSION, record))
+
+
+def is_checkpoint(payload: bytes) -> bool:
+    """Whether the payload has the whole state."""
+    return payload.startswith(_CHECKPOINT_HEAD)
 
 
 def decode(payload: bytes) -> Record:

@@ -188,6 +188,16 @@ class TierState:
             return from_offset
         return bucket.end_offset if bucket.live else bucket.retired_before
 
+    def epoch_at(self, offset: Offset, *, local_start: Offset) -> Epoch:
+        """The epoch of the record at `offset`, which lies before `local_start` and is live."""
+        for bucket, start, end in self.stretches(local_start):
+            if start <= offset < end:
+                entry = self._buckets[bucket].find(offset)
+                assert entry is not None, f"offset {offset} is in no object of {bucket}"
+                at = bisect_right(entry.epochs, offset, key=_epoch_start) - 1
+                return entry.epochs[max(at, 0)][0]
+        raise AssertionError(f"offset {offset} is in no bucket")
+
     def epoch_end_offset(
         self, epoch: Epoch, *, local_start: Offset, local_epoch: Epoch
     ) -> tuple[Epoch, Offset]:
@@ -212,6 +222,10 @@ class TierState:
 
 def _first_epoch(entry: SegmentEntry) -> Epoch:
     return entry.epochs[0][0]
+
+
+def _epoch_start(epoch: tuple[Epoch, Offset]) -> Offset:
+    return epoch[1]
 
 
 def _epoch_of(epoch: tuple[Epoch, Offset]) -> Epoch:
