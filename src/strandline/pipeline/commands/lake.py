@@ -146,9 +146,7 @@ def lake(
         keep_raw=keep_raw,
         key=key,
         partition_by=parse_partition_by(partition_by or (), schema=read),
-        batch_records=batch_records,
-        files=files,
-        interval_ms=interval_ms if continuous else None,
+        **_pace(batch_records, files, interval_ms=interval_ms if continuous else None),
         **_reading(source=source, rack=rack, kafka=kafka),
         start=parse_start(start, start_offset or (), topics=topics),
         on_gap=on_gap,
@@ -171,6 +169,10 @@ def _named(topics: list[str] | None, table: str) -> list[str]:
             f"lake {table or 'TOPIC'} TABLE"
         )
     return topics
+
+
+def _pace(batch_records: int, files: int | None, *, interval_ms: int | None) -> dict[str, Any]:
+    return {"batch_records": batch_records, "files": files, "interval_ms": interval_ms}
 
 
 def _reading(*, source: Source, rack: str | None, kafka: list[str] | None) -> dict[str, Any]:
