@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 from tests.broker.broker_world import Pending, Sink, frame_of
@@ -14,6 +15,7 @@ from strandline.broker.broker import Broker
 from strandline.config.broker import (
     StorageSection,
 )
+from strandline.config.tiered_section import TieredSection
 from strandline.controller.commands import Answer, Command, CreateTopics, NewTopic, TopicResults
 from strandline.model.cluster import Labels, StoredLabels
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId
@@ -21,12 +23,18 @@ from strandline.protocol.table import Message
 from strandline.replication.host.replication import Replication
 from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
+from strandline.simulation.buckets.backend import SimBackend
+from strandline.simulation.buckets.bucket import SimBucket
 from strandline.simulation.network.link import Link
 from strandline.simulation.network.network import SimFabric
 from strandline.simulation.world.broker_member import config_of
 from strandline.simulation.world.host import Seams, SimHost
 from strandline.simulation.world.scheduler import US_PER_MS, Scheduler
 from strandline.simulation.world.trace import Trace
+from strandline.tiered.objects.bucket_store import BucketStore
+from strandline.tiered.objects.buckets import Buckets
+from strandline.tiered.objects.limits import StoreLimits
+from strandline.tiered.objects.store import ObjectStore
 
 VOTERS = (1, 2, 3)
 BROKERS = (1, 2, 3, 4)
@@ -43,7 +51,7 @@ class ClusterWorld:
     """See the module. Brokers are named by their ids. With `scrub_rate`, in bytes a second, they
     look for damage all the time. `reserve_bytes`: what their disks keep for the controller's log.
     `regions`: {broker: its region}, where they have some. `clean_interval_ms`: how often all logs
-    are maintained."""
+    are maintained. `tiered`: their buckets, which are simulated ones."""
 
     def __init__(
         self,
@@ -53,11 +61,13 @@ class ClusterWorld:
         reserve_bytes: int = 0,
         regions: Mapping[int, str] | None = None,
         clean_interval_ms: int = CLEAN_INTERVAL_MS,
+        tiered: TieredSection | None = None,
     ) -> None:
         self.scrub_rate = scrub_rate
         self.clean_interval_ms = clean_interval_ms
         self.reserve_bytes = reserve_bytes
         self.regions = dict(regions or {})
+        self.tiered = tiered or TieredSection()
         self.kept_labels: dict[int, StoredLabels] = {}
         self.scheduler = Scheduler()
         self.fabric = SimFabric(
@@ -65,6 +75,11 @@ class ClusterWorld:
             random.Random(1),
             lambda _from, _to: Link(latency_us=500, jitter_us=100, bytes_per_ms=1_000_000),
         )
+        self.buckets = {
+            name: SimBucket(name, self.scheduler, random.Random(at))
+            for at, name in enumerate(self.tiered.labels_of_buckets)
+        }
+        """{bucket: what it holds}; they outlive all brokers."""
         self.cluster_ids: dict[int, str] = {}
         self.failures: dict[int, str] = {}
         ids = tuple(brokers)
@@ -96,17 +111,14 @@ class ClusterWorld:
         )
         seams.disk.make_directories(DATA_DIRECTORY)
         replication.start()
+        storage = StorageSection(
+            retention_check_interval_ms=self.clean_interval_ms,
+            preallocate=False,
+            scrub_rate=self.scrub_rate,
+            scrub_interval_ms=SCRUB_INTERVAL_MS,
+        )
         made = Broker(
-            config=config_of(
-                BrokerId(broker),
-                VOTERS,
-                StorageSection(
-                    retention_check_interval_ms=self.clean_interval_ms,
-                    preallocate=False,
-                    scrub_rate=self.scrub_rate,
-                    scrub_interval_ms=SCRUB_INTERVAL_MS,
-                ),
-            ),
+            config=replace(config_of(BrokerId(broker), VOTERS, storage), tiered=self.tiered),
             clock=seams.clock,
             rng=seams.rng,
             disk=seams.disk,
@@ -118,9 +130,20 @@ class ClusterWorld:
             cluster_id=self.cluster_ids.get(broker, ""),
             on_joined=lambda cluster_id: self.cluster_ids.__setitem__(broker, cluster_id),
             on_failed=lambda reason: self.failures.__setitem__(broker, reason),
+            buckets=self._stores(seams),
         )
         self.starts[broker] = asyncio.get_running_loop().create_task(made.start())
         return made
+
+    def _stores(self, seams: Seams) -> Buckets | None:
+        limits = StoreLimits(requests_inflight_max=4, inflight_bytes_max=64 << 20)
+        stores: dict[str, ObjectStore] = {
+            name: BucketStore(
+                SimBackend(bucket, seams.process), title=name, limits=limits, timeout_ms=5_000
+            )
+            for name, bucket in self.buckets.items()
+        }
+        return Buckets(stores, self.tiered.labels_of_buckets) if stores else None
 
     # ---- time ----------------------------------------------------------------------------------
 

@@ -16,6 +16,10 @@ from strandline.protocol.messages.declare_lost import (
     DeclareLostResponse,
     ShownReplicaLog,
 )
+from strandline.protocol.messages.describe_exports import (
+    DescribeExportsResponse,
+    ExportedPartition,
+)
 from strandline.protocol.table import Message
 
 __all__ = ["run"]
@@ -95,6 +99,36 @@ def test_what_is_at_risk_is_shown_and_the_name_is_asked_for(
         [ShownReplicaLog(3, 4, 14, 12, 15)],
     )
     assert "@" in done.by
+
+
+@pytest.mark.parametrize(
+    ("end", "line"),
+    [
+        (11, "bucket east: has the records below offset 11, none of those at risk"),
+        (14, "bucket east: has offsets 12 to 13, as they were committed"),
+        (
+            20,
+            "bucket east: has offsets 12 to 19, as they were committed, 5 more than the log that "
+            "continues",
+        ),
+        (0, "bucket east: has no records of the partition"),
+        (-1, "bucket east: does not say what it has: no answer in time"),
+    ],
+)
+def test_it_is_told_what_a_bucket_has_of_the_records_at_risk(
+    world: Declaring, run: Run, end: int, line: str
+) -> None:
+    told = ExportedPartition(topic="t", partition=0, bucket="east", failure="no answer in time")
+    if end >= 0:
+        told = ExportedPartition(
+            topic="t", partition=0, bucket="east", export="7", start_offset=0, end_offset=end
+        )
+    world.fake.extra["DescribeExports"] = lambda *_: DescribeExportsResponse(partitions=[told])
+    code, out, _ = run("partition", "declare-lost", "t", "0", "--dry-run")
+    assert code == 0
+    assert line in out.splitlines()
+    _, out, _ = run("partition", "declare-lost", "t", "0", "--dry-run", "--json")
+    assert json.loads(out)["buckets"][0]["end"] == (end if end >= 0 else None)
 
 
 def test_it_is_declared_again_without_a_word_of_who_was_given_up_before(

@@ -19,6 +19,10 @@ from strandline.protocol.messages.declare_lost import (
     DeclareLostResponse,
     ShownReplicaLog,
 )
+from strandline.protocol.messages.describe_exports import (
+    DescribeExportsResponse,
+    ExportedPartition,
+)
 from strandline.protocol.messages.describe_replica_logs import (
     DescribeReplicaLogsRequest,
     DescribeReplicaLogsResponse,
@@ -143,6 +147,33 @@ def test_all_partitions_are_one_table_one_question_and_one_result(
     assert {tuple(one.broker_ids) for one in done} == {(1, 2)}
 
 
+def exports(world: World, *told: ExportedPartition) -> None:
+    """What the buckets say to any broker."""
+    world.fake.extra["DescribeExports"] = lambda *_: DescribeExportsResponse(partitions=[*told])
+
+
+def test_the_table_says_what_buckets_have(world: World, run: Run) -> None:
+    has = {"bucket": "east", "export": "7", "start_offset": 0}
+    exports(
+        world,
+        ExportedPartition(topic="orders", partition=0, end_offset=14, **has),
+        ExportedPartition(topic="orders", partition=0, bucket="west", failure="down"),
+        ExportedPartition(topic="orders", partition=1, bucket="east"),
+    )
+    _, out, _ = run(*COMMAND, "orders", "--dry-run")
+    lines = out.splitlines()
+    assert lines[1:4] == [
+        "PARTITION  GIVEN UP  CONTINUES ON  KEPT BELOW  IN DOUBT  LOST FROM  IN A BUCKET BELOW",
+        "orders-0   1,2       broker 3               7  7-9              10                 14",
+        "orders-1   1,2       broker 3              17  17-19            20                  -",
+    ]
+    assert (
+        "IN A BUCKET BELOW: some bucket has the records below this offset, as they were committed"
+    ) in lines
+    _, out, _ = run(*COMMAND, "orders", "--dry-run", "--json")
+    assert [one["end"] for one in json.loads(out)["partitions"][0]["buckets"]] == [14, None]
+
+
 def test_partitions_that_differ_in_nothing_share_a_row(world: World, run: Run) -> None:
     """Of fifty empty partitions of a topic the operator reads one row."""
     world.ends["payments"] = 3
@@ -178,6 +209,7 @@ def test_several_topics_are_declared_together(world: World, run: Run) -> None:
         "grant": 5,
         "at_risk_from": 7,
         "on_nobody_from": 10,
+        "buckets": [],
     }
 
 

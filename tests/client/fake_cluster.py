@@ -36,6 +36,7 @@ from strandline.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from strandline.protocol.messages.describe_exports import DescribeExportsResponse
 from strandline.protocol.messages.describe_losses import DescribeLossesResponse
 from strandline.protocol.messages.describe_observers import DescribeObserversResponse
 from strandline.protocol.messages.describe_status import DescribeStatusResponse
@@ -467,6 +468,7 @@ HANDLERS: dict[str, Handler] = {
     "DescribeBalance": lambda *_: DescribeBalanceResponse(),
     "DescribeConfigs": describe_configs,
     "DescribeObservers": lambda *_: DescribeObserversResponse(),
+    "DescribeExports": lambda *_: DescribeExportsResponse(),
     "DescribeLosses": lambda *_: DescribeLossesResponse(),
     "DescribeStatus": lambda *_: DescribeStatusResponse(),
     "DescribeTopology": lambda *_: DescribeTopologyResponse(),

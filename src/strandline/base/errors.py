@@ -7,6 +7,7 @@
     |  |- ProtocolError            the peer broke the protocol: close its connection
     |  |- ApiError                 a request is refused with a Kafka error code
     |  |  |- RejectedError         not here or not now: names the leader to ask
+    |  |  |- RemoteOffsetError      the record is in a bucket only: it is read from there
     |  |  |- RefusedRecordsError   some records of a batch are refused: names each
     |  |  `- MalformedProduceError  the batches are refused before they are held against a log
     |  |- StorageError             a file is damaged: names the file, position, expected, found

@@ -45,6 +45,8 @@ from strandline.broker.operations.remembered_addresses import remembered_address
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.router import Router
 from strandline.broker.server.server import Server
+from strandline.broker.tier_exports.exporting import Exporting
+from strandline.broker.tiering.topic_plans import TopicPlans
 from strandline.config.broker import BrokerConfig
 from strandline.controller.commands import Answer, BrokerAdmitted, Refused, RegisterBroker
 from strandline.controller.decision import maintained_of
@@ -55,6 +57,7 @@ from strandline.model.ids import CONTROLLER_GROUP
 from strandline.protocol.errors import is_retriable
 from strandline.replication.host.replication import Replication
 from strandline.replication.replica.replica import Replica
+from strandline.tiered.objects.buckets import Buckets
 
 REGISTER_TIMEOUT_MS = 5_000
 REMINDER_MS = 5_000
@@ -73,7 +76,8 @@ class Broker:
     """See the module. `directory_id` and `cluster_id` are the data directory's; the latter is
     empty until the broker has joined a cluster, and then given to `on_joined`. `on_failed` is
     called with the reason when the broker cannot continue. `labels`: where it runs, by its
-    configuration; `kept_labels` and `on_labelled`: see `OwnLabels`."""
+    configuration; `kept_labels` and `on_labelled`: see `OwnLabels`. `buckets`: the object stores;
+    those of its configuration, if none are given."""
 
     def __init__(
         self,
@@ -90,6 +94,7 @@ class Broker:
         cluster_id: str = "",
         on_joined: Callable[[str], None] | None = None,
         on_failed: Callable[[str], None] | None = None,
+        buckets: Buckets | None = None,
     ) -> None:
         self.config = config
         self._labels = OwnLabels(labels, kept_labels, on_labelled)
@@ -100,6 +105,7 @@ class Broker:
             rng=rng,
             replication=replication,
             directory_id=directory_id,
+            buckets=buckets or Buckets.of(config.tiered),
         )
         self.controller, self.coordinator = services.controller, services.coordinator
         self.router = Router(services, HANDLERS)
@@ -127,22 +133,28 @@ class Broker:
             interval_ms=config.storage.retention_check_interval_ms,
             adjust=self._hosting.adjust_led_groups,
         )
-        compaction = CompactionLoop(clock=clock, replication=replication, cluster=services.cluster)
         self._arbitrating = Arbitrating(services)
-        self._loops: tuple[_Loop, ...] = (
-            self._maintenance,
-            compaction,
-            services.failback,
-            Following(services),
-            self._arbitrating,
-            services.balancing,
-            Draining(services),
-        )
+        self._loops = self._made_loops()
         self._replayed = asyncio.Event()
         self._reconciled = asyncio.Event()
         self._is_reconcile_due = self._was_registered = False
         self._is_stopped = False
         self._watching: asyncio.Task[None] | None = None
+
+    def _made_loops(self) -> tuple[_Loop, ...]:
+        services = self.services
+        return (
+            self._maintenance,
+            CompactionLoop(
+                clock=self._clock, replication=self.replication, cluster=services.cluster
+            ),
+            services.failback,
+            Following(services),
+            self._arbitrating,
+            services.balancing,
+            Draining(services),
+            services.exporting,
+        )
 
     async def start(self) -> None:
         """Join the cluster and open the logs here; returns when requests can be answered.
@@ -383,6 +395,7 @@ def _services(
     rng: random.Random,
     replication: Replication,
     directory_id: str,
+    buckets: Buckets,
 ) -> Services:
     """The control plane's hosts, and what handlers may use."""
     controller = ControllerHost(
@@ -410,6 +423,8 @@ def _services(
         coordinator=coordinator,
         topic_configs=topic_configs,
     )
+    services.buckets = buckets
+    services.exporting = _exporting(services)
     services.balancing = Balancing(
         clock=clock, controller=controller, topic_configs=services.topic_configs
     )
@@ -422,3 +437,21 @@ def _services(
         writers=services.writers,
     )
     return services
+
+
+def _exporting(services: Services) -> Exporting:
+    """The exports of what this broker's leaders know of the buckets."""
+    cluster, buckets, tiered = services.cluster, services.buckets, services.config.tiered
+    plans = TopicPlans(cluster, services.topic_configs, buckets.labels)
+    return Exporting(
+        broker_id=services.broker_id,
+        clock=services.clock,
+        rng=services.rng,
+        groups=services.replication,
+        cluster=cluster,
+        stores=buckets,
+        buckets_of=lambda group: plans.of(group).buckets,
+        check_interval_ms=tiered.check_interval_ms,
+        export_interval_ms=tiered.export_interval_ms,
+        grace_ms=tiered.delete_grace_ms,
+    )

@@ -36,6 +36,7 @@ from strandline.broker.operations.digesting import Digesting
 from strandline.broker.operations.isolation import Isolation
 from strandline.broker.server.batch_validation import BatchValidation
 from strandline.broker.server.purgatory import Deadlines
+from strandline.broker.tier_exports.exporting import Exporting
 from strandline.config.broker import BrokerConfig
 from strandline.controller.commands import AllocateProducerIds, Answer, Command
 from strandline.controller.commands import ProducerIds as ProducerIdBlock
@@ -47,6 +48,7 @@ from strandline.protocol.headers import frame_response
 from strandline.protocol.primitives import Part
 from strandline.protocol.table import Message
 from strandline.replication.host.replication import Replication
+from strandline.tiered.objects.buckets import Buckets
 
 API_VERSIONS_KEY = API_KEYS["ApiVersions"]
 
@@ -86,6 +88,8 @@ class Services:
     producer_ids: ProducerIds = field(init=False)
     digesting: Digesting = field(init=False)
     # Set by the broker.
+    buckets: Buckets = field(init=False)
+    exporting: Exporting = field(init=False)
     balancing: Balancing = field(init=False)
     copy_budget: CopyBudget = field(init=False)
     failback: Failback = field(init=False)

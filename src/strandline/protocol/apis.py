@@ -57,6 +57,10 @@ from strandline.protocol.messages.describe_delegation_token import (
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
 )
+from strandline.protocol.messages.describe_exports import (
+    DescribeExportsRequest,
+    DescribeExportsResponse,
+)
 from strandline.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
@@ -297,6 +301,7 @@ APIS: dict[int, Api] = {
         _api(DescribeLossesRequest, DescribeLossesResponse),
         _api(DescribeStatusRequest, DescribeStatusResponse),
         _api(DigestReplicaRequest, DigestReplicaResponse),
+        _api(DescribeExportsRequest, DescribeExportsResponse),
     )
 }
 """{API key: row}, ascending."""

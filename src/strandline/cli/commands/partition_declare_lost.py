@@ -75,6 +75,8 @@ def declare_lost(
 
 def _declare_one(client: "Client", topic: str, partition: int, how: How) -> None:
     """One partition, with all that is known of its logs."""
+    from strandline.cli.text.bucket_ends import bucket_lines, buckets_json
+    from strandline.client.operations.exports import describe_exports
     from strandline.client.operations.losses import declare_lost as declare
     from strandline.client.operations.survivors import ask_replica_logs
 
@@ -83,6 +85,8 @@ def _declare_one(client: "Client", topic: str, partition: int, how: How) -> None
     lost = _brokers_to_give_up(client, topic, partition, found, grant=grant)
     forecast, without = _forecast(client, topic, partition, found, lost, how)
     lines = _loss_lines(lost, found, forecast)
+    buckets = describe_exports(client, [(topic, partition)]).get((topic, partition), [])
+    lines += bucket_lines(buckets, forecast.committed_offset, forecast.log_end_offset)
     if without:
         lines.append(estimate_line(without))
     if not (how.as_json and (how.is_sure or how.is_dry)):
@@ -105,6 +109,7 @@ def _declare_one(client: "Client", topic: str, partition: int, how: How) -> None
         "at_risk_from": done.committed_offset,
         "on_nobody_from": done.log_end_offset,
         "estimated": bool(without),
+        "buckets": buckets_json(buckets),
         "text": [*lines],
     }
     after = (

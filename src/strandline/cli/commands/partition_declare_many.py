@@ -11,7 +11,7 @@ Source: decision 0027; docs/operating/outages.md."""
 import contextlib
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import typer
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from strandline.client.operations.survivors import ReplicaLogs
     from strandline.model.ids import BrokerId
     from strandline.protocol.messages.declare_lost import DeclareLostResponse
+    from strandline.protocol.messages.describe_exports import ExportedPartition
 
+IN_BUCKET = "IN A BUCKET BELOW"
 NOTHING_TO_DECLARE = "every partition has a leader: nothing to declare"
 
 
@@ -60,6 +62,8 @@ class _Result:
     left_out: list[tuple[str, int, str]]
     declared: "list[tuple[_Candidate, DeclareLostResponse]]"
     failed: list[tuple[str, int, str]]
+    buckets: "dict[tuple[str, int], list[ExportedPartition]]" = field(default_factory=dict)
+    """{partition: what each bucket has of it}"""
     without: str = ""
     """Why no controller answers a dry run; then the offsets are estimates."""
 
@@ -68,19 +72,23 @@ def declare_many(client: "Client", topics: Sequence[str] | None, how: How) -> No
     """Declare the losses of all partitions without a leader, of these topics or of all. Fails at
     the end if some are left."""
     from strandline.cli.exit_codes import ERROR
+    from strandline.client.operations.exports import describe_exports
     from strandline.client.operations.survivors import ask_leaderless_logs
 
     found = ask_leaderless_logs(client, topics)
     result = _Result([], [], [], [])
     for (topic, partition), logs in found.items():
         _forecast(client, topic, partition, logs, result, is_dry=how.is_dry)
+    names = [(one.topic, one.partition) for one in result.candidates]
+    result.buckets = describe_exports(client, names) if names else {}
     if not (how.as_json and (how.is_sure or how.is_dry)):
         with contextlib.redirect_stdout(sys.stderr if how.as_json else sys.stdout):
             _show_risks(result)
     if result.candidates and not how.is_dry:
         if not how.is_sure:
-            names = {one.topic for one in result.candidates}
-            confirm(names.pop() if len(names) == 1 else str(len(result.candidates)))
+            topics_at_risk = {one.topic for one in result.candidates}
+            is_one = len(topics_at_risk) == 1
+            confirm(topics_at_risk.pop() if is_one else str(len(result.candidates)))
         by = declaring_user()
         for one in result.candidates:
             _declare(client, one, by, result)
@@ -171,9 +179,11 @@ def _declare(client: "Client", one: _Candidate, by: str, result: _Result) -> Non
 def _show_risks(result: _Result) -> None:
     """The table of all offsets at risk, and what is left out."""
     if result.candidates:
-        heads = ("PARTITION", "GIVEN UP", "CONTINUES ON", "KEPT BELOW", "IN DOUBT", "LOST FROM")
-        rows = [(name, *cells) for name, cells in _rows(result.candidates)]
-        right = frozenset(("KEPT BELOW", "LOST FROM"))
+        heads = ["PARTITION", "GIVEN UP", "CONTINUES ON", "KEPT BELOW", "IN DOUBT", "LOST FROM"]
+        if result.buckets:
+            heads.append(IN_BUCKET)
+        rows = [(name, *cells) for name, cells in _rows(result)]
+        right = frozenset(("KEPT BELOW", "LOST FROM", IN_BUCKET))
         print_table(Table(title="offsets at risk:", heads=heads, rows=rows, right=right))
         print_line("KEPT BELOW: records below this offset are kept, and committed")
         print_line(
@@ -184,6 +194,11 @@ def _show_risks(result: _Result) -> None:
             "LOST FROM: records acknowledged at this offset and above are lost, and new records "
             "get these offsets"
         )
+        if result.buckets:
+            print_line(
+                f"{IN_BUCKET}: some bucket has the records below this offset, as they were "
+                "committed"
+            )
         if result.without:
             print_line(estimate_line(result.without))
     _show_reasons("left out", result.left_out)
@@ -192,19 +207,22 @@ def _show_risks(result: _Result) -> None:
     sys.stdout.flush()
 
 
-def _rows(candidates: Sequence[_Candidate]) -> list[tuple[str, tuple[str | int, ...]]]:
+def _rows(result: _Result) -> list[tuple[str, tuple[str | int, ...]]]:
     """(name, cells). Partitions of a topic that differ in nothing share a row, such as the empty
     ones."""
+    from strandline.cli.text.bucket_ends import furthest
     from strandline.cli.text.explaining import ranges
 
     alike: dict[tuple[str, tuple[str | int, ...]], list[int]] = {}
-    for one in candidates:
+    for one in result.candidates:
+        buckets = result.buckets.get((one.topic, one.partition), [])
         cells = (
             ids(one.lost),
             f"broker {one.forecast.leader_id}",
             one.forecast.committed_offset,
             _doubtful(one.forecast),
             one.forecast.log_end_offset,
+            *((furthest(buckets),) if result.buckets else ()),
         )
         alike.setdefault((one.topic, cells), []).append(one.partition)
     return [
@@ -243,6 +261,8 @@ def _print(result: _Result, how: How) -> None:
 
 
 def _json(result: _Result, how: How) -> Json:
+    from strandline.cli.text.bucket_ends import buckets_json
+
     done = {id(one): answer for one, answer in result.declared}
     return {
         "dry_run": how.is_dry,
@@ -257,6 +277,7 @@ def _json(result: _Result, how: How) -> Json:
                 "grant": one.forecast.grant,
                 "at_risk_from": one.forecast.committed_offset,
                 "on_nobody_from": one.forecast.log_end_offset,
+                "buckets": buckets_json(result.buckets.get((one.topic, one.partition), [])),
             }
             for one in result.candidates
         ],

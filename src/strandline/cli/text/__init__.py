@@ -17,4 +17,5 @@ Map:    live_cluster.py     a running cluster as the solver sees it
         policy_notes.py     warnings about an accepted policy
         writers.py          where the writers are
         copy_rates.py       the rate of copies
+        bucket_ends.py      what buckets have of records at risk
 """

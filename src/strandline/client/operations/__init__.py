@@ -22,4 +22,5 @@ Map:    no_controller.py   why no controller is found
         losses.py          declared losses
         writers.py         which clients produce most
         isolation.py       brokers cut off by a drill
+        exports.py         what buckets have of partitions
 """

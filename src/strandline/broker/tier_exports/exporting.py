@@ -1,0 +1,286 @@
+"""Has the buckets say what this broker's leaders know of them, and which exports are the newest.
+
+Why:    read replicas, restores and `declare-lost` know a cluster by its buckets alone; and a
+        retired object may be deleted only once the bucket's newest export does not count it.
+How:    each tick compares the marks of every partition led here with those that were exported
+        last. A partition that differs is exported, at most once an interval. Then the heads are
+        written, if an export was, and now and then: they confirm partitions that are idle.
+            A broker that led and was paused writes an older truth, under a lower name.
+Owns:   the exporters of the partitions led here.
+Source: decisions 0057 and 0061."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Protocol
+
+from strandline.base.clock import Clock
+from strandline.base.errors import StrandlineError
+from strandline.base.rng import Rng
+from strandline.broker.operations.ticker import Ticker
+from strandline.broker.tier_exports.led_exports import (
+    BucketExports,
+    Marks,
+    export_of,
+    marks_of,
+    place_of,
+)
+from strandline.model.cluster import Cluster
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
+from strandline.replication.replica.replica import Replica
+from strandline.tiered.exports.exporter import Exporter
+from strandline.tiered.exports.heads import Key, write_heads
+from strandline.tiered.exports.names import ExportNumber
+from strandline.tiered.objects.claim import claim_bucket
+from strandline.tiered.objects.store import ObjectStore, StoreError
+from strandline.tiered.segments.names import draw_attempt
+
+WRITES_AT_ONCE = 4
+HEADS_PER_INTERVAL = 3
+"""Heads are written again after so many intervals without an export."""
+CALL_MS_MAX = 120_000
+"""One export, or one object of heads, takes no longer."""
+
+_log = logging.getLogger("strandline.broker")
+
+
+class Stores(Protocol):
+    """The buckets of a broker."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Every bucket."""
+
+    def store(self, bucket: str) -> ObjectStore:
+        """The store of a bucket. Raises StoreError for an unknown one."""
+
+
+class Groups(Protocol):
+    """The replicas of a broker."""
+
+    @property
+    def replicas(self) -> Mapping[GroupId, Replica]:
+        """{group: its replica here}"""
+
+
+class Exporting:
+    """See the module. `buckets_of`: the buckets that a partition's topic uses now."""
+
+    def __init__(
+        self,
+        *,
+        broker_id: BrokerId,
+        clock: Clock,
+        rng: Rng,
+        groups: Groups,
+        cluster: Cluster,
+        stores: Stores,
+        buckets_of: Callable[[GroupId], Sequence[str]],
+        check_interval_ms: int,
+        export_interval_ms: int,
+        grace_ms: int,
+    ) -> None:
+        self._broker_id = broker_id
+        self._clock = clock
+        self._rng = rng
+        self._groups = groups
+        self._cluster = cluster
+        self._stores = stores
+        self._buckets_of = buckets_of
+        self._interval_ms = export_interval_ms
+        self._grace_ms = grace_ms
+        self._led: dict[GroupId, dict[str, BucketExports]] = {}
+        """{partition led here: {bucket: its exports}}"""
+        self._heads_due_ms: dict[str, int] = {}
+        """{bucket: when its heads are written again at the latest}"""
+        self._heads_under_way: set[str] = set()
+        self._claimed: set[str] = set()
+        self._failed: set[str] = set()
+        """Buckets that did not take the last export."""
+        self._gate = asyncio.Semaphore(WRITES_AT_ONCE)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.written_count = 0
+        self.failed_count = 0
+        self.damaged_count = 0
+        self._ticker = Ticker(
+            clock,
+            self._tick,
+            interval_ms=check_interval_ms,
+            log=_log,
+            failure="exports of tiered storage failed",
+        )
+
+    def start(self) -> None:
+        """Look for the first time after one interval; a broker without buckets never does."""
+        if self._stores.names:
+            self._ticker.start()
+
+    def stop(self) -> None:
+        """End all work; the next leader goes on."""
+        self._ticker.stop()
+        for task in list(self._tasks):
+            task.cancel()
+
+    def has_no_live(self, group: GroupId, bucket: str, name: str) -> bool:
+        """Whether the bucket's newest export is known, and does not count this object: then it may
+        be deleted after the grace."""
+        known = self._led.get(group, {}).get(bucket)
+        return known is not None and known.exporter.has_no_live(name)
+
+    @property
+    def pending_count(self) -> int:
+        """Partitions and buckets whose newest export says less than this broker knows."""
+        return sum(
+            1
+            for group, buckets in self._led.items()
+            if (replica := self._leader(group)) is not None
+            for one in buckets.values()
+            if one.said != marks_of(replica, self._cluster)
+        )
+
+    # ---- exports ---------------------------------------------------------------------------------
+
+    def _leader(self, group: GroupId) -> Replica | None:
+        """The replica of a partition that is led here, and that may speak for it."""
+        replica = self._groups.replicas.get(group)
+        if (
+            replica is None
+            or replica.failed is not None
+            or group not in self._cluster.groups
+            or not replica.tier.is_in_use
+            or not replica.tier.is_known
+            or not replica.can_serve_reads
+        ):
+            return None
+        return replica
+
+    def _tick(self) -> None:
+        for group in [one for one in self._led if self._leader(one) is None]:
+            del self._led[group]
+        now_ms = self._clock.monotonic_ms()
+        for group in self._groups.replicas:
+            replica = None if group == CONTROLLER_GROUP else self._leader(group)
+            if replica is not None:
+                self._look_at(replica, now_ms)
+        self._look_at_heads(now_ms)
+
+    def _look_at(self, replica: Replica, now_ms: int) -> None:
+        buckets = self._led.setdefault(replica.group, {})
+        wanted = dict.fromkeys([*self._buckets_of(replica.group), *replica.tier.state.buckets])
+        marks = marks_of(replica, self._cluster)
+        for bucket in wanted:
+            one = buckets.get(bucket)
+            if one is None:
+                one = self._open(replica, bucket)
+                if one is None:
+                    continue
+                buckets[bucket] = one
+            if one.said != marks and not one.is_under_way and now_ms >= one.due_ms:
+                one.is_under_way = True
+                one.due_ms = now_ms + self._interval_ms
+                self._begin(self._write(replica, bucket, one))
+
+    def _open(self, replica: Replica, bucket: str) -> BucketExports | None:
+        try:
+            store = self._stores.store(bucket)
+        except StoreError:
+            return None  # Its uploads say so.
+        exporter = Exporter(
+            store,
+            place_of(replica, self._cluster),
+            draw_attempt=lambda: draw_attempt(self._rng),
+            report=lambda line: self._report(bucket, line),
+            grace_ms=self._grace_ms,
+        )
+        return BucketExports(exporter)
+
+    async def _write(self, replica: Replica, bucket: str, one: BucketExports) -> None:
+        try:
+            async with self._gate, asyncio.timeout(CALL_MS_MAX / 1000):
+                await self._claim(bucket)
+                if self._leader(replica.group) is not replica:
+                    return
+                marks: Marks = marks_of(replica, self._cluster)
+                now_ms = self._clock.wall_ms()
+                state = export_of(replica, self._cluster, bucket, now_ms=now_ms)
+                if await one.exporter.write(state):
+                    self.written_count += 1
+                    self._heads_due_ms[bucket] = 0
+                if one.exporter.says(state):
+                    one.said = marks
+        except (StrandlineError, StoreError, TimeoutError) as error:
+            self.failed_count += 1
+            if bucket not in self._failed:
+                self._failed.add(bucket)
+                _log.warning(
+                    "bucket %s does not take exports, of %s for one: %s; retired objects stay "
+                    "there until it does",
+                    bucket,
+                    replica.name,
+                    error or "no answer in time",
+                )
+        else:
+            if bucket in self._failed:
+                self._failed.discard(bucket)
+                _log.info("bucket %s takes exports again", bucket)
+        finally:
+            one.is_under_way = False
+
+    async def _claim(self, bucket: str) -> None:
+        """Make sure that the bucket is this cluster's. Raises StoreError."""
+        if bucket not in self._claimed:
+            store = self._stores.store(bucket)
+            await claim_bucket(store, bucket=bucket, cluster_id=self._cluster.cluster_id)
+            self._claimed.add(bucket)
+
+    def _report(self, bucket: str, line: str) -> None:
+        self.damaged_count += 1
+        _log.error("bucket %s: %s; the next lower export is taken", bucket, line)
+
+    # ---- heads -----------------------------------------------------------------------------------
+
+    def _look_at_heads(self, now_ms: int) -> None:
+        led = {bucket for buckets in self._led.values() for bucket in buckets}
+        for bucket in led:
+            due_ms = self._heads_due_ms.get(bucket, 0)
+            if now_ms >= due_ms and bucket not in self._heads_under_way:
+                newest = self._newest(bucket)
+                if newest:
+                    self._heads_under_way.add(bucket)
+                    self._heads_due_ms[bucket] = now_ms + HEADS_PER_INTERVAL * self._interval_ms
+                    as_of_ms = self._clock.wall_ms()
+                    self._begin(self._write_heads(bucket, as_of_ms, newest))
+
+    def _newest(self, bucket: str) -> dict[Key, ExportNumber]:
+        """The exports in the bucket that say all that their leaders know now."""
+        found: dict[Key, ExportNumber] = {}
+        for group, buckets in self._led.items():
+            one, replica = buckets.get(bucket), self._leader(group)
+            if one is None or replica is None or one.exporter.newest is None:
+                continue
+            if one.said == marks_of(replica, self._cluster):
+                place = place_of(replica, self._cluster)
+                found[place.topic_id, place.partition] = one.exporter.newest.number
+        return found
+
+    async def _write_heads(
+        self, bucket: str, as_of_ms: int, newest: dict[Key, ExportNumber]
+    ) -> None:
+        try:
+            async with asyncio.timeout(CALL_MS_MAX / 1000):
+                store = self._stores.store(bucket)
+                await write_heads(
+                    store, self._cluster.cluster_id, self._broker_id, as_of_ms, newest
+                )
+        except (StoreError, TimeoutError) as error:
+            self.failed_count += 1
+            _log.debug("bucket %s does not take heads: %s", bucket, error)
+        finally:
+            self._heads_under_way.discard(bucket)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
