@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from strandline.admin.metric_table import METRICS, PARTITION_METRICS, Kind
+from strandline.admin.metric import Kind
+from strandline.admin.metric_table import METRICS, PARTITION_METRICS
 from strandline.admin.metrics_page import PAGE, render_metrics_page
+from strandline.admin.remote_reads import REASONS
 from strandline.controller.balancer.reasons import WAITS
 from strandline.controller.outages.happenings import Kind as AlarmClass
 
@@ -65,7 +67,7 @@ def test_alert_rules_ask_for_metrics_and_labels_that_there_are() -> None:
 
 
 def test_alert_rules_name_classes_and_reasons_that_there_are() -> None:
-    values = {"class": {one.value for one in AlarmClass}, "reason": set(WAITS)}
+    values = {"class": {one.value for one in AlarmClass}, "reason": {*WAITS, *REASONS}}
     for alert, expression in expressions().items():
         for label, pattern in re.findall(r'\b(class|reason)(?:=~|=)"([^"]*)"', expression):
             assert set(pattern.split("|")) <= values[label], alert

@@ -24,6 +24,7 @@ from strandline.raft.group.configuration import Configuration
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_epoch_marker
 from strandline.records.record import Record, build_batch
+from strandline.replication.replica.tier import RemoteOffsetError
 from strandline.replication.waiters import Watch, Watchers
 from strandline.simulation.disk.disk import HostDisk, SimDisk
 from strandline.simulation.world.broker_member import answer_bytes
@@ -34,6 +35,7 @@ from strandline.simulation.world.scheduler import US_PER_MS, Scheduler
 from strandline.storage.config import LogConfig
 from strandline.storage.log.log import Log
 from strandline.storage.log.reads import RecordSlices
+from strandline.tiered.state.tier import TierState
 
 SELF = BrokerId(1)
 OTHER = BrokerId(2)
@@ -78,6 +80,9 @@ class ObedientReplica:
         # What `transfer` says of itself.
         self.is_under_way = False
         self.read_count = 0
+        self.local_start: Offset | None = None
+        """Records below are in buckets only, however many the log has; None: all are local."""
+        self.tier = SimpleNamespace(state=TierState())
         self.lead(epoch=1)
 
     @property
@@ -97,10 +102,10 @@ class ObedientReplica:
 
     @property
     def local_log_start_offset(self) -> Offset:
-        return self.log.start_offset
+        return self.log.start_offset if self.local_start is None else self.local_start
 
     def is_remote(self, offset: Offset) -> bool:
-        return False
+        return self.log_start_offset <= offset < self.local_log_start_offset
 
     def epoch_at(self, offset: Offset) -> Epoch:
         return self.log.epoch_of(self.log.index_of(offset))
@@ -175,6 +180,8 @@ class ObedientReplica:
 
     def read(self, offset: Offset, max_bytes: int) -> RecordSlices:
         self.read_count += 1
+        if self.is_remote(offset):
+            raise RemoteOffsetError(offset)
         return self.log.read_records(offset, max_bytes, self.high_watermark)
 
     def read_verified(self, offset: Offset, max_bytes: int) -> bytes:

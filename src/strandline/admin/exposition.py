@@ -17,7 +17,8 @@ from prometheus_client.registry import Collector
 
 from strandline.admin.figures import Figures, broker_figures, controller_figures, walk
 from strandline.admin.happenings import Happenings
-from strandline.admin.metric_table import BROKER_METRICS, CONTROLLER_METRICS, Kind, Metric
+from strandline.admin.metric import Kind, Metric
+from strandline.admin.metric_table import BROKER_METRICS, CONTROLLER_METRICS
 from strandline.admin.pace import Pace
 from strandline.admin.partitions import led_partitions
 from strandline.broker.broker import Broker

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from strandline.admin.happenings import Happenings
 from strandline.admin.pace import Pace
 from strandline.admin.partitions import LedPartitions
+from strandline.admin.remote_reads import remote_figures
 from strandline.broker.broker import Broker
 from strandline.broker.context import Services
 from strandline.broker.operations.balancing import Findings
@@ -132,6 +133,7 @@ def broker_figures(
             (str(one),): ms / 1_000 for one, ms in round_trips.items() if ms is not None
         },
         "strandline_controller_active": services.balancing.findings is not None,
+        **remote_figures(services.remote_log),
     }
 
 

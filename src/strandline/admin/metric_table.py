@@ -5,32 +5,8 @@ How:    One row for each metric. The exposition, the reference page and the test
         scrape fails if a value has no row, or a row no value.
 Source: STYLE, rule 4; reference observers 4.4."""
 
-from dataclasses import dataclass
-from enum import StrEnum
-
-
-class Kind(StrEnum):
-    """Prometheus' type of a metric."""
-
-    GAUGE = "gauge"
-    COUNTER = "counter"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """One metric. `name`: in Prometheus; `kafka`: the equivalent MBean of Kafka or Confluent,
-    which may be the rate of this count; empty if there is none."""
-
-    name: str
-    help: str
-    kind: Kind = Kind.GAUGE
-    labels: tuple[str, ...] = ()
-    kafka: str = ""
-
-    @property
-    def help_line(self) -> str:
-        """The text of the metric's HELP line in a scrape: its meaning, and its name in Kafka."""
-        return f"{self.help} Kafka: {self.kafka}." if self.kafka else self.help
+from strandline.admin.metric import Kind, Metric
+from strandline.admin.remote_reads import REMOTE_METRICS
 
 
 def _partition(name: str, kafka: str, text: str) -> Metric:
@@ -259,6 +235,7 @@ BROKER_METRICS = (
         help="1 on the active controller.",
         kafka=f"{_CONTROLLER}ActiveControllerCount",
     ),
+    *REMOTE_METRICS,
 )
 """Metrics of every broker."""
 

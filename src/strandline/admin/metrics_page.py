@@ -5,12 +5,8 @@ Source: STYLE, rule 10."""
 
 from collections.abc import Iterator, Sequence
 
-from strandline.admin.metric_table import (
-    BROKER_METRICS,
-    CONTROLLER_METRICS,
-    PARTITION_METRICS,
-    Metric,
-)
+from strandline.admin.metric import Metric
+from strandline.admin.metric_table import BROKER_METRICS, CONTROLLER_METRICS, PARTITION_METRICS
 
 PAGE = "metrics.md"
 _INTRODUCTION = """\

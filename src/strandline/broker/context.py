@@ -25,6 +25,7 @@ from strandline.broker.coordinators.coordinator_host import CoordinatorHost
 from strandline.broker.coordinators.producer_ids import ProducerIds
 from strandline.broker.coordinators.topic_configs import TopicConfigs
 from strandline.broker.fetch.nearest_replica import SentOn
+from strandline.broker.fetch.remote_log import RemoteLog
 from strandline.broker.fetch.sessions import FetchSessions
 from strandline.broker.leadership.failback import Failback
 from strandline.broker.leadership.leader_ranks import LeaderRanks
@@ -94,6 +95,8 @@ class Services:
     copy_budget: CopyBudget = field(init=False)
     failback: Failback = field(init=False)
     isolation: Isolation = field(init=False)
+    # Records that are in buckets only; None without `[tiered] buckets`.
+    remote_log: RemoteLog | None = None
 
     def __post_init__(self) -> None:
         self.cluster = self.controller.cluster

@@ -22,7 +22,6 @@ from strandline.tiered.objects.store import ObjectAbsentError, StoreError
 from strandline.tiered.reading.ranges import RemotePartition
 from strandline.tiered.reading.reader import RemoteReader
 from strandline.tiered.reading.remote_read import RemoteRead
-from strandline.tiered.reading.worker import AtOnce
 from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.segments.writer import SegmentWriter
 
@@ -193,7 +192,6 @@ class ReadWorld:
             buckets=self.buckets,
             disk=RealDisk(lambda callback: None),
             directory=str(self.directory),
-            worker=AtOnce(),
             clock=self.clock,
             cache_bytes_max=self.cache_bytes_max,
         )

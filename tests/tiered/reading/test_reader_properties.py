@@ -3,10 +3,12 @@
 Source: decision 0060 ("wrong bytes are never served")."""
 
 import asyncio
+import os
 import random
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.tiered.reading.reading_world import (
@@ -107,8 +109,19 @@ async def _history(rng: random.Random, directory: Path) -> None:
     assert world.reader.downloads.budget.used_bytes == 0
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 1 << 32))
-def test_a_read_is_a_run_of_the_logs_batches_or_nothing(seed: int) -> None:
-    with tempfile.TemporaryDirectory() as directory:
+def _run(seed: int) -> None:
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory(dir=memory) as directory:
         asyncio.run(_history(random.Random(seed), Path(directory)))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_read_is_a_run_of_the_logs_batches_or_nothing(seed: int) -> None:
+    _run(seed)
+
+
+@pytest.mark.long
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 1 << 32))
+def test_a_read_is_a_run_of_the_logs_batches_or_nothing_by_seed(seed: int) -> None:
+    _run(seed)

@@ -3,7 +3,8 @@
 Why:    a consumer asks for up to so many bytes of these partitions, and waits a little for at least
         so many.
 How:        READING --enough, an error, no time to wait--> ANSWERED;  READING --too little--> PARKED
-            PARKED --a replica moved and it is enough, time over--> read again --> ANSWERED
+            PARKED --a replica moved or old records came, and it is enough; time over--> read again
+                --> ANSWERED
             PARKED --the client goes--> dropped
 
         Partitions are read in turn. After each full answer the next fetch begins at another
@@ -12,11 +13,15 @@ How:        READING --enough, an error, no time to wait--> ANSWERED;  READING --
         committed, to clients that can be sent to a follower (version 11 and up). While it knows no
         leader it sends them away. In each contact with a leader it first asks that one for the log
         start offset.
+            Records that are in buckets only come through `remote_reads`. They count like others,
+        but no fetch is answered while the cache is about to say what it has. If no bucket can give
+        them, the answer is KAFKA_STORAGE_ERROR after a pause: clients try again.
             If a consumer says where it is and a nearer replica has what it asks for, the leader
         names that replica and returns no records (`nearest_replica`).
 Owns:   nothing that outlives the request.
-Source: KIP-74, KIP-227, KIP-320, KIP-392, KIP-595 (diverging epochs), KIP-951; kafka-protocol
-        reference 7.2 (what clients do on follower fetch); design sections 4, 5 and 9."""
+Source: KIP-74, KIP-227, KIP-320, KIP-392, KIP-405, KIP-595 (diverging epochs), KIP-951; decision
+        0060; kafka-protocol reference 7.2 (what clients do on follower fetch); design sections 4, 5
+        and 9."""
 
 from __future__ import annotations
 
@@ -24,19 +29,23 @@ from collections.abc import Callable, Sequence
 
 from strandline.base.errors import ApiError, StorageError
 from strandline.broker.context import RequestContext
-from strandline.broker.fetch.nearest_replica import is_at, nearest, one_of, path_of
+from strandline.broker.fetch.nearer_replica import nearer_replica
+from strandline.broker.fetch.remote_reads import (
+    CACHE_WAIT_MS,
+    FAILED_WAIT_MS,
+    NeverMoves,
+    RemoteReads,
+)
 from strandline.broker.partitions import (
     NO_EPOCH,
     check_epoch,
     find_partition,
     find_replica,
-    may_be_named,
     present_leader,
     topic_by_id,
 )
 from strandline.broker.server.outbox import FilePart
-from strandline.broker.server.purgatory import Parked
-from strandline.controller.decision import maintained_of
+from strandline.broker.server.purgatory import Parked, Watched
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Offset
 from strandline.protocol.errors import Error
@@ -53,13 +62,12 @@ from strandline.protocol.messages.fetch import (
     PartitionData,
 )
 from strandline.replication.replica.replica import Replica
+from strandline.replication.replica.tier import RemoteOffsetError
 
 TOPIC_IDS_SINCE_VERSION = 13
 FOLLOWERS_SERVE_SINCE_VERSION = 11
 READ_COMMITTED = 1
 NO_OFFSET = -1
-CONSUMER = -1
-"""The replica id that consumers send."""
 
 WAIT_MS_MAX = 24 * 3_600_000
 
@@ -67,9 +75,11 @@ WAIT_MS_MAX = 24 * 3_600_000
 class PartitionFetch:
     """One partition of a fetch: the request, and the result of reading."""
 
-    __slots__ = ("answer", "partition", "replica", "requested", "size_bytes")
+    __slots__ = ("answer", "partition", "position", "replica", "requested", "size_bytes")
 
-    def __init__(self, requested: FetchPartition, answer: PartitionData) -> None:
+    def __init__(self, position: int, requested: FetchPartition, answer: PartitionData) -> None:
+        self.position = position
+        """In the fetch."""
         self.requested = requested
         self.answer = answer
         self.partition: Partition | None = None
@@ -91,6 +101,7 @@ class FetchCall:
         "_min_bytes",
         "_parked",
         "_partitions",
+        "_remote",
         "_request",
         "_services",
         "_topics",
@@ -116,6 +127,7 @@ class FetchCall:
         self._is_settled = False
         self._is_full = False
         self._parked: Parked | None = None
+        self._remote: RemoteReads | None = None
         # Followers that have to ask their leader for the log start offset first.
         self._followers: list[Replica] = []
         self._is_abandoned = False
@@ -144,30 +156,50 @@ class FetchCall:
 
     def _begin(self) -> None:
         found_bytes = self._read_all()
-        request = self._request
-        if (
-            self._is_settled
-            or found_bytes >= self._min_bytes
-            or request.max_wait_ms <= 0
-            or not self._partitions
-        ):
+        if self._may_end(found_bytes):
             self._respond(found_bytes)
             return
-        # No partition has failed, so each has its replica, at its own position.
+        delay_ms = min(self._request.max_wait_ms, WAIT_MS_MAX)
+        if self._has_enough(found_bytes):
+            delay_ms = CACHE_WAIT_MS
         self._parked = Parked(
             clock=self._services.clock,
-            watched=[one.replica for one in self._partitions if one.replica is not None],
-            delay_ms=min(request.max_wait_ms, WAIT_MS_MAX),
+            watched=[self._watched(one) for one in self._partitions],
+            delay_ms=delay_ms,
             check=self._is_enough,
             finish=self._finish,
         )
-        self._context.on_abandoned = self._parked.drop
+        self._context.on_abandoned = self._drop
+
+    def _has_enough(self, found_bytes: int) -> bool:
+        """Whether the client waits for no further records."""
+        return (
+            self._is_settled
+            or found_bytes >= self._min_bytes
+            or self._request.max_wait_ms <= 0
+            or not self._partitions
+        )
+
+    def _may_end(self, found_bytes: int) -> bool:
+        remote = self._remote
+        return self._has_enough(found_bytes) and (remote is None or not remote.is_looking)
+
+    def _watched(self, fetch: PartitionFetch) -> Watched:
+        remote = None if self._remote is None else self._remote.get(fetch.position)
+        return remote or fetch.replica or NeverMoves()
+
+    def _drop(self) -> None:
+        """The client is gone."""
+        if self._parked is not None:
+            self._parked.drop()
+        if self._remote is not None:
+            self._remote.drop()
 
     def end_wait(self, code: int) -> None:
         """Answer with an error if it is parked: another request has gone on with its session."""
         context = self._context
         if self._parked is not None and not (context.is_answered or context.is_abandoned):
-            self._parked.drop()
+            self._drop()
             context.respond(encode_response(FetchResponse(error_code=code), context.api_version))
 
     # ---- finding -------------------------------------------------------------------------------
@@ -187,7 +219,7 @@ class FetchCall:
         for one in requested.partitions:
             answer = PartitionData(partition_index=one.partition, aborted_transactions=None)
             response.partitions.append(answer)
-            fetch = PartitionFetch(one, answer)
+            fetch = PartitionFetch(len(self._partitions), one, answer)
             self._partitions.append(fetch)
             if topic is None:
                 self._fail_unknown(fetch, missing)
@@ -267,16 +299,39 @@ class FetchCall:
         if not replica.log_start_offset <= requested.fetch_offset <= end:
             self._fail(fetch, Error.OFFSET_OUT_OF_RANGE)
             return
-        if self._request.rack_id and replica.is_leader and self._send_on(fetch, replica):
-            return
+        if self._request.rack_id and replica.is_leader:
+            assert fetch.partition is not None
+            nearer = nearer_replica(self._context, self._request, fetch.partition, replica)
+            if nearer != NO_BROKER:
+                fetch.answer.preferred_read_replica = nearer
+                fetch.replica = None
+                self._is_settled = True
+                return
         if requested.fetch_offset >= replica.high_watermark:
             return
         limit_bytes = min(requested.partition_max_bytes, left_bytes)
         if limit_bytes <= 0 and not is_first:
             self._is_full = True
             return
+        self._read_from(
+            fetch, replica, Offset(requested.fetch_offset), limit_bytes, is_first=is_first
+        )
+
+    def _read_from(
+        self,
+        fetch: PartitionFetch,
+        replica: Replica,
+        offset: Offset,
+        limit_bytes: int,
+        *,
+        is_first: bool,
+    ) -> None:
+        """Fill the answer with records from `offset` on."""
         try:
-            slices = replica.read(Offset(requested.fetch_offset), max(1, limit_bytes))
+            slices = replica.read(offset, max(1, limit_bytes))
+        except RemoteOffsetError:
+            self._read_remote(fetch, replica, limit_bytes, is_first=is_first)
+            return
         except ApiError as refusal:
             self._fail(fetch, refusal.code)
             return
@@ -286,55 +341,35 @@ class FetchCall:
         if slices.size_bytes > limit_bytes and not is_first:
             self._is_full = True
             return
-        answer.records = [FilePart(one.file, one.position, one.length) for one in slices.parts]
+        fetch.answer.records = [
+            FilePart(one.file, one.position, one.length) for one in slices.parts
+        ]
         fetch.size_bytes = slices.size_bytes
 
-    def _send_on(self, fetch: PartitionFetch, replica: Replica) -> bool:
-        """Name a replica that is nearer to the client than this leader, if one will do."""
-        services, partition = self._services, fetch.partition
-        assert partition is not None
-        connection, now_ms = self._context.sink.number, services.clock.monotonic_ms()
-        if (
-            self._request.replica_id != CONSUMER
-            or not self._may_send_on(partition)
-            or services.sent_on.is_spared(connection, partition.group, now_ms)
-        ):
-            return False
-        brokers = services.cluster.brokers
-        own = brokers.get(services.broker_id)
-        if own is not None and is_at(self._request.rack_id, own.labels):
-            return False
-        path = path_of(self._request.rack_id, (one.labels for one in brokers.values()))
-        places = {
-            one: brokers[one].labels
-            for one in replica.configuration.members
-            if path and one in brokers and self._will_do(replica, one)
-        }
-        candidates = nearest(path, services.broker_id, places)
-        if not candidates:
-            return False
-        client = f"{self._context.client_host}/{self._context.client_id}"
-        fetch.answer.preferred_read_replica = one_of(candidates, client, partition.group)
-        services.sent_on.add(connection, partition.group, now_ms)
-        fetch.replica = None
-        self._is_settled = True
-        return True
-
-    def _may_send_on(self, partition: Partition) -> bool:
-        cluster = self._services.cluster
-        topic = cluster.topics.get(partition.topic)
-        if topic is None:
-            return False
-        return self._services.topic_configs.of(topic, cluster).fetch_from_nearest_enable
-
-    def _will_do(self, replica: Replica, broker: BrokerId) -> bool:
-        """Whether this member is expected to serve; the leader always is. Records that it lacks
-        arrive in a moment: consumers of the newest records wait for them there."""
-        return broker == self._services.broker_id or (
-            replica.may_count(broker)
-            and may_be_named(self._services, broker)
-            and broker not in maintained_of(self._services.cluster)
-        )
+    def _read_remote(
+        self, fetch: PartitionFetch, replica: Replica, limit_bytes: int, *, is_first: bool
+    ) -> None:
+        """Fill the answer with what has been found in buckets so far."""
+        if self._remote is None:
+            self._remote = RemoteReads(
+                self._services.remote_log, max_bytes=self._max_bytes, min_bytes=self._min_bytes
+            )
+        offset = Offset(fetch.requested.fetch_offset)
+        max_bytes = fetch.requested.partition_max_bytes
+        found = self._remote.read(fetch.position, replica, offset, max_bytes=max_bytes)
+        if found.is_empty:  # Compaction left nothing from `offset` to the end of its object.
+            if replica.is_remote(found.next_offset):
+                self._remote.go_on(fetch.position, replica, found.next_offset, max_bytes=max_bytes)
+            else:
+                self._read_from(fetch, replica, found.next_offset, limit_bytes, is_first=is_first)
+            return
+        if found.size_bytes > limit_bytes and not is_first:
+            self._is_full = True
+            return
+        fetch.answer.records = [FilePart(*one) for one in found.slices]
+        fetch.size_bytes = found.size_bytes
+        if found.is_over and found.slices:  # The records behind them are local: no more will come.
+            self._is_settled = True
 
     def _has_diverged(self, fetch: PartitionFetch, replica: Replica) -> bool:
         """Whether the client's last record is not in this log; then the answer says where to
@@ -387,7 +422,9 @@ class FetchCall:
         for position in changed:
             self._read(self._partitions[position], self._max_bytes, is_first=True)
         found_bytes = sum(one.size_bytes for one in self._partitions)
-        return self._is_settled or found_bytes >= self._min_bytes
+        if self._remote is not None and self._remote.failed and self._parked is not None:
+            self._parked.end_within(FAILED_WAIT_MS)
+        return self._may_end(found_bytes)
 
     def _finish(self) -> None:
         try:
@@ -398,6 +435,11 @@ class FetchCall:
     # ---- the answer ----------------------------------------------------------------------------
 
     def _respond(self, found_bytes: int) -> None:
+        if self._remote is not None:
+            for position in self._remote.failed:
+                if self._partitions[position].replica is not None:
+                    self._fail(self._partitions[position], Error.KAFKA_STORAGE_ERROR)
+            self._remote.drop()
         self._services.fetched_bytes += found_bytes
         if self._is_full:
             self._services.fetch_turn += 1

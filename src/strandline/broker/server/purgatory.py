@@ -39,6 +39,7 @@ class Parked:
         "_changed",
         "_check",
         "_clock",
+        "_early",
         "_finish",
         "_is_over",
         "_timer",
@@ -66,14 +67,22 @@ class Parked:
             one.watch(self._on_change(position)) for position, one in enumerate(watched)
         ]
         self._timer: Timer = clock.call_later(delay_ms, self._end)
+        self._early: Timer | None = None
 
     def drop(self) -> None:
         """Stop waiting; `finish` is not called."""
         self._is_over = True
         self._timer.cancel()
+        if self._early is not None:
+            self._early.cancel()
         for watch in self._watches:
             watch.cancel()
         self._watches.clear()
+
+    def end_within(self, delay_ms: int) -> None:
+        """Call `finish` after so long, if not earlier. Only the first call counts."""
+        if self._early is None and not self._is_over:
+            self._early = self._clock.call_later(delay_ms, self._end)
 
     def _on_change(self, position: int) -> Callable[[], None]:
         def changed() -> None:

@@ -80,7 +80,7 @@ class ChunkCache:
         self._worker = worker
         self._clock = clock
         self._counters = counters
-        self._bytes_max = bytes_max
+        self.bytes_max = bytes_max
         self._lru: SegmentedLru[ChunkKey] = SegmentedLru(bytes_max)
         self._kept: dict[ChunkKey, _Kept] = {}
         self._open: OrderedDict[ChunkKey, File] = OrderedDict()
@@ -105,7 +105,7 @@ class ChunkCache:
 
     async def start(self) -> None:
         """Find what an earlier process left. A disk that fails leaves the cache empty."""
-        if not self._bytes_max:
+        if not self.bytes_max:
             return
         try:
             for shard in await self._worker.run(self._files.shards):
@@ -141,7 +141,7 @@ class ChunkCache:
     async def put(self, key: ChunkKey, data: Buffer) -> Chunk:
         """Keep a chunk that has been verified."""
         now_ms = self._clock.monotonic_ms()
-        if self._bytes_max >= len(data) and now_ms >= self._no_write_before_ms:
+        if self.bytes_max >= len(data) and now_ms >= self._no_write_before_ms:
             try:
                 file = await self._worker.run(lambda: self._files.write(key, data))
             except OSError as error:

@@ -2,25 +2,26 @@
 
 Source: KIP-405's metrics of remote reads; decision 0060."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
 class ReadCounters:
-    """Totals since the start of the process."""
+    """Totals since the start of the process; those in a `Counter` by bucket."""
 
-    fetch_requests: int = 0
-    """Ranges asked of buckets."""
-    fetch_bytes: int = 0
+    requests: Counter[str] = field(default_factory=Counter)
+    """Ranges asked for."""
+    fetched_bytes: Counter[str] = field(default_factory=Counter)
     """Bytes that came, checked or not."""
-    fetch_errors: int = 0
-    """Ranges that a bucket did not give."""
-    fetch_ms: int = 0
+    fetch_ms: Counter[str] = field(default_factory=Counter)
     """Time that those that came took, together."""
-    absent_objects: int = 0
-    """Objects that count and that a bucket says it does not have."""
-    wrong_bytes: int = 0
-    """Answers of buckets with another checksum than the log or the trailer says."""
+    unanswered: Counter[str] = field(default_factory=Counter)
+    """Ranges that the bucket did not give."""
+    absent: Counter[str] = field(default_factory=Counter)
+    """Objects that count and that the bucket says it does not have."""
+    wrong_bytes: Counter[str] = field(default_factory=Counter)
+    """Answers with another checksum than the log or the trailer says."""
     fallbacks: int = 0
     """Reads that went on to another bucket."""
     failed_reads: int = 0

@@ -85,8 +85,8 @@ class Failures:
         counters = self._counters
         if isinstance(error, ObjectAbsentError | WrongBytesError):
             is_wrong = isinstance(error, WrongBytesError)
-            counters.wrong_bytes += is_wrong
-            counters.absent_objects += not is_wrong
+            counters.wrong_bytes[bucket] += is_wrong
+            counters.absent[bucket] += not is_wrong
             self._objects.pop((bucket, name), None)
             self._objects[bucket, name] = self._clock.monotonic_ms() + OBJECT_PAUSE_MS
             if len(self._objects) > OBJECT_COUNT_MAX:
@@ -100,7 +100,7 @@ class Failures:
                 error,
             )
             return
-        counters.fetch_errors += 1
+        counters.unanswered[bucket] += 1
         pause = self._pauses.get(bucket)
         if pause is None:
             pause = self._pauses[bucket] = _Pause()

@@ -17,6 +17,7 @@ from strandline.tiered.reading.finding import FoundBatches, ObjectBytes, find_ba
 from strandline.tiered.reading.trailers import Trailers
 from strandline.tiered.reading.worker import DiskWorker
 from strandline.tiered.segments.entry import SegmentEntry
+from strandline.tiered.segments.trailer import Trailer
 
 
 class ObjectReader:
@@ -63,17 +64,18 @@ class ObjectReader:
         if not trailer.data_bytes:  # Compaction left nothing of these offsets.
             return FoundBatches([], 0, 0, 0, trailer.end_offset)
         chunks = [await self._downloads.get(source, position // trailer.chunk_bytes)]
-        needed_end = 0
+        wanted_end = position + max_bytes
         while True:
-            await self._add_needed(source, chunks, needed_end)
-            await self._add_cached(source, chunks, position + max_bytes)
+            await self._add_cached(source, chunks, wanted_end)
             data = ObjectBytes(chunks, trailer.chunk_bytes)
             found = await self._worker.run(partial(find_batches, data, trailer, offset, max_bytes))
             if isinstance(found, FoundBatches):
                 return found
-            if not may_fetch:
+            await self._add_cached(source, chunks, found.end)
+            if not may_fetch and _end_of(chunks, trailer) < found.end:
                 return None
-            needed_end = found.end
+            await self._add_needed(source, chunks, found.end)
+            wanted_end = max(wanted_end, found.end)
 
     async def chunks(self, source: ReadObject, start: int, end: int) -> ObjectBytes:
         """The chunks that have the bytes [start, end) of the data. Raises StoreError."""
@@ -98,3 +100,8 @@ class ObjectReader:
             if chunk is None:
                 return
             chunks.append(chunk)
+
+
+def _end_of(chunks: list[Chunk], trailer: Trailer) -> int:
+    """Where the last of these chunks ends in the object."""
+    return trailer.chunk_range(chunks[-1].number)[1]

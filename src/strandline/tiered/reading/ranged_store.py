@@ -20,7 +20,7 @@ class StoreSource(Protocol):
     """The buckets of a broker: `tiered.objects.buckets`."""
 
     def store(self, bucket: str) -> ObjectStore:
-        """The store of a bucket. Raises KeyError for an unknown one."""
+        """The store of a bucket. Raises StoreError for an unknown one."""
 
 
 class RangedStore:
@@ -35,7 +35,7 @@ class RangedStore:
     async def get(self, bucket: str, name: str, start: int, end: int) -> bytes:
         """Bytes [start, end) of an object, unchecked. Raises StoreError, which has been noted."""
         counters = self.counters
-        counters.fetch_requests += 1
+        counters.requests[bucket] += 1
         begun_ms = self._clock.monotonic_ms()
         try:
             data = await self._get(bucket, name, start, end)
@@ -43,15 +43,12 @@ class RangedStore:
             self.failures.note(bucket, name, error)
             raise
         self.failures.note_answer(bucket)
-        counters.fetch_bytes += len(data)
-        counters.fetch_ms += self._clock.monotonic_ms() - begun_ms
+        counters.fetched_bytes[bucket] += len(data)
+        counters.fetch_ms[bucket] += self._clock.monotonic_ms() - begun_ms
         return data
 
     async def _get(self, bucket: str, name: str, start: int, end: int) -> bytes:
-        try:
-            store = self._buckets.store(bucket)
-        except KeyError:
-            raise StoreError(f"this broker's configuration has no bucket {bucket}") from None
+        store = self._buckets.store(bucket)
         try:
             async with asyncio.timeout(RANGE_MS_MAX / 1000):
                 data = await store.get_range(name, start, end)

@@ -9,6 +9,7 @@ Source: decision 0060."""
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Hashable
 from typing import NamedTuple
 
 from strandline.base.clock import Clock
@@ -18,7 +19,7 @@ from strandline.tiered.reading.bucket_order import BucketOrder
 from strandline.tiered.reading.chunk_cache import ChunkCache
 from strandline.tiered.reading.chunk_files import ChunkFiles
 from strandline.tiered.reading.counters import ReadCounters
-from strandline.tiered.reading.downloads import Downloads, ReadObject
+from strandline.tiered.reading.downloads import INFLIGHT_BYTES_MAX, Downloads, ReadObject
 from strandline.tiered.reading.failures import UnreadableError
 from strandline.tiered.reading.finding import FoundBatches
 from strandline.tiered.reading.object_reader import ObjectReader
@@ -28,11 +29,13 @@ from strandline.tiered.reading.remote_read import RemoteRead
 from strandline.tiered.reading.streams import Stream, Streams
 from strandline.tiered.reading.times import TimeLookup
 from strandline.tiered.reading.trailers import Trailers
-from strandline.tiered.reading.worker import DiskWorker
+from strandline.tiered.reading.worker import DiskWork
 from strandline.tiered.segments.entry import SegmentEntry
 
 READ_BYTES_MAX = 64 << 20
 """One read gives no more, however much is asked for, unless its first batch is larger."""
+
+_Found = tuple[ReadObject, FoundBatches | None] | UnreadableError
 
 _log = logging.getLogger("strandline.tiered")
 
@@ -52,23 +55,26 @@ class RemoteReader:
         buckets: StoreSource,
         disk: Disk,
         directory: str,
-        worker: DiskWorker,
         clock: Clock,
         cache_bytes_max: int,
+        inflight_bytes_max: int = INFLIGHT_BYTES_MAX,
     ) -> None:
+        self.work = worker = DiskWork()
         self.counters = ReadCounters()
         store = RangedStore(buckets, clock, self.counters)
         self.failures = store.failures
         self.cache = ChunkCache(
             ChunkFiles(disk, directory), worker, clock, self.counters, bytes_max=cache_bytes_max
         )
-        self.downloads = Downloads(store, self.cache, worker)
+        self.downloads = Downloads(store, self.cache, worker, inflight_bytes_max=inflight_bytes_max)
         self._trailers = Trailers(store)
         self._objects = ObjectReader(self._trailers, self.downloads, worker)
         self._order = BucketOrder(self._objects, self.failures, self.counters)
         self.times = TimeLookup(self._objects, self._order, worker)
         self._streams = Streams()
         self._reads: set[asyncio.Task[None]] = set()
+        self._fetching: dict[tuple[Hashable, Offset, int], asyncio.Task[_Found]] = {}
+        """{(partition, offset, bytes): what brings them}; it outlives the reads that wait."""
 
     async def start(self) -> None:
         """Find what an earlier process left in the cache."""
@@ -76,7 +82,7 @@ class RemoteReader:
 
     def stop(self) -> None:
         """End all reads and downloads."""
-        for task in list(self._reads):
+        for task in (*self._reads, *self._fetching.values()):
             task.cancel()
         self.downloads.stop()
         self._trailers.stop()
@@ -124,11 +130,16 @@ class RemoteReader:
                 return
             offset = read.next_offset
             is_enough = read.size_bytes > 0 and read.size_bytes >= limits.min_bytes
-            if is_enough and not self._is_here(partition, offset):
-                return
             left_bytes = limits.max_bytes - read.size_bytes
-            source, found = await self._find(partition, offset, left_bytes, may_fetch=not is_enough)
-            if found is None or (read.size_bytes and found.size_bytes > left_bytes):
+            source, found = None, None
+            if self._is_here(partition, offset):
+                source, found = await self._find(partition, offset, left_bytes, may_fetch=False)
+            if found is None and not is_enough:
+                read.fetch()
+                source, found = await self._fetch(partition, offset, left_bytes)
+            if source is None or found is None:
+                return
+            if read.size_bytes and found.size_bytes > left_bytes:
                 return
             read.add(found)
             self.counters.served_bytes += found.size_bytes
@@ -144,6 +155,22 @@ class RemoteReader:
             if entry is not None:
                 return self._objects.has(bucket, entry, offset)
         return False
+
+    async def _fetch(
+        self, partition: RemotePartition, offset: Offset, max_bytes: int
+    ) -> tuple[ReadObject, FoundBatches | None]:
+        """The same as `_find`, for all who ask for these bytes together; it goes on if they do not
+        wait for it. Raises UnreadableError."""
+        place = partition.key, offset, max_bytes
+        task = self._fetching.get(place)
+        if task is None:
+            work = _caught(self._find(partition, offset, max_bytes, may_fetch=True))
+            task = self._fetching[place] = asyncio.get_running_loop().create_task(work)
+            task.add_done_callback(lambda _: self._fetching.pop(place, None))
+        answer = await asyncio.shield(task)
+        if isinstance(answer, UnreadableError):
+            raise answer
+        return answer
 
     async def _find(
         self, partition: RemotePartition, offset: Offset, max_bytes: int, *, may_fetch: bool
@@ -197,3 +224,11 @@ class RemoteReader:
         if start < end and self.downloads.read_ahead(source, start, end):
             stream.ahead = source.name, end
             stream.widen()
+
+
+async def _caught(work: Awaitable[tuple[ReadObject, FoundBatches | None]]) -> _Found:
+    """Its result, or its error: perhaps no read waits for it any more."""
+    try:
+        return await work
+    except UnreadableError as error:
+        return error

@@ -28,6 +28,17 @@ class AtOnce:
         return work()
 
 
+class DiskWork:
+    """The work of one cache. `worker`: what runs it; real brokers set it to threads."""
+
+    def __init__(self) -> None:
+        self.worker: DiskWorker = AtOnce()
+
+    async def run(self, work: Callable[[], R]) -> R:
+        """See `DiskWorker`."""
+        return await self.worker.run(work)
+
+
 class DiskThreads:
     """Runs work on a few threads."""
 

@@ -1,0 +1,115 @@
+"""The records of partitions that are in buckets only, for the handlers of a broker.
+
+Why:    a replica knows which objects have its old records; the reader knows buckets and the cache.
+How:    every read asks the replica's committed state anew, and tries the bucket of this broker's
+        own region first.
+Owns:   the reader; one per broker with `[tiered] buckets`.
+Source: decision 0060."""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+
+from strandline.base.clock import Clock
+from strandline.base.disk import Disk
+from strandline.config.tiered_section import TieredSection
+from strandline.model.ids import Offset
+from strandline.replication.replica.replica import Replica
+from strandline.tiered.reading.ranged_store import StoreSource
+from strandline.tiered.reading.ranges import RemotePartition
+from strandline.tiered.reading.reader import RemoteReader
+from strandline.tiered.reading.remote_read import RemoteRead
+from strandline.tiered.reading.times import TimedOffset
+from strandline.tiered.segments.entry import SegmentEntry
+
+CACHE_DIRECTORY = "tiered-cache"
+"""In the data directory, unless `[tiered] cache_directory` says another."""
+Nearest = Callable[[], Sequence[str]]
+
+
+class CommittedRange:
+    """What the log of a replica says of buckets, as far as it is committed: a `TieredRange`."""
+
+    __slots__ = ("_replica",)
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+
+    def live(self, bucket: str) -> Sequence[SegmentEntry]:
+        """See `TieredRange`."""
+        return self._replica.tier.state.live(bucket)
+
+
+class RemoteLog:
+    """See the module. `nearest`: the names of all buckets, the nearest one first."""
+
+    def __init__(self, reader: RemoteReader, nearest: Nearest) -> None:
+        self.reader = reader
+        self._nearest = nearest
+        self._starting: asyncio.Task[None] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        section: TieredSection,
+        disk: Disk,
+        clock: Clock,
+        *,
+        data_directory: str,
+        nearest: Nearest,
+        buckets: StoreSource,
+    ) -> "RemoteLog":
+        """The records in the buckets of a broker's file."""
+        reader = RemoteReader(
+            buckets=buckets,
+            disk=disk,
+            directory=section.cache_directory or os.path.join(data_directory, CACHE_DIRECTORY),
+            clock=clock,
+            cache_bytes_max=section.cache_bytes_max,
+            inflight_bytes_max=section.inflight_bytes_max // 2,
+        )
+        return cls(reader, nearest)
+
+    def start(self) -> None:
+        """Find what an earlier process left in the cache, beside everything else."""
+        self._starting = asyncio.get_running_loop().create_task(self.reader.start())
+
+    def stop(self) -> None:
+        """End all reads and downloads."""
+        if self._starting is not None:
+            self._starting.cancel()
+        self.reader.stop()
+
+    def read(
+        self, replica: Replica, offset: Offset, *, max_bytes: int, min_bytes: int
+    ) -> RemoteRead:
+        """Begin to read whole batches from `offset` on, up to where the local log begins."""
+        return self.reader.read(
+            self._partition(replica),
+            offset,
+            max_bytes=max_bytes,
+            min_bytes=min_bytes,
+            end_offset=replica.local_log_start_offset,
+        )
+
+    async def first_at(self, replica: Replica, timestamp: int) -> TimedOffset | None:
+        """The first record before the local log at or after `timestamp`. Raises
+        UnreadableError."""
+        return await self.reader.times.first_at(
+            self._partition(replica),
+            timestamp,
+            start_offset=replica.log_start_offset,
+            end_offset=replica.local_log_start_offset,
+        )
+
+    async def highest(self, replica: Replica) -> TimedOffset | None:
+        """The record with the highest timestamp, of the objects that reach below the local log.
+        Raises UnreadableError."""
+        return await self.reader.times.highest(
+            self._partition(replica),
+            start_offset=replica.log_start_offset,
+            end_offset=replica.local_log_start_offset,
+        )
+
+    def _partition(self, replica: Replica) -> RemotePartition:
+        return RemotePartition(replica.name, CommittedRange(replica), self._nearest())
