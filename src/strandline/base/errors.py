@@ -9,7 +9,6 @@
     |  |  |- RejectedError         not here or not now: names the leader to ask
     |  |  |- RemoteOffsetError      the record is in a bucket only: it is read from there
     |  |  |- RefusedRecordsError   some records of a batch are refused: names each
-    |  |  |- RemoteOffsetError      the record is in a bucket only
     |  |  `- MalformedProduceError  the batches are refused before they are held against a log
     |  |- StorageError             a file is damaged: names the file, position, expected, found
     |  |- DamagedExportError       an object of a bucket's exports is damaged, or another

@@ -38,6 +38,7 @@ from strandline.broker.handlers import (
     describe_replica_logs,
     describe_replica_status,
     describe_status,
+    describe_tier,
     describe_topic_partitions,
     describe_topology,
     describe_user_scram_credentials,
@@ -137,6 +138,7 @@ _HANDLERS: dict[str, Handler] = {
     "DescribeLosses": Cold(describe_losses.handle),
     "DescribeStatus": Cold(describe_status.handle),
     "DigestReplica": Cold(digest_replica.handle),
+    "DescribeTier": Cold(describe_tier.handle),
 }
 
 HANDLERS: dict[int, Handler] = {API_KEYS[name]: handler for name, handler in _HANDLERS.items()}

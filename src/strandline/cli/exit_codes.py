@@ -15,6 +15,7 @@ EXIT_CODES: dict[int, str] = {
     USAGE: "an unknown command or option, or a missing argument",
     CANNOT_CONNECT: "no broker was reachable, or none answered in time",
     UNHEALTHY: "`dev status`: a broker is not serving; `broker ok-to-stop`: no; `cluster status`: "
-    "something is down, stopped, at risk or not known",
+    "something is down, stopped, at risk or not known; `tiered`: an object is not sound, or a "
+    "broker does not say what should be there",
     INTERRUPTED: "interrupted (Ctrl-C)",
 }

@@ -27,6 +27,7 @@ from strandline.cli.commands import (
     produce,
     replica,
     serve,
+    tiered,
     topic,
     version,
     zone,
@@ -56,6 +57,7 @@ app.add_typer(group.app, name="group")
 app.add_typer(log.app, name="log")
 app.add_typer(config.app, name="config")
 app.add_typer(policy.app, name="policy")
+app.add_typer(tiered.app, name="tiered")
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(drill.app, name="drill")
 app.add_typer(broker.app, name="broker")

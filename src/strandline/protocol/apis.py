@@ -101,6 +101,10 @@ from strandline.protocol.messages.describe_status import (
     DescribeStatusRequest,
     DescribeStatusResponse,
 )
+from strandline.protocol.messages.describe_tier import (
+    DescribeTierRequest,
+    DescribeTierResponse,
+)
 from strandline.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -301,6 +305,7 @@ APIS: dict[int, Api] = {
         _api(DescribeLossesRequest, DescribeLossesResponse),
         _api(DescribeStatusRequest, DescribeStatusResponse),
         _api(DigestReplicaRequest, DigestReplicaResponse),
+        _api(DescribeTierRequest, DescribeTierResponse),
         _api(DescribeExportsRequest, DescribeExportsResponse),
     )
 }

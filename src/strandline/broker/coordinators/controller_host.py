@@ -254,6 +254,12 @@ class ControllerHost:
             for command, decision in zip(commands, decisions, strict=True)
         ]
 
+    @property
+    def knows_everything(self) -> bool:
+        """Whether this broker is the controller and has applied every decision: what is not in its
+        state is not there."""
+        return self._replica is not None and self._knows_all(self._replica)
+
     def _knows_all(self, replica: Replica) -> bool:
         """Whether this broker is the controller and has applied every decision."""
         return replica.can_serve_reads and self._applied >= replica.log_end_offset

@@ -1,0 +1,190 @@
+"""`strandline tiered`: what buckets hold, whether it is sound, and what is too much.
+
+Source: decision 0058."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strandline.cli.exit_codes import UNHEALTHY
+from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
+from strandline.cli.output import Table, counted, print_line, print_table, show
+
+if TYPE_CHECKING:
+    from strandline.cli.text.tiered import Verified
+    from strandline.client.operations.tier import TierStatus
+    from strandline.tiered.collection.collect import Collected
+
+DEFAULT_GRACE_DAYS = 7.0
+
+app = typer.Typer(
+    help="Show and check what is in the buckets of tiered storage.", no_args_is_help=True
+)
+
+Topics = Annotated[
+    list[str] | None, typer.Argument(metavar="TOPIC...", help="Topics; default: all.")
+]
+ConfigFile = Annotated[
+    Path,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The configuration file of a broker: its [tiered] section says where the buckets "
+        "are, and has their credentials.",
+    ),
+]
+BucketName = Annotated[
+    str, typer.Option("--bucket", metavar="REGION", help="One bucket; default: all.")
+]
+
+
+@app.command()
+def status(
+    topics: Topics = None,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Show what each bucket holds of each partition, and what waits for its upload. Exit code 10 if
+    some of it is not known: a partition has no leader, or a broker does not answer."""
+    from strandline.cli.text.tiered import status_json
+    from strandline.client.operations.tier import tier_status
+
+    with open_client(bootstrap, timeout) as client:
+        found = tier_status(client, topics or ())
+    show(status_json(found), as_json=as_json, people=lambda: _print_status(found))
+    if found.missing:
+        raise typer.Exit(UNHEALTHY)
+
+
+@app.command()
+def verify(
+    config: ConfigFile,
+    topics: Topics = None,
+    bucket: BucketName = "",
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Read every object of the buckets, and compare all checksums with the partitions' logs. Exit
+    code 10 if an object is missing, damaged or unreadable."""
+    import asyncio
+
+    from strandline.cli.text.tiered import open_buckets, verified_json, verify_buckets
+
+    buckets = open_buckets(config, bucket)
+    with open_client(bootstrap, timeout) as client:
+        found = asyncio.run(verify_buckets(client, buckets, topics or ()))
+    show(verified_json(found), as_json=as_json, people=lambda: _print_verified(found))
+    if not found.is_sound:
+        raise typer.Exit(UNHEALTHY)
+
+
+@app.command()
+def gc(
+    config: ConfigFile,
+    bucket: BucketName = "",
+    grace_days: Annotated[
+        float,
+        typer.Option(
+            "--grace-days",
+            metavar="DAYS",
+            min=1 / 24,
+            help="Objects that are younger stay in any case.",
+        ),
+    ] = DEFAULT_GRACE_DAYS,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete them. Without it nothing changes.")
+    ] = False,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Find objects in the buckets that no partition's log knows, such as those of uploads that died
+    with their broker. Exit code 10 if a partition could not be judged."""
+    import asyncio
+
+    from strandline.cli.text.tiered import collect_buckets, collected_json, open_buckets
+
+    buckets = open_buckets(config, bucket)
+    now_ms = int(time.time() * 1000)
+    grace_ms = int(grace_days * 86_400_000)
+    with open_client(bootstrap, timeout) as client:
+        found = asyncio.run(
+            collect_buckets(client, buckets, now_ms=now_ms, grace_ms=grace_ms, deletes=delete)
+        )
+    show(
+        collected_json(found),
+        as_json=as_json,
+        people=lambda: _print_collected(found, deletes=delete),
+    )
+    if any(one.uncertain for one in found.values()):
+        raise typer.Exit(UNHEALTHY)
+
+
+# ---- text ----------------------------------------------------------------------------------------
+
+
+def _print_status(found: "TierStatus") -> None:
+    rows = found.partitions
+    for missing in found.missing:
+        print_line(f"not known: {missing}")
+    if not rows and not found.missing:
+        print_line("no topic has remote.storage.enable=true, and no bucket holds anything")
+    if not rows:
+        return
+    now_ms = int(time.time() * 1000)
+    heads = (
+        *("TOPIC", "PARTITION", "LOCAL-START", "END", "BUCKET", "BUCKET-START", "BUCKET-END"),
+        *("OBJECTS", "BYTES", "PENDING-BYTES", "PENDING-AGE-S", "UPLOADS", "RETIRED"),
+    )
+    cells = [
+        (
+            one.topic,
+            one.partition,
+            one.local_start_offset,
+            one.high_watermark,
+            each.bucket if each.is_wanted else f"{each.bucket} (no longer used)",
+            each.start_offset,
+            each.end_offset,
+            each.object_count,
+            each.size_bytes,
+            each.pending_bytes,
+            "-" if each.pending_since_ms < 0 else max(0, now_ms - each.pending_since_ms) // 1000,
+            each.upload_count,
+            each.removal_count,
+        )
+        for one in rows
+        for each in one.buckets
+    ]
+    print_table(Table(heads, cells, frozenset(heads) - {"TOPIC", "BUCKET"}))
+
+
+def _print_verified(found: "Verified") -> None:
+    for one in found.faults:
+        print_line(f"{one.verdict:10}  {one.bucket}  {one.name}: {one.reason}")
+    for missing in found.uncertain:
+        print_line(f"not known   {missing}")
+    sound = counted(found.sound_count, "object")
+    print_line(f"{sound} sound, {found.read_bytes} bytes read; {len(found.faults)} not sound")
+
+
+def _print_collected(found: "dict[str, Collected]", *, deletes: bool) -> None:
+    for bucket, one in found.items():
+        objects = one.sorted
+        for orphan in objects.orphans:
+            print_line(f"{'deleted' if deletes else 'orphan'}  {bucket}  {orphan.name}")
+        for kept in objects.exported:
+            print_line(f"kept    {bucket}  {kept.name}: only an export in the bucket names it")
+        for place, reason in one.uncertain:
+            print_line(f"left    {bucket}  {place.topic_id}/{place.partition}: {reason}")
+        size = sum(orphan.size_bytes for orphan in objects.orphans)
+        print_line(
+            f"{bucket}: {counted(len(objects.known), 'object')} known, {len(objects.young)} too "
+            f"young to judge, {counted(len(objects.orphans), 'orphan')} of {size} bytes"
+            + (f"; {one.deleted_count} deleted" if deletes else "")
+        )
+    if not deletes and any(one.sorted.orphans for one in found.values()):
+        print_line("nothing was deleted; to delete the orphans: the same command with --delete")

@@ -1,0 +1,192 @@
+"""What `strandline tiered` finds out, and the JSON of it.
+
+Source: decision 0058."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from strandline.base.errors import OperatorError
+from strandline.base.json_value import Json
+from strandline.client.cluster import Client
+from strandline.client.operations.tier import TierStatus, known_objects, tier_state, tier_status
+from strandline.config.load import load_broker_config
+from strandline.protocol.messages.describe_tier import TierPartitionStatus
+from strandline.tiered.collection.collect import Answer, Collected, UncertainError, collect
+from strandline.tiered.collection.orphans import Place
+from strandline.tiered.collection.verify import Verdict, verify_entry
+from strandline.tiered.objects.buckets import Buckets
+from strandline.tiered.objects.claim import read_claim
+from strandline.tiered.objects.store import ObjectStore
+
+
+class Fault(NamedTuple):
+    """An object that is not sound."""
+
+    bucket: str
+    name: str
+    verdict: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Verified:
+    """What `verify` found. `uncertain`: which logs do not say what they have, and why."""
+
+    sound_count: int = 0
+    read_bytes: int = 0
+    faults: list[Fault] = field(default_factory=list)
+    uncertain: list[str] = field(default_factory=list)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all of it is there and whole."""
+        return not self.faults and not self.uncertain
+
+
+def open_buckets(config: Path, bucket: str) -> dict[str, ObjectStore]:
+    """{region: bucket} of a broker's file, or one of them; raises OperatorError."""
+    try:
+        text = config.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise OperatorError(f"{config}: cannot read: {error}") from None
+    section = load_broker_config(text, file=str(config), environment=os.environ).tiered
+    buckets = Buckets.of(section)
+    if not buckets.names:
+        raise OperatorError(f"{config}: [tiered] buckets names no bucket")
+    if bucket and bucket not in buckets.names:
+        raise OperatorError(
+            f"--bucket {bucket}: [tiered] buckets of {config} has {', '.join(buckets.names)}"
+        )
+    return {name: buckets.store(name) for name in buckets.names if bucket in ("", name)}
+
+
+async def verify_buckets(
+    client: Client, buckets: dict[str, ObjectStore], topics: Sequence[str]
+) -> Verified:
+    """Read all live objects of these buckets, partition by partition."""
+    found = Verified()
+    status = tier_status(client, topics)
+    found.uncertain += status.missing
+    for row in status.partitions:
+        try:
+            state = tier_state(client, Place(row.topic_id, row.partition))
+        except UncertainError as error:
+            found.uncertain.append(f"{row.topic}-{row.partition}: {error}")
+            continue
+        for image in () if state is None else state.buckets:
+            store = buckets.get(image.bucket)
+            for entry in () if store is None else image.live:
+                assert store is not None
+                checked = await verify_entry(store, entry)
+                found.read_bytes += checked.read_bytes
+                if checked.verdict is Verdict.SOUND:
+                    found.sound_count += 1
+                else:
+                    verdict = checked.verdict.value
+                    found.faults.append(Fault(image.bucket, entry.name, verdict, checked.reason))
+    return found
+
+
+async def collect_buckets(
+    client: Client,
+    buckets: dict[str, ObjectStore],
+    *,
+    now_ms: int,
+    grace_ms: int,
+    deletes: bool,
+) -> dict[str, Collected]:
+    """{bucket: what it holds of this cluster}; raises OperatorError if it is another cluster's."""
+    cluster_id = client.metadata().cluster_id
+    found = {}
+    for bucket, store in buckets.items():
+        owner = await read_claim(store)
+        if owner != cluster_id:
+            raise OperatorError(f"bucket {bucket} belongs to cluster {owner}, not to {cluster_id}")
+
+        async def ask(place: Place, bucket: str = bucket) -> Answer:
+            return known_objects(client, place, bucket)
+
+        found[bucket] = await collect(
+            store,
+            cluster_id=cluster_id,
+            ask_leader=ask,
+            now_ms=now_ms,
+            grace_ms=grace_ms,
+            deletes=deletes,
+        )
+    return found
+
+
+def status_json(found: TierStatus) -> Json:
+    """All partitions."""
+    return {
+        "partitions": [_partition_json(one) for one in found.partitions],
+        "not_known": list(found.missing),
+    }
+
+
+def _partition_json(one: TierPartitionStatus) -> Json:
+    return {
+        "topic": one.topic,
+        "topic_id": str(one.topic_id),
+        "partition": one.partition,
+        "leader_epoch": one.leader_epoch,
+        "log_start_offset": one.log_start_offset,
+        "local_start_offset": one.local_start_offset,
+        "high_watermark": one.high_watermark,
+        "buckets": [
+            {
+                "bucket": each.bucket,
+                "wanted": each.is_wanted,
+                "start_offset": each.start_offset,
+                "end_offset": each.end_offset,
+                "objects": each.object_count,
+                "bytes": each.size_bytes,
+                "pending_bytes": each.pending_bytes,
+                "pending_since_ms": each.pending_since_ms if each.pending_since_ms >= 0 else None,
+                "uploads": each.upload_count,
+                "retired": each.removal_count,
+                "retired_bytes": each.removal_bytes,
+            }
+            for each in one.buckets
+        ],
+    }
+
+
+def verified_json(found: Verified) -> Json:
+    """What `verify` found."""
+    return {
+        "sound": found.sound_count,
+        "read_bytes": found.read_bytes,
+        "faults": [one._asdict() for one in found.faults],
+        "not_known": list(found.uncertain),
+    }
+
+
+def collected_json(found: dict[str, Collected]) -> Json:
+    """What `gc` found and did."""
+    return {
+        "buckets": [
+            {
+                "bucket": bucket,
+                "known": len(one.sorted.known),
+                "young": len(one.sorted.young),
+                "exported": [each.name for each in one.sorted.exported],
+                "orphans": [each.name for each in one.sorted.orphans],
+                "orphan_bytes": sum(each.size_bytes for each in one.sorted.orphans),
+                "deleted": one.deleted_count,
+                "uncertain": [
+                    {
+                        "topic_id": str(place.topic_id),
+                        "partition": place.partition,
+                        "reason": reason,
+                    }
+                    for place, reason in one.uncertain
+                ],
+            }
+            for bucket, one in found.items()
+        ]
+    }

@@ -1,0 +1,117 @@
+"""What buckets hold, from the leaders of the partitions.
+
+Source: decision 0058."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from strandline.client.cluster import Client
+from strandline.client.errors import ClientError
+from strandline.model.ids import BrokerId
+from strandline.protocol.errors import Error, message_of
+from strandline.protocol.messages.describe_tier import (
+    DescribeTierRequest,
+    DescribeTierResponse,
+    TierPartitionStatus,
+)
+from strandline.tiered.collection.collect import Answer, UncertainError
+from strandline.tiered.collection.orphans import Place
+from strandline.tiered.state.commands import Checkpoint
+from strandline.tiered.state.encoding import UnknownRecordError, decode
+
+ATTEMPTS_MAX = 3
+"""A leader that has moved meanwhile is looked for again."""
+
+
+class TierStatus(NamedTuple):
+    """`partitions`: those that buckets have or should have records of, in order; `missing`: what is
+    not known, and why."""
+
+    partitions: list[TierPartitionStatus]
+    missing: list[str]
+
+
+def tier_status(client: Client, topics: Sequence[str] = ()) -> TierStatus:
+    """Every partition of these topics, or of all, that has to do with buckets."""
+    view = client.metadata(sorted(topics) if topics else None)
+    for name in topics:
+        topic = view.topics.get(name)
+        if topic is None or topic.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
+            raise ClientError(f"topic {name} does not exist; see `strandline topic list`")
+    found: dict[tuple[str, int], TierPartitionStatus] = {}
+    missing = [
+        f"{topic.name}-{one.index} has no leader"
+        for topic in view.topics.values()
+        for one in topic.partitions
+        if one.leader not in view.brokers
+    ]
+    request = DescribeTierRequest(topics=list(topics))
+    for broker in view.brokers:
+        answer = client.look(broker, request, DescribeTierResponse)
+        if answer is None:
+            missing.append(f"broker {broker} does not answer for what it leads")
+            continue
+        for row in answer.partitions:
+            known = found.get((row.topic, row.partition))
+            if known is None or known.leader_epoch < row.leader_epoch:
+                found[row.topic, row.partition] = row
+    return TierStatus([found[name] for name in sorted(found)], missing)
+
+
+def tier_state(client: Client, place: Place) -> Checkpoint | None:
+    """The whole state of a partition, from its present leader; None if the controller says that
+    the topic is gone. Raises UncertainError if neither says so now."""
+    reason = "no broker answers"
+    for _ in range(ATTEMPTS_MAX):
+        view = client.metadata(None)
+        topic = next((one for one in view.topics.values() if one.id == place.topic_id), None)
+        target = view.controller
+        if topic is not None:
+            if place.partition >= len(topic.partitions):
+                raise UncertainError(f"topic {topic.name} has no partition {place.partition}")
+            target = topic.partitions[place.partition].leader
+        answer = _ask(client, target, place.topic_id, place.partition)
+        if answer is None:
+            reason = f"broker {target} does not answer" if target >= 0 else "no leader is known"
+        elif answer.error_code == Error.UNKNOWN_TOPIC_ID:
+            return None
+        elif answer.error_code:
+            reason = f"broker {target}: {message_of(answer.error_code)}"
+        else:
+            return _state_of(answer)
+    raise UncertainError(reason)
+
+
+def known_objects(client: Client, place: Place, bucket: str) -> Answer:
+    """The names of all objects that a partition's log has in a bucket. Raises UncertainError."""
+    state = tier_state(client, place)
+    if state is None:
+        return Answer((), is_topic_gone=True)
+    names: set[str] = set()
+    for image in state.buckets:
+        if image.bucket == bucket:
+            names.update(one.name for one in image.live)
+            names.update(one.name for one in image.intents)
+            names.update(one.name for one in image.removals)
+    return Answer(names)
+
+
+def _ask(
+    client: Client, broker: BrokerId, topic_id: UUID, partition: int
+) -> DescribeTierResponse | None:
+    if broker < 0:
+        return None
+    request = DescribeTierRequest(topic_id=topic_id, partition=partition)
+    return client.look(broker, request, DescribeTierResponse)
+
+
+def _state_of(answer: DescribeTierResponse) -> Checkpoint:
+    (row,) = answer.partitions
+    try:
+        state = decode(row.state or b"")
+    except UnknownRecordError as error:
+        raise UncertainError(f"broker {answer.broker_id}: {error}") from None
+    if not isinstance(state, Checkpoint):
+        raise UncertainError(f"broker {answer.broker_id} gives no state")
+    return state

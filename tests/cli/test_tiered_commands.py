@@ -1,0 +1,243 @@
+"""What `strandline tiered` says of buckets, and what it deletes."""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from tests.cli.command_line import CONFIG, Run, cluster, run
+from tests.client.fake_cluster import FakeCluster, FakeTransport, metadata
+
+from strandline.cli.commands import tiered
+from strandline.client.cluster import Client
+from strandline.config.bucket_urls import parse_bucket
+from strandline.model.ids import BrokerId, Epoch, Index, Offset
+from strandline.protocol.errors import Error, message_of
+from strandline.protocol.messages.describe_tier import (
+    DescribeTierRequest,
+    DescribeTierResponse,
+    TierBucketStatus,
+    TierPartitionStatus,
+)
+from strandline.protocol.messages.metadata import MetadataResponse
+from strandline.protocol.table import Message
+from strandline.records.record import Record, build_batch
+from strandline.tiered.objects.bucket_store import BucketStore
+from strandline.tiered.objects.claim import claim_bucket
+from strandline.tiered.objects.opening import open_store
+from strandline.tiered.segments.entry import SegmentEntry
+from strandline.tiered.segments.names import SegmentName
+from strandline.tiered.segments.writer import SegmentWriter
+from strandline.tiered.state.commands import GoLive, Intend
+from strandline.tiered.state.encoding import encode
+from strandline.tiered.state.tier import TierState
+
+__all__ = ["cluster", "run"]  # The fixtures.
+
+DAY_S = 86_400
+BUCKET = "east"
+
+
+class Tier:
+    """Topic t of one partition, led by broker 1, with objects in a directory."""
+
+    def __init__(self, fake: FakeCluster, root: Path) -> None:
+        self.fake = fake
+        self.root = root / "bucket"
+        self.config = root / "broker.toml"
+        self.config.write_text(f'{CONFIG}\n[tiered]\nbuckets = ["{BUCKET}=file://{self.root}"]\n')
+        fake.add_topic("t", 1)
+        self.topic_id = UUID(int=7)
+        self.state = TierState()
+        self.error = Error.NONE
+        self.cluster_id = "fake"
+        fake.extra = {"DescribeTier": self._answer, "Metadata": self._metadata}
+        self.do(lambda store: claim_bucket(store, bucket=BUCKET, cluster_id="fake"))
+
+    def do(self, work: Callable[[BucketStore], object]) -> None:
+        async def main() -> None:
+            store = open_store(parse_bucket(f"{BUCKET}=file://{self.root}"))
+            await work(store)  # type: ignore[misc]
+
+        asyncio.run(main())
+
+    def name(self, base: int, *, topic: UUID | None = None) -> str:
+        topic = topic or self.topic_id
+        return str(SegmentName("fake", str(topic), 0, Offset(base), Epoch(1), f"{base:016x}"))
+
+    def put(self, base: int, *, is_known: bool = True, topic: UUID | None = None) -> SegmentEntry:
+        """An object of ten records, eight days old."""
+        name = self.name(base, topic=topic)
+        writer = SegmentWriter(Offset(base), Offset(base + 10))
+        records = [Record(at, 5, b"k", b"value") for at in range(10)]
+        writer.add(bytes(build_batch(records, base_offset=base, epoch=1)))
+        made = writer.finish(name)
+        self.do(lambda store: store.put(name, made.parts))
+        path = self.root / name
+        moment = path.stat().st_mtime - 8 * DAY_S
+        os.utime(path, (moment, moment))
+        if is_known:
+            intent = Intend(BUCKET, name, Offset(base), Offset(base + 10), BrokerId(1))
+            for command in (intent, GoLive(BUCKET, made.entry)):
+                index = Index(self.state.index + 1)
+                assert self.state.apply(index, Epoch(1), command, log_end=Offset(1_000)) is None
+        return made.entry
+
+    def _metadata(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        answer = metadata(fake, broker, request)
+        assert isinstance(answer, MetadataResponse)
+        for topic in answer.topics:
+            topic.topic_id = self.topic_id
+        answer.cluster_id = self.cluster_id
+        return answer
+
+    def _answer(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        assert isinstance(request, DescribeTierRequest)
+        if request.topic_id not in (self.topic_id, UUID(int=0)):
+            return DescribeTierResponse(error_code=Error.UNKNOWN_TOPIC_ID)
+        if self.error and request.topic_id.int:
+            return DescribeTierResponse(error_code=self.error)
+        if broker != 1:
+            return DescribeTierResponse(broker_id=broker)
+        row = TierPartitionStatus(
+            "t", self.topic_id, 0, 5, 0, 15, 42, [self._bucket()], encode(self.state.checkpoint())
+        )
+        return DescribeTierResponse(broker_id=broker, partitions=[row])
+
+    def _bucket(self) -> TierBucketStatus:
+        live = self.state.live(BUCKET)
+        return TierBucketStatus(
+            bucket=BUCKET,
+            is_wanted=True,
+            start_offset=self.state.start(BUCKET),
+            end_offset=self.state.live_end(BUCKET),
+            object_count=len(live),
+            size_bytes=self.state.size_bytes(BUCKET),
+            pending_bytes=77,
+            pending_since_ms=1_000,
+        )
+
+
+@pytest.fixture
+def tier(cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tier:
+    transport = FakeTransport(cluster)
+    monkeypatch.setattr(
+        tiered,
+        "open_client",
+        lambda bootstrap, timeout: Client(cluster.bootstrap, timeout_ms=5_000, transport=transport),
+    )
+    return Tier(cluster, tmp_path)
+
+
+def test_status_tells_what_each_bucket_holds(run: Run, tier: Tier) -> None:
+    tier.put(0)
+    tier.put(10)
+    code, out, _ = run("tiered", "status", "--json")
+    (row,) = json.loads(out)["partitions"]
+    (bucket,) = row["buckets"]
+    assert code == 0
+    assert (row["topic"], row["local_start_offset"], row["high_watermark"]) == ("t", 15, 42)
+    assert (bucket["start_offset"], bucket["end_offset"], bucket["objects"]) == (0, 20, 2)
+    assert (bucket["pending_bytes"], bucket["pending_since_ms"]) == (77, 1_000)
+    code, out, _ = run("tiered", "status", "t")
+    assert code == 0 and "PENDING-BYTES" in out and " 77 " in out
+
+
+def test_status_names_brokers_that_do_not_answer(run: Run, tier: Tier) -> None:
+    tier.fake.silent.add(2)
+    code, out, _ = run("tiered", "status")
+    assert code == 10
+    assert "not known: broker 2 does not answer for what it leads" in out
+    tier.fake.silent.clear()
+    tier.fake.down.add(1)
+    code, out, _ = run("tiered", "status", "--json")
+    assert (code, json.loads(out)["not_known"]) == (10, ["t-0 has no leader"])
+
+
+def test_verify_reads_every_object(run: Run, tier: Tier) -> None:
+    entries = [tier.put(0), tier.put(10)]
+    code, out, err = run("tiered", "verify", "--config", str(tier.config))
+    assert (code, err) == (0, "")
+    total = sum(one.size_bytes for one in entries)
+    assert out == f"2 objects sound, {total} bytes read; 0 not sound\n"
+
+
+def test_verify_names_what_is_damaged_or_missing(run: Run, tier: Tier) -> None:
+    damaged, missing = tier.put(0), tier.put(10)
+    path = tier.root / damaged.name
+    path.write_bytes(b"X" + path.read_bytes()[1:])
+    (tier.root / missing.name).unlink()
+    code, out, _ = run("tiered", "verify", "--config", str(tier.config), "--json")
+    assert code == 10
+    assert [(one["verdict"], one["name"]) for one in json.loads(out)["faults"]] == [
+        ("damaged", damaged.name),
+        ("missing", missing.name),
+    ]
+
+
+def test_verify_says_where_it_is_not_known_what_should_be_there(run: Run, tier: Tier) -> None:
+    tier.put(0)
+    tier.error = Error.NOT_LEADER_OR_FOLLOWER
+    code, out, _ = run("tiered", "verify", "--config", str(tier.config))
+    assert code == 10
+    assert "not known   t-0: broker 1: " in out
+
+
+def test_gc_deletes_nothing_unless_it_is_told_to(run: Run, tier: Tier) -> None:
+    tier.put(0)
+    orphan = tier.put(10, is_known=False).name
+    code, out, _ = run("tiered", "gc", "--config", str(tier.config))
+    assert code == 0
+    assert f"orphan  east  {orphan}" in out and "nothing was deleted" in out
+    assert (tier.root / orphan).exists()
+    code, out, _ = run("tiered", "gc", "--config", str(tier.config), "--delete")
+    assert code == 0
+    assert f"deleted  east  {orphan}" in out and "1 deleted" in out
+    assert not (tier.root / orphan).exists()
+    assert (tier.root / tier.name(0)).exists()
+
+
+def test_gc_leaves_what_is_younger_than_the_grace(run: Run, tier: Tier) -> None:
+    orphan = tier.put(10, is_known=False).name
+    options = ("--config", str(tier.config), "--delete", "--grace-days", "9")
+    assert run("tiered", "gc", *options)[0] == 0
+    assert (tier.root / orphan).exists()
+
+
+@pytest.mark.parametrize("error", [Error.NOT_LEADER_OR_FOLLOWER, Error.NOT_CONTROLLER])
+def test_gc_leaves_a_partition_alone_whose_leader_is_not_certain(
+    run: Run, tier: Tier, error: Error
+) -> None:
+    orphan = tier.put(10, is_known=False).name
+    tier.error = error
+    code, out, _ = run("tiered", "gc", "--config", str(tier.config), "--delete")
+    assert code == 10
+    assert f"broker 1: {message_of(error)}" in out
+    assert (tier.root / orphan).exists()
+
+
+def test_gc_deletes_what_a_deleted_topic_left(run: Run, tier: Tier) -> None:
+    orphan = tier.put(0, is_known=False, topic=UUID(int=99)).name
+    assert run("tiered", "gc", "--config", str(tier.config), "--delete")[0] == 0
+    assert not (tier.root / orphan).exists()
+
+
+def test_gc_refuses_a_bucket_of_another_cluster(run: Run, tier: Tier) -> None:
+    tier.cluster_id = "another"
+    code, _, err = run("tiered", "gc", "--config", str(tier.config), "--delete")
+    assert code == 1
+    assert "bucket east belongs to cluster" in err
+
+
+def test_a_file_without_buckets_is_refused(run: Run, tier: Tier) -> None:
+    tier.config.write_text(CONFIG)
+    code, _, err = run("tiered", "verify", "--config", str(tier.config))
+    assert (code, "[tiered] buckets names no bucket" in err) == (1, True)
+
+
+def test_a_bucket_that_is_not_there_is_refused(run: Run, tier: Tier) -> None:
+    code, _, err = run("tiered", "gc", "--config", str(tier.config), "--bucket", "west")
+    assert (code, f"--bucket west: [tiered] buckets of {tier.config} has east" in err) == (1, True)
