@@ -1,0 +1,173 @@
+"""Every sequence of commands at a small scope, from any leaders in any order, keeps the invariants.
+
+Why:    a deposed leader's markers may be committed late, and twice: the state must hold against
+        every order, not only against the orders that uploaders mean.
+How:    breadth first over the states that commands from a small set lead to; states that differ
+        only in counters are one.
+Source: decision 0057."""
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+from tests.tiered.state.entries import BUCKET, FAR, abandon, entry, forget, go_live, intend, retire
+
+from strandline.model.ids import Epoch, Index, Offset
+from strandline.tiered.state.bucket import BucketState
+from strandline.tiered.state.commands import BucketImage, Command, Replace, Retire
+from strandline.tiered.state.encoding import decode, encode
+from strandline.tiered.state.tier import TierState
+from strandline.tiered.state.transitions import Phase, Refusal
+
+Key = bytes
+
+
+class NoGapNoOverlap:
+    """Live objects lie end to end, and no two intents have a record in common."""
+
+    def check(self, _: BucketState, after: BucketState, __: Command) -> None:
+        assert all(a.end_offset == b.base_offset for a, b in pairwise(after.live))
+        intents = sorted(after.intents, key=lambda one: one.base_offset)
+        assert all(a.end_offset <= b.base_offset for a, b in pairwise(intents))
+
+
+class EndNeverGoesBack:
+    """No object is live twice, nor after a later one has been."""
+
+    def check(self, before: BucketState, after: BucketState, _: Command) -> None:
+        assert after.end_offset >= before.end_offset
+        assert after.retired_before >= before.retired_before
+        if after.live:
+            assert after.live[-1].end_offset == after.end_offset
+            assert after.live[0].base_offset >= after.retired_before
+
+
+class OneObjectOnePhase:
+    """A retired or abandoned object is none that live data needs."""
+
+    def check(self, _: BucketState, after: BucketState, __: Command) -> None:
+        live = [one.name for one in after.live]
+        names = [*live, *(one.name for one in after.intents), *after.removals]
+        assert len(set(names)) == len(names)
+        phases = dict.fromkeys(live, Phase.LIVE)
+        phases |= dict.fromkeys((one.name for one in after.intents), Phase.INTENDED)
+        for one in after.removals.values():
+            phases[one.name] = Phase.RETIRED if one.was_live else Phase.ABANDONED
+        assert {name: after.phase_of(name) for name in names} == phases
+        assert after.size_bytes == sum(one.size_bytes for one in after.live)
+
+
+class LiveDataStays:
+    """Only a Retire makes records that were live unreachable."""
+
+    def check(self, before: BucketState, after: BucketState, command: Command) -> None:
+        if not isinstance(command, Retire):
+            assert offsets_of(before) <= offsets_of(after)
+
+
+INVARIANTS = (NoGapNoOverlap(), EndNeverGoesBack(), OneObjectOnePhase(), LiveDataStays())
+
+
+def offsets_of(bucket: BucketState) -> set[int]:
+    return {at for one in bucket.live for at in range(one.base_offset, one.end_offset)}
+
+
+def commands(names: str, end: int) -> Iterator[Command]:
+    """All commands about these names and the offsets [0, end)."""
+    ranges = [(base, to) for base in range(end) for to in range(base + 1, end + 1)]
+    for name in names:
+        for base, to in ranges:
+            yield intend(base, to, name=name)
+            yield go_live(base, to, name=name)
+        yield abandon(name)
+        yield forget(name)
+    for before in range(1, end + 1):
+        yield retire(before)
+    for first in names:
+        for second in names:
+            for name in names:
+                yield Replace(BUCKET, (first, second), entry(0, end, name=name), 9)
+                yield Replace(BUCKET, (first,), entry(0, 1, name=name), 9)
+
+
+def key_of(image: BucketImage) -> Key:
+    """The state without its counters."""
+    plain = BucketImage(*[getattr(image, one) for one in image.__struct_fields__[:-1]], ())
+    return repr(plain).encode()
+
+
+def explore(names: str, end: int, *, states_max: int) -> int:
+    """How many states were found; each transition of each of them keeps the invariants."""
+    universe = list(commands(names, end))
+    start = BucketState().image(BUCKET)
+    found = {key_of(start)}
+    left = deque([start])
+    while left:
+        image = left.popleft()
+        before = BucketState.restored(image)
+        assert before.image(BUCKET) == image
+        own = key_of(image)
+        for command in universe:
+            after = BucketState.restored(image)
+            refusal = after.apply(command, FAR)
+            reached = after.image(BUCKET)
+            key = key_of(reached)
+            if refusal is not None:
+                assert reached == image, f"{command} was refused, and changed something"
+                continue
+            assert key != own, f"{command} changed nothing, and was not refused"
+            for invariant in INVARIANTS:
+                invariant.check(before, after, command)
+            if key not in found:
+                found.add(key)
+                left.append(reached)
+        assert len(found) <= states_max, "the scope is larger than the test says"
+    return len(found)
+
+
+def test_every_order_of_commands_at_a_small_scope() -> None:
+    assert explore("ab", 2, states_max=200) > 50
+
+
+@pytest.mark.long
+def test_every_order_of_commands_at_a_larger_scope() -> None:
+    assert explore("abc", 3, states_max=20_000) > 2_000
+
+
+class _SkipsTheLine(BucketState):
+    """A planted mistake: an object may begin anywhere behind the last one."""
+
+    def _is_in_line(self, base: Offset) -> bool:
+        return base >= self.end_offset
+
+
+def test_planted_mistake_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BucketState, "_is_in_line", _SkipsTheLine._is_in_line)
+    with pytest.raises(AssertionError):
+        explore("abc", 3, states_max=20_000)
+
+
+@pytest.mark.parametrize("cut", range(7))
+def test_state_from_a_checkpoint_goes_on_like_the_one_from_the_beginning(cut: int) -> None:
+    log: list[Command] = [
+        intend(0, 1, name="a"),
+        go_live(0, 1, name="a"),
+        intend(1, 2, name="b"),
+        go_live(0, 1, name="a"),
+        abandon("b"),
+        intend(1, 2, name="c"),
+        go_live(1, 2, name="c"),
+        retire(1),
+        forget("a", "b"),
+    ]
+    whole, later = TierState(), TierState()
+    for at, command in enumerate(log):
+        if at == cut:
+            found = decode(encode(whole.checkpoint()))
+            later = TierState.restored(found)  # type: ignore[arg-type]
+        refusals: set[Refusal | None] = set()
+        for state in (whole, later) if at >= cut else (whole,):
+            refusals.add(state.apply(Index(at), Epoch(1), command, log_end=FAR))
+        assert len(refusals) == 1
+    assert encode(later.checkpoint()) == encode(whole.checkpoint())
