@@ -46,6 +46,7 @@ from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.router import Router
 from strandline.broker.server.server import Server
 from strandline.broker.tier_exports.exporting import Exporting
+from strandline.broker.tiering.tiering import Tiering
 from strandline.broker.tiering.topic_plans import TopicPlans
 from strandline.config.broker import BrokerConfig
 from strandline.controller.commands import Answer, BrokerAdmitted, Refused, RegisterBroker
@@ -154,6 +155,7 @@ class Broker:
             services.balancing,
             Draining(services),
             services.exporting,
+            *(() if services.tiering is None else (services.tiering,)),
         )
 
     async def start(self) -> None:
@@ -425,6 +427,8 @@ def _services(
     )
     services.buckets = buckets
     services.exporting = _exporting(services)
+    if buckets.names:
+        services.tiering = _tiering(services)
     services.balancing = Balancing(
         clock=clock, controller=controller, topic_configs=services.topic_configs
     )
@@ -437,6 +441,20 @@ def _services(
         writers=services.writers,
     )
     return services
+
+
+def _tiering(services: Services) -> Tiering:
+    """Uploads, retention and deletion in the buckets."""
+    tiering = Tiering(
+        config=services.config,
+        rng=services.rng,
+        replication=services.replication,
+        controller=services.controller,
+        topic_configs=services.topic_configs,
+        buckets=services.buckets,
+    )
+    tiering.may_delete_by.append(services.exporting.has_no_live)
+    return tiering
 
 
 def _exporting(services: Services) -> Exporting:

@@ -38,6 +38,7 @@ from strandline.broker.operations.isolation import Isolation
 from strandline.broker.server.batch_validation import BatchValidation
 from strandline.broker.server.purgatory import Deadlines
 from strandline.broker.tier_exports.exporting import Exporting
+from strandline.broker.tiering.tiering import Tiering
 from strandline.config.broker import BrokerConfig
 from strandline.controller.commands import AllocateProducerIds, Answer, Command
 from strandline.controller.commands import ProducerIds as ProducerIdBlock
@@ -97,6 +98,8 @@ class Services:
     isolation: Isolation = field(init=False)
     # Records that are in buckets only; None without `[tiered] buckets`.
     remote_log: RemoteLog | None = None
+    # None if the broker has no buckets.
+    tiering: Tiering | None = None
 
     def __post_init__(self) -> None:
         self.cluster = self.controller.cluster

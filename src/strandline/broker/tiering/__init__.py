@@ -1,11 +1,13 @@
 """Tiered storage on one broker: uploads, retention in the buckets, deletion.
 
+Map:    tiering.py         one per broker: looks after all partitions, answers uploads
         led_tier.py        the leader's work on one partition
         attempt.py         the leader's side of one upload
         uploads.py         the uploader
         sources.py         where an upload's records come from
         messages.py        what leader and uploader say to each other
         deleting.py        which objects may be deleted
+        claims.py          which buckets are this cluster's
         topic_plans.py     what topics want of the buckets
         tier_context.py    what the leader's work asks of its broker
         memory_budget.py   what uploads hold in memory

@@ -25,9 +25,9 @@ from strandline.network.calls import CallError
 from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.state.commands import Intend
 
-WAIT_MS = 5_000
+WAIT_MS = 3_000
 """How long an uploader may hold an answer."""
-CALL_TIMEOUT_MS = 10_000
+CALL_TIMEOUT_MS = 6_000
 ASK_AGAIN_MS = 1_000
 """After a call without an answer."""
 
@@ -48,12 +48,14 @@ class Attempt:
         self._context = context
         self._on_change = on_change
         self._task: asyncio.Task[None] | None = None
-        self._progress_ms = context.clock.monotonic_ms()
+        self._progress_ms = self._answered_ms = context.clock.monotonic_ms()
         self._moved_bytes = 0
         self.entry: SegmentEntry | None = None
         """The object, confirmed; None until then."""
         self.failure: str | None = None
         """Why the attempt comes to nothing; None if it may."""
+        self.is_forgotten = False
+        """Whether it failed because the uploader has restarted: that replica may try again."""
         self.reason = "no answer from the uploader"
         """Why there is no progress, as far as known."""
 
@@ -69,6 +71,10 @@ class Attempt:
     def stalled_ms(self, now_ms: int) -> int:
         """How long ago it last made progress."""
         return now_ms - self._progress_ms
+
+    def silent_ms(self, now_ms: int) -> int:
+        """How long ago the uploader last answered."""
+        return now_ms - self._answered_ms
 
     async def _ask_on(self, *, may_start: bool) -> None:
         seen = 0
@@ -102,7 +108,9 @@ class Attempt:
             return None
 
     def _note(self, status: UploadStatus) -> None:
+        self._answered_ms = self._context.clock.monotonic_ms()
         if status.phase is UploadPhase.UNKNOWN:
+            self.is_forgotten = True
             self.failure = "the uploader does not know it, or has restarted"
         elif status.phase is UploadPhase.FAILED:
             self.failure = status.reason

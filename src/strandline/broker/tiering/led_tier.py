@@ -36,6 +36,8 @@ BACKOFF_MS_MAX = 60_000
 """Between two attempts after one that failed."""
 AVOIDED_MS = 60_000
 """For how long a replica that failed is not chosen again, if there is another."""
+SILENT_MS_MAX = 8_000
+"""An uploader that has not answered for so long is given up: it answers every few seconds."""
 STALL_DOUBLINGS_MAX = 5
 """So often the time without progress doubles: a bucket that is away must not fill the log."""
 
@@ -177,18 +179,23 @@ class LedTier:
                     work.failures_count = 0
                     return GoLive(bucket, attempt.entry)
                 continue
+            left_ms = min(
+                stall_ms - attempt.stalled_ms(now_ms), SILENT_MS_MAX - attempt.silent_ms(now_ms)
+            )
             reason = attempt.failure
-            if reason is None and attempt.stalled_ms(now_ms) >= stall_ms:
+            if reason is None and left_ms <= 0:
                 reason = f"no progress for {attempt.stalled_ms(now_ms)} ms: {attempt.reason}"
             if bucket not in plan.buckets:
                 reason = "the topic does not use this bucket any more"
             if reason is not None:
-                self._note_failure(work, intent, reason, now_ms)
+                self._note_failure(intent, reason)
+                if not attempt.is_forgotten:
+                    self._back_off(work, intent.uploader, now_ms)
                 return Abandon(bucket, intent.name, self._context.clock.wall_ms())
-            self.soon(now_ms + max(1, stall_ms - attempt.stalled_ms(now_ms)))
+            self.soon(now_ms + max(1, left_ms))
         return None
 
-    def _note_failure(self, work: BucketWork, intent: Intend, reason: str, now_ms: int) -> None:
+    def _note_failure(self, intent: Intend, reason: str) -> None:
         _log.warning(
             "%s: the upload of %d..%d to %s by broker %d is given up: %s",
             self._replica.name,
@@ -198,10 +205,13 @@ class LedTier:
             intent.uploader,
             reason,
         )
+
+    def _back_off(self, work: BucketWork, uploader: BrokerId, now_ms: int) -> None:
+        """The next attempt waits, and takes another uploader if there is one."""
         backoff_ms = min(BACKOFF_MS_MIN << min(work.failures_count, 10), BACKOFF_MS_MAX)
         work.failures_count += 1
         work.retry_at_ms = now_ms + backoff_ms
-        work.avoided[intent.uploader] = now_ms + AVOIDED_MS
+        work.avoided[uploader] = now_ms + AVOIDED_MS
         self.soon(work.retry_at_ms)
 
     # ---- uploads ---------------------------------------------------------------------------------

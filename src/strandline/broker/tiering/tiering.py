@@ -1,0 +1,292 @@
+"""Tiered storage on one broker: leads the uploads of its partitions, and uploads as others ask.
+
+Why:    one object knows the buckets, the budget and all that is under way, and nothing of it lies
+        on the path of a produce request.
+How:    every `check_interval_ms`, or sooner if something has changed, each partition that this
+        broker leads is looked at (`LedTier`), if its state, its closed segments or its topic's plan
+        have changed. Thousands of idle partitions cost a comparison each.
+Owns:   the `LedTier` of each partition, the `Uploads`, the figures. One per broker.
+Source: decisions 0057 and 0059."""
+
+import asyncio
+import logging
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from strandline.base.errors import StorageError
+from strandline.broker.coordinators.controller_host import ControllerHost
+from strandline.broker.coordinators.topic_configs import TopicConfigs
+from strandline.broker.operations.ticker import Ticker
+from strandline.broker.tiering.claims import Claims
+from strandline.broker.tiering.figures import TierFigures
+from strandline.broker.tiering.led_tier import LedTier
+from strandline.broker.tiering.memory_budget import MemoryBudget
+from strandline.broker.tiering.messages import METHOD
+from strandline.broker.tiering.sources import PIECE_BYTES, BucketSource, LocalSource, Source
+from strandline.broker.tiering.tier_context import Deleted, LedReplica, TierPlan
+from strandline.broker.tiering.topic_plans import TopicPlans
+from strandline.broker.tiering.uploads import NotHereError, Uploads
+from strandline.config.broker import BrokerConfig
+from strandline.model.cluster import Labels
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId, Index, Offset
+from strandline.replication.host.replication import Replication
+from strandline.replication.replica.replica import Replica
+from strandline.tiered.objects.buckets import Buckets
+from strandline.tiered.objects.store import ObjectStore, StoreError
+from strandline.tiered.state.commands import Intend
+from strandline.tiered.state.transitions import Phase
+
+THREADS_MAX = 2
+"""Read and check segments; the store's own threads send them."""
+RECHECK_MS_MAX = 60_000
+UNDER_WAY_MAX = 64
+"""Uploads to one bucket that this broker's partitions have under way, here and elsewhere."""
+_SETTLED = (Phase.LIVE, Phase.RETIRED, Phase.ABANDONED)
+
+_log = logging.getLogger("strandline.broker")
+
+
+class Tiering:
+    """See the module. It is the `TierContext` of its partitions, and `Uploading` of its uploads."""
+
+    def __init__(
+        self,
+        *,
+        config: BrokerConfig,
+        rng: random.Random,
+        replication: Replication,
+        controller: ControllerHost,
+        topic_configs: TopicConfigs,
+        buckets: Buckets,
+    ) -> None:
+        tiered = config.tiered
+        self.broker_id: BrokerId = config.broker_id
+        self.clock = replication.clock
+        self.rng = rng
+        self.calls = replication.calls
+        self.buckets = buckets
+        self.interval_ms = tiered.check_interval_ms
+        self.recheck_ms = min(config.storage.retention_check_interval_ms, RECHECK_MS_MAX)
+        self.stall_ms = tiered.upload_stall_timeout_ms
+        self.delete_grace_ms = tiered.delete_grace_ms
+        self.object_bytes_max = tiered.inflight_bytes_max // 4
+        self.figures = TierFigures()
+        self.may_delete_by: list[Callable[[GroupId, str, str], bool]] = []
+        """Asked before an object is deleted: (group, bucket, name) -> whether it may be."""
+        self.claims = Claims(self.clock, buckets)
+        self._replication = replication
+        self._controller = controller
+        self._labels = tiered.labels_of_buckets
+        self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="tier")
+        self.uploads = Uploads(
+            clock=self.clock,
+            broker=self,
+            memory=MemoryBudget(tiered.inflight_bytes_max // 2),
+            figures=self.figures,
+            stall_ms=self.stall_ms,
+        )
+        self._plans = TopicPlans(controller.cluster, topic_configs, self._labels)
+        self._led: dict[GroupId, LedTier] = {}
+        self._under_way: Counter[str] = Counter()
+        """{bucket: uploads under way of partitions led here}, as of the last look."""
+        self._deletions: set[asyncio.Task[None]] = set()
+        self._is_due = self._is_stopped = False
+        self._ticker = Ticker(
+            self.clock,
+            self._look,
+            interval_ms=self.interval_ms,
+            log=_log,
+            failure="cannot look after tiered storage",
+        )
+        self.calls.register(METHOD, self.uploads.on_call)
+
+    @property
+    def led(self) -> Mapping[GroupId, LedTier]:
+        """{group that this broker leads and that has, or had, tiered storage: its work}"""
+        return self._led
+
+    def start(self) -> None:
+        """Look for the first time after one interval."""
+        self._ticker.start()
+
+    def stop(self) -> None:
+        """End all work; what the state says goes on elsewhere, or after a restart."""
+        self._is_stopped = True
+        self._ticker.stop()
+        for led in self._led.values():
+            led.stop()
+        self._led.clear()
+        self.uploads.stop()
+        self.claims.stop()
+        for task in list(self._deletions):
+            task.cancel()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    # ---- looking ---------------------------------------------------------------------------------
+
+    def look_soon(self) -> None:
+        """Look once more after the work in hand."""
+        if not self._is_due and not self._is_stopped:
+            self._is_due = True
+            self.clock.call_soon(self._look_now)
+
+    def _look_now(self) -> None:
+        self._is_due = False
+        if not self._is_stopped:
+            self._look()
+
+    def _look(self) -> None:
+        """Look at all partitions that are led here and whose look is due."""
+        replicas = self._replication.replicas
+        self._settle_uploads()
+        if any(one.tier.is_in_use for one in replicas.values()):
+            self.claims.look(self._controller.cluster.cluster_id)
+        for group in [one for one in self._led if one not in replicas]:
+            self._led.pop(group).stop()
+        self._under_way = Counter(
+            bucket
+            for led in self._led.values()
+            for bucket, work in led.work.items()
+            for _ in work.attempts
+        )
+        for group, replica in replicas.items():
+            if replica.tier.is_in_use and group != CONTROLLER_GROUP:
+                self._look_at(replica)
+
+    def _look_at(self, replica: Replica) -> None:
+        led = self._led.get(replica.group)
+        if replica.failed is not None or not replica.can_serve_reads:
+            if led is not None:
+                self._led.pop(replica.group).stop()
+            return
+        if led is None:
+            led = self._led[replica.group] = LedTier(replica, self, self.look_soon)
+        now_ms, plan = self.clock.monotonic_ms(), self._plans.of(replica.group)
+        if led.is_due(now_ms, plan):
+            try:
+                led.look(now_ms, plan)
+            except Exception:  # One partition must not hold up the others.
+                _log.exception("%s: cannot look after its buckets", replica.name)
+
+    def _settle_uploads(self) -> None:
+        """Forget uploads here whose intent is live or abandoned, or whose replica is gone."""
+        for group, name in list(self.uploads.known):
+            replica = self._replication.replicas.get(group)
+            bucket = self.uploads.known[group, name].intent.bucket
+            known = None if replica is None else replica.tier.state.buckets.get(bucket)
+            if replica is None or (known is not None and known.phase_of(name) in _SETTLED):
+                self.uploads.settle(group, name)
+
+    def plan_of(self, group: GroupId) -> TierPlan:
+        """What the partition's topic wants of its buckets."""
+        return self._plans.of(group)
+
+    # ---- what the leader's work asks -------------------------------------------------------------
+
+    def has_bucket(self, bucket: str) -> bool:
+        """See `TierContext`."""
+        return bucket in self._labels
+
+    def may_begin(self, bucket: str) -> bool:
+        """See `TierContext`."""
+        return self.claims.is_claimed(bucket) and self._under_way[bucket] < UNDER_WAY_MAX
+
+    def labels_of(self, broker: BrokerId) -> Labels:
+        """See `TierContext`."""
+        known = self._controller.cluster.brokers.get(broker)
+        return Labels() if known is None else known.labels
+
+    def bucket_labels(self, bucket: str) -> Labels:
+        """See `TierContext`."""
+        return self._labels[bucket]
+
+    def place_of(self, group: GroupId) -> tuple[str, str, int]:
+        """See `TierContext`."""
+        cluster = self._controller.cluster
+        partition = cluster.groups[group]
+        return cluster.cluster_id, str(cluster.topics[partition.topic].id), partition.index
+
+    def durable_end(self, replica: LedReplica) -> Offset:
+        """See `TierContext`."""
+        log = replica.log
+        flushed = Index(log.flushed_index + 1)
+        end = log.end_offset if flushed > log.last_index else log.offset_of(flushed)
+        return min(end, replica.committed_end)
+
+    def may_delete(self, replica: LedReplica, bucket: str, name: str) -> bool:
+        """See `TierContext`."""
+        return all(may(replica.group, bucket, name) for may in self.may_delete_by)
+
+    def delete(self, bucket: str, names: Sequence[str], done: Deleted) -> None:
+        """See `TierContext`."""
+        task = asyncio.get_running_loop().create_task(self._delete(bucket, names, done))
+        self._deletions.add(task)
+        task.add_done_callback(self._deletions.discard)
+
+    async def _delete(self, bucket: str, names: Sequence[str], done: Deleted) -> None:
+        is_done = False
+        try:
+            if not self.claims.is_claimed(bucket):
+                raise StoreError("it is not known to be this cluster's")
+            async with asyncio.timeout(self.stall_ms / 1000):
+                await self.store(bucket).delete(names)
+            is_done = True
+            self.figures.count_deleted(bucket, len(names))
+        except (StoreError, TimeoutError) as error:
+            self.figures.count_error(bucket)
+            _log.warning("cannot delete %d objects of bucket %s: %s", len(names), bucket, error)
+        done(is_done=is_done)
+
+    # ---- what uploads ask ------------------------------------------------------------------------
+
+    def store(self, bucket: str) -> ObjectStore:
+        """The store of a bucket."""
+        return self.buckets.store(bucket)
+
+    def find_source(self, group: GroupId, intent: Intend) -> tuple[Source, str] | None:
+        """See `Uploading`."""
+        if not self.has_bucket(intent.bucket):
+            raise NotHereError(f"this broker's file has no bucket {intent.bucket}")
+        if intent.bucket in self.claims.foreign:
+            raise NotHereError(self.claims.foreign[intent.bucket])
+        if not self.claims.is_claimed(intent.bucket):
+            self.claims.look(self._controller.cluster.cluster_id)
+            return None
+        replica = self._replication.replicas.get(group)
+        if replica is None or replica.failed is not None:
+            raise NotHereError("this broker has no replica of the partition")
+        start, end = intent.base_offset, intent.end_offset
+        if start >= replica.log.start_offset:
+            if self.durable_end(replica) < end:
+                return None
+            parts = replica.log.closed.file_ranges(start, end, bytes_max=PIECE_BYTES)
+            return LocalSource(parts, self._threads), self.labels_of(self.broker_id).region
+        return self._other_bucket(replica, intent)
+
+    def _other_bucket(self, replica: Replica, intent: Intend) -> tuple[Source, str]:
+        """Another bucket that has the records, the nearest to this broker first."""
+        state = replica.tier.state
+        for other in self.buckets.nearest(self.labels_of(self.broker_id)):
+            entry = state.find(other, intent.base_offset) if other != intent.bucket else None
+            if entry is not None and entry.end_offset >= intent.end_offset:
+                return BucketSource(self.store(other), entry), self.bucket_labels(other).region
+        raise NotHereError(
+            f"neither this log nor another bucket has {intent.base_offset}..{intent.end_offset}"
+        )
+
+    def on_damaged(self, group: GroupId, intent: Intend) -> None:
+        """See `Uploading`: read as a consumer would, which starts the repair."""
+        replica = self._replication.replicas.get(group)
+        if replica is None or intent.base_offset < replica.log_start_offset:
+            return
+        offset = intent.base_offset
+        try:
+            while offset < intent.end_offset:
+                slices = replica.log.read_records(offset, PIECE_BYTES, intent.end_offset)
+                if not slices.size_bytes:
+                    return
+                offset = Offset(offset + 1)
+        except (OSError, StorageError) as error:
+            replica.on_unreadable(error)
