@@ -173,7 +173,7 @@ def test_a_bucket_that_is_gone_for_long_costs_few_markers_and_catches_up() -> No
         index = state(world).index
         write(world, 30)
         world.until(has_all(world, "east", "south"), every_ms=200)
-        world.advance(90_000)
+        world.advance(60_000)
         world.until(lambda: world.leader_of("t") > 0)
         assert 2 <= state(world).buckets["west"].counters.abandoned_count <= 6
         assert state(world).index > index
@@ -209,5 +209,5 @@ def test_deleted_records_and_total_retention_leave_the_buckets() -> None:
             lambda: all(not state(world).buckets[one].removals for one in BUCKETS), every_ms=500
         )
         left = {one.name for one in state(world).live("west")}
-        stored = {one.name for one in world.buckets["west"].listing("")} - {CLAIM}
+        stored = {one for one in world.buckets["west"].names() if one.endswith(".segment")}
         assert stored == left < names

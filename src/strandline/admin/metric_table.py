@@ -7,6 +7,7 @@ Source: STYLE, rule 4; reference observers 4.4."""
 
 from strandline.admin.metric import Kind, Metric
 from strandline.admin.remote_reads import REMOTE_METRICS
+from strandline.admin.tiered_metrics import TIERED_METRICS
 
 
 def _partition(name: str, kafka: str, text: str) -> Metric:
@@ -245,8 +246,8 @@ CONTROLLER_METRICS = (
         labels=("class",),
         help=(
             "Current alarms: a `broker`, `zone` or `region` that is down, a `network-cut`, or "
-            "a `planned` outage. `fewer-voters`, `observers-vote`, `low-quorum` and "
-            "`no-leader`: 1 while there are such partitions."
+            "a `planned` outage. `fewer-voters`, `observers-vote`, `low-quorum`, `no-leader` "
+            "and `tiered-lag`: 1 while there are such partitions."
         ),
     ),
     Metric(
@@ -316,14 +317,15 @@ CONTROLLER_METRICS = (
         labels=("class",),
         help=(
             "Partitions with `fewer-voters` than placement requires, whose `observers-vote`, "
-            "whose leader rejects acks=all (`low-quorum`), or without a reachable leader "
-            "(`no-leader`)."
+            "whose leader rejects acks=all (`low-quorum`), without a reachable leader "
+            "(`no-leader`), or whose closed segments lack in a bucket for longer than "
+            "`remote.copy.lag.max.ms` (`tiered-lag`)."
         ),
     ),
 )
 """Metrics of the controller only."""
 
-METRICS = PARTITION_METRICS + BROKER_METRICS + CONTROLLER_METRICS
+METRICS = PARTITION_METRICS + BROKER_METRICS + TIERED_METRICS + CONTROLLER_METRICS
 """All of ours; beside them come Prometheus's usual ones of a process (`process_...`)."""
 
 assert len({one.name for one in METRICS}) == len(METRICS)

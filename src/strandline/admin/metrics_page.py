@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from strandline.admin.metric import Metric
 from strandline.admin.metric_table import BROKER_METRICS, CONTROLLER_METRICS, PARTITION_METRICS
+from strandline.admin.tiered_metrics import TIERED_METRICS
 
 PAGE = "metrics.md"
 _INTRODUCTION = """\
@@ -33,6 +34,14 @@ _SECTIONS = (
             "`process_resident_memory_bytes`, `process_open_fds`, `process_max_fds` and others."
         ),
         BROKER_METRICS,
+    ),
+    (
+        "Of tiered storage, by each broker with `[tiered] buckets`",
+        (
+            "Uploads and deletions are counted by the broker that carries them out; the others are "
+            "of the partitions that a broker leads, so sums over all brokers count each once."
+        ),
+        TIERED_METRICS,
     ),
     (
         "Of the cluster, by the controller",

@@ -454,6 +454,7 @@ def _tiering(services: Services) -> Tiering:
         buckets=services.buckets,
     )
     tiering.may_delete_by.append(services.exporting.has_no_live)
+    services.controller.reporting.lagging = tiering.lagging
     return tiering
 
 

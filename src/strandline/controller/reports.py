@@ -48,7 +48,8 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     None if the controller did not ask, or the broker's version does not know the question;
     `refusing`: groups that it leads and that refuse acks=all, because too few replicas vote or make
     up the write quorum; `logs`: {group in the question that is open there: its log}; `leaderless`:
-    groups whose replica there knows no living leader, or has failed."""
+    groups whose replica there knows no living leader, or has failed; `lagging`: groups that it
+    leads whose closed segments lack in a bucket for too long."""
 
     used_bytes: int
     free_bytes: int
@@ -58,6 +59,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     refusing: tuple[GroupId, ...] = ()
     logs: dict[GroupId, LogReport] = {}
     leaderless: tuple[GroupId, ...] = ()
+    lagging: tuple[GroupId, ...] = ()
 
     @property
     def used_percent(self) -> int:

@@ -30,6 +30,7 @@ class Told:
         }
         self.refusing: set[GroupId] = set()
         self.leaderless: set[GroupId] = set()
+        self.lagging: set[GroupId] = set()
 
     def act(self, *voters: int, of: range) -> None:
         """These vote in some of them; nobody: who should."""
@@ -42,7 +43,11 @@ class Told:
         for _ in range(0, ms, STEP_MS):
             self.now_ms += STEP_MS
             found += self.alarms.step(
-                self.now_ms, self.groups, refusing=self.refusing, leaderless=self.leaderless
+                self.now_ms,
+                self.groups,
+                refusing=self.refusing,
+                leaderless=self.leaderless,
+                lagging=self.lagging,
             )
         return [f"{'- ' if one.is_over else ''}{one.kind}: {one.text}" for one in found]
 
@@ -103,6 +108,18 @@ def test_partitions_that_nobody_leads_are_told(told: Told) -> None:
     ]
     told.leaderless.clear()
     assert told.wait(OVER_MS + STEP_MS) == ["- no-leader: all have a leader"]
+
+
+def test_partitions_that_are_late_in_a_bucket_are_told(told: Told) -> None:
+    told.lagging = {GroupId(2), GroupId(9)}
+    assert told.wait(BEGUN_MS + STEP_MS) == [
+        (
+            "tiered-lag: closed segments lack in a bucket for longer than "
+            "remote.copy.lag.max.ms: 1 partition, flights-2"
+        )
+    ]
+    told.lagging.clear()
+    assert told.wait(OVER_MS + STEP_MS) == ["- tiered-lag: all buckets have caught up"]
 
 
 def test_what_comes_and_goes_is_neither_begun_nor_over_each_time(told: Told) -> None:

@@ -88,6 +88,8 @@ class OutageWatch:
         self._hears_of: dict[BrokerId, tuple[int, frozenset[BrokerId]]] = {}
         # {broker that reported: (when, the groups that it leads and refuses acks=all for)}
         self._refusing: dict[BrokerId, tuple[int, tuple[GroupId, ...]]] = {}
+        # {broker that reported: (when, the groups that it leads and that are late in a bucket)}
+        self._lagging: dict[BrokerId, tuple[int, tuple[GroupId, ...]]] = {}
         self._leaderless, self._too_few = Leaderless(VALID_MS), TooFew()
         self._asked_ms: int | None = None
         # (version of the cluster, the brokers that have or get a replica then)
@@ -135,6 +137,7 @@ class OutageWatch:
                 leaderless=self._leaderless.found(
                     now, cluster.groups, version=cluster.version, silent=found.silent
                 ),
+                lagging=self._late(now),
             ),
         ):
             self._raise(alarm)
@@ -193,6 +196,11 @@ class OutageWatch:
         )
         return too_few.union(*(some for at_ms, some in reports if now - at_ms < VALID_MS))
 
+    def _late(self, now: int) -> frozenset[GroupId]:
+        """Partitions that are late in tiered storage, as their leaders report."""
+        reports = self._lagging.values()
+        return frozenset().union(*(some for at_ms, some in reports if now - at_ms < VALID_MS))
+
     def _min_insync_of(self, partition: Partition) -> int:
         cluster = self._controller.cluster
         topic = cluster.topics[partition.topic]
@@ -232,6 +240,7 @@ class OutageWatch:
             if report.hears is not None:
                 hears[broker] = now, frozenset(report.hears)
             refusing[broker] = now, report.refusing
+            self._lagging[broker] = now, report.lagging
             leaderless.note(broker, now, report.leaderless)
 
     def _note(self, found: Judgement) -> None:

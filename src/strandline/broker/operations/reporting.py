@@ -37,6 +37,8 @@ class Reporting:
         """{broker: the space on its disk in its last report}"""
         self.closed: Callable[[], Collection[GroupId]] = tuple
         """Groups whose log this broker should have and cannot open."""
+        self.lagging: Callable[[], Collection[GroupId]] = tuple
+        """Groups led here that are late in tiered storage."""
         self._replication = replication
         self._questions = msgspec.msgpack.Decoder(Question)
         self._reports = msgspec.msgpack.Decoder(Report)
@@ -97,12 +99,16 @@ class Reporting:
             hears = tuple(one for one in known if self._replication.is_peer_alive(one))
         refusing: tuple[GroupId, ...] = ()
         leaderless: tuple[GroupId, ...] = ()
+        lagging: tuple[GroupId, ...] = ()
         if question.refuses:
             led = (one for one in here if one.can_serve_reads)
             refusing = tuple(one.group for one in led if one.appender.lacks_voters)
             leaderless = self._leaderless()
+            lagging = tuple(self.lagging())
         logs = {one.group: self._log(one) for one in here if one.group in question.logs}
-        return Report(used_bytes, free_bytes, sizes, behind, hears, refusing, logs, leaderless)
+        return Report(
+            used_bytes, free_bytes, sizes, behind, hears, refusing, logs, leaderless, lagging
+        )
 
     def _leaderless(self) -> tuple[GroupId, ...]:
         here = self._replication.replicas.values()

@@ -179,6 +179,22 @@ class Tiering:
             if replica is None or (known is not None and known.phase_of(name) in _SETTLED):
                 self.uploads.settle(group, name)
 
+    def lagging(self) -> list[GroupId]:
+        """The partitions led here whose closed segments lack in a bucket for too long, by
+        `remote.copy.lag.max.ms` after they were due."""
+        wall_ms = self.clock.wall_ms()
+        found = []
+        for group, led in self._led.items():
+            plan = self._plans.of(group)
+            late_ms = max(0, plan.lag.lag_ms) + plan.lag_max_ms
+            if any(
+                0 <= one.pending_since_ms < wall_ms - late_ms
+                for bucket, one in led.work.items()
+                if bucket in plan.buckets
+            ):
+                found.append(group)
+        return found
+
     def plan_of(self, group: GroupId) -> TierPlan:
         """What the partition's topic wants of its buckets."""
         return self._plans.of(group)

@@ -29,6 +29,7 @@ class Kind(StrEnum):
     OBSERVERS_VOTE = "observers-vote"
     LOW_QUORUM = "low-quorum"
     NO_LEADER = "no-leader"
+    TIERED_LAG = "tiered-lag"
 
 
 @dataclass(frozen=True, slots=True)

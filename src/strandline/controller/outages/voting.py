@@ -1,5 +1,5 @@
-"""Reports partitions that continue with fewer voters or with observers, refuse acks=all, or have no
-leader. Pure.
+"""Reports partitions that continue with fewer voters or with observers, refuse acks=all, have no
+leader, or are late in tiered storage. Pure.
 
 Why:    A partition whose voters left, or whose observers vote, continues, but may not survive the
         next loss: an operator must know before. A partition without a leader may need an operator.
@@ -27,7 +27,13 @@ OVER_MS = 30_000
 NAMED_MAX = 3
 SUBJECT = "partitions"
 
-CLASSES = (Kind.FEWER_VOTERS, Kind.OBSERVERS_VOTE, Kind.LOW_QUORUM, Kind.NO_LEADER)
+CLASSES = (
+    Kind.FEWER_VOTERS,
+    Kind.OBSERVERS_VOTE,
+    Kind.LOW_QUORUM,
+    Kind.NO_LEADER,
+    Kind.TIERED_LAG,
+)
 _TEXTS = {
     Kind.FEWER_VOTERS: ("fewer voters than placement requires", "all voters are back"),
     Kind.OBSERVERS_VOTE: ("observers stand in for voters", "no observer stands in"),
@@ -36,6 +42,10 @@ _TEXTS = {
         "acks=all writes are accepted everywhere",
     ),
     Kind.NO_LEADER: ("no reachable leader", "all have a leader"),
+    Kind.TIERED_LAG: (
+        "closed segments lack in a bucket for longer than remote.copy.lag.max.ms",
+        "all buckets have caught up",
+    ),
 }
 
 
@@ -82,15 +92,22 @@ class VotingAlarms:
         *,
         refusing: Iterable[GroupId],
         leaderless: Iterable[GroupId],
+        lagging: Iterable[GroupId] = (),
     ) -> list[Alarm]:
         """The alarms that begin or end now. `refusing`: the groups whose leaders refuse acks=all;
-        `leaderless`: those without a reachable leader."""
+        `leaderless`: those without a reachable leader; `lagging`: those whose closed segments lack
+        in a bucket for too long."""
         for one in self._classes.values():
             one.names.clear()
         for partition in groups.values():
             if partition.acting:
                 self._sort(partition)
-        for kind, some in ((Kind.LOW_QUORUM, refusing), (Kind.NO_LEADER, leaderless)):
+        reported = (
+            (Kind.LOW_QUORUM, refusing),
+            (Kind.NO_LEADER, leaderless),
+            (Kind.TIERED_LAG, lagging),
+        )
+        for kind, some in reported:
             self._classes[kind].names += sorted(groups[one].name for one in some if one in groups)
         found = []
         for kind, one in self._classes.items():

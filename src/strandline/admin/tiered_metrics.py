@@ -1,0 +1,173 @@
+"""The metrics of tiered storage: their table, and their values.
+
+Why:    uploads that stop without a word, and fill disks, are what users of other tiered storage
+        report most.
+How:    The counts are kept where the work is done; gauges are those of the last look at each
+        partition, which is at most a minute old, and new whenever a segment is closed or uploaded.
+Owns:   nothing.
+Source: decisions 0023 and 0059; Kafka's KIP-405 and KIP-963 for the names in Kafka."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from strandline.admin.metric import Kind, Metric
+from strandline.broker.broker import Broker
+from strandline.broker.tiering.tiering import Tiering
+
+_TOPIC = "kafka.server:type=BrokerTopicMetrics,name="
+_FROM_TO = ("from_region", "bucket")
+
+TIERED_METRICS = (
+    Metric(
+        name="strandline_tiered_uploads_total",
+        kind=Kind.COUNTER,
+        labels=_FROM_TO,
+        help="Objects that this broker put into a bucket and read back.",
+        kafka=f"{_TOPIC}RemoteCopyRequestsPerSec",
+    ),
+    Metric(
+        name="strandline_tiered_uploaded_bytes_total",
+        kind=Kind.COUNTER,
+        labels=_FROM_TO,
+        help=(
+            "Their bytes, by the region that they came from. Where that is not the region of "
+            "`bucket`, they crossed regions."
+        ),
+        kafka=f"{_TOPIC}RemoteCopyBytesPerSec",
+    ),
+    Metric(
+        name="strandline_tiered_sent_bytes_total",
+        kind=Kind.COUNTER,
+        labels=_FROM_TO,
+        help="Bytes of all puts of such objects, those that failed included.",
+    ),
+    Metric(
+        name="strandline_tiered_errors_total",
+        kind=Kind.COUNTER,
+        labels=("bucket",),
+        help="Uploads, puts and deletions that did not succeed here.",
+        kafka=f"{_TOPIC}RemoteCopyErrorsPerSec",
+    ),
+    Metric(
+        name="strandline_tiered_deleted_objects_total",
+        kind=Kind.COUNTER,
+        labels=("bucket",),
+        help="Retired and abandoned objects that this broker deleted.",
+        kafka=f"{_TOPIC}RemoteDeleteRequestsPerSec",
+    ),
+    Metric(
+        name="strandline_tiered_pending_bytes",
+        labels=("bucket",),
+        help="Bytes of closed segments, of partitions led here, that a bucket lacks.",
+        kafka=f"{_TOPIC}RemoteCopyLagBytes",
+    ),
+    Metric(
+        name="strandline_tiered_oldest_pending_seconds",
+        labels=("bucket",),
+        help="How long ago the oldest of these segments was closed; 0 for none.",
+    ),
+    Metric(
+        name="strandline_tiered_late_partitions",
+        help=(
+            "Partitions led here whose closed segments lack in a bucket for longer than "
+            "`remote.copy.lag.max.ms`."
+        ),
+    ),
+    Metric(
+        name="strandline_tiered_live_bytes",
+        labels=("bucket",),
+        help="Bytes of live objects of partitions led here.",
+        kafka=f"{_TOPIC}RemoteLogSizeBytes",
+    ),
+    Metric(
+        name="strandline_tiered_live_objects",
+        labels=("bucket",),
+        help="Live objects of partitions led here.",
+    ),
+    Metric(
+        name="strandline_tiered_pending_deletions",
+        labels=("bucket",),
+        help="Retired and abandoned objects of partitions led here that are not deleted yet.",
+        kafka=f"{_TOPIC}RemoteDeleteLagSegments",
+    ),
+    Metric(
+        name="strandline_tiered_partition_pending_bytes",
+        labels=("topic", "partition", "bucket"),
+        help=(
+            "As `strandline_tiered_pending_bytes`, for each partition led here that has tiered "
+            "storage, up to `[metrics] partition_count_max`."
+        ),
+        kafka=f"{_TOPIC}RemoteCopyLagBytes,topic=...",
+    ),
+    Metric(
+        name="strandline_tiered_partition_oldest_pending_seconds",
+        labels=("topic", "partition", "bucket"),
+        help="As `strandline_tiered_oldest_pending_seconds`, for each of these partitions.",
+    ),
+)
+"""Metrics of every broker; without tiered storage they have no series."""
+
+Values = dict[tuple[str, ...], float]
+
+
+def tiered_figures(broker: Broker) -> dict[str, float | Values]:
+    """`TIERED_METRICS`."""
+    tiering = broker.services.tiering
+    found: dict[str, float | Values] = {one.name: {} for one in TIERED_METRICS}
+    found["strandline_tiered_late_partitions"] = 0 if tiering is None else len(tiering.lagging())
+    if tiering is None:
+        return found
+    figures = tiering.figures
+    found["strandline_tiered_uploads_total"] = _floats(figures.upload_counts)
+    found["strandline_tiered_uploaded_bytes_total"] = _floats(figures.uploaded_bytes)
+    found["strandline_tiered_sent_bytes_total"] = _floats(figures.sent_bytes)
+    found["strandline_tiered_errors_total"] = _by_bucket(tiering, figures.error_counts)
+    found["strandline_tiered_deleted_objects_total"] = _by_bucket(tiering, figures.deleted_counts)
+    return found | _gauges(broker, tiering)
+
+
+def _gauges(broker: Broker, tiering: Tiering) -> dict[str, float | Values]:
+    cluster, wall_ms = broker.services.cluster, tiering.clock.wall_ms()
+    count_max = broker.config.metrics.partition_count_max
+    pending: Counter[str] = Counter()
+    live_bytes: Counter[str] = Counter()
+    live: Counter[str] = Counter()
+    removals: Counter[str] = Counter()
+    oldest: dict[str, float] = {}
+    each_pending: Values = {}
+    each_oldest: Values = {}
+    for group, led in tiering.led.items():
+        replica = broker.replication.replicas.get(group)
+        partition = cluster.groups.get(group)
+        if replica is None or partition is None:
+            continue
+        for bucket, state in replica.tier.state.buckets.items():
+            live_bytes[bucket] += state.size_bytes
+            live[bucket] += len(state.live)
+            removals[bucket] += len(state.removals)
+        for bucket, work in led.work.items():
+            since_ms = work.pending_since_ms
+            age_s = max(0, wall_ms - since_ms) / 1_000 if since_ms >= 0 else 0.0
+            pending[bucket] += work.pending_bytes
+            oldest[bucket] = max(oldest.get(bucket, 0.0), age_s)
+            if len(each_pending) < count_max:
+                labels = partition.topic, str(partition.index), bucket
+                each_pending[labels], each_oldest[labels] = work.pending_bytes, age_s
+    return {
+        "strandline_tiered_pending_bytes": _by_bucket(tiering, pending),
+        "strandline_tiered_oldest_pending_seconds": _by_bucket(tiering, oldest),
+        "strandline_tiered_live_bytes": _by_bucket(tiering, live_bytes),
+        "strandline_tiered_live_objects": _by_bucket(tiering, live),
+        "strandline_tiered_pending_deletions": _by_bucket(tiering, removals),
+        "strandline_tiered_partition_pending_bytes": each_pending,
+        "strandline_tiered_partition_oldest_pending_seconds": each_oldest,
+    }
+
+
+def _floats(counts: Mapping[tuple[str, str], int]) -> Values:
+    return {labels: float(count) for labels, count in counts.items()}
+
+
+def _by_bucket(tiering: Tiering, values: dict[str, int] | dict[str, float]) -> Values:
+    """A series for each bucket of the broker's file."""
+    return {(one,): values.get(one, 0) for one in tiering.buckets.names}
