@@ -23,6 +23,7 @@ from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.coordinators.coordinator_host import CoordinatorHost
 from strandline.broker.coordinators.quorum_status import answer_quorum_questions
 from strandline.broker.coordinators.topic_configs import TopicConfigs
+from strandline.broker.fetch.remote_log import RemoteLog
 from strandline.broker.groups.arbitration import Arbitrating
 from strandline.broker.groups.hosting import Hosting
 from strandline.broker.handler_table import HANDLERS
@@ -108,6 +109,9 @@ class Broker:
             directory_id=directory_id,
             buckets=buckets or Buckets.of(config.tiered),
         )
+        services.remote_log = RemoteLog.of(
+            config, buckets=services.buckets, cluster=services.cluster, disk=disk, clock=clock
+        )
         self.controller, self.coordinator = services.controller, services.coordinator
         self.router = Router(services, HANDLERS)
         self.server: Server | None = None
@@ -192,6 +196,8 @@ class Broker:
         self._reconcile_soon()
         await self._reconciled.wait()
         self._hosting.remove_strays()
+        if self.services.remote_log is not None:
+            self.services.remote_log.start()
         for loop in self._loops:
             loop.start()
         self._watching = asyncio.get_running_loop().create_task(self._watch())
@@ -240,6 +246,8 @@ class Broker:
             self.server = None
         for loop in self._loops:
             loop.stop()
+        if self.services.remote_log is not None:
+            self.services.remote_log.stop()
         self._hosting.moving.stop()
         self._hosting.rejoining.stop()
         self.services.isolation.stop()

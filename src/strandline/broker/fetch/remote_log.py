@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk
-from strandline.config.tiered_section import TieredSection
+from strandline.config.broker import BrokerConfig
+from strandline.model.cluster import Cluster
 from strandline.model.ids import Offset
 from strandline.replication.replica.replica import Replica
-from strandline.tiered.reading.ranged_store import StoreSource
+from strandline.tiered.objects.buckets import Buckets
 from strandline.tiered.reading.ranges import RemotePartition
 from strandline.tiered.reading.reader import RemoteReader
 from strandline.tiered.reading.remote_read import RemoteRead
@@ -50,24 +51,26 @@ class RemoteLog:
 
     @classmethod
     def of(
-        cls,
-        section: TieredSection,
-        disk: Disk,
-        clock: Clock,
-        *,
-        data_directory: str,
-        nearest: Nearest,
-        buckets: StoreSource,
-    ) -> "RemoteLog":
-        """The records in the buckets of a broker's file."""
+        cls, config: BrokerConfig, *, buckets: Buckets, cluster: Cluster, disk: Disk, clock: Clock
+    ) -> "RemoteLog | None":
+        """The records in the buckets of a broker's file; None if it names none."""
+        if not buckets.names:
+            return None
+        own_id, tiered = config.broker_id, config.tiered
+        default = os.path.join(config.broker.data_directory, CACHE_DIRECTORY)
         reader = RemoteReader(
             buckets=buckets,
             disk=disk,
-            directory=section.cache_directory or os.path.join(data_directory, CACHE_DIRECTORY),
+            directory=tiered.cache_directory or default,
             clock=clock,
-            cache_bytes_max=section.cache_bytes_max,
-            inflight_bytes_max=section.inflight_bytes_max // 2,
+            cache_bytes_max=tiered.cache_bytes_max,
+            inflight_bytes_max=tiered.inflight_bytes_max // 2,
         )
+
+        def nearest() -> Sequence[str]:
+            own = cluster.brokers.get(own_id)
+            return buckets.names if own is None else buckets.nearest(own.labels)
+
         return cls(reader, nearest)
 
     def start(self) -> None:

@@ -42,6 +42,7 @@ from strandline.replication.settings import ReplicationSettings
 from strandline.storage.disk.real_disk import RealDisk
 from strandline.storage.identity import DataDirectory
 from strandline.storage.stored_labels import read_labels, write_labels
+from strandline.tiered.reading.worker import DiskThreads
 
 COLLECTOR_THRESHOLDS = (50_000, 20, 100)
 MMAP_THRESHOLD_BYTES = 16 * 1024 * 1024
@@ -145,6 +146,8 @@ def _give_threads(broker: Broker, config: BrokerConfig, loop: asyncio.AbstractEv
     """Long pieces of work run beside the loop."""
     post = partial(_post, loop)
     broker.services.validation.worker = WorkerThread(post, name="validation")
+    if broker.services.remote_log is not None:
+        broker.services.remote_log.reader.work.worker = DiskThreads()
     broker.services.digesting.worker = DigestThread(
         post, rate_bytes_per_s=config.storage.digest_rate
     )

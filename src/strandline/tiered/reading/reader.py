@@ -86,6 +86,7 @@ class RemoteReader:
             task.cancel()
         self.downloads.stop()
         self._trailers.stop()
+        self.work.stop()
 
     def read(
         self,

@@ -19,6 +19,9 @@ class DiskWorker(Protocol):
     async def run(self, work: Callable[[], R]) -> R:
         """The result of `work`. Raises what it raises."""
 
+    def stop(self) -> None:
+        """Begin no further work."""
+
 
 class AtOnce:
     """Runs work on the caller's thread: for the simulator and for tests."""
@@ -26,6 +29,9 @@ class AtOnce:
     async def run(self, work: Callable[[], R]) -> R:
         """See `DiskWorker`."""
         return work()
+
+    def stop(self) -> None:
+        """See `DiskWorker`."""
 
 
 class DiskWork:
@@ -37,6 +43,10 @@ class DiskWork:
     async def run(self, work: Callable[[], R]) -> R:
         """See `DiskWorker`."""
         return await self.worker.run(work)
+
+    def stop(self) -> None:
+        """See `DiskWorker`."""
+        self.worker.stop()
 
 
 class DiskThreads:
