@@ -17,6 +17,7 @@ Map:    options.py         what a job is told, checked before Spark starts
         evolution.py       whether a table takes a job's rows, and what must change
         casting.py         rows in the type of their table, by name
         writer.py          commits: rows, dead letters, gaps
+        direct/            appends without Spark's writer: workers write the files
         delta_log.py       the commits of a table, from its log alone
         hadoop_log.py      the same log through Spark's file systems
         table.py           a table's live files, from its log alone

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 RAW_KEY = "_key"
 RAW_VALUE = "_value"
-_PARSED = "_parsed"
-_PROBLEM = "_problem"
+PARSED = "_parsed"
+PROBLEM = "_problem"
 DEAD_LETTER_COLUMNS = (
     *("topic", "partition", "offset", "timestamp", "key", "headers", "value", "problem"),
 )
@@ -39,7 +39,7 @@ def record_type(options: LakeOptions) -> StructType:
     fields += [StructField(RAW_KEY, TYPES["key"]), StructField(RAW_VALUE, TYPES["value"])]
     if options.schema is not None:
         decoder = options.schema.decoder(options.mode)
-        fields += [StructField(_PARSED, decoder.type), StructField(_PROBLEM, StringType())]
+        fields += [StructField(PARSED, decoder.type), StructField(PROBLEM, StringType())]
     return StructType(fields)
 
 
@@ -89,7 +89,7 @@ def decoded(rows: DataFrame, options: LakeOptions) -> DataFrame:
     if options.schema is None:
         rows = rows.withColumn("value", value)
     else:
-        problem, parsed = F.col(_PROBLEM), F.col(_PARSED)
+        problem, parsed = F.col(PROBLEM), F.col(PARSED)
         rows = rows.withColumn("value", parsed)
         rows = rows.withColumn("malformed", F.when(problem.isNotNull(), value))
         problems.append(problem)
@@ -135,6 +135,19 @@ def table_columns(options: LakeOptions) -> tuple[str, ...]:
     if options.keep_raw:
         columns.append("raw")
     return (*columns, "value")
+
+
+def table_type(options: LakeOptions) -> StructType:
+    """The type of `table_columns`."""
+    known = {name: TYPES[name] for name in _PLACE}
+    known["key"] = StringType() if options.key == "text" else TYPES["key"]
+    known["value"] = (
+        TYPES["value"] if options.schema is None else options.schema.decoder(options.mode).type
+    )
+    known["problem"] = StringType()
+    for name in ("malformed_key", "malformed", "raw"):
+        known[name] = TYPES["value"]
+    return StructType([StructField(name, known[name]) for name in table_columns(options)])
 
 
 def dead_letters(rows: DataFrame) -> DataFrame:

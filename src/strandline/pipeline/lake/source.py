@@ -66,19 +66,29 @@ def no_records(spark: SparkSession, options: LakeOptions) -> DataFrame:
     return records_of(spark.createDataFrame([], RECORD_TYPE), options)
 
 
+def group_reader(
+    groups: Sequence[Sequence[Split]], reach: ReachOptions, options: LakeOptions
+) -> "Callable[[int], Iterator[RecordBatch]]":
+    """Gives the records of the group of a number, as `rows.record_type` says."""
+    columns = worker_columns(options)
+
+    def read(number: int) -> "Iterator[RecordBatch]":
+        for split in groups[number]:
+            yield from map(columns, read_split(split, reach, _COLUMNS, fail_on_data_loss=True))
+
+    return read
+
+
 def read_groups(
     groups: Sequence[Sequence[Split]], reach: ReachOptions, options: LakeOptions
 ) -> "Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]]":
     """What a Python worker does: its input is the number of its group."""
-    columns = worker_columns(options)
+    read_group = group_reader(groups, reach, options)
 
     def read(numbers: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                for split in groups[number]:
-                    yield from map(
-                        columns, read_split(split, reach, _COLUMNS, fail_on_data_loss=True)
-                    )
+                yield from read_group(number)
 
     return read
 

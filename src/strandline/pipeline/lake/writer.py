@@ -31,6 +31,10 @@ from strandline.pipeline.lake import rows as rows_of
 from strandline.pipeline.lake import upsert
 from strandline.pipeline.lake.casting import in_type
 from strandline.pipeline.lake.delta_log import Commit, LocalLog, LogFiles
+from strandline.pipeline.lake.direct.commit import Transaction, described
+from strandline.pipeline.lake.direct.files import FileOptions
+from strandline.pipeline.lake.direct.plan import plan_files, row_type
+from strandline.pipeline.lake.direct.run import write_files
 from strandline.pipeline.lake.evolution import TableChange, plan_change
 from strandline.pipeline.lake.hadoop_log import HadoopLog
 from strandline.pipeline.lake.options import LakeOptions
@@ -52,6 +56,8 @@ from strandline.pipeline.values.problems import kind
 LOG_RETENTION = "interval 90 days"
 """How long the table keeps commits: the newest batch must be in the log when the next run begins,
 even if others committed in between."""
+PROPERTIES = {"delta.logRetentionDuration": LOG_RETENTION}
+"""Of a new table."""
 PLACE = ("topic", "partition", "offset", "timestamp")
 """What tells one dead letter from another; the timestamp, for a topic that was made anew."""
 TASK_RECORDS = 200_000
@@ -97,6 +103,9 @@ class TableWriter:
         self.log = log
         self._change: TableChange | None = None
         self._is_there = False
+        self._row_type = T.StructType()
+        self._files: FileOptions | None = None
+        """How workers write the table's files; None if Spark's writer does it."""
         self._letters_end: Mapping[tuple[str, str, int], int] | None = None
         """{(topic, its id, partition): up to where earlier runs had noted dead letters}."""
 
@@ -104,35 +113,30 @@ class TableWriter:
         """Checks that the table takes the job's rows, and changes it so that it does; returns what
         it changed. Raises OperatorError before a record is read."""
         self._is_there = exists
-        try:
-            wanted = rows_of.table_rows(self._decoded(self._empty()), self._options).schema
-        except (AnalysisException, ParseException) as error:
-            raise OperatorError(self._bad_partition(error)) from error
+        wanted = row_type(self._options) or self._analyzed_type()
+        self._row_type = wanted
+        self._files = plan_files(self._spark, self._options, wanted)
         if not exists:
             return []
-        table = self._spark.read.format("delta").load(self._options.table).schema
-        detail = self._spark.sql(f"DESCRIBE DETAIL {self._quoted}").first()
-        assert detail is not None
+        table, partitioned_by = described(self._spark, self._options.table)
         self._change = plan_change(
-            table, wanted, partitioned_by=detail["partitionColumns"], options=self._options
+            table, wanted, partitioned_by=partitioned_by, options=self._options
         )
         if self._change.widened:
             self._widen(self._change)
         return [str(each) for each in (*self._change.widened, *self._change.added)]
 
+    def _analyzed_type(self) -> T.StructType:
+        """The type of the table's rows, by Spark's analysis."""
+        try:
+            return rows_of.table_rows(self._decoded(self._empty()), self._options).schema
+        except (AnalysisException, ParseException) as error:
+            raise OperatorError(self._bad_partition(error)) from error
+
     def write(self, batch: Batch, *, after: int) -> Commit:
         """Commits a batch; `after`: the table's newest version before it. Raises OperatorError if
         another job committed it."""
-        rows = self._decoded(self._records(batch))
-        if self._options.dead_letters is None:
-            counts = self._commit_rows(rows, batch)
-        else:
-            rows = rows.persist()  # Both tables see the same rows.
-            try:
-                self._commit_dead_letters(rows, batch)
-                counts = self._commit_rows(rows, batch)
-            finally:
-                rows.unpersist()
+        counts = None if self._write_files(batch) else self._write_rows(batch)
         commit = own_commit(self.log, batch, after=after)
         if commit is None:
             raise OperatorError(
@@ -141,6 +145,36 @@ class TableWriter:
             )
         self._is_there = True
         return commit if counts is None else replace(commit, present=counts)
+
+    def _write_files(self, batch: Batch) -> bool:
+        """Commits files that the workers write; False if Spark's writer must write the batch."""
+        if self._files is None or not batch.offsets:
+            return False
+        commit = _commit_id(batch)
+        transaction = Transaction(
+            self._spark, self._options.table, self._row_type, list(self._files.partitions)
+        )
+        if not transaction.takes_files():
+            return False
+        if not transaction.has(commit):
+            actions = write_files(
+                self._spark, batch, self._options, self._files, tasks=self._tasks(batch)
+            )
+            if actions is None:
+                return False
+            transaction.commit(actions, commit, properties=PROPERTIES)
+        return True
+
+    def _write_rows(self, batch: Batch) -> Counts:
+        rows = self._decoded(self._records(batch))
+        if self._options.dead_letters is None:
+            return self._commit_rows(rows, batch)
+        rows = rows.persist()  # Both tables see the same rows.
+        try:
+            self._commit_dead_letters(rows, batch)
+            return self._commit_rows(rows, batch)
+        finally:
+            rows.unpersist()
 
     def note_gaps(self, batch: Batch) -> None:
         """Adds the batch's gaps to the table of gaps, once."""
@@ -216,9 +250,11 @@ class TableWriter:
     def _records(self, batch: Batch) -> DataFrame:
         if not batch.offsets:
             return self._empty()
+        return read_batch(self._spark, batch, self._options, tasks=self._tasks(batch))
+
+    def _tasks(self, batch: Batch) -> int:
         cores = self._spark.sparkContext.defaultParallelism
-        tasks = max(1, min(cores, batch.offsets // TASK_RECORDS))
-        return read_batch(self._spark, batch, self._options, tasks=tasks)
+        return max(1, min(cores, batch.offsets // TASK_RECORDS))
 
     def _empty(self) -> DataFrame:
         return no_records(self._spark, self._options)
@@ -283,7 +319,7 @@ class TableWriter:
         if self._is_there:
             writer = writer.option("mergeSchema", "true")  # Columns that `prepare` allowed.
         else:
-            writer = writer.option("delta.logRetentionDuration", LOG_RETENTION)
+            writer = writer.options(**PROPERTIES)
         names = [column.name for column in self._options.partition_by]
         writer.partitionBy(*names).save(self._options.table)
 

@@ -111,7 +111,7 @@ class _Merger:
                     f"field {place} differs from {known[name.lower()]} only in case"
                 )
             self.changes.append(Change("add", place, None, field.dataType.simpleString()))
-            fields.append(T.StructField(name, _relaxed(field.dataType), True, field.metadata))
+            fields.append(T.StructField(name, relaxed(field.dataType), True, field.metadata))
         return T.StructType(fields)
 
     def _without(self, field: T.StructField, place: str) -> T.StructField:
@@ -194,19 +194,19 @@ def _why(old: T.DataType, new: T.DataType) -> str:
     return "no type holds both: use a new field"
 
 
-def _relaxed(data_type: T.DataType) -> T.DataType:
+def relaxed(data_type: T.DataType) -> T.DataType:
     """The same type with every field nullable, at all depths."""
     if isinstance(data_type, T.StructType):
         return T.StructType([_relaxed_field(field) for field in data_type.fields])
     if isinstance(data_type, T.ArrayType):
-        return T.ArrayType(_relaxed(data_type.elementType), True)
+        return T.ArrayType(relaxed(data_type.elementType), True)
     if isinstance(data_type, T.MapType):
-        return T.MapType(data_type.keyType, _relaxed(data_type.valueType), True)
+        return T.MapType(data_type.keyType, relaxed(data_type.valueType), True)
     return data_type
 
 
 def _relaxed_field(field: T.StructField) -> T.StructField:
-    return T.StructField(field.name, _relaxed(field.dataType), True, field.metadata)
+    return T.StructField(field.name, relaxed(field.dataType), True, field.metadata)
 
 
 def paths(data_type: T.DataType, path: str = "") -> Iterator[tuple[str, T.DataType]]:
