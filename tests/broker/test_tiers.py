@@ -25,7 +25,9 @@ from tests.broker.tiering_world import (
 from strandline.base.errors import ApiError
 from strandline.model.ids import BrokerId, Epoch, Offset
 from strandline.protocol.errors import Error
+from strandline.replication.liveness import sessions
 from strandline.replication.replica.tier import RemoteOffsetError
+from strandline.replication.wire import ABILITIES, Ability
 from strandline.tiered.state.commands import Intend
 from strandline.tiered.state.encoding import encode
 from strandline.tiered.state.transitions import Refusal
@@ -285,3 +287,16 @@ def test_leader_appends_the_next_checkpoint_when_markers_have_become_many(
     for one in world.replicas_of("t").values():
         assert one.tier.checkpoint_index > first
         assert len(one.log.tier_markers) == 1
+
+
+def test_controller_knows_which_brokers_can_read_tier_markers(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller = next(one for one in world.hosts if world.controller(one).can_serve_reads)
+    host = world.broker(controller).controller
+    assert host._without_tiering() == {}
+    other = controller % 3 + 1
+    world.hosts[other].kill()
+    monkeypatch.setattr(sessions, "ABILITIES", ABILITIES & ~Ability.TIERING)
+    world.hosts[other].start()
+    world.until(lambda: host._without_tiering().get(BrokerId(other)) is True)

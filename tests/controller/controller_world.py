@@ -37,6 +37,7 @@ class World:
         self.room: dict[BrokerId, Report] = {}
         self.voters: frozenset[BrokerId] = frozenset()
         self.buckets: dict[str, Labels] = {}
+        self.without_tiering: dict[BrokerId, bool] = {}
         for number, region in enumerate(regions, start=1):
             self.run(registration(number, region=region))
             self.alive.add(BrokerId(number))
@@ -51,6 +52,7 @@ class World:
             reports=self.reports,
             room=self.room,
             buckets=self.buckets,
+            without_tiering=self.without_tiering,
         )
 
     def fill(self, **percents: int) -> None:

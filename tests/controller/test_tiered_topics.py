@@ -5,6 +5,7 @@ from tests.controller.controller_world import World, changes
 
 from strandline.controller.commands import AlterConfigs, NewTopic, ResourceResults
 from strandline.model.cluster import Labels
+from strandline.model.ids import BrokerId
 
 TOPIC, SET, DELETE = 2, 0, 1
 INVALID_CONFIG = 40
@@ -72,6 +73,29 @@ def test_other_keys_can_be_changed_while_buckets_are_not_configured(world: World
     create(world, ENABLE)
     world.buckets = {}
     assert alter(world, ("retention.ms", SET, "-1"))[0] == 0
+
+
+def test_a_broker_of_an_earlier_release_refuses_it(world: World) -> None:
+    world.without_tiering = {BrokerId(3): True}
+    code, message = create(world, ENABLE)
+    assert code == INVALID_CONFIG
+    assert message == (
+        "remote.storage.enable cannot be true: the release of broker 3 has no tiered storage; "
+        "upgrade it first"
+    )
+    world.without_tiering = {}
+    assert create(world, ENABLE) == (0, "")
+
+
+def test_first_tiered_topic_needs_the_word_of_every_broker(world: World) -> None:
+    world.without_tiering = {BrokerId(2): False}
+    code, message = create(world, ENABLE)
+    assert (code, "has not heard broker 2" in message) == (INVALID_CONFIG, True)
+    world.without_tiering = {}
+    assert create(world, ENABLE) == (0, "")
+    world.without_tiering = {BrokerId(2): False}
+    (result,) = world.create(NewTopic(name="later", partitions=1, configs=(ENABLE,)))
+    assert result.error_code == 0
 
 
 @pytest.mark.parametrize("operation", [SET, DELETE])

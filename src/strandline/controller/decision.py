@@ -39,8 +39,9 @@ class Facts:
     """The inputs of a decision. `alive`: the brokers heard now, the controller's leader included;
     `voters`: the voters of the controller's group; `reports`: the brokers' reports for this
     command; `room`: their latest reports of disk space; `buckets`: {bucket: where it is}, of all
-    the cluster's. The state does not change during a decision, so values that follow from it are
-    computed once."""
+    the cluster's; `without_tiering`: {broker whose release is not known to have tiered storage:
+    whether it is known to lack it}. The state does not change during a decision, so values that
+    follow from it are computed once."""
 
     state: ControllerState
     rng: Rng
@@ -49,6 +50,7 @@ class Facts:
     reports: Reports = field(default_factory=dict)
     room: Reports = field(default_factory=dict)
     buckets: Mapping[str, Labels] = field(default_factory=dict)
+    without_tiering: Mapping[BrokerId, bool] = field(default_factory=dict)
 
     @cached_property
     def config(self) -> ClusterConfig:

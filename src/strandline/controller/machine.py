@@ -89,14 +89,24 @@ def decide(
     reports: Reports | None = None,
     room: Reports | None = None,
     buckets: Mapping[str, Labels] | None = None,
+    without_tiering: Mapping[BrokerId, bool] | None = None,
 ) -> Decision:
     """Decide a command on this committed state. No command of a client makes this raise.
 
     `alive`: the brokers heard now, the controller's leader included; `voters`: the voters of the
     controller's group; `reports`: the brokers' reports for this command; `room`: their latest
-    reports of disk space; `buckets`: {bucket: where it is}."""
+    reports of disk space; `buckets`: {bucket: where it is}; `without_tiering`: see `Facts`."""
     try:
-        facts = Facts(state, rng, alive, voters, reports or {}, room or {}, buckets or {})
+        facts = Facts(
+            state,
+            rng,
+            alive,
+            voters,
+            reports or {},
+            room or {},
+            buckets or {},
+            without_tiering or {},
+        )
         return _DECIDE[type(command)](facts, command)
     except ApiError as error:
         return Decision(Refused(error.code, error.message))

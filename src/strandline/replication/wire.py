@@ -62,13 +62,15 @@ class Ability(IntFlag):
     RELAYING: forward appends to the brokers that they name, and accept such appends.
     PROMISED_QUORUMS: keep a group's promised write quorum (`raft.group.configuration`).
     CONTROLLER_VOTES: vote in the controller's group without being a seed: a replica without state
-    takes no part until the group's leader lets it (`replication.host.opening`)."""
+    takes no part until the group's leader lets it (`replication.host.opening`).
+    TIERING: read TIER markers in logs (`records.marker`)."""
 
     PEER_CATCHUP = 1
     PEER_CATCHUP_COMPACTED = 2
     RELAYING = 4
     PROMISED_QUORUMS = 8
     CONTROLLER_VOTES = 16
+    TIERING = 32
 
 
 ABILITIES = (
@@ -77,6 +79,7 @@ ABILITIES = (
     | Ability.RELAYING
     | Ability.PROMISED_QUORUMS
     | Ability.CONTROLLER_VOTES
+    | Ability.TIERING
 )
 """Those of this release."""
 

@@ -49,6 +49,7 @@ from strandline.replication.host.replication import Replication
 from strandline.replication.leader.appender import QUORUM_ACK
 from strandline.replication.leader.requests import AppendResult
 from strandline.replication.replica.replica import Replica
+from strandline.replication.wire import Ability
 
 METHOD = "controller.command"
 DIRECTORY_METHOD = "broker.directory"
@@ -230,6 +231,7 @@ class ControllerHost:
         # Another controller may have decided something while brokers were asked.
         if replica.epoch != epoch or not self._knows_all(replica):
             return [self._not_controller()] * len(commands)
+        without_tiering = self._without_tiering()
         decisions = [
             decide(
                 self.state,
@@ -240,6 +242,7 @@ class ControllerHost:
                 reports=reports,
                 room=self.reporting.latest,
                 buckets=self._buckets,
+                without_tiering=without_tiering,
             )
             for command in commands
         ]
@@ -253,6 +256,15 @@ class ControllerHost:
             (self._refused(command, result) if decision.records else None) or decision.answer
             for command, decision in zip(commands, decisions, strict=True)
         ]
+
+    def _without_tiering(self) -> dict[BrokerId, bool]:
+        """{broker whose release is not known to read TIER markers: whether it is known not to}."""
+        contacts, own = self._replication.contacts, self._replication.self_id
+        return {
+            one: contacts.cannot_do(one, Ability.TIERING)
+            for one in self.cluster.brokers
+            if one != own and not contacts.can_do(one, Ability.TIERING)
+        }
 
     @property
     def knows_everything(self) -> bool:

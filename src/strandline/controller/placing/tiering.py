@@ -1,8 +1,12 @@
-"""Whether a topic may have tiered storage: a bucket exists, and its policy allows one.
+"""Whether a topic may have tiered storage: a bucket exists, its policy allows one, and no broker
+runs a release that cannot read its log.
 
 Why:    a topic whose data has nowhere to go would keep all of it on the brokers' disks, or none
         elsewhere; the client should learn it when it asks.
+        A broker of an earlier release would refuse the log of such a topic.
 How:    the buckets are those of the controller's leader: they are the same in every broker's file.
+        The first such topic of a cluster needs the word of every broker; later ones only need that
+        no broker is known to be of an earlier release, so they can be created while some are down.
 Source: KIP-405, KIP-950; decision 0058."""
 
 from collections.abc import Mapping
@@ -53,12 +57,30 @@ def _without_bucket(facts: Facts, configs: Mapping[str, str]) -> str | None:
             f"{ENABLE} cannot be true: this cluster has no tiered storage; give [tiered] buckets "
             "in the brokers' files"
         )
-    if allowed_buckets(_policy(facts, configs), facts.buckets):
-        return None
-    return (
-        f"{ENABLE} cannot be true: the topic's placement policy allows none of the buckets "
-        f"{', '.join(facts.buckets)}; add a bucket in one of its regions to [tiered] buckets"
-    )
+    if not allowed_buckets(_policy(facts, configs), facts.buckets):
+        return (
+            f"{ENABLE} cannot be true: the topic's placement policy allows none of the buckets "
+            f"{', '.join(facts.buckets)}; add a bucket in one of its regions to [tiered] buckets"
+        )
+    return _without_release(facts)
+
+
+def _without_release(facts: Facts) -> str | None:
+    """Why some broker's release is in the way."""
+    earlier = sorted(one for one, is_known in facts.without_tiering.items() if is_known)
+    if earlier:
+        return (
+            f"{ENABLE} cannot be true: the release of broker {', '.join(map(str, earlier))} has no "
+            "tiered storage; upgrade it first"
+        )
+    topics = facts.state.cluster.topics.values()
+    if facts.without_tiering and all(one.configs.get(ENABLE) != "true" for one in topics):
+        unheard = ", ".join(map(str, sorted(facts.without_tiering)))
+        return (
+            f"{ENABLE} cannot be true yet: the controller has not heard broker {unheard}, whose "
+            "release may have no tiered storage; start it, or remove it from the cluster"
+        )
+    return None
 
 
 def _policy(facts: Facts, configs: Mapping[str, str]) -> Policy | None:
