@@ -8,6 +8,7 @@ import pytest
 from strandline.base.errors import OperatorError
 from strandline.pipeline.commands.app import main
 from strandline.pipeline.lake.cluster import Cluster, TopicSnapshot
+from strandline.pipeline.lake.kafka_settings import read_properties, without_secrets
 from strandline.pipeline.lake.options import (
     LakeOptions,
     PartitionColumn,
@@ -106,7 +107,8 @@ def test_partition_columns_that_cannot_work_are_refused(
         ({"kafka": {"client.id": "x"}}, "add --source kafka"),
         ({"source": "kafka", "kafka": {"fetch.min.byte": "1"}}, "did you mean fetch.min.bytes"),
         ({"source": "kafka", "kafka": {"client.rack": "x"}}, "use --rack"),
-        ({"source": "kafka", "kafka": {"sasl.mechanism": "PLAIN"}}, "TLS and SASL are not there"),
+        ({"source": "kafka", "kafka": {"sasl.mechanism": "PLAIN"}}, "give security.protocol, too"),
+        ({"source": "kafka", "kafka": {"security.protocol": "TLS"}}, "expected PLAINTEXT, SSL"),
         ({"batch_records": 0}, "at least 1"),
         ({"files": 0}, "at least 1"),
         ({"interval_ms": -1}, "0 or more"),
@@ -206,3 +208,28 @@ def test_a_command_without_its_table_says_what_is_missing(
         main()
     told = capsys.readouterr().err
     assert told.startswith("error: name at least one topic, and ") and told.endswith(f"{hint}\n")
+
+
+def test_properties_are_read_as_kafkas_tools_read_them(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("# a\n! b\n\na.b = c=d\ne: f:g\nlong=one \\\n   two;\nempty=\n")
+    assert read_properties(file) == {"a.b": "c=d", "e": "f:g", "long": "one two;", "empty": ""}
+    file.write_text("a=b\nno sign, but a pa55word\n")
+    with pytest.raises(OperatorError, match="line 2: expected KEY=VALUE") as refused:
+        read_properties(file)
+    assert "pa55word" not in str(refused.value)
+
+
+def test_no_text_of_a_job_shows_a_secret() -> None:
+    login = 'PlainLoginModule required username="me" password="pa55word";'
+    kafka = {
+        "security.protocol": "SASL_SSL",
+        "sasl.jaas.config": login,
+        "ssl.key.password": "k3y",
+        "client.id": "mine",
+    }
+    made = options(source="kafka", kafka=kafka)
+    assert made.is_secure and "pa55word" not in repr(made) and "k3y" not in repr(made)
+    told = without_secrets(f"cannot log in by {login} nor pa55word nor k3y as mine", kafka)
+    assert told == "cannot log in by [hidden] nor [hidden] nor [hidden] as mine"
+    assert not options().is_secure

@@ -19,6 +19,7 @@ from strandline.pipeline.commands.lake_options import (
     FilesOption,
     FormatOption,
     IntervalOption,
+    KafkaConfigOption,
     KafkaOption,
     KeepRawOption,
     KeyOption,
@@ -62,6 +63,7 @@ from strandline.pipeline.commands.upkeep_options import (
 )
 from strandline.pipeline.lake.cluster import Cluster
 from strandline.pipeline.lake.job import Written
+from strandline.pipeline.lake.kafka_settings import read_properties
 from strandline.pipeline.lake.options import (
     BATCH_RECORDS_DEFAULT,
     LakeOptions,
@@ -126,6 +128,7 @@ def lake(
     source: SourceOption = "strandline",
     rack: RackOption = None,
     kafka: KafkaOption = None,
+    kafka_config: KafkaConfigOption = None,
     by: ByOption = None,
     mean: MeanOption = None,
     master: MasterOption = LOCAL_MASTER,
@@ -147,7 +150,7 @@ def lake(
         key=key,
         partition_by=parse_partition_by(partition_by or (), schema=read),
         **_pace(batch_records, files, interval_ms=interval_ms if continuous else None),
-        **_reading(source=source, rack=rack, kafka=kafka),
+        **_reading(source=source, rack=rack, kafka=kafka, file=kafka_config),
         start=parse_start(start, start_offset or (), topics=topics),
         on_gap=on_gap,
         add_topics=add_topic,
@@ -175,8 +178,11 @@ def _pace(batch_records: int, files: int | None, *, interval_ms: int | None) -> 
     return {"batch_records": batch_records, "files": files, "interval_ms": interval_ms}
 
 
-def _reading(*, source: Source, rack: str | None, kafka: list[str] | None) -> dict[str, Any]:
-    settings = parse_settings(kafka or (), option="--kafka")
+def _reading(
+    *, source: Source, rack: str | None, kafka: list[str] | None, file: Path | None
+) -> dict[str, Any]:
+    settings = {} if file is None else read_properties(file)
+    settings |= parse_settings(kafka or (), option="--kafka")
     return {"source": source, "rack": rack, "kafka": settings}
 
 
@@ -186,6 +192,11 @@ def _tables(
     """One table for all topics; with --each one for each topic, below the given location; with
     --location below one that the topic's residency allows."""
     if locations:
+        if options.is_secure:
+            raise OperatorError(
+                "--location asks for placement policies, which only Strandline's brokers have, over"
+                " a plain connection: leave it out, or security.protocol"
+            )
         with Cluster(options.bootstrap) as cluster:
             policies = cluster.configured(options.topics, POLICY_KEY)
         return tables_by_residency(options, policies, locations)

@@ -151,3 +151,12 @@ KafkaOption = Annotated[
         help="With --source kafka: a property of its client; repeatable.", metavar="KEY=VALUE"
     ),
 ]
+KafkaConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--kafka-config",
+        help="With --source kafka: a file of such properties, as Kafka's own tools take it; for "
+        "TLS and logins. --kafka takes precedence.",
+        metavar="FILE",
+    ),
+]

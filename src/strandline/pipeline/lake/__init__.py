@@ -2,13 +2,14 @@
 
 Why:    analysts want a table that equals the log, without a program of their own.
 Map:    options.py         what a job is told, checked before Spark starts
-        kafka_settings.py  the `--kafka` properties that the connector takes
+        kafka_settings.py  the properties that the connector's client takes, and which are secret
         start.py           where a table begins in a topic
         run.py             jobs of one run: locks, one Spark session, batches in turn
         job.py             one table's loop of batches
         plan.py            what the next batch reads, and what is missing
         progress.py        how far a table is, in its own commits
         cluster.py         what a job asks the cluster
+        java_cluster.py    the same by Kafka's own client, over TLS and with a login
         lock.py            one job at a time for a table on a local disk
         source.py          a batch's records as a data frame
         rows.py            records -> rows: keys, values, partition columns

@@ -8,7 +8,7 @@ Owns:   one client; the committed offsets of the job's group."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 from strandline.base.errors import ApiError, OperatorError, StrandlineError
 from strandline.client.admin import EARLIEST, LATEST, find_coordinator, list_offsets
@@ -44,6 +44,22 @@ class Snapshot:
 
     cluster_id: str
     topics: Mapping[str, TopicSnapshot]
+
+
+class Questions(Protocol):
+    """What a job asks, of `Cluster` or of `java_cluster.JavaCluster`."""
+
+    def snapshot(self, topics: Sequence[str]) -> Snapshot:
+        """See Cluster."""
+
+    def offsets_at(self, topic: str, time_ms: int) -> dict[int, int]:
+        """See Cluster."""
+
+    def racks(self) -> set[str]:
+        """See Cluster."""
+
+    def commit(self, group: str, offsets: Mapping[str, Mapping[int, int]]) -> None:
+        """See Cluster."""
 
 
 class Cluster:

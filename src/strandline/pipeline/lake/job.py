@@ -20,7 +20,7 @@ from threading import Event
 from typing import Protocol
 
 from strandline.base.errors import OperatorError, StrandlineError
-from strandline.pipeline.lake.cluster import NO_ID, Cluster, Snapshot, is_outage
+from strandline.pipeline.lake.cluster import NO_ID, Questions, Snapshot, is_outage
 from strandline.pipeline.lake.delta_log import Commit, LogFiles, versions
 from strandline.pipeline.lake.options import LakeOptions
 from strandline.pipeline.lake.plan import PlanOptions, lag, next_batch, positions, redo
@@ -103,7 +103,7 @@ class LakeJob:
     """See the module. `look` comes first, then `run` unless there is nothing to do."""
 
     def __init__(
-        self, options: LakeOptions, cluster: Cluster, *, stop: Event, watch: Watch
+        self, options: LakeOptions, cluster: Questions, *, stop: Event, watch: Watch
     ) -> None:
         self.options = options
         self._cluster = cluster

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from strandline.base.errors import OperatorError
-from strandline.pipeline.lake.kafka_settings import check_kafka_settings
+from strandline.pipeline.lake.kafka_settings import check_kafka_settings, is_secure
 from strandline.pipeline.lake.plan import OnGap
 from strandline.pipeline.lake.start import Start
 
@@ -223,8 +223,8 @@ class LakeOptions:
     """From one batch to the next of a job that runs until stopped; None: end at the end of now."""
     rack: str | None = None
     """The region to read from, for brokers that let clients read from the nearest replica."""
-    kafka: Mapping[str, str] = field(default_factory=dict)
-    """More properties for the Kafka client."""
+    kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """More properties for the Kafka client; passwords may be among them."""
     start: Start = field(default_factory=Start)
     """Where topics begin that the table does not know yet."""
     on_gap: OnGap = "stop"
@@ -258,7 +258,9 @@ class LakeOptions:
         if self.schema is None and (self.mode != "strict" or self.keep_raw):
             raise OperatorError("--mode and --keep-raw are about decoded values: give --schema")
         if self.kafka and self.source != "kafka":
-            raise OperatorError("--kafka is about the Kafka connector: add --source kafka")
+            raise OperatorError(
+                "--kafka and --kafka-config are about the Kafka connector: add --source kafka"
+            )
         check_kafka_settings(self.kafka)
         if self.schema is not None:
             _check_names(self.schema)
@@ -268,6 +270,11 @@ class LakeOptions:
         """The job's name: the given one, or `lake-` and the last part of the table's location."""
         last = self.table.rstrip("/").rpartition("/")[2]
         return self.name or "lake-" + re.sub(r"[^A-Za-z0-9._-]", "-", last)
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether the cluster wants TLS or a login."""
+        return is_secure(self.kafka)
 
     @property
     def gaps_table(self) -> str:

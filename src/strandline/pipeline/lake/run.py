@@ -2,19 +2,20 @@
 
 Why:    Spark takes seconds to start; many topics share one start.
 How:    locks -> each job looks at its topics and its table -> only if there is something to do:
-        Spark -> batches, in turn."""
+        Spark -> batches, in turn. A cluster that wants TLS or a login is asked by Java, so that
+        Spark starts first."""
 
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import OperatorError, StrandlineError
-from strandline.pipeline.lake.cluster import Cluster, is_outage
+from strandline.pipeline.lake.cluster import Cluster, Questions, is_outage
 from strandline.pipeline.lake.delta_log import LocalLog, LogFiles
 from strandline.pipeline.lake.job import LakeJob, Watch, Written
 from strandline.pipeline.lake.lock import hold_in_java, table_lock
@@ -97,6 +98,8 @@ def run_lakes(
     `then` runs in the same session afterwards. Raises OperatorError."""
     check_apart(tables)
     results = [LakeResult(options) for options in tables]
+    is_secure = any(options.is_secure for options in tables)
+    spark: SparkSession | None = None
     with _stop_signals() as stop, ExitStack() as stack:
         locks = [
             stack.enter_context(table_lock(Path(options.table)))
@@ -104,8 +107,10 @@ def run_lakes(
             if is_local(options.table)
         ]
         jobs = []
+        if is_secure:
+            spark = _spark(stack, session, stop=stop, told=told)
         for result in results:
-            cluster = stack.enter_context(Cluster(result.options.bootstrap))
+            cluster = stack.enter_context(_cluster(spark, result.options))
             watch = Watch(on_batch=_counter(result, told), on_notice=told.notice)
             job = LakeJob(result.options, cluster, stop=stop, watch=watch)
             job.look(_local_log(result.options.table), _local_log(result.options.dead_letters))
@@ -114,16 +119,34 @@ def run_lakes(
         follows = any(options.interval_ms is not None for options in tables)
         if not follows and then is None and all(job.is_idle for job in jobs):
             return results
-        told.status("starting Spark")
-        with _interrupted(stop), open_session(session) as spark:
-            kept = [hold_in_java(spark, lock) for lock in locks]
-            _run(spark, jobs, stop=stop, told=told, upkeep=upkeep)
-            if stop.is_set() and not follows:
-                raise KeyboardInterrupt
-            if then is not None:
-                then(spark)
-            del kept
+        if spark is None:
+            spark = _spark(stack, session, stop=stop, told=told)
+        kept = [hold_in_java(spark, lock) for lock in locks]
+        _run(spark, jobs, stop=stop, told=told, upkeep=upkeep)
+        if stop.is_set() and not follows:
+            raise KeyboardInterrupt
+        if then is not None:
+            then(spark)
+        del kept
     return results
+
+
+def _spark(stack: ExitStack, session: SessionOptions, *, stop: Event, told: Told) -> "SparkSession":
+    """A session that ends with the stack."""
+    told.status("starting Spark")
+    stack.enter_context(_interrupted(stop))
+    return stack.enter_context(open_session(session))
+
+
+def _cluster(
+    spark: "SparkSession | None", options: LakeOptions
+) -> AbstractContextManager[Questions]:
+    """What a job asks: our own client, or Java's where connections need what it has."""
+    if spark is None or not options.is_secure:
+        return Cluster(options.bootstrap)
+    from strandline.pipeline.lake.java_cluster import JavaCluster
+
+    return JavaCluster(spark, options)
 
 
 def _counter(result: LakeResult, told: Told) -> Callable[[Written], None]:

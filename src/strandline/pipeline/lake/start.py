@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from strandline.base.errors import OperatorError
-from strandline.pipeline.lake.cluster import Cluster, TopicSnapshot
+from strandline.pipeline.lake.cluster import Questions, TopicSnapshot
 
 _OFFSET = re.compile(r"(?:([A-Za-z0-9._-]{1,249}):)?(\d+)=(\d+)")
 
@@ -52,7 +52,7 @@ def _parse_at(word: str) -> str | int:
 
 
 def starting_offsets(
-    start: Start, topic: str, snapshot: TopicSnapshot, cluster: Cluster
+    start: Start, topic: str, snapshot: TopicSnapshot, cluster: Questions
 ) -> dict[int, int]:
     """{partition: where reading begins}."""
     if start.at == "earliest":
