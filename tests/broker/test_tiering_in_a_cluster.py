@@ -7,9 +7,11 @@ from contextlib import contextmanager
 
 import pytest
 from tests.broker.cluster_world import VOTERS, ClusterWorld, joined
+from tests.broker.test_broker_in_a_cluster import delete as delete_topic
 from tests.broker.test_broker_in_a_cluster import produce
 from tests.broker.test_delete_records import delete
 
+from strandline.broker.tiering import deleted_topics
 from strandline.config.tiered_section import TieredSection
 from strandline.model.ids import Offset
 from strandline.records.batch import iterate_headers
@@ -195,6 +197,38 @@ def test_another_clusters_bucket_is_not_used() -> None:
             tiering = world.broker(broker).services.tiering
             assert tiering is not None
             assert "belongs to cluster other" in tiering.claims.foreign["west"]
+
+
+def test_a_deleted_topic_leaves_every_bucket_after_the_grace_and_others_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deleted_topics, "LOOK_MS", 1_000)
+    with tiered_cluster() as world:
+        write(world)
+        world.create_topic("kept", configs=(("remote.storage.enable", "true"),))
+        world.until(has_all(world), every_ms=200)
+        world.advance(12_000)  # Every partition is exported.
+        gone = str(world.broker(1).services.cluster.topics["t"].id)
+        kept = str(world.broker(1).services.cluster.topics["kept"].id)
+        for bucket in world.buckets.values():
+            assert any(gone in one for one in bucket.names())
+        delete_topic(world, "t")
+        world.advance(3_000)
+        assert any(gone in one for one in world.buckets["east"].names()), "the grace is not over"
+        world.buckets["west"].faults.is_gone = True
+        world.until(
+            lambda: not any(gone in one for one in world.buckets["east"].names()), every_ms=500
+        )
+        assert any(gone in one for one in world.buckets["west"].names())
+        world.buckets["west"].faults.is_gone = False
+        world.until(
+            lambda: (
+                not any(gone in one for bucket in world.buckets.values() for one in bucket.names())
+            ),
+            every_ms=500,
+        )
+        for bucket in world.buckets.values():
+            assert any(kept in one for one in bucket.names())
 
 
 def test_deleted_records_and_total_retention_leave_the_buckets() -> None:

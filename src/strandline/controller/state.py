@@ -49,6 +49,10 @@ from strandline.model.ids import BrokerId, GroupId
 from strandline.raft.group.configuration import promised_quorum_of
 
 
+DELETED_TIERED_MAX = 10_000
+"""Deleted topics with tiered storage that are remembered: about 100 bytes each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Directory:
     """A broker's data directory, and the cluster's version before it was first registered."""
@@ -193,6 +197,11 @@ class ControllerState:
         topic = self.cluster.topics.pop(record.name)
         assert topic.id == record.id, record.name
         del self.cluster.topic_names[topic.id]
+        if topic.configs.get("remote.storage.enable") == "true":
+            deleted = self.cluster.deleted_tiered
+            deleted[topic.id] = topic.name
+            if len(deleted) > DELETED_TIERED_MAX:
+                del deleted[next(iter(deleted))]
         for partition in topic.partitions:
             del self.cluster.groups[partition.group]
             del self._bootstraps[partition.group]

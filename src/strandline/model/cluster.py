@@ -362,6 +362,8 @@ class Cluster:
     """{group: where its partition was before a broker there was being decommissioned}"""
     returning: dict[GroupId, Roles] = field(default_factory=dict)
     """{group: the same, of a decommission that was cancelled: the balancer brings it back}"""
+    deleted_tiered: dict[UUID, str] = field(default_factory=dict)
+    """{id: name} of deleted topics whose objects may be in buckets still; the newest ones."""
     next_group: int = 1
     next_producer_id: int = 0
     version: int = 0

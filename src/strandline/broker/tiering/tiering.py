@@ -20,6 +20,7 @@ from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.coordinators.topic_configs import TopicConfigs
 from strandline.broker.operations.ticker import Ticker
 from strandline.broker.tiering.claims import Claims
+from strandline.broker.tiering.deleted_topics import DeletedTopics
 from strandline.broker.tiering.figures import TierFigures
 from strandline.broker.tiering.led_tier import LedTier
 from strandline.broker.tiering.memory_budget import MemoryBudget
@@ -76,6 +77,14 @@ class Tiering:
         self.may_delete_by: list[Callable[[GroupId, str, str], bool]] = []
         """Asked before an object is deleted: (group, bucket, name) -> whether it may be."""
         self.claims = Claims(self.clock, buckets)
+        self._deleted_topics = DeletedTopics(
+            self.clock,
+            controller,
+            buckets,
+            self.claims,
+            grace_ms=tiered.delete_grace_ms,
+            deleted=self.figures.count_deleted,
+        )
         self._replication = replication
         self._controller = controller
         self._labels = tiered.labels_of_buckets
@@ -120,6 +129,7 @@ class Tiering:
         self._led.clear()
         self.uploads.stop()
         self.claims.stop()
+        self._deleted_topics.stop()
         for task in list(self._deletions):
             task.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -141,6 +151,7 @@ class Tiering:
         """Look at all partitions that are led here and whose look is due."""
         replicas = self._replication.replicas
         self._settle_uploads()
+        self._deleted_topics.look()
         if any(one.tier.is_in_use for one in replicas.values()):
             self.claims.look(self._controller.cluster.cluster_id)
         for group in [one for one in self._led if one not in replicas]:
