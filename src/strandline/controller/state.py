@@ -48,7 +48,6 @@ from strandline.model.cluster import (
 from strandline.model.ids import BrokerId, GroupId
 from strandline.raft.group.configuration import promised_quorum_of
 
-
 DELETED_TIERED_MAX = 10_000
 """Deleted topics with tiered storage that are remembered: about 100 bytes each."""
 
