@@ -39,7 +39,7 @@ def measure(cluster: Cluster, say: Say, *, partitions: int, megabytes: int) -> N
     pid = cluster.pids[BROKER]
     for cache in ("warm", "cold"):
         os.kill(pid, 9)
-        _wait_gone(pid)
+        wait_gone(pid)
         if cache == "cold":
             os.sync()
             try:
@@ -56,7 +56,7 @@ def measure(cluster: Cluster, say: Say, *, partitions: int, megabytes: int) -> N
             if led == partitions or look.answered_s - begin > START_S_MAX:
                 break
             time.sleep(LOOK_S)
-        pid = _pid(cluster)
+        pid = pid_of(cluster)
         say(
             step="recovery",
             cache=cache,
@@ -70,12 +70,14 @@ def measure(cluster: Cluster, say: Say, *, partitions: int, megabytes: int) -> N
         )
 
 
-def _pid(cluster: Cluster) -> int:
+def pid_of(cluster: Cluster) -> int:
+    """The process of the first broker."""
     told = json.loads(command("dev", "status", "--dir", str(cluster.directory), "--json"))
     return int(told["brokers"][0]["pid"])
 
 
-def _wait_gone(pid: int) -> None:
+def wait_gone(pid: int) -> None:
+    """Wait until a process has ended."""
     while Path(f"/proc/{pid}").exists():
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
         if state == "Z":

@@ -2,9 +2,9 @@
 
     python -m bench.run [SCENARIO...]      one-broker, three-replicas, mixed-acks, round-trip,
                                            quorum, failover, start, memory, recovery, partitions,
-                                           restart, placement, region-loss, promotion,
-                                           returning-region, crossed-bytes, stand-ins, spark,
-                                           lake, stream, plan, audit
+                                           restart, controller-log, placement, region-loss,
+                                           promotion, returning-region, crossed-bytes, stand-ins,
+                                           spark, lake, stream, plan, audit
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and its other load; MB per CPU second varies
@@ -27,6 +27,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 
 import bench.audit
+import bench.controller_log
 import bench.crossed_bytes
 import bench.lake
 import bench.partitions
@@ -290,6 +291,12 @@ def restart(work: Path) -> None:
         shutil.rmtree(work / str(count))
 
 
+def controller_log(work: Path) -> None:
+    """A million records in the controller's log of one broker."""
+    with strandline(work, regions="east=1") as cluster:
+        bench.controller_log.measure(cluster, partial(say, "controller-log"), count=1_000_000)
+
+
 def plan(work: Path) -> None:
     """100,000 simulated losses; see the module."""
     bench.plan.measure(partial(say, "plan"))
@@ -362,6 +369,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "partitions": partitions,
     "recovery": recovery,
     "restart": restart,
+    "controller-log": controller_log,
     "placement": placement,
     "plan": plan,
     "promotion": promotion,

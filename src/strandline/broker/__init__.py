@@ -10,6 +10,7 @@ Map:    handlers/         One file for each Kafka API.
         operations/       What a broker does for the cluster beside serving requests.
         tiering/          Tiered storage: uploads, retention in the buckets, deletion.
         coordinators/     The state machines of the control plane, hosted on this broker.
+        snapshots/        Snapshots of the controller's state: taken, kept, sent.
         partitions.py     finds the replica of a partition, or the error
         config_changes.py has the controller change configuration
         broker.py         Broker: composes one process

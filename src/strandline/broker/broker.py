@@ -14,6 +14,7 @@ import random
 import socket
 from collections.abc import Callable
 from typing import Protocol
+from uuid import UUID
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk
@@ -177,6 +178,9 @@ class Broker:
         self.replication.on_leadership.append(self._on_leadership)
         self.replication.on_failed.append(self._on_replica_failed)
         self.controller.on_damaged.append(self._start_repairs)
+        journal = self.replication.durable.journal
+        self.controller.on_adopted.append(self._on_adopted)
+        self.controller.load(is_new=journal.get(CONTROLLER_GROUP) is None)
         spec = self._hosting.controller_spec()
         opening = self._hosting.controller_log
         replica = opening.open_nowait(spec)
@@ -186,6 +190,7 @@ class Broker:
         try:
             replica = replica or await opening.wait_opened(spec)
             self._add_remembered_voters(replica)
+            self._check_snapshot(replica)
             self.controller.start(replica)
             await self._register()
             await self._wait_replayed()
@@ -254,14 +259,28 @@ class Broker:
         self.services.copy_budget.stop()
         self.router.stop()
         self.coordinator.stop()
+        self.controller.stop()
 
     # ---- joining -------------------------------------------------------------------------------
 
     def _add_remembered_voters(self, replica: Replica) -> None:
         """Make voters peers that are not seeds: they may be the only brokers that are up."""
         known = {self.config.broker_id, *(seed.id for seed in self.config.seeds)}
-        for voter, address in remembered_addresses(replica, known).items():
+        brokers = self.controller.cluster.brokers
+        voters = replica.configuration.all_voters
+        snapshot = {one: brokers[one].rpc for one in voters if one in brokers and one not in known}
+        for voter, address in (snapshot | remembered_addresses(replica, known)).items():
             self.replication.set_peer(voter, address.host, address.port)
+
+    def _check_snapshot(self, replica: Replica) -> None:
+        """Refuse to wait for a snapshot that no other broker has."""
+        if replica.lacks_snapshot and replica.is_only_voter:
+            where = self.controller.snapshots.files.directory
+            raise OperatorError(
+                f"no snapshot in {where} is whole, the controller's log begins at offset "
+                f"{replica.log.start_offset}, and no other broker has a vote in it: restore the "
+                "data directory from a copy"
+            )
 
     async def _register(self) -> None:
         config = self.config
@@ -384,6 +403,20 @@ class Broker:
                     f"broker {own} was declared lost by {record.loss.by}: start it again, and it "
                     "catches up"
                 )
+
+    def _on_adopted(self, _: dict[str, UUID]) -> None:
+        """As `_on_applied`, for what a snapshot says of this broker."""
+        own = self.config.broker_id
+        known = self.controller.cluster.brokers.get(own)
+        is_this = known is not None and known.incarnation == self._incarnation
+        if self._was_registered and not is_this and self._on_failed is not None:
+            self._on_failed(f"another start of broker {own} was registered, or it was removed")
+        self._was_registered = is_this
+        groups = self.controller.cluster.groups.values()
+        losses = (loss for group in groups if group.losses for loss in group.losses)
+        lost = {(one.broker, one.incarnation) for loss in losses for one in loss.lost}
+        if (own, self._incarnation) in lost and self._on_failed is not None:
+            self._on_failed(f"broker {own} was declared lost: start it again, and it catches up")
 
     def _on_replica_failed(self, replica: Replica) -> None:
         if replica.group == CONTROLLER_GROUP and self._on_failed is not None:

@@ -184,6 +184,23 @@ class ClusterConfig:
         reloadable=True,
         long=True,
     )
+    metadata_log_max_record_bytes_between_snapshots: int = key(
+        20 << 20,
+        "After so many bytes of the controller's log each broker takes a snapshot of what it says. "
+        "The log is cut behind the older one of the two newest snapshots.",
+        minimum=1,
+        reloadable=True,
+        long=True,
+    )
+    metadata_log_max_snapshot_interval_ms: int = key(
+        60 * 60 * 1000,
+        "After so long each broker takes a snapshot of the controller's log if anything is new in "
+        "it; 0: only by its bytes.",
+        unit="ms",
+        minimum=0,
+        reloadable=True,
+        long=True,
+    )
     moves_bytes_per_s: int = key(
         NO_LIMIT,
         "The most bytes per second that all copies to new replicas take together, over all "

@@ -4,6 +4,7 @@ Map:    decide/       One file for each command family.
         balancer/     Which replica moves next, and why.
         outages/      Which zones are down, and whose repair is held.
         placing/      Which brokers partitions get, and whether policies can be met.
+        snapshots/    The state as one file.
         arbitration/  Groups that have lost voters.
         machine.py    which file decides which command
         decision.py   inputs and results of decisions

@@ -7,7 +7,7 @@ Owns:   the `Cluster` that all parts of this broker read, and state for the cont
 Source: design sections 2 and 3."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from strandline.config.topic import is_compacted
@@ -80,12 +80,12 @@ class ControllerState:
         self.cluster = Cluster()
         self.directories: dict[BrokerId, Directory] = {}
         """{broker: the data directory it was last registered with}"""
-        self._started: dict[BrokerId, int] = {}
-        # {broker: the cluster's version before its present start was registered}
-        self._bootstraps: dict[GroupId, GroupBootstrap] = {}
-        self._rejoined: dict[GroupId, dict[BrokerId, int]] = {}
-        # {group: {broker whose replica took part again, or was passed over when a loss was
-        # declared: the cluster's version after that}}
+        self.started: dict[BrokerId, int] = {}
+        """{broker: the cluster's version before its present start was registered}"""
+        self.bootstraps: dict[GroupId, GroupBootstrap] = {}
+        self.rejoins: dict[GroupId, dict[BrokerId, int]] = {}
+        """{group: {broker whose replica took part again, or was passed over when a loss was
+        declared: the cluster's version after that}}"""
         self._replays: dict[type, Callable[[Any], None]] = {
             ClusterNamed: self._on_cluster_named,
             BrokerRegistered: self._on_broker_registered,
@@ -108,6 +108,15 @@ class ControllerState:
         self._replays[type(record)](record)
         self.cluster.version += 1
 
+    def adopt(self, other: "ControllerState") -> None:
+        """Become the same as `other`, which is not used any more; `cluster` stays the object."""
+        for each in fields(Cluster):
+            setattr(self.cluster, each.name, getattr(other.cluster, each.name))
+        self.directories = other.directories
+        self.started = other.started
+        self.bootstraps = other.bootstraps
+        self.rejoins = other.rejoins
+
     def has_lost(self, broker: BrokerId, group: GroupId) -> bool:
         """Whether a replica that begins empty on this broker takes no part until it has
         rejoined.
@@ -115,7 +124,7 @@ class ControllerState:
         Its log may be gone with an earlier data directory. Or the broker has not held a replica all
         the time since the group began, and no record shows whether an earlier one lost its log."""
         directory = self.directories.get(broker)
-        bootstrap = self._bootstraps.get(group)
+        bootstrap = self.bootstraps.get(group)
         if directory is None or bootstrap is None:
             return False
         return bootstrap.since_version < directory.since_version or broker not in bootstrap.holders
@@ -123,7 +132,7 @@ class ControllerState:
     def rejoined(self, broker: BrokerId, group: GroupId) -> int:
         """The number of the last rejoin of a broker's replica of a group after it lost its state:
         later starts have greater numbers; 0 for never."""
-        return self._rejoined.get(group, {}).get(broker, 0)
+        return self.rejoins.get(group, {}).get(broker, 0)
 
     def registration(self, broker: BrokerId) -> BrokerRegistered:
         """The registration of a broker, to be written again with a change."""
@@ -142,7 +151,7 @@ class ControllerState:
 
     def first_roles(self, group: GroupId) -> Roles:
         """The first voters and observers of a group: in force where its log begins."""
-        return self._bootstraps[group].roles
+        return self.bootstraps[group].roles
 
     def _on_cluster_named(self, record: ClusterNamed) -> None:
         assert not self.cluster.cluster_id, "a cluster is named once"
@@ -154,7 +163,7 @@ class ControllerState:
             self.directories[record.id] = Directory(record.directory_id, self.cluster.version)
         before = self.cluster.brokers.get(record.id)
         if before is None or before.incarnation != record.incarnation:
-            self._started[record.id] = self.cluster.version
+            self.started[record.id] = self.cluster.version
         if before is None or before.labels != record.labels:
             self.cluster.rules_version = self.cluster.version + 1
         self.cluster.brokers[record.id] = Broker(
@@ -177,7 +186,7 @@ class ControllerState:
         # A broker that registers this id later begins anew, with any data directory.
         del self.cluster.brokers[record.id]
         del self.directories[record.id]
-        del self._started[record.id]
+        del self.started[record.id]
         self.cluster.broker_configs.pop(record.id, None)
         note_unregistered(self.cluster, record.id)
         self.cluster.silent_ms.pop(record.id, None)
@@ -203,8 +212,8 @@ class ControllerState:
                 del deleted[next(iter(deleted))]
         for partition in topic.partitions:
             del self.cluster.groups[partition.group]
-            del self._bootstraps[partition.group]
-            self._rejoined.pop(partition.group, None)
+            del self.bootstraps[partition.group]
+            self.rejoins.pop(partition.group, None)
             self.cluster.moving.discard(partition.group)
             note_deleted(self.cluster, partition.group)
 
@@ -251,9 +260,9 @@ class ControllerState:
         answer counts; otherwise its state would have a smaller number than this one."""
         broker = noted.broker
         for group in noted.groups:
-            known = self._rejoined.setdefault(group, {})
+            known = self.rejoins.setdefault(group, {})
             assert known.get(broker, 0) <= self.cluster.version + 1, "no later than this record"
-            if known.get(broker, 0) <= self._started.get(broker, self.cluster.version):
+            if known.get(broker, 0) <= self.started.get(broker, self.cluster.version):
                 known[broker] = self.cluster.version + 1
 
     def _on_producer_ids_allocated(self, record: ProducerIdsAllocated) -> None:
@@ -284,10 +293,10 @@ class ControllerState:
     def _on_voters_stable(self, record: VotersStable) -> None:
         partition = self.cluster.groups[record.group]
         assert partition.pending and record.version == partition.last_version, partition.name
-        bootstrap = self._bootstraps[record.group]
+        bootstrap = self.bootstraps[record.group]
         demoted = {one for voters in partition.possible for one in voters}
         demoted.difference_update(partition.pending)
-        self._bootstraps[record.group] = replace(bootstrap, holders=bootstrap.holders - demoted)
+        self.bootstraps[record.group] = replace(bootstrap, holders=bootstrap.holders - demoted)
         stable = replace(_stable(partition), floor=promised_quorum_of(record.floor))
         self._put(_settled(stable))
 
@@ -328,14 +337,14 @@ class ControllerState:
             is_declared=True,
             floor=0,
         )
-        bootstrap = self._bootstraps[record.group]
+        bootstrap = self.bootstraps[record.group]
         lost = {one.broker for one in loss.lost}
         assert lost.isdisjoint(loss.survivors), partition.name
-        self._bootstraps[record.group] = replace(bootstrap, holders=bootstrap.holders - lost)
+        self.bootstraps[record.group] = replace(bootstrap, holders=bootstrap.holders - lost)
         # A voter that is neither had lost its state. A data directory from before that may come
         # back, and counts as one from before a rejoin: a majority of such voters would elect each
         # other as if nothing had been declared.
-        known = self._rejoined.setdefault(record.group, {})
+        known = self.rejoins.setdefault(record.group, {})
         for broker in {one for each in partition.possible for one in each}:
             if broker not in lost and broker not in loss.survivors:
                 known[broker] = self.cluster.version + 1
@@ -349,8 +358,8 @@ class ControllerState:
         assert partition.last_version >= before.last_version, "nor does the voters' version"
         self.cluster.groups[group] = partition
         self.cluster.topics[partition.topic].partitions[partition.index] = partition
-        bootstrap = self._bootstraps[group]
-        self._bootstraps[group] = replace(
+        bootstrap = self.bootstraps[group]
+        self.bootstraps[group] = replace(
             bootstrap, holders=bootstrap.holders & set(partition.hosts)
         )
         if partition.is_moving:
@@ -379,7 +388,7 @@ class ControllerState:
             assert partition.group not in self.cluster.groups, partition.group
             topic.partitions.append(partition)
             self.cluster.groups[partition.group] = partition
-            self._bootstraps[partition.group] = GroupBootstrap(
+            self.bootstraps[partition.group] = GroupBootstrap(
                 self.cluster.version, partition.roles, frozenset(partition.hosts)
             )
             next_group = max(self.cluster.next_group, partition.group + 1)

@@ -46,7 +46,7 @@ def main(
         int | None, typer.Option(min=1, help="How many at a time; one for each core by default.")
     ] = None,
     swarm: Annotated[
-        Swarm, typer.Option(help="Which family of seeds: the usual one, outages, or brief ones.")
+        Swarm, typer.Option(help="Which family of seeds; see `swarm.families`.")
     ] = Swarm.USUAL,
     rotate: Annotated[
         str, typer.Option(help="Begin at a seed that this text stands for, as a tree's hash.")

@@ -7,6 +7,8 @@ How:    As the high watermark moves, committed records are applied and the subsc
         other: decide on the committed state, append the records as one batch with acks=all, wait
         until they are applied, answer. Commands that concern one group each are carried out
         together (`command_batch`).
+            A snapshot stands for the records before it (`broker.snapshots`). If one is adopted,
+        `on_adopted` is called in the place of `on_applied`.
             If the answer to a command was lost, it is sent again only if carrying it out twice
         does no harm.
 Owns:   the controller's state; one per broker.
@@ -17,11 +19,13 @@ import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
+from uuid import UUID
 
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError, StorageError, StrandlineError
 from strandline.broker.coordinators.command_batch import OF_ONE_GROUP, CommandBatch
 from strandline.broker.operations.reporting import Reporting
+from strandline.broker.snapshots.snapshots import ControllerSnapshots
 from strandline.controller.commands import (
     AllocateProducerIds,
     Answer,
@@ -86,6 +90,9 @@ class ControllerHost:
     ) -> None:
         self.state = ControllerState()
         self.on_applied: list[Callable[[Record], None]] = []
+        self.on_adopted: list[Callable[[dict[str, UUID]], None]] = []
+        """Called when a snapshot has taken the place of the state, with the topics that are gone:
+        {name: id}. Any part of the state may have changed."""
         self.on_caught_up: list[Callable[[], None]] = []
         self.on_damaged: list[Callable[[], None]] = []
         """Called when committed records cannot be read here; reading is retried until they are
@@ -101,6 +108,7 @@ class ControllerHost:
         self._applied_changed = asyncio.Event()
         self._turn = asyncio.Lock()
         self._command_batch = CommandBatch(self._turn, self._carry_out)
+        self.snapshots = ControllerSnapshots(self, replication, clock)
         replication.calls.register(METHOD, self._on_call)
         replication.calls.register(DIRECTORY_METHOD, self._on_directory_call)
 
@@ -108,6 +116,11 @@ class ControllerHost:
     def cluster(self) -> Cluster:
         """The committed state as replayed here. Read only."""
         return self.state.cluster
+
+    @property
+    def applied(self) -> Offset:
+        """All records below this offset are in the state."""
+        return self._applied
 
     @property
     def self_id(self) -> BrokerId:
@@ -162,10 +175,36 @@ class ControllerHost:
         """How long ago this broker last heard that one; None: never."""
         return self._replication.silence_ms(broker)
 
+    def load(self, *, is_new: bool) -> None:
+        """Begin with the newest snapshot here, before the log is opened. `is_new`: see
+        `ControllerSnapshots.load`. Raises OSError, OperatorError."""
+        found = self.snapshots.load(is_new=is_new)
+        if found is not None:
+            self.adopt(found[1], found[0].offset)
+
     def start(self, replica: Replica) -> None:
         """Begin to apply group 0's log."""
         self._replica = replica
+        self.snapshots.start(replica)
         self._apply()
+
+    def stop(self) -> None:
+        """End what runs in the background."""
+        self.snapshots.stop()
+
+    def adopt(self, state: ControllerState, offset: Offset) -> None:
+        """Take the place of the state with one that has all records below `offset`."""
+        assert offset > self._applied, "a state goes forward"
+        before = self.cluster.topic_names
+        self.state.adopt(state)
+        self._applied = offset
+        self._applied_changed.set()
+        present = self.cluster.topic_names
+        gone = {name: one for one, name in before.items() if one not in present}
+        for callback in self.on_adopted:
+            callback(gone)
+        for caught_up in self.on_caught_up:
+            caught_up()
 
     async def submit(self, command: Command, *, timeout_ms: int = SUBMIT_TIMEOUT_MS) -> Answer:
         """Have the controller carry out a command. Raises ApiError if no controller could be
@@ -362,8 +401,12 @@ class ControllerHost:
         if self._applied > before:
             for callback in self.on_caught_up:
                 callback()
+            self.snapshots.on_caught_up()
 
     def _apply_visible(self, replica: Replica) -> None:
+        if self._applied < replica.log.start_offset:
+            self.snapshots.check()  # `adopt` brings what is lacking.
+            return
         while self._applied < replica.high_watermark and replica.failed is None:
             data = replica.read_verified(self._applied, READ_BYTES)
             if not data:
@@ -375,6 +418,7 @@ class ControllerHost:
                     if offset >= self._applied and record.value is not None:
                         self._apply_one(decode_record(record.value))
                 self._applied = header.next_offset
+                self.snapshots.on_applied(header.size)
 
     def _apply_one(self, record: Record) -> None:
         self.state.replay(record)

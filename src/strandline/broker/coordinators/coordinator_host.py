@@ -13,6 +13,7 @@ import asyncio
 import logging
 import random
 from itertools import count
+from uuid import UUID
 
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
@@ -68,6 +69,7 @@ class CoordinatorHost:
         )
         replication.on_leadership.append(self._on_leadership)
         controller.on_applied.append(self._on_applied)
+        controller.on_adopted.append(self._on_adopted)
 
     def stop(self) -> None:
         """Close all shards."""
@@ -165,9 +167,17 @@ class CoordinatorHost:
             for shard in self.shards:
                 shard.on_topics_deleted({record.name: record.id})
         elif isinstance(record, ConfigsChanged) and record.scope == "cluster":
-            settings = self._settings()
-            for shard in self.shards:
-                shard.coordinator.settings = settings
+            self._renew_settings()
+
+    def _on_adopted(self, gone: dict[str, UUID]) -> None:
+        for shard in self.shards:
+            shard.on_topics_deleted(gone)
+        self._renew_settings()
+
+    def _renew_settings(self) -> None:
+        settings = self._settings()
+        for shard in self.shards:
+            shard.coordinator.settings = settings
 
     def _settings(self) -> GroupSettings:
         return GroupSettings.of(ClusterConfig.from_values(self._controller.cluster.cluster_configs))

@@ -26,6 +26,7 @@ from strandline.raft.group.configuration import Configuration
 from strandline.replication.host.election_priority import ElectionPriority
 from strandline.replication.host.group_spec import GroupSpec
 from strandline.replication.replica.replica import Replica
+from strandline.replication.replica.snapshot_gate import SnapshotGate
 from strandline.storage.config import LogConfig
 
 CONTROLLER_NAME = "@controller"
@@ -159,7 +160,7 @@ class GroupSettings:
         return allowed_buckets(policy, self._buckets)
 
 
-def controller_spec(config: BrokerConfig) -> GroupSpec:
+def controller_spec(config: BrokerConfig, snapshots: SnapshotGate) -> GroupSpec:
     """How to open the controller's group: its first voters are the `seeds` of the configuration."""
     own = config.broker_id
     voters = tuple(sorted(seed.id for seed in config.seeds))
@@ -176,6 +177,7 @@ def controller_spec(config: BrokerConfig) -> GroupSpec:
         ),
         election_priority=ElectionPriority(voters[0]),
         asks_voters=True,
+        snapshots=snapshots,
     )
 
 

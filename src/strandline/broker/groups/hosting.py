@@ -18,6 +18,7 @@ import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
+from uuid import UUID
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk
@@ -127,12 +128,13 @@ class Hosting:
         controller.reporting.closed = self._closed
         self._replication.fencing.closed = self._closed
         controller.on_applied.append(self._on_applied)
+        controller.on_adopted.append(self._on_adopted)
         replication.on_stale_log.append(self._begin_anew)
 
     def controller_spec(self) -> GroupSpec:
         """How to open the controller's group; makes its voters known to replication first."""
         self._peers.add_seeds()
-        return controller_spec(self._config)
+        return controller_spec(self._config, self._controller.snapshots)
 
     @property
     def is_registered(self) -> bool:
@@ -169,6 +171,9 @@ class Hosting:
             self._changed[record.group] = None
         elif not isinstance(record, ProducerIdsAllocated):
             self._is_all_due = True
+
+    def _on_adopted(self, _: dict[str, UUID]) -> None:
+        self._is_all_due = True
 
     def _steps(self) -> Iterator[None]:
         """The work for all groups, in steps. It starts again after a record that may change all."""

@@ -26,6 +26,7 @@ Source: decisions 0009, 0017 and 0029; design section 6."""
 import asyncio
 import logging
 from collections.abc import Callable, Collection
+from uuid import UUID
 
 from msgspec import UNSET
 
@@ -106,6 +107,7 @@ class Moving:
         self._watch_count = 0
         self._watch_timer: Timer | None = None
         controller.on_applied.append(self._on_applied)
+        controller.on_adopted.append(self._on_adopted)
 
     def stop(self) -> None:
         """Change no members any more."""
@@ -341,6 +343,10 @@ class Moving:
     def _on_applied(self, record: Record) -> None:
         if isinstance(record, ReassignmentSet | VotersGranted | VotersStable):
             self._look_at(record.group)
+
+    def _on_adopted(self, _: dict[str, UUID]) -> None:
+        for group in self._controller.cluster.groups:
+            self._look_at(group)
 
     def _look_at(self, group: GroupId) -> None:
         self._unsettled.add(group)

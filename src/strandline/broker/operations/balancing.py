@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from uuid import UUID
 
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
@@ -122,6 +123,7 @@ class Balancing:
             topic_configs=topic_configs,
         )
         controller.on_applied.append(self._on_applied)
+        controller.on_adopted.append(self._on_adopted)
 
     def start(self) -> None:
         """Begin to look."""
@@ -363,3 +365,11 @@ class Balancing:
     def _patience_ms(self) -> int:
         """For how long the balancer leaves an operator's change as it is."""
         return Settings.of(self._controller.cluster.cluster_configs).lost_after_ms
+
+    def _on_adopted(self, _: dict[str, UUID]) -> None:
+        """An operator's stops and orders before a snapshot are unknown, as after a start."""
+        groups = self._controller.cluster.groups
+        self._stopped.clear()
+        self._by_hand.clear()
+        self._own = {one for one in self._controller.cluster.moving if groups[one].by_balancer}
+        self._seen = None

@@ -14,6 +14,7 @@ Owns:   how long each recorded silence has been watched here.
 Source: decision 0010, "Damping"."""
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from strandline.base.clock import Clock
 from strandline.broker.coordinators.controller_host import ControllerHost
@@ -46,6 +47,7 @@ class BrokerLastSeen:
         self._watched: dict[BrokerId, _Watched] = {}
         self._looked_ms = clock.monotonic_ms()
         controller.on_applied.append(self._on_applied)
+        controller.on_adopted.append(self._on_adopted)
 
     def look(self) -> None:
         """Add the time since the last look."""
@@ -91,7 +93,15 @@ class BrokerLastSeen:
         if not isinstance(record, BrokerRegistered | BrokerUnregistered):
             return
         silent_ms = record.silent_ms if isinstance(record, BrokerRegistered) else None
+        self._note(record.id, silent_ms)
+
+    def _on_adopted(self, _: dict[str, UUID]) -> None:
+        recorded = self._controller.cluster.silent_ms
+        for broker in {*self._watched, *recorded}:
+            self._note(broker, recorded.get(broker))
+
+    def _note(self, broker: BrokerId, silent_ms: int | None) -> None:
         if silent_ms is None:
-            self._watched.pop(record.id, None)
-        elif record.id not in self._watched or self._watched[record.id].noted_ms != silent_ms:
-            self._watched[record.id] = _Watched(silent_ms)
+            self._watched.pop(broker, None)
+        elif broker not in self._watched or self._watched[broker].noted_ms != silent_ms:
+            self._watched[broker] = _Watched(silent_ms)

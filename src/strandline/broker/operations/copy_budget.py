@@ -12,6 +12,7 @@ Source: decision 0010, "Budget"; KIP-73."""
 import logging
 from dataclasses import dataclass, field
 from functools import partial
+from uuid import UUID
 
 import msgspec
 
@@ -98,6 +99,7 @@ class CopyBudget:
         self._answers = msgspec.msgpack.Decoder(Granted)
         replication.calls.register(METHOD, self._on_call)
         controller.on_applied.append(self._on_applied)
+        controller.on_adopted.append(self._on_adopted)
 
     def stop(self) -> None:
         """Claim no more shares."""
@@ -117,6 +119,12 @@ class CopyBudget:
         is_config = isinstance(record, ConfigsChanged) and record.scope != "topic"
         if not is_config and not isinstance(record, BrokerRegistered | BrokerUnregistered):
             return
+        self._look_again()
+
+    def _on_adopted(self, _: dict[str, UUID]) -> None:
+        self._look_again()
+
+    def _look_again(self) -> None:
         cluster = self._controller.cluster
         config = ClusterConfig.from_values(cluster.cluster_configs)
         configured = {

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
+from uuid import UUID
 
 from strandline.base.clock import Clock
 from strandline.broker.coordinators.controller_host import ControllerHost
@@ -75,6 +76,7 @@ class OutageWatch:
         self._are_down: frozenset[Domain] = frozenset()
         self._back_ms: dict[Domain, int] = {}
         controller.on_applied.append(self._on_applied)
+        controller.on_adopted.append(self._on_adopted)
         self.forget()
 
     def forget(self) -> None:
@@ -149,8 +151,13 @@ class OutageWatch:
 
     def _on_applied(self, record: Record) -> None:
         """On every broker: the next controller has to know since when zones are back."""
-        if not isinstance(record, ConfigsChanged) or not record.outages:
-            return
+        if isinstance(record, ConfigsChanged) and record.outages:
+            self._note_back()
+
+    def _on_adopted(self, _: dict[str, UUID]) -> None:
+        self._note_back()
+
+    def _note_back(self) -> None:
         outages = self._controller.cluster.outages
         now, before = self._clock.monotonic_ms(), self._are_down
         self._are_down = frozenset(one for one, outage in outages.items() if outage.is_down)

@@ -7,10 +7,12 @@ from strandline.config.kafka.rows import BOOLEAN, CLASS, INT, LIST, LONG, STRING
 from strandline.config.keys import Key
 
 _NO_CLASSES = "Strandline loads no Java classes."
-_NO_SNAPSHOTS = "Strandline takes no snapshots of the controller's log."
 _PUSH = "Strandline's leaders send to followers; followers do not fetch."
 _QUORUM = "Strandline's controller is a Raft group with the timers of `[replication]`."
-_WHOLE_LOG = "Strandline keeps the whole log of the controller."
+_TO_SNAPSHOTS = (
+    "Strandline closes a segment of it with each snapshot, and keeps what the two newest snapshots "
+    "need."
+)
 
 REPLICATION_STORED: tuple[Key, ...] = (
     stored(
@@ -137,28 +139,16 @@ REPLICATION_FIXED: tuple[Key, ...] = (
         "How long a broker tries to join before it stops. Strandline tries until it has joined.",
     ),
     fixed(
-        "metadata.log.max.record.bytes.between.snapshots",
-        LONG,
-        20_971_520,
-        f"After how many bytes of changes the controller takes a snapshot. {_NO_SNAPSHOTS}",
-    ),
-    fixed(
-        "metadata.log.max.snapshot.interval.ms",
-        LONG,
-        3_600_000,
-        f"After how long the controller takes a snapshot. {_NO_SNAPSHOTS}",
-    ),
-    fixed(
         "metadata.log.segment.bytes",
         INT,
         1_073_741_824,
-        f"The size at which a segment of the controller's log is closed. {_WHOLE_LOG}",
+        f"The size at which a segment of the controller's log is closed. {_TO_SNAPSHOTS}",
     ),
     fixed(
         "metadata.log.segment.ms",
         LONG,
         604_800_000,
-        f"The age at which a segment of the controller's log is closed. {_WHOLE_LOG}",
+        f"The age at which a segment of the controller's log is closed. {_TO_SNAPSHOTS}",
     ),
     fixed(
         "metadata.max.idle.interval.ms",
@@ -171,13 +161,13 @@ REPLICATION_FIXED: tuple[Key, ...] = (
         "metadata.max.retention.bytes",
         LONG,
         104_857_600,
-        f"The most bytes of the controller's log and snapshots that are kept. {_WHOLE_LOG}",
+        f"The most bytes of the controller's log and snapshots that are kept. {_TO_SNAPSHOTS}",
     ),
     fixed(
         "metadata.max.retention.ms",
         LONG,
         604_800_000,
-        f"How long the controller's log and snapshots are kept. {_WHOLE_LOG}",
+        f"How long the controller's log and snapshots are kept. {_TO_SNAPSHOTS}",
     ),
     fixed(
         "num.replica.alter.log.dirs.threads",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from strandline.model.ids import GroupId
 from strandline.raft.group.configuration import Configuration
 from strandline.replication.host.election_priority import ElectionPriority
+from strandline.replication.replica.snapshot_gate import SnapshotGate
 from strandline.storage.config import LogConfig
 
 LAG_MS_MAX = 30_000
@@ -21,7 +22,8 @@ class GroupSpec:
     without state it asks the other voters (`bootstrap`). `grant`: the last one that the controller
     began; a replica that lost its state takes part in no epoch before it. `rejoined`: the
     controller's number of the last rejoining; 0: none. `voter_count_min`: see `Appender`.
-    `lag_ms_max`: see `Replica`."""
+    `lag_ms_max`: see `Replica`. `snapshots`: of what the log's records make; None: the log is all
+    that there is."""
 
     group: GroupId
     name: str
@@ -35,3 +37,4 @@ class GroupSpec:
     rejoined: int = 0
     voter_count_min: int = 0
     lag_ms_max: int = LAG_MS_MAX
+    snapshots: SnapshotGate | None = None

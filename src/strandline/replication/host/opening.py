@@ -192,6 +192,15 @@ class Opening:
             # Written before any entry of that epoch's leader.
             self._journal.put(spec.group, state, _on_put)
         base = state.configuration if state.configuration is not None else spec.configuration
+        gate = spec.snapshots
+        lacks_snapshot = gate is not None and log.start_offset > gate.durable_offset
+        if lacks_snapshot:
+            _log.error(
+                "%s: the log begins at offset %d, and no snapshot here goes that far: the replica "
+                "takes no part until it has got one from another broker",
+                spec.name,
+                log.start_offset,
+            )
         raft = self._shared.cores.new(spec.group, log, state, base, is_old=self._is_old(spec, log))
         replica = Replica(
             self._shared,
@@ -206,6 +215,7 @@ class Opening:
         )
         replica.appender.voter_count_min = spec.voter_count_min
         replica.lag_ms_max = spec.lag_ms_max
+        replica.snapshots, replica.lacks_snapshot = gate, lacks_snapshot
         self._replicas[spec.group] = replica
         self._shared.liveness.add(replica)
         if (is_new and self._leads_first(replica)) or replica.was_always_alone:

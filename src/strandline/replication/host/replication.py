@@ -75,7 +75,7 @@ class Replication:
         self.disk = disk
         self.network = network
         self.settings = settings
-        self._data_directory = data_directory
+        self.data_directory = data_directory
         self.replicas: dict[GroupId, Replica] = {}
         self._peers: dict[BrokerId, None] = {}
         self.on_elected: list[Callable[[Replica], None]] = []
@@ -144,11 +144,11 @@ class Replication:
 
     def start(self) -> None:
         """Open the journal and start to tick; groups are opened one by one."""
-        self.disk.make_directories(f"{self._data_directory}/logs")
+        self.disk.make_directories(f"{self.data_directory}/logs")
         self.reserve.start()
         self.durable.open(
             self.disk,
-            f"{self._data_directory}/{JOURNAL}",
+            f"{self.data_directory}/{JOURNAL}",
             clock=self.clock,
             use_reserve=partial(self.reserve.release, "the journal of votes"),
         )
@@ -158,7 +158,7 @@ class Replication:
             self,
             disk=self.disk,
             journal=self.durable.journal,
-            directory=f"{self._data_directory}/logs",
+            directory=f"{self.data_directory}/logs",
             group_bootstrap=self.group_bootstrap,
             early_appends=self.early_appends,
         )
@@ -212,7 +212,7 @@ class Replication:
 
     def space(self) -> tuple[int, int]:
         """(bytes used, bytes left) of the disk with the data directory. Raises OSError."""
-        where = self._data_directory
+        where = self.data_directory
         return self.disk.used_bytes(where), self.disk.free_bytes(where)
 
     @property

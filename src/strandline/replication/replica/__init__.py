@@ -14,5 +14,6 @@ Map:    state.py              ReplicaState: the data that all components of a re
         tombstones.py         up to where the tombstones of a compacted log may go
         delete_records.py     DeleteRecords: advances the log start offset
         tier.py               what buckets hold, and checkpoints of that
+        snapshot_gate.py      snapshots that stand for the removed part of a log
         log_start_offsets.py  followers learn where the leader's log begins
 """

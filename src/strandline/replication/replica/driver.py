@@ -51,6 +51,7 @@ from strandline.raft.messages import (
     LeaderContact,
     Marks,
     PeerAppend,
+    ResetRequest,
     VoteRequest,
     VoteResponse,
 )
@@ -66,6 +67,7 @@ from strandline.replication.replica.entries import Entries, encode_configuration
 from strandline.replication.replica.flushes import Flushes
 from strandline.replication.replica.log_maintenance import LogMaintenance
 from strandline.replication.replica.replica_host import ReplicaHost
+from strandline.replication.replica.snapshot_gate import SnapshotGate
 from strandline.replication.replica.state import ReplicaState
 from strandline.replication.replica.tier import ReplicaTier
 from strandline.replication.shared import Shared
@@ -112,6 +114,8 @@ class ReplicaDriver(ReplicaState):
         self._bound_votes = shared.bound_votes
         self._outbox = shared.outbox
         self._pending: deque[tuple[Event, Entries | None]] = deque()
+        self.snapshots: SnapshotGate | None = None
+        """Of what the log's records make; None: the log is all that there is."""
         self.leadership: Leadership | None = None
         """What exists only while this replica leads."""
         self.watchers = Watchers()
@@ -221,14 +225,27 @@ class ReplicaDriver(ReplicaState):
             if message.recovering:
                 self._liveness.on_recovering(self)
             self.leadership.followers.on_response(sender, message)
+        elif isinstance(message, ResetRequest) and self._needs_snapshot(message):
+            assert self.snapshots is not None
+            self.snapshots.fetch_before(sender, message)
+            return
         is_bound = self._is_bound(sender, message)
         self.step(Received(sender, message, is_bound), entries)  # type: ignore[arg-type]
         if isinstance(message, AppendResponse) and self.leadership is not None:
             self.leadership.sender.resume(sender)
 
+    def _needs_snapshot(self, request: ResetRequest) -> bool:
+        """Whether the log may begin where a leader says only once a snapshot is here."""
+        is_needed = (
+            self.snapshots is not None and request.start_offset > self.snapshots.durable_offset
+        )
+        return is_needed and request.start_index - 1 > self.raft.commit
+
     def step(self, event: Event, entries: Entries | None = None) -> None:
-        """Step the core and perform its effects, one event at a time."""
-        if self.failed is not None:
+        """Step the core and perform its effects, one event at a time.
+
+        A replica without its snapshot is as one that does not run: it forgets nothing by that."""
+        if self.failed is not None or self.lacks_snapshot:
             return
         if self.is_busy:
             self._pending.append((event, entries.copied() if entries is not None else None))

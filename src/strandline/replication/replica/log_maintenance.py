@@ -87,6 +87,14 @@ class LogMaintenance:
         except (OSError, StorageError) as error:
             self._on_unclean(error)
 
+    def roll(self) -> None:
+        """Close the active segment, so that its records can go."""
+        if self._replica.failed is None:
+            try:
+                self._replica.log.roll_if_due(is_wanted=True)
+            except (OSError, StorageError) as error:
+                self._on_unclean(error)
+
     def _on_base_persisted(self, error: OSError | None) -> None:
         """The configuration at the log's start is durable, or will have to be put again."""
         replica = self._replica
@@ -112,7 +120,7 @@ class LogMaintenance:
         log = replica.log
         start = log.retention_start(
             replica.committed_end,
-            deleted_before=self._deletions.before,
+            deleted_before=max(self._deletions.before, replica.snapshot_offset),
             tiered=self._tier.covered(),
         )
         if self._tier.is_in_use:

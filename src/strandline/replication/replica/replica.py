@@ -248,6 +248,17 @@ class Replica(ReplicaDriver):
         if config.has_been_compacted:
             self.set_compacted()
 
+    def on_snapshot(self, before: Offset) -> None:
+        """A snapshot is durable. Durable ones hold what the records below `before` make, and these
+        may go. A replica that lacked a snapshot takes part from now on."""
+        self.snapshot_offset = before
+        if self.failed is not None:
+            return
+        self._maintenance.roll()
+        gate = self.snapshots
+        if self.lacks_snapshot and gate and gate.durable_offset >= self.log.start_offset:
+            self.lacks_snapshot = False
+
     def allow_rejoin(self, rejoined: int) -> None:
         """The controller has noted, as this, that the replica takes part again."""
         self.rejoined = rejoined

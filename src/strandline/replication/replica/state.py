@@ -50,6 +50,10 @@ class ReplicaState:
     """Whether an effect of the core waits for the journal, and all that follow with it."""
     is_damaged: bool = False
     """Whether a part of the log is damaged and not mended yet; `Damage` changes it."""
+    lacks_snapshot: bool = False
+    """Whether the log begins behind the newest snapshot here: the replica takes no part."""
+    snapshot_offset: Offset = field(default_factory=lambda: Offset(0))
+    """Durable snapshots hold what the records below this offset make: these may go."""
     lag_ms_max: int = LAG_MS_MAX
     """The topic's `replica.lag.time.max.ms`."""
 

@@ -3,6 +3,7 @@
 Map:    facts.py                what was observed
         checker.py              hands each fact to the invariants
         invariants.py           what must always hold
+        controller_states.py    states of the controller that snapshots stand for
         committed_offsets.py    offsets that consumer groups are told
         deleted_records.py      records that DeleteRecords removed
         removals.py             replicas that delete their data

@@ -15,6 +15,7 @@ from strandline.simulation.invariants.compacted import (
     CompactedTablesEqual,
     DeletedKeysStayDeleted,
 )
+from strandline.simulation.invariants.controller_states import ControllerStatesEqual
 from strandline.simulation.invariants.crossings import EachByteOncePerRegion
 from strandline.simulation.invariants.declared_losses import (
     OldSideNeverAcknowledges,
@@ -60,6 +61,7 @@ from strandline.simulation.invariants.facts import (
     ReplicaRemoved,
     RestAwaited,
     ServiceAwaited,
+    StateReached,
     Subject,
     TableRead,
     VotersRecorded,
@@ -150,6 +152,7 @@ class Checker:
             PromotionKeepsRpoZero(superseding, may_lose=may_lose_all),
             self.shown_losses,
             OldSideNeverAcknowledges(),
+            ControllerStatesEqual(),
             PlacementHolds(),
             RepairHeldIffZoneDown(),
             Progress(),
@@ -232,6 +235,10 @@ class Checker:
     def loss_confirmed(self, fact: LossConfirmed) -> None:
         """See `facts.LossConfirmed`."""
         self._judge(fact, Invariant.on_loss_confirmed)
+
+    def state_reached(self, fact: StateReached) -> None:
+        """See `facts.StateReached`."""
+        self._judge(fact, Invariant.on_state_reached)
 
     def loss_recorded(self, fact: LossRecorded) -> None:
         """See `facts.LossRecorded`; each broker reports it, each time that it starts."""

@@ -225,6 +225,16 @@ class LossRecorded:
 
 
 @dataclass(frozen=True, slots=True)
+class StateReached:
+    """The controller's state on a broker has so many records applied (`version`): replayed, or
+    adopted with a snapshot. `digest`: of all of it."""
+
+    broker: BrokerId
+    version: int
+    digest: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicaRemoved:
     """A broker begins to remove its replica; `first_voters`: those that the group began with.
     `life` counts the processes of its host."""

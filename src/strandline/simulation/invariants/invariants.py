@@ -33,6 +33,7 @@ from strandline.simulation.invariants.facts import (
     ReplicaRemoved,
     RestAwaited,
     ServiceAwaited,
+    StateReached,
     Subject,
     TableRead,
     VotersRecorded,
@@ -91,6 +92,9 @@ class Invariant:
 
     def on_loss_confirmed(self, fact: LossConfirmed) -> None:
         """See `facts.LossConfirmed`."""
+
+    def on_state_reached(self, fact: StateReached) -> None:
+        """See `facts.StateReached`."""
 
     def on_loss_recorded(self, fact: LossRecorded) -> None:
         """See `facts.LossRecorded`."""

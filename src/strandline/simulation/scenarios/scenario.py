@@ -198,6 +198,10 @@ class Scenario:
     """Beside what the seed and the weights stand for: what strikes clients alone."""
     restart_delay_ms: tuple[int, int] = (1, 1_500)
     """After how long the supervisor restarts a process: (least, most)."""
+    snapshot_bytes: int = 0
+    """After how many bytes of the controller's log brokers take a snapshot of it, while the
+    controller has something to decide all the time; 0: by the defaults, so that no run has one.
+    Only where there are whole brokers."""
     start_spread_ms: int = START_SPREAD_MS
     """Within how long all brokers start."""
 

@@ -8,6 +8,7 @@ Map:    swarm.py             runs many seeds
         outage_draws.py      their clusters, load and ordinary faults
         outage_layouts.py    their layouts
         brief_swarm.py       very short histories of one group
+        snapshot_swarm.py    snapshots of the controller's log
         shrink.py            fewer faults that still fail
         failure_report.py    the report of a violation
 """

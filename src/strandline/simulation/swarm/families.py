@@ -11,6 +11,7 @@ from enum import StrEnum
 from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.brief_swarm import draw_brief
 from strandline.simulation.swarm.outage_swarm import draw_outages
+from strandline.simulation.swarm.snapshot_swarm import draw_snapshots
 from strandline.simulation.swarm.variations import draw
 
 
@@ -20,10 +21,12 @@ class Swarm(StrEnum):
     USUAL = "usual"
     OUTAGES = "outages"
     BRIEF = "brief"
+    SNAPSHOTS = "snapshots"
 
 
 DRAWS: Mapping[Swarm, Callable[[int], Scenario]] = {
     Swarm.USUAL: draw,
     Swarm.OUTAGES: draw_outages,
     Swarm.BRIEF: draw_brief,
+    Swarm.SNAPSHOTS: draw_snapshots,
 }

@@ -17,6 +17,7 @@ BOOTSTRAP_MS = 20_000
 REBALANCE_DELAY = ("group.initial.rebalance.delay.ms", "100")
 """So that a consumer group begins within a short run."""
 LOST_AFTER = "broker.lost.after.ms"
+SNAPSHOT_BYTES = "metadata.log.max.record.bytes.between.snapshots"
 
 
 def bootstrap_cluster(cluster: SimCluster) -> None:
@@ -39,6 +40,8 @@ def bootstrap_cluster(cluster: SimCluster) -> None:
     configs = dict([REBALANCE_DELAY])
     if cluster.scenario.lost_after_ms:
         configs[LOST_AFTER] = str(cluster.scenario.lost_after_ms)
+    if cluster.scenario.snapshot_bytes:
+        configs[SNAPSHOT_BYTES] = str(cluster.scenario.snapshot_bytes)
     configs |= dict(cluster.scenario.cluster_configs)
     for key, value in configs.items():
         process.run_now(

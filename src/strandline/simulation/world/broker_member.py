@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Literal, TypeVar
 
+import msgspec
+
 from strandline.base.errors import ApiError
 from strandline.broker.broker import Broker
 from strandline.broker.context import RequestContext
@@ -40,6 +42,8 @@ from strandline.controller.records import (
     VotersGranted,
     VotersStable,
 )
+from strandline.controller.snapshots.format import checksum
+from strandline.controller.snapshots.image import capture
 from strandline.model.cluster import Cluster, Labels, Partition, StoredLabels
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, GroupId, Index, Offset
 from strandline.protocol.codec import decode
@@ -78,6 +82,7 @@ from strandline.simulation.invariants.facts import (
     Declaration,
     LossRecorded,
     ReplicaRemoved,
+    StateReached,
     VotersRecorded,
 )
 from strandline.simulation.invariants.outages import balancer_moved
@@ -96,6 +101,9 @@ from strandline.simulation.world.trace import Trace
 
 UPKEEP_INTERVAL_MS = 400
 LOOK_INTERVAL_MS = 20
+CHATTER_MS = 50
+CHATTER_KEY = "alarm.webhook.url"
+CHATTER_URL = "http://alarms/"
 PRODUCE_TIMEOUT_MS = 1_000
 ASK_AGAIN_MS = 100
 CORRELATION_ID = 77
@@ -235,6 +243,10 @@ class BrokerMember(Member):
         self.replication.on_removal.append(self._on_forgotten)
         if scenario.lost_after_ms or scenario.shrinks_voters:
             self.made.controller.on_applied.append(self._on_applied)
+        if scenario.snapshot_bytes:
+            self.made.controller.on_applied.append(lambda _: self._report_state())
+            self.made.controller.on_adopted.append(lambda _: self._report_state())
+            self._chatter_later()
         self._starting = asyncio.get_running_loop().create_task(self._start())
         self._look()
 
@@ -278,6 +290,32 @@ class BrokerMember(Member):
         has_state = self.replication.removal.knows(group) and not is_outdated
         fact = ReplicaRemoved(group, self.broker, self.life, first, has_state=has_state)
         self._checker.replica_removed(fact)
+
+    def _report_state(self) -> None:
+        image = capture(self.made.controller.state)
+        encoded = msgspec.msgpack.encode(list(image.parts()))
+        version = self.made.controller.cluster.version
+        self._checker.state_reached(StateReached(self.broker, version, checksum(encoded)))
+
+    def _chatter(self) -> None:
+        """Have the controller decide something that matters to no promise, for as long as there is
+        load."""
+        value = self.made.controller.cluster.cluster_configs.get(CHATTER_KEY, f"{CHATTER_URL}0")
+        number = int(value.removeprefix(CHATTER_URL)) + 1
+        if number > self.scenario.active_ms // CHATTER_MS // 2:
+            return
+        if not self.made.controller.is_active:
+            self._chatter_later()
+            return
+        self.set_cluster_config(
+            CHATTER_KEY,
+            f"{CHATTER_URL}{number}",
+            done=self._chatter_later,
+            failed=lambda _: self._chatter_later(),
+        )
+
+    def _chatter_later(self) -> None:
+        self._clock.call_later(CHATTER_MS, self._chatter)
 
     def _on_applied(self, record: Record) -> None:
         """Tell of placements that have changed, and of all where what they are judged by has."""

@@ -277,11 +277,12 @@ class Log(LogBounds):
 
     # ---- segments ----
 
-    def roll_if_due(self) -> bool:
-        """Close the active segment if `rolling` says so; whether it was closed. Raises OSError."""
+    def roll_if_due(self, *, is_wanted: bool = False) -> bool:
+        """Close the active segment if it has batches and `rolling` says so, or if that `is_wanted`;
+        whether it was closed. Raises OSError."""
         active = self._row.active
         has_none = self.failed or not active.size_bytes
-        if has_none or not rolling.is_due(active, self.config, self._clock):
+        if has_none or not (is_wanted or rolling.is_due(active, self.config, self._clock)):
             return False
         self._roll()
         return True

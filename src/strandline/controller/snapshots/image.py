@@ -1,0 +1,176 @@
+"""The controller's state as a list of parts, and the state made of them again.
+
+Why:    a snapshot is written while the state goes on: it needs a copy, taken at one moment, whose
+        parts are encoded one after the other without holding up the broker.
+How:    state --`capture`--> image --`parts`--> HeadPart, BrokersPart, TopicsPart..., GroupsPart...
+        parts --`Builder.add`--> state
+        `capture` copies containers only: brokers, partitions and bootstraps are immutable.
+            What other fields say is not stored: `topic_names`, `groups`, `moving`. Fields may be
+        added with a default; a field is never given another meaning.
+Owns:   nothing.
+Source: decision 0062; Raft thesis, section 5 (log compaction)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from strandline.controller.state import ControllerState, Directory, GroupBootstrap
+from strandline.model.cluster import Broker, Cluster, Domain, Outage, Partition, Roles, Topic
+from strandline.model.ids import BrokerId, GroupId
+
+TOPICS_COUNT = 200
+GROUPS_COUNT = 200
+"""Topics and groups in one part, at most: encoding one takes about a millisecond."""
+
+
+class HeadPart(msgspec.Struct, frozen=True, tag_field="kind", tag="head"):
+    """What the cluster has once. Fields as in `model.cluster.Cluster`."""
+
+    cluster_id: str
+    next_group: int
+    next_producer_id: int
+    version: int
+    rules_version: int
+    outages_version: int
+    cluster_configs: dict[str, str]
+    broker_configs: dict[BrokerId, dict[str, str]]
+    silent_ms: dict[BrokerId, int]
+    silent_since_ms: dict[BrokerId, int]
+    outages: list[tuple[Domain, Outage]]
+    displaced: dict[GroupId, Roles]
+    returning: dict[GroupId, Roles]
+
+
+class BrokersPart(msgspec.Struct, frozen=True, tag_field="kind", tag="brokers"):
+    """The registered brokers. `directories` and `started` as in `ControllerState`."""
+
+    brokers: list[Broker]
+    directories: dict[BrokerId, Directory]
+    started: dict[BrokerId, int]
+
+
+class TopicsPart(msgspec.Struct, frozen=True, tag_field="kind", tag="topics"):
+    """Topics without their partitions."""
+
+    topics: list[Topic]
+
+
+class GroupsPart(msgspec.Struct, frozen=True, tag_field="kind", tag="groups"):
+    """Partitions in the order of their groups; the same place of each list is of one group."""
+
+    partitions: list[Partition]
+    bootstraps: list[GroupBootstrap]
+    rejoins: list[dict[BrokerId, int]]
+
+
+Part = HeadPart | BrokersPart | TopicsPart | GroupsPart
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A copy of the state at one moment."""
+
+    head: HeadPart
+    brokers: BrokersPart
+    topics: list[Topic]
+    groups: list[Partition]
+    bootstraps: dict[GroupId, GroupBootstrap]
+    rejoins: dict[GroupId, dict[BrokerId, int]]
+
+    def parts(self) -> Iterator[Part]:
+        """All parts in order."""
+        yield self.head
+        yield self.brokers
+        for first in range(0, len(self.topics), TOPICS_COUNT):
+            yield TopicsPart(self.topics[first : first + TOPICS_COUNT])
+        for first in range(0, len(self.groups), GROUPS_COUNT):
+            some = self.groups[first : first + GROUPS_COUNT]
+            yield GroupsPart(
+                some,
+                [self.bootstraps[one.group] for one in some],
+                [self.rejoins.get(one.group, {}) for one in some],
+            )
+
+
+def capture(state: ControllerState) -> Image:
+    """A copy of the state as it is now."""
+    cluster = state.cluster
+    head = HeadPart(
+        cluster_id=cluster.cluster_id,
+        next_group=cluster.next_group,
+        next_producer_id=cluster.next_producer_id,
+        version=cluster.version,
+        rules_version=cluster.rules_version,
+        outages_version=cluster.outages_version,
+        cluster_configs=dict(cluster.cluster_configs),
+        broker_configs={one: dict(values) for one, values in cluster.broker_configs.items()},
+        silent_ms=dict(cluster.silent_ms),
+        silent_since_ms=dict(cluster.silent_since_ms),
+        outages=list(cluster.outages.items()),
+        displaced=dict(cluster.displaced),
+        returning=dict(cluster.returning),
+    )
+    return Image(
+        head,
+        BrokersPart(list(cluster.brokers.values()), dict(state.directories), dict(state.started)),
+        [
+            replace(topic, partitions=[], configs=dict(topic.configs))
+            for topic in cluster.topics.values()
+        ],
+        list(cluster.groups.values()),
+        dict(state.bootstraps),
+        {group: dict(known) for group, known in state.rejoins.items()},
+    )
+
+
+class Builder:
+    """Makes a state of the parts of one snapshot, added in their order."""
+
+    def __init__(self) -> None:
+        self.state = ControllerState()
+        self._adders = {
+            HeadPart: self._add_head,
+            BrokersPart: self._add_brokers,
+            TopicsPart: self._add_topics,
+            GroupsPart: self._add_groups,
+        }
+
+    def add(self, part: Part) -> None:
+        """Add the next part."""
+        self._adders[type(part)](part)  # type: ignore[operator]
+
+    def _add_head(self, head: HeadPart) -> None:
+        cluster = self.state.cluster
+        cluster.outages.update(head.outages)
+        for name in head.__struct_fields__:
+            if name != "outages":
+                setattr(cluster, name, getattr(head, name))
+
+    def _add_brokers(self, part: BrokersPart) -> None:
+        self.state.cluster.brokers.update({one.id: one for one in part.brokers})
+        self.state.directories.update(part.directories)
+        self.state.started.update(part.started)
+
+    def _add_topics(self, part: TopicsPart) -> None:
+        cluster = self.state.cluster
+        for topic in part.topics:
+            cluster.topics[topic.name] = topic
+            cluster.topic_names[topic.id] = topic.name
+
+    def _add_groups(self, part: GroupsPart) -> None:
+        state = self.state
+        cluster: Cluster = state.cluster
+        for partition, bootstrap, rejoins in zip(
+            part.partitions, part.bootstraps, part.rejoins, strict=True
+        ):
+            group = partition.group
+            topic = cluster.topics[partition.topic]
+            assert partition.index == len(topic.partitions), partition.name
+            topic.partitions.append(partition)
+            cluster.groups[group] = partition
+            state.bootstraps[group] = bootstrap
+            if rejoins:
+                state.rejoins[group] = rejoins
+            if partition.is_moving:
+                cluster.moving.add(group)
