@@ -47,6 +47,7 @@ from strandline.broker.operations.remembered_addresses import remembered_address
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.router import Router
 from strandline.broker.server.server import Server
+from strandline.broker.snapshots.exporting import EXPORT_INTERVALS, ClusterExports
 from strandline.broker.tier_exports.exporting import Exporting
 from strandline.broker.tiering.tiering import Tiering
 from strandline.broker.tiering.topic_plans import TopicPlans
@@ -160,7 +161,7 @@ class Broker:
             services.balancing,
             Draining(services),
             services.exporting,
-            *(() if services.tiering is None else (services.tiering,)),
+            *(() if services.tiering is None else (services.tiering, _cluster_exports(services))),
         )
 
     async def start(self) -> None:
@@ -482,6 +483,19 @@ def _services(
         writers=services.writers,
     )
     return services
+
+
+def _cluster_exports(services: Services) -> ClusterExports:
+    """The controller's state and committed offsets, into the buckets."""
+    assert services.tiering is not None
+    return ClusterExports(
+        clock=services.clock,
+        controller=services.controller,
+        coordinator=services.coordinator,
+        buckets=services.buckets,
+        claimed=services.tiering.claims.claimed,
+        interval_ms=EXPORT_INTERVALS * services.config.tiered.export_interval_ms,
+    )
 
 
 def _tiering(services: Services) -> Tiering:

@@ -5,6 +5,7 @@ Map:    objects/     the object store: one interface, real stores behind it
         segments/    one segment as one immutable object
         upload/      decides about uploads
         reading/     reads old records out of buckets, through a cache on the broker's disk
+        cluster/     what a bucket says of a whole cluster: its controller, committed offsets
         exports/     what a bucket says of itself, in numbered exports
         collection/  checks a bucket: what is missing, damaged, or too much
 Source: Design section 11; decision 0057."""

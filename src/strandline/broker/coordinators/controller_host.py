@@ -118,6 +118,11 @@ class ControllerHost:
         return self.state.cluster
 
     @property
+    def replica(self) -> Replica | None:
+        """The replica of the controller's group here; None before it is open."""
+        return self._replica
+
+    @property
     def applied(self) -> Offset:
         """All records below this offset are in the state."""
         return self._applied
