@@ -26,6 +26,7 @@ from strandline.cli.commands import (
     policy,
     produce,
     replica,
+    restore,
     serve,
     tiered,
     topic,
@@ -62,6 +63,7 @@ app.add_typer(cluster.app, name="cluster")
 app.add_typer(drill.app, name="drill")
 app.add_typer(broker.app, name="broker")
 app.add_typer(zone.app, name="zone")
+app.command("restore")(restore.restore)
 app.command("version")(version.version)
 
 

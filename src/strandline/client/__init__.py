@@ -2,6 +2,7 @@
 
 Map:    wire/            Connections to brokers.
         operations/      One file for each subject that operators ask about.
+        restore/         A lost cluster, out of its buckets.
         cluster.py       Client: finds the controller and partition leaders
         brokers.py       connections to brokers, retries until a deadline
         views.py         a cluster as metadata describes it

@@ -15,6 +15,7 @@ Map:    live_cluster.py     a running cluster as the solver sees it
         declared_losses.py  what was declared lost
         leaderless.py       what to type when a partition has no leader
         policy_notes.py     warnings about an accepted policy
+        restore.py          what buckets have of a lost cluster
         tiered.py           what buckets hold, and what is wrong with it
         writers.py          where the writers are
         copy_rates.py       the rate of copies

@@ -1,0 +1,112 @@
+"""`strandline restore`: what buckets have of a lost cluster.
+
+Source: decision 0063; docs/operating/restore.md."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strandline.base.errors import OperatorError
+from strandline.cli.options import AsJson
+from strandline.cli.output import Table, counted, print_line, print_table, show
+
+if TYPE_CHECKING:
+    from strandline.client.restore.plan import RestorePlan
+
+From = Annotated[
+    list[str],
+    typer.Option(
+        "--from",
+        metavar="URL",
+        help="A bucket of the lost cluster, with its prefix, as in [tiered] buckets; may be "
+        "repeated.",
+    ),
+]
+AsOf = Annotated[
+    str,
+    typer.Option(
+        "--as-of",
+        metavar="TIME",
+        help="Use nothing that was written later: 2026-11-29T22:00:00Z, or milliseconds since "
+        "1970. Default: the newest.",
+    ),
+]
+TopicPatterns = Annotated[
+    list[str] | None,
+    typer.Option("--topics", metavar="PATTERN", help="Topics, with * and ?; may be repeated."),
+]
+Credentials = Annotated[
+    Path | None,
+    typer.Option(
+        "--credentials",
+        metavar="FILE",
+        help="A TOML file with credentials, in a table of the name restore; default: the "
+        "environment.",
+    ),
+]
+
+
+def restore(
+    sources: From,
+    as_of: AsOf = "",
+    topics: TopicPatterns = None,
+    credentials: Credentials = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what the buckets of a lost cluster have at one time, and exactly what is missing:
+    topics, records, committed offsets. Changes nothing."""
+    import asyncio
+
+    from strandline.cli.text.restore import open_sources, plan_json
+    from strandline.client.restore.plan import plan_restore
+    from strandline.tiered.objects.store import StoreError
+
+    as_of_ms = parse_time(as_of) if as_of else None
+    stores = open_sources(sources, credentials)
+    try:
+        plan = asyncio.run(plan_restore(stores, as_of_ms=as_of_ms, topics=topics or ()))
+    except StoreError as error:
+        raise OperatorError(f"the buckets cannot be read: {error}") from error
+    show(plan_json(plan), as_json=as_json, people=lambda: _print(plan))
+
+
+def parse_time(text: str) -> int:
+    """Milliseconds since 1970. Raises OperatorError."""
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise OperatorError(
+            f"--as-of {text} is no time: write it as 2026-11-29T22:00:00Z, or in ms since 1970"
+        ) from None
+    if moment.tzinfo is None:
+        raise OperatorError(f"--as-of {text} has no time zone: add Z, or +01:00")
+    return round(moment.timestamp() * 1000)
+
+
+def _print(plan: "RestorePlan") -> None:
+    taken = datetime.fromtimestamp(plan.taken.written_ms / 1000, UTC)
+    print_line(f"cluster {plan.cluster_id}, as its controller was at {taken:%Y-%m-%dT%H:%M:%SZ}")
+    print_table(
+        Table(
+            heads=("PARTITION", "FROM", "TO", "MISSING", "BUCKET"),
+            rows=[
+                (f"{topic.name}-{one.index}", one.start, one.end, one.missing, one.bucket or "-")
+                for topic in plan.topics
+                for one in topic.partitions
+            ],
+        )
+    )
+    cut = [one for one in plan.offsets if one.restored != one.committed]
+    groups = {one.group for one in plan.offsets}
+    print_line(f"{counted(len(groups), 'group')}, {counted(len(plan.offsets), 'committed offset')}")
+    for one in cut:
+        print_line(
+            f"group {one.group}: {one.topic}-{one.partition} goes back from {one.committed} to "
+            f"{one.restored}, where its log ends"
+        )
+    for note in plan.notes:
+        print_line(note)
