@@ -54,6 +54,7 @@ from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
 
 ADDRESS = Address("host", 1)
 EAST = Labels("east", free=(("a", "b"),))
+TIERED = {"remote.storage.enable": "true"}
 NOT_STORED = {"_replays"}
 """Fields of `ControllerState` that are no state."""
 
@@ -123,7 +124,7 @@ def history() -> list[Record]:
         silent,
         created,
         TopicCreated("u", UUID(int=2), (Assignment(GroupId(4), ids(1, 2, 3)),)),
-        TopicCreated("gone", UUID(int=3), (Assignment(GroupId(5), ids(1)),)),
+        TopicCreated("gone", UUID(int=3), (Assignment(GroupId(5), ids(1)),), TIERED),
         PartitionsAdded("t", 3, (Assignment(GroupId(6), ids(2, 1, 4)),)),
         TopicDeleted("gone", UUID(int=3)),
         BrokerUnregistered(BrokerId(6)),

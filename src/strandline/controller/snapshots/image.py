@@ -12,6 +12,7 @@ Source: decision 0062; Raft thesis, section 5 (log compaction)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 import msgspec
 
@@ -40,6 +41,7 @@ class HeadPart(msgspec.Struct, frozen=True, tag_field="kind", tag="head"):
     outages: list[tuple[Domain, Outage]]
     displaced: dict[GroupId, Roles]
     returning: dict[GroupId, Roles]
+    deleted_tiered: dict[UUID, str] = {}
 
 
 class BrokersPart(msgspec.Struct, frozen=True, tag_field="kind", tag="brokers"):
@@ -110,6 +112,7 @@ def capture(state: ControllerState) -> Image:
         outages=list(cluster.outages.items()),
         displaced=dict(cluster.displaced),
         returning=dict(cluster.returning),
+        deleted_tiered=dict(cluster.deleted_tiered),
     )
     return Image(
         head,
