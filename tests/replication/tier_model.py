@@ -5,7 +5,7 @@ Why:    the state must be a function of the committed log on every replica: also
         hundreds of thousands of orders that show where two of these meet.
 How:    entries are records or markers. Any replica that has all committed entries may be elected;
         it appends an epoch's entry. Followers take the leader's entries, cutting what differs.
-        An entry is committed once two of three have it, and the leader one of its own epoch.
+        An entry is committed once two of three have it flushed, and the leader one of its epoch.
         A replica's retention runs as the product's does, one entry at a time.
         The oracle is the fold over all committed entries since the first.
 Source: decision 0057."""
@@ -110,6 +110,8 @@ class Member:
         self.number = number
         self.log = ModelLog()
         self.commit = -1
+        self.commit_max = -1
+        """The highest commit that any process of this replica has known."""
         self.soon: list[Callable[[], None]] = []
         self.failures: list[Exception] = []
         self.tier: Any = None
@@ -151,6 +153,7 @@ class Member:
         commit = min(commit, self.log.last_index)
         if commit > self.commit:
             self.commit = commit
+            self.commit_max = max(commit, self.commit_max)
             self.tier.on_commit(Index(commit))
 
 
@@ -229,7 +232,6 @@ class Group:
                 own.flushed_index = min(own.flushed_index, same)
         if own.last_index < theirs.last_index:
             own.entries.append(theirs.at(own.last_index + 1))
-        self.flush(member)
 
     def flush(self, member: Member) -> None:
         member.log.flushed_index = member.log.last_index
@@ -239,7 +241,7 @@ class Group:
         ends = []
         for member in self.members:
             own = member.log
-            last = min(own.last_index, self.leader.log.last_index)
+            last = min(own.flushed_index, self.leader.log.last_index)
             low = max(own.start_index, self.leader.log.start_index)
             while last >= low and own.at(last) != self.leader.log.at(last):
                 last -= 1
@@ -250,11 +252,13 @@ class Group:
             self.history += [leader.at(at) for at in range(self.commit + 1, mark + 1)]
         self.leader.learn(self.commit)
 
-    def learn(self, member: Member) -> None:
-        """A follower hears of the leader's commit, for what it has of the leader's log."""
+    def learn(self, member: Member, *, share: float = 1.0) -> None:
+        """A follower hears of the leader's commit, for what it has of the leader's log; or, with
+        less than all, of an older one."""
         own = member.log
         mark = min(own.last_index, self.commit)
-        if mark < own.start_index or own.at(mark) == self.history[mark]:
+        mark = min(mark, own.start_index + int((mark - own.start_index) * share))
+        if own.start_index <= mark <= self.commit and own.at(mark) == self.history[mark]:
             member.learn(mark)
 
     def restart(self, member: Member, *, loses: int = 0) -> None:
@@ -284,6 +288,11 @@ class Group:
         for callback in due:
             if member is self.leader and self.serves:
                 callback()
+
+    def maintain(self, member: Member) -> None:
+        """What a broker does now and then."""
+        if member is not self.leader or self.serves:
+            member.tier.maintain()
 
     def retain(self, member: Member) -> None:
         """Remove the first entry, if the product's retention would."""
@@ -328,8 +337,10 @@ class Group:
                 expected = fold(self.history[: member.commit + 1])
                 assert member.tier.state.lineage == expected.lineage, member.number
                 assert images(member.tier.state) == images(expected), member.number
-                self.check_records(member, expected)
+                if member.commit == member.commit_max:
+                    self.check_records(member, expected)
             self.check_kept(member)
+            self.check_start(member)
 
     def check_records(self, member: Member, state: TierState) -> None:
         """Whatever is between the first live record and the log's end can be read."""
@@ -341,6 +352,16 @@ class Group:
         assert log.start_offset <= max(needed, state.live_end(BUCKET)), "removed too early"
         lowest = max(needed, start, state.deleted_before)
         assert member.tier.start_offset <= lowest, "an offset below is needed"
+
+    def check_start(self, member: Member) -> None:
+        """No reader is told that the partition begins later than it does: also not by a process
+        that does not know yet what an earlier one has known."""
+        if member.tier.knows_start:
+            known = fold(self.history[: member.commit_max + 1])
+            live = known.live(BUCKET)
+            start = live[0].base_offset if live else known.live_end(BUCKET)
+            lowest = max(self.first_needed(known), start, known.deleted_before)
+            assert member.tier.start_offset <= lowest, "a reader would miss records"
 
     def first_needed(self, state: TierState) -> int:
         """The first offset that no Retire has given up."""

@@ -108,8 +108,16 @@ class ReplicaTier:
 
     @property
     def knows_start(self) -> bool:
-        """Whether `start_offset` is where the partition begins, as of some commit."""
-        return self.is_known or not self._replica.log.config.remote_storage
+        """Whether `start_offset` is where the partition begins, as of some commit.
+
+        After a restart the state may be older than the log's start: then the live segments may end
+        before the log begins, and the markers of those between are not known to be committed."""
+        log = self._replica.log
+        if not log.config.remote_storage:
+            return True
+        if not self.is_known:
+            return False
+        return self.is_settled or not log.start_offset or self.start_offset < log.start_offset
 
     @property
     def start_offset(self) -> Offset:
@@ -167,7 +175,12 @@ class ReplicaTier:
             self._checkpoint_soon()
 
     def maintain(self) -> None:
-        """For a leader, now and then: append a checkpoint if that is due."""
+        """Now and then: forget the markers before a durable checkpoint; a leader appends the next
+        one if that is due."""
+        if self.removable_index >= 0:
+            # Not before: a power failure could take the checkpoint, and leave summaries without
+            # the markers.
+            self._replica.log.forget_tier_markers(self.removable_index)
         if not self.is_in_use or not self._replica.is_leader:
             return
         log, base = self._replica.log, self.checkpoint_index
@@ -310,7 +323,6 @@ class ReplicaTier:
         self.is_known = True
         self.checkpoint_index = index
         self._checkpoint_bytes = size_bytes
-        self._replica.log.forget_tier_markers(index)
 
 
 def _has_above(entries: Sequence[tuple[Index, object]], mark: Index) -> bool:
