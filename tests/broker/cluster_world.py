@@ -80,6 +80,8 @@ class ClusterWorld:
             for at, name in enumerate(self.tiered.labels_of_buckets)
         }
         """{bucket: what it holds}; they outlive all brokers."""
+        self.others: dict[str, SimBucket] = {}
+        """{path: the bucket of another cluster}"""
         self.cluster_ids: dict[int, str] = {}
         self.failures: dict[int, str] = {}
         ids = tuple(brokers)
@@ -135,15 +137,25 @@ class ClusterWorld:
         self.starts[broker] = asyncio.get_running_loop().create_task(made.start())
         return made
 
-    def _stores(self, seams: Seams) -> Buckets | None:
+    def other_bucket(self, path: str) -> SimBucket:
+        """The bucket of another cluster, which brokers here may open by its URL."""
+        if path not in self.others:
+            self.others[path] = SimBucket(path, self.scheduler, random.Random(path))
+        return self.others[path]
+
+    def _stores(self, seams: Seams) -> Buckets:
         limits = StoreLimits(requests_inflight_max=4, inflight_bytes_max=64 << 20)
-        stores: dict[str, ObjectStore] = {
-            name: BucketStore(
-                SimBackend(bucket, seams.process), title=name, limits=limits, timeout_ms=5_000
-            )
-            for name, bucket in self.buckets.items()
-        }
-        return Buckets(stores, self.tiered.labels_of_buckets) if stores else None
+
+        def opened(bucket: SimBucket) -> ObjectStore:
+            backend = SimBackend(bucket, seams.process)
+            return BucketStore(backend, title=bucket.name, limits=limits, timeout_ms=5_000)
+
+        stores = {name: opened(bucket) for name, bucket in self.buckets.items()}
+        return Buckets(
+            stores,
+            self.tiered.labels_of_buckets,
+            lambda url: opened(self.other_bucket(url.container)),
+        )
 
     # ---- time ----------------------------------------------------------------------------------
 

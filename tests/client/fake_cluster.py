@@ -39,6 +39,7 @@ from strandline.protocol.messages.describe_configs import (
 from strandline.protocol.messages.describe_exports import DescribeExportsResponse
 from strandline.protocol.messages.describe_losses import DescribeLossesResponse
 from strandline.protocol.messages.describe_observers import DescribeObserversResponse
+from strandline.protocol.messages.describe_read_replicas import DescribeReadReplicasResponse
 from strandline.protocol.messages.describe_status import DescribeStatusResponse
 from strandline.protocol.messages.describe_topology import DescribeTopologyResponse
 from strandline.protocol.messages.fetch import (
@@ -469,6 +470,7 @@ HANDLERS: dict[str, Handler] = {
     "DescribeConfigs": describe_configs,
     "DescribeObservers": lambda *_: DescribeObserversResponse(),
     "DescribeExports": lambda *_: DescribeExportsResponse(),
+    "DescribeReadReplicas": lambda *_: DescribeReadReplicasResponse(),
     "DescribeLosses": lambda *_: DescribeLossesResponse(),
     "DescribeStatus": lambda *_: DescribeStatusResponse(),
     "DescribeTopology": lambda *_: DescribeTopologyResponse(),

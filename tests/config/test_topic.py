@@ -64,6 +64,9 @@ def test_defaults_are_kafkas() -> None:
         "placement.policy": "",
         "preallocate": "false",
         "redpanda.leaders.preference": "",
+        "read.replica.max.staleness.ms": "-1",
+        "read.replica.of": "",
+        "read.replica.source.id": "",
         "remote.copies.min": "0",
         "remote.copy.lag.bytes": "0",
         "remote.copy.lag.max.ms": "900000",
@@ -156,8 +159,9 @@ def test_what_validates_is_what_takes_effect(name: str, value: str) -> None:
 
 def test_every_topic_default_can_be_set_cluster_wide() -> None:
     names = {row.name for row in CLUSTER_KEYS}
-    tiered = {"remote.storage.enable", "remote.log.copy.disable", "remote.log.delete.on.disable"}
-    assert {row.name for row in TOPIC_KEYS if not row.cluster_name} == tiered
+    own = {"remote.storage.enable", "remote.log.copy.disable", "remote.log.delete.on.disable"}
+    own |= {"read.replica.of", "read.replica.source.id", "read.replica.max.staleness.ms"}
+    assert {row.name for row in TOPIC_KEYS if not row.cluster_name} == own
     assert {row.cluster_name for row in TOPIC_KEYS if row.cluster_name} <= names
     assert len(names) == len(CLUSTER_KEYS)
 

@@ -1,6 +1,7 @@
 """One broker: takes Kafka requests, answers them from replicas and from the control plane.
 
 Map:    handlers/         One file for each Kafka API.
+        read_replicas/    Topics that are read out of another cluster's bucket.
         tier_exports/     Exports of the tiers that this broker leads.
         server/           Client connections: frames in, ordered answers out.
         fetch/            Consumers' reads.

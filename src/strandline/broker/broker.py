@@ -44,6 +44,7 @@ from strandline.broker.operations.labelling import OwnLabels
 from strandline.broker.operations.leaving import hand_over
 from strandline.broker.operations.maintenance_loop import MaintenanceLoop
 from strandline.broker.operations.remembered_addresses import remembered_addresses
+from strandline.broker.read_replicas.hosting import ReadReplicas
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.router import Router
 from strandline.broker.server.server import Server
@@ -112,7 +113,12 @@ class Broker:
             buckets=buckets or Buckets.of(config.tiered),
         )
         services.remote_log = RemoteLog.of(
-            config, buckets=services.buckets, cluster=services.cluster, disk=disk, clock=clock
+            config,
+            buckets=services.buckets,
+            others=services.read_replicas,
+            cluster=services.cluster,
+            disk=disk,
+            clock=clock,
         )
         self.controller, self.coordinator = services.controller, services.coordinator
         self.router = Router(services, HANDLERS)
@@ -161,6 +167,7 @@ class Broker:
             services.balancing,
             Draining(services),
             services.exporting,
+            services.read_replicas,
             *(() if services.tiering is None else (services.tiering, _cluster_exports(services))),
         )
 
@@ -202,7 +209,7 @@ class Broker:
         self._reconcile_soon()
         await self._reconciled.wait()
         self._hosting.remove_strays()
-        if self.services.remote_log is not None:
+        if self.services.remote_log is not None and self.services.buckets.names:
             self.services.remote_log.start()
         for loop in self._loops:
             loop.start()
@@ -469,6 +476,13 @@ def _services(
     )
     services.buckets = buckets
     services.exporting = _exporting(services)
+    services.read_replicas = ReadReplicas(
+        clock=clock,
+        replication=replication,
+        controller=controller,
+        open_store=buckets.open,
+        interval_ms=config.tiered.export_interval_ms,
+    )
     if buckets.names:
         services.tiering = _tiering(services)
     services.balancing = Balancing(

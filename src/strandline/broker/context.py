@@ -35,6 +35,7 @@ from strandline.broker.operations.balancing import Balancing
 from strandline.broker.operations.copy_budget import CopyBudget
 from strandline.broker.operations.digesting import Digesting
 from strandline.broker.operations.isolation import Isolation
+from strandline.broker.read_replicas.hosting import ReadReplicas
 from strandline.broker.server.batch_validation import BatchValidation
 from strandline.broker.server.purgatory import Deadlines
 from strandline.broker.tier_exports.exporting import Exporting
@@ -91,6 +92,7 @@ class Services:
     digesting: Digesting = field(init=False)
     # Set by the broker.
     buckets: Buckets = field(init=False)
+    read_replicas: ReadReplicas = field(init=False)
     exporting: Exporting = field(init=False)
     balancing: Balancing = field(init=False)
     copy_budget: CopyBudget = field(init=False)

@@ -8,6 +8,7 @@ Map:    keys.py             what a key is, how its value is read and checked
         topic.py            topics, with Kafka's names
         topic_placement.py  topics: where replicas and leaders are
         topic_tiering.py    topics: what goes to object stores
+        topic_read_replica.py  topics that another cluster's bucket serves
         stored_topic_keys.py  topic keys of Kafka's that change nothing here
         cluster.py          the whole cluster, with Kafka's names
         addresses.py        host:port, seeds, links

@@ -14,9 +14,14 @@ from difflib import get_close_matches
 
 from strandline.config.keys import INT_MAX, LONG_MAX, Key, Value, key, keys_of
 from strandline.config.stored_topic_keys import STORED_TOPIC_KEYS
+from strandline.config.topic_read_replica import (
+    READ_REPLICA_OF,
+    SOURCE_ID,
+    TopicReadReplica,
+    read_replica_conflict,
+)
 from strandline.config.topic_tiering import (
     TieringValues,
-    TopicTiering,
     resolve_tiering,
     tiering_conflict,
 )
@@ -44,7 +49,7 @@ def _check_gzip_level(value: Value) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicConfig(TopicTiering):
+class TopicConfig(TopicReadReplica):
     """A topic's configuration. Field `retention_ms` is Kafka's `retention.ms`."""
 
     cleanup_policy: tuple[str, ...] = key(
@@ -423,6 +428,10 @@ def validate_topic_config(name: str, value: str) -> str | None:
 
 def conflict_of(cluster_defaults: Mapping[str, str], overrides: Mapping[str, str]) -> str | None:
     """Why a topic with these values contradicts itself, in one line; None when it does not."""
+    if READ_REPLICA_OF in overrides or SOURCE_ID in overrides:
+        reason = read_replica_conflict(overrides)
+        if reason is not None:
+            return reason
     is_tiered = "remote.storage.enable" in overrides
     if not is_tiered and not any(
         name in overrides or TOPIC_KEYS_BY_NAME[name].cluster_name in cluster_defaults

@@ -89,6 +89,10 @@ from strandline.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
 )
+from strandline.protocol.messages.describe_read_replicas import (
+    DescribeReadReplicasRequest,
+    DescribeReadReplicasResponse,
+)
 from strandline.protocol.messages.describe_replica_logs import (
     DescribeReplicaLogsRequest,
     DescribeReplicaLogsResponse,
@@ -307,6 +311,7 @@ APIS: dict[int, Api] = {
         _api(DigestReplicaRequest, DigestReplicaResponse),
         _api(DescribeTierRequest, DescribeTierResponse),
         _api(DescribeExportsRequest, DescribeExportsResponse),
+        _api(DescribeReadReplicasRequest, DescribeReadReplicasResponse),
     )
 }
 """{API key: row}, ascending."""

@@ -8,4 +8,5 @@ Map:    objects/     the object store: one interface, real stores behind it
         cluster/     what a bucket says of a whole cluster: its controller, committed offsets
         exports/     what a bucket says of itself, in numbered exports
         collection/  checks a bucket: what is missing, damaged, or too much
+        replicas/    read-only copies of another cluster's partitions
 Source: Design section 11; decision 0057."""

@@ -16,6 +16,8 @@ How:        READING --enough, an error, no time to wait--> ANSWERED;  READING --
             Records that are in buckets only come through `remote_reads`. They count like others,
         but no fetch is answered while the cache is about to say what it has. If no bucket can give
         them, the answer is KAFKA_STORAGE_ERROR after a pause: clients try again.
+            A copy of another cluster's topic is read in the same way, with that cluster's offsets
+        (`read_replicas.copied_replica`).
             If a consumer says where it is and a nearer replica has what it asks for, the leader
         names that replica and returns no records (`nearest_replica`).
 Owns:   nothing that outlives the request.
@@ -44,6 +46,8 @@ from strandline.broker.partitions import (
     present_leader,
     topic_by_id,
 )
+from strandline.broker.read_replicas.copied_replica import CopiedReplica, copy_of
+from strandline.broker.read_replicas.hosting import is_read_replica
 from strandline.broker.server.outbox import FilePart
 from strandline.broker.server.purgatory import Parked, Watched
 from strandline.model.cluster import Partition, Topic
@@ -83,7 +87,7 @@ class PartitionFetch:
         self.requested = requested
         self.answer = answer
         self.partition: Partition | None = None
-        self.replica: Replica | None = None
+        self.replica: Replica | CopiedReplica | None = None
         self.size_bytes = 0
 
 
@@ -231,16 +235,24 @@ class FetchCall:
         if fetch.partition is None:
             self._fail_unknown(fetch, Error.UNKNOWN_TOPIC_OR_PARTITION)
             return
-        fetch.replica, error = find_replica(self._services, fetch.partition)
-        if error is not Error.NONE:
+        replica, error = find_replica(self._services, fetch.partition)
+        fetch.replica = replica
+        if replica is None:
             self._fail(fetch, error)
-        elif fetch.replica is not None and not fetch.replica.is_leader:
-            known = self._services.replication.log_start_offsets.is_known(fetch.replica)
+        elif is_read_replica(topic):
+            offset = fetch.requested.fetch_offset
+            fetch.replica = copy_of(self._services, topic, fetch.partition, replica, offset)
+        elif not replica.is_leader:
+            known = self._services.replication.log_start_offsets.is_known(replica)
             if not known and self._context.api_version >= FOLLOWERS_SERVE_SINCE_VERSION:
-                self._followers.append(fetch.replica)
+                self._followers.append(replica)
 
-    def _check_replica(self, fetch: PartitionFetch, replica: Replica) -> Error:
+    def _check_replica(self, fetch: PartitionFetch, replica: Replica | CopiedReplica) -> Error:
         """Whether this replica may answer this client; if not, the error."""
+        if isinstance(replica, CopiedReplica):
+            serves = self._context.api_version >= FOLLOWERS_SERVE_SINCE_VERSION
+            client_epoch = fetch.requested.current_leader_epoch
+            return replica.check(client_epoch, serves_as_follower=serves)
         if self._services.replication.replicas.get(replica.group) is not replica:
             return Error.NOT_LEADER_OR_FOLLOWER
         if replica.failed is not None:
@@ -301,7 +313,8 @@ class FetchCall:
             return
         if self._request.rack_id and replica.is_leader:
             assert fetch.partition is not None
-            nearer = nearer_replica(self._context, self._request, fetch.partition, replica)
+            leader = replica.replica if isinstance(replica, CopiedReplica) else replica
+            nearer = nearer_replica(self._context, self._request, fetch.partition, leader)
             if nearer != NO_BROKER:
                 fetch.answer.preferred_read_replica = nearer
                 fetch.replica = None
@@ -320,7 +333,7 @@ class FetchCall:
     def _read_from(
         self,
         fetch: PartitionFetch,
-        replica: Replica,
+        replica: Replica | CopiedReplica,
         offset: Offset,
         limit_bytes: int,
         *,
@@ -347,7 +360,12 @@ class FetchCall:
         fetch.size_bytes = slices.size_bytes
 
     def _read_remote(
-        self, fetch: PartitionFetch, replica: Replica, limit_bytes: int, *, is_first: bool
+        self,
+        fetch: PartitionFetch,
+        replica: Replica | CopiedReplica,
+        limit_bytes: int,
+        *,
+        is_first: bool,
     ) -> None:
         """Fill the answer with what has been found in buckets so far."""
         if self._remote is None:
@@ -371,7 +389,7 @@ class FetchCall:
         if found.is_over and found.slices:  # The records behind them are local: no more will come.
             self._is_settled = True
 
-    def _has_diverged(self, fetch: PartitionFetch, replica: Replica) -> bool:
+    def _has_diverged(self, fetch: PartitionFetch, replica: Replica | CopiedReplica) -> bool:
         """Whether the client's last record is not in this log; then the answer says where to
         truncate."""
         requested = fetch.requested

@@ -3,12 +3,13 @@
 Why:    a replica knows which objects have its old records; the reader knows buckets and the cache.
 How:    every read asks the replica's committed state anew, and tries the bucket of this broker's
         own region first.
-Owns:   the reader; one per broker with `[tiered] buckets`.
+Owns:   the reader; one per broker.
 Source: decision 0060."""
 
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk
@@ -17,6 +18,8 @@ from strandline.model.cluster import Cluster
 from strandline.model.ids import Offset
 from strandline.replication.replica.replica import Replica
 from strandline.tiered.objects.buckets import Buckets
+from strandline.tiered.objects.store import ObjectStore
+from strandline.tiered.reading.ranged_store import StoreSource
 from strandline.tiered.reading.ranges import RemotePartition
 from strandline.tiered.reading.reader import RemoteReader
 from strandline.tiered.reading.remote_read import RemoteRead
@@ -41,6 +44,39 @@ class CommittedRange:
         return self._replica.tier.state.live(bucket)
 
 
+@runtime_checkable
+class CopiedPartition(Protocol):
+    """A partition whose records are in another cluster's bucket."""
+
+    @property
+    def log_start_offset(self) -> Offset:
+        """Where they begin."""
+
+    @property
+    def local_log_start_offset(self) -> Offset:
+        """Where they end."""
+
+    @property
+    def remote_partition(self) -> RemotePartition:
+        """Where they are."""
+
+
+class _AllStores:
+    """The buckets of this broker's file, and those that read replicas read from."""
+
+    def __init__(self, buckets: Buckets, others: StoreSource) -> None:
+        self._buckets = buckets
+        self._others = others
+
+    def store(self, bucket: str) -> ObjectStore:
+        """See `StoreSource`."""
+        own = bucket in self._buckets.names
+        return self._buckets.store(bucket) if own else self._others.store(bucket)
+
+
+RemoteSource = Replica | CopiedPartition
+
+
 class RemoteLog:
     """See the module. `nearest`: the names of all buckets, the nearest one first."""
 
@@ -51,15 +87,20 @@ class RemoteLog:
 
     @classmethod
     def of(
-        cls, config: BrokerConfig, *, buckets: Buckets, cluster: Cluster, disk: Disk, clock: Clock
-    ) -> "RemoteLog | None":
-        """The records in the buckets of a broker's file; None if it names none."""
-        if not buckets.names:
-            return None
+        cls,
+        config: BrokerConfig,
+        *,
+        buckets: Buckets,
+        others: StoreSource,
+        cluster: Cluster,
+        disk: Disk,
+        clock: Clock,
+    ) -> "RemoteLog":
+        """The records in the buckets of a broker's file, and in `others`."""
         own_id, tiered = config.broker_id, config.tiered
         default = os.path.join(config.broker.data_directory, CACHE_DIRECTORY)
         reader = RemoteReader(
-            buckets=buckets,
+            buckets=_AllStores(buckets, others),
             disk=disk,
             directory=tiered.cache_directory or default,
             clock=clock,
@@ -74,8 +115,9 @@ class RemoteLog:
         return cls(reader, nearest)
 
     def start(self) -> None:
-        """Find what an earlier process left in the cache, beside everything else."""
-        self._starting = asyncio.get_running_loop().create_task(self.reader.start())
+        """Find what an earlier process left in the cache, beside everything else; once."""
+        if self._starting is None:
+            self._starting = asyncio.get_running_loop().create_task(self.reader.start())
 
     def stop(self) -> None:
         """End all reads and downloads."""
@@ -84,7 +126,7 @@ class RemoteLog:
         self.reader.stop()
 
     def read(
-        self, replica: Replica, offset: Offset, *, max_bytes: int, min_bytes: int
+        self, replica: RemoteSource, offset: Offset, *, max_bytes: int, min_bytes: int
     ) -> RemoteRead:
         """Begin to read whole batches from `offset` on, up to where the local log begins."""
         return self.reader.read(
@@ -95,7 +137,7 @@ class RemoteLog:
             end_offset=replica.local_log_start_offset,
         )
 
-    async def first_at(self, replica: Replica, timestamp: int) -> TimedOffset | None:
+    async def first_at(self, replica: RemoteSource, timestamp: int) -> TimedOffset | None:
         """The first record before the local log at or after `timestamp`. Raises
         UnreadableError."""
         return await self.reader.times.first_at(
@@ -105,7 +147,7 @@ class RemoteLog:
             end_offset=replica.local_log_start_offset,
         )
 
-    async def highest(self, replica: Replica) -> TimedOffset | None:
+    async def highest(self, replica: RemoteSource) -> TimedOffset | None:
         """The record with the highest timestamp, of the objects that reach below the local log.
         Raises UnreadableError."""
         return await self.reader.times.highest(
@@ -114,5 +156,8 @@ class RemoteLog:
             end_offset=replica.local_log_start_offset,
         )
 
-    def _partition(self, replica: Replica) -> RemotePartition:
+    def _partition(self, replica: RemoteSource) -> RemotePartition:
+        if isinstance(replica, CopiedPartition):
+            self.start()  # The broker's file may name no bucket.
+            return replica.remote_partition
         return RemotePartition(replica.name, CommittedRange(replica), self._nearest())

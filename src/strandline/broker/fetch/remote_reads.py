@@ -9,9 +9,8 @@ Source: decision 0060; KIP-405 for remote fetches that wait."""
 
 from collections.abc import Callable
 
-from strandline.broker.fetch.remote_log import RemoteLog
+from strandline.broker.fetch.remote_log import RemoteLog, RemoteSource
 from strandline.model.ids import Offset
-from strandline.replication.replica.replica import Replica
 from strandline.tiered.reading.remote_read import RemoteRead
 
 CACHE_WAIT_MS = 100
@@ -32,7 +31,7 @@ class RemoteReads:
         self._reads: dict[int, RemoteRead] = {}
 
     def read(
-        self, position: int, replica: Replica, offset: Offset, *, max_bytes: int
+        self, position: int, replica: RemoteSource, offset: Offset, *, max_bytes: int
     ) -> RemoteRead:
         """What has been found of a partition so far, from `offset` on; begins the read if it has
         not begun."""
@@ -41,7 +40,9 @@ class RemoteReads:
             found = self._reads[position] = self._begin(replica, offset, max_bytes)
         return found
 
-    def go_on(self, position: int, replica: Replica, offset: Offset, *, max_bytes: int) -> None:
+    def go_on(
+        self, position: int, replica: RemoteSource, offset: Offset, *, max_bytes: int
+    ) -> None:
         """Begin another read, at a later offset."""
         self._reads[position] = self._begin(replica, offset, max_bytes)
 
@@ -69,7 +70,7 @@ class RemoteReads:
         for one in self._reads.values():
             one.drop()
 
-    def _begin(self, replica: Replica, offset: Offset, max_bytes: int) -> RemoteRead:
+    def _begin(self, replica: RemoteSource, offset: Offset, max_bytes: int) -> RemoteRead:
         if self._log is None:  # The partition's state names buckets, this broker's file has none.
             read = RemoteRead(offset)
             read.is_over = read.is_failed = True

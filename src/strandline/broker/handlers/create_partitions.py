@@ -1,11 +1,14 @@
 """CreatePartitions: more partitions for topics that exist.
 
-Source: KIP-195."""
+How:    a copy of another cluster's topic gets partitions when its source does, and only then.
+Source: KIP-195; decision 0061."""
 
 from strandline.broker.context import RequestContext
 from strandline.broker.coordinators.applied_waiters import make_partitions
+from strandline.broker.read_replicas.hosting import is_read_replica
 from strandline.controller.commands import CreatePartitions, MorePartitions, Refused
 from strandline.model.ids import BrokerId
+from strandline.protocol.errors import Error
 from strandline.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -13,23 +16,38 @@ from strandline.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 
+FOLLOWS_SOURCE = (
+    "the topic is a copy of another cluster's topic: it gets partitions when its source does"
+)
+
 
 async def handle(
     request: CreatePartitionsRequest, context: RequestContext
 ) -> CreatePartitionsResponse:
     """Extend the topics, each for itself."""
-    command = CreatePartitions(tuple(map(_wanted, request.topics)), request.validate_only)
-    answer = await make_partitions(context.services, command, timeout_ms=request.timeout_ms)
-    if isinstance(answer, Refused):
-        return _refuse_all(request, answer.error_code, answer.message)
-    return CreatePartitionsResponse(
-        results=[
+    topics = context.services.cluster.topics
+    copies = [
+        one for one in request.topics if one.name in topics and is_read_replica(topics[one.name])
+    ]
+    others = [one for one in request.topics if one not in copies]
+    results = [
+        CreatePartitionsTopicResult(
+            name=one.name, error_code=Error.POLICY_VIOLATION, error_message=FOLLOWS_SOURCE
+        )
+        for one in copies
+    ]
+    if others or not copies:
+        command = CreatePartitions(tuple(map(_wanted, others)), request.validate_only)
+        answer = await make_partitions(context.services, command, timeout_ms=request.timeout_ms)
+        if isinstance(answer, Refused):
+            return _refuse_all(request, answer.error_code, answer.message)
+        results += [
             CreatePartitionsTopicResult(
                 name=one.name or "", error_code=one.error_code, error_message=one.message
             )
             for one in answer.topics
         ]
-    )
+    return CreatePartitionsResponse(results=results)
 
 
 def _wanted(topic: CreatePartitionsTopic) -> MorePartitions:

@@ -2,11 +2,14 @@
 
 Why:    a client that has created a topic goes on to use it through the same broker.
 How:    the command is carried to the controller; the answer gives the topic id and, from version 5,
-        the configuration in force.
+        the configuration in force. Of a topic that copies another cluster's, the source is looked
+        for first (`read_replicas.creating`).
 Source: KIP-464, KIP-525, KIP-516."""
 
+from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.coordinators.applied_waiters import make_partitions
+from strandline.broker.read_replicas.creating import with_source
 from strandline.config.effective import topic_values
 from strandline.controller.commands import CreateTopics, NewTopic, Refused, TopicResult
 from strandline.controller.placing.policies import derived_defaults
@@ -24,11 +27,20 @@ from strandline.protocol.messages.create_topics import (
 async def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
     """Create the topics, each for itself."""
     services = context.services
-    command = CreateTopics(tuple(map(_new_topic, request.topics)), request.validate_only)
-    answer = await make_partitions(services, command, timeout_ms=request.timeout_ms)
-    if isinstance(answer, Refused):
-        return _refuse_all(request, answer.error_code, answer.message)
-    return CreateTopicsResponse(topics=[_result(services, result) for result in answer.topics])
+    wanted, refused = [], []
+    for topic in map(_new_topic, request.topics):
+        try:
+            wanted.append(await with_source(topic, services.buckets.open, request.timeout_ms))
+        except ApiError as error:
+            refused.append(TopicResult(name=topic.name, error_code=error.code, message=str(error)))
+    results = refused
+    if wanted or not refused:
+        command = CreateTopics(tuple(wanted), request.validate_only)
+        answer = await make_partitions(services, command, timeout_ms=request.timeout_ms)
+        if isinstance(answer, Refused):
+            return _refuse_all(request, answer.error_code, answer.message)
+        results = [*answer.topics, *refused]
+    return CreateTopicsResponse(topics=[_result(services, result) for result in results])
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:

@@ -4,7 +4,8 @@ Why:    a client that has processed records may free their space before retentio
 How:    The leader of each partition deletes (`replication.replica.delete_records`), and answers
         with the offset where the partition begins then (`low_watermark`). Other replicas send
         clients to the leader. Compacted topics refuse, unless they delete by retention, too:
-        compaction keeps the last value of each key. Internal topics refuse, too.
+        compaction keeps the last value of each key. Internal topics refuse, too, and copies of
+        another cluster's topics.
 Source: KIP-107, KIP-204; docs/decisions/0006-deleting-records.md."""
 
 import asyncio
@@ -12,6 +13,7 @@ import asyncio
 from strandline.broker.context import RequestContext
 from strandline.broker.coordinators.applied_waiters import WAIT_MS_MAX, when_leases_hold
 from strandline.broker.partitions import find_leader, find_partition
+from strandline.broker.read_replicas.hosting import is_read_replica
 from strandline.controller.names import is_internal
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.delete_records import (
@@ -47,7 +49,7 @@ async def _delete(
         return _refuse(index, Error.UNKNOWN_TOPIC_OR_PARTITION)
     if is_internal(name):
         return _refuse(index, Error.INVALID_TOPIC_EXCEPTION)
-    if not services.topic_configs.of(topic, services.cluster).is_deleted:
+    if is_read_replica(topic) or not services.topic_configs.of(topic, services.cluster).is_deleted:
         return _refuse(index, Error.POLICY_VIOLATION)
     replica, error = find_leader(services, partition)
     if replica is None:

@@ -9,7 +9,8 @@ from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.handlers.metadata import in_sync_replicas, offline_replicas
 from strandline.broker.no_authoriser import TOPIC_OPERATIONS
-from strandline.broker.partitions import present_leader
+from strandline.broker.partitions import NO_EPOCH, present_leader
+from strandline.broker.read_replicas.hosting import is_read_replica
 from strandline.controller.names import check_topic_name, is_internal
 from strandline.model.cluster import Partition
 from strandline.model.ids import NO_BROKER
@@ -77,20 +78,23 @@ def _describe(
         name=topic.name,
         topic_id=topic.id,
         is_internal=is_internal(topic.name),
-        partitions=[_describe_partition(services, one) for one in topic.partitions[first:end]],
+        partitions=[
+            _describe_partition(services, one, is_copy=is_read_replica(topic))
+            for one in topic.partitions[first:end]
+        ],
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 
 def _describe_partition(
-    services: Services, partition: Partition
+    services: Services, partition: Partition, *, is_copy: bool
 ) -> DescribeTopicPartitionsResponsePartition:
     leader, epoch = present_leader(services, partition)
     return DescribeTopicPartitionsResponsePartition(
         error_code=Error.LEADER_NOT_AVAILABLE if leader == NO_BROKER else Error.NONE,
         partition_index=partition.index,
         leader_id=leader,
-        leader_epoch=epoch,
+        leader_epoch=NO_EPOCH if is_copy else epoch,
         replica_nodes=list(partition.hosts),
         isr_nodes=in_sync_replicas(services, partition, leader),
         eligible_leader_replicas=[],

@@ -27,6 +27,14 @@ from strandline.base.errors import ApiError, StorageError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.coordinators.applied_waiters import when_leases_hold
 from strandline.broker.partitions import NO_EPOCH, find_leader, find_partition
+from strandline.broker.read_replicas.copied_replica import (
+    CopiedReplica,
+    copy_of,
+    end_of,
+    last_of,
+    record_of,
+    start_of,
+)
 from strandline.broker.server.request_limits import count_items, require_few
 from strandline.model.cluster import Topic
 from strandline.model.ids import Offset
@@ -41,6 +49,7 @@ from strandline.protocol.messages.list_offsets import (
 )
 from strandline.replication.replica.replica import Replica
 from strandline.tiered.reading.failures import UnreadableError
+from strandline.tiered.reading.times import TimedOffset
 
 LATEST = -1
 EARLIEST = -2
@@ -76,7 +85,7 @@ _log = logging.getLogger("strandline.broker")
 class _Lookup(NamedTuple):
     """A partition whose answer takes a bucket."""
 
-    replica: Replica
+    replica: Replica | CopiedReplica
     timestamp: int
     answer: ListOffsetsPartitionResponse
 
@@ -149,6 +158,10 @@ def _answer(
         waiting.leaseless.append(replica)
         late = version >= OFFSET_NOT_AVAILABLE_SINCE_VERSION
         return _refuse(index, Error.OFFSET_NOT_AVAILABLE if late else Error.LEADER_NOT_AVAILABLE)
+    assert topic is not None
+    copy = copy_of(services, topic, partition, replica)
+    if copy is not None:
+        return _answer_copy(copy, index, timestamp, waiting)
     if _takes_bucket(replica, timestamp):
         answer = _refuse(index, Error.REQUEST_TIMED_OUT)
         waiting.lookups.append(_Lookup(replica, timestamp, answer))
@@ -162,6 +175,28 @@ def _answer(
         return _refuse(index, Error.KAFKA_STORAGE_ERROR)
     return ListOffsetsPartitionResponse(
         partition_index=index, timestamp=found_at, offset=offset, leader_epoch=epoch
+    )
+
+
+def _answer_copy(
+    copy: CopiedReplica, index: int, timestamp: int, waiting: _Waiting
+) -> ListOffsetsPartitionResponse:
+    """The answer for a copy of another cluster's partition."""
+    error = copy.check(NO_EPOCH, serves_as_follower=False)
+    if error is not Error.NONE:
+        return _refuse(index, error)
+    if timestamp >= 0 or timestamp == GREATEST_TIMESTAMP:
+        answer = _refuse(index, Error.REQUEST_TIMED_OUT)
+        waiting.lookups.append(_Lookup(copy, timestamp, answer))
+        return answer
+    if timestamp == EARLIEST:
+        found = start_of(copy)
+    elif timestamp == LATEST_TIERED:
+        found = last_of(copy)
+    else:
+        found = end_of(copy)
+    return ListOffsetsPartitionResponse(
+        partition_index=index, timestamp=found[0], offset=found[1], leader_epoch=found[2]
     )
 
 
@@ -259,10 +294,7 @@ async def _look_up_one(services: Services, lookup: _Lookup) -> None:
             remote = await log.highest(replica)
         else:
             remote = await log.first_at(replica, timestamp)
-        local = None if remote and timestamp >= 0 else _find(replica, timestamp)
-        found = _with_epoch(replica, remote)
-        if local is not None and local[0] > found[0]:
-            found = local
+        found = _with_local(replica, timestamp, remote)
     except UnreadableError as error:
         _log.warning("%s: no record by its time: %s", replica.name, error)
         answer.error_code = Error.KAFKA_STORAGE_ERROR
@@ -271,7 +303,8 @@ async def _look_up_one(services: Services, lookup: _Lookup) -> None:
         answer.error_code = refusal.code
         return
     except (OSError, StorageError) as failure:
-        replica.on_unreadable(failure)
+        if isinstance(replica, Replica):
+            replica.on_unreadable(failure)
         answer.error_code = Error.KAFKA_STORAGE_ERROR
         return
     except Exception:  # A task boundary: the other partitions have their answers.
@@ -280,6 +313,17 @@ async def _look_up_one(services: Services, lookup: _Lookup) -> None:
         return
     answer.error_code = Error.NONE
     answer.timestamp, answer.offset, answer.leader_epoch = found
+
+
+def _with_local(
+    replica: Replica | CopiedReplica, timestamp: int, remote: TimedOffset | None
+) -> _Found:
+    """The record that a bucket has, or one of the local log."""
+    if isinstance(replica, CopiedReplica):
+        return record_of(replica, remote)
+    local = None if remote and timestamp >= 0 else _find(replica, timestamp)
+    found = _with_epoch(replica, remote)
+    return local if local is not None and local[0] > found[0] else found
 
 
 def _refuse(index: int, code: int) -> ListOffsetsPartitionResponse:

@@ -16,7 +16,14 @@ from strandline.broker.context import RequestContext, Services
 from strandline.broker.coordinators.applied_waiters import wait_for_leaders
 from strandline.broker.leadership.new_topics import LEADERS_WAIT_MS
 from strandline.broker.no_authoriser import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
-from strandline.broker.partitions import is_alive, known_leader, living_brokers, may_be_named
+from strandline.broker.partitions import (
+    NO_EPOCH,
+    is_alive,
+    known_leader,
+    living_brokers,
+    may_be_named,
+)
+from strandline.broker.read_replicas.hosting import is_read_replica
 from strandline.broker.server.request_limits import distinct
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.commands import CreateTopics, NewTopic, TopicResults
@@ -208,7 +215,10 @@ def _missing_error(created: int | None) -> int:
 
 
 def _describe(services: Services, topic: Topic, living: Living) -> MetadataResponseTopic:
-    partitions = [_describe_partition(services, one, living) for one in topic.partitions]
+    is_copy = is_read_replica(topic)
+    partitions = [
+        _describe_partition(services, one, living, is_copy=is_copy) for one in topic.partitions
+    ]
     is_unready = services.new_topics.is_new(topic.name) and any(
         one.leader_id == NO_BROKER for one in partitions
     )
@@ -222,8 +232,10 @@ def _describe(services: Services, topic: Topic, living: Living) -> MetadataRespo
 
 
 def _describe_partition(
-    services: Services, partition: Partition, living: Living
+    services: Services, partition: Partition, living: Living, *, is_copy: bool
 ) -> MetadataResponsePartition:
+    """`is_copy`: of another cluster's topic, whose records have that cluster's epochs. A client
+    compares them with the leader's, so it is told none."""
     leader, epoch = known_leader(services, partition)
     if leader not in living.named:
         leader = NO_BROKER
@@ -234,7 +246,7 @@ def _describe_partition(
         error_code=Error.LEADER_NOT_AVAILABLE if leader == NO_BROKER else Error.NONE,
         partition_index=partition.index,
         leader_id=leader,
-        leader_epoch=epoch,
+        leader_epoch=NO_EPOCH if is_copy else epoch,
         replica_nodes=replicas,
         isr_nodes=in_sync_replicas(services, partition, leader) if is_here else present,
         offline_replicas=[]

@@ -4,6 +4,7 @@ Source: KIP-101, KIP-320 (truncation detection)."""
 
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import NO_EPOCH, find_leader, find_partition
+from strandline.broker.read_replicas.copied_replica import copy_of
 from strandline.model.cluster import Topic
 from strandline.model.ids import Epoch
 from strandline.protocol.errors import Error
@@ -26,20 +27,16 @@ async def handle(
     topics = []
     for requested in request.topics:
         topic = services.cluster.topics.get(requested.topic)
-        topics.append(
-            OffsetForLeaderTopicResult(
-                topic=requested.topic,
-                partitions=[_answer(services, topic, one) for one in requested.partitions],
-            )
-        )
+        partitions = [await _answer(services, topic, one) for one in requested.partitions]
+        topics.append(OffsetForLeaderTopicResult(topic=requested.topic, partitions=partitions))
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
-def _answer(
+async def _answer(
     services: Services, topic: Topic | None, requested: OffsetForLeaderPartition
 ) -> EpochEndOffset:
     partition = find_partition(topic, requested.partition)
-    if partition is None:
+    if topic is None or partition is None:
         return _refuse(requested, Error.UNKNOWN_TOPIC_OR_PARTITION)
     replica, error = find_leader(services, partition, requested.current_leader_epoch)
     if replica is None:
@@ -48,7 +45,15 @@ def _answer(
         return _refuse(requested, Error.NOT_LEADER_OR_FOLLOWER)
     if requested.leader_epoch == NO_EPOCH:
         return _refuse(requested, Error.NONE)
-    epoch, end_offset = replica.epoch_end_offset(Epoch(requested.leader_epoch))
+    asked = Epoch(requested.leader_epoch)
+    copy = copy_of(services, topic, partition, replica)
+    if copy is None:
+        epoch, end_offset = replica.epoch_end_offset(asked)
+    else:
+        error = copy.check(NO_EPOCH, serves_as_follower=False)
+        if error is not Error.NONE:
+            return _refuse(requested, error)
+        epoch, end_offset = await copy.epoch_end_offset_for_certain(asked)
     return EpochEndOffset(partition=requested.partition, leader_epoch=epoch, end_offset=end_offset)
 
 

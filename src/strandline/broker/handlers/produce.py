@@ -34,6 +34,7 @@ from strandline.broker.produce.produced_batches import (
     refuse_transactions,
     rules_of,
 )
+from strandline.broker.read_replicas.hosting import READ_ONLY, is_read_replica
 from strandline.broker.server.batch_validation import Allowance
 from strandline.broker.server.recompression import (
     INLINE_BYTES_MAX,
@@ -133,6 +134,8 @@ class ProduceCall:
                     fail(result, Error.INVALID_REQUIRED_ACKS)
                 elif topic is None:
                     fail(result, missing)
+                elif is_read_replica(topic):
+                    fail(result, Error.POLICY_VIOLATION, READ_ONLY)
                 elif topic.name in INTERNAL_TOPICS:
                     fail(result, Error.INVALID_TOPIC_EXCEPTION, "only brokers write to this topic")
                 else:

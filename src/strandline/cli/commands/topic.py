@@ -56,6 +56,14 @@ def create(
     ] = None,
     config: Config = None,
     policy: PolicyFile = None,
+    read_replica_of: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Copy a topic of another cluster, read-only, out of its bucket: a bucket's URL, "
+            "then #CLUSTER-ID/TOPIC or #TOPIC if it has another name there.",
+        ),
+    ] = "",
     dry_run: DryRun = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
@@ -71,6 +79,8 @@ def create(
     configs = parse_pairs(config, option="--config")
     if policy is not None:
         configs += (("placement.policy", _read_policy(policy)),)
+    if read_replica_of:
+        configs += (("read.replica.of", read_replica_of),)
     wanted = [
         NewTopic(
             name=name,
@@ -120,9 +130,12 @@ def describe(
 ) -> None:
     """Show partitions, leaders, replicas, offsets and configuration of topics."""
     from strandline.cli.text.declared_losses import declared_json, tell_declared
+    from strandline.cli.text.read_replicas import copies_json, tell_copies
     from strandline.client.operations.configs import describe_topic_configs
     from strandline.client.operations.losses import describe_losses
     from strandline.client.operations.observers import describe_observers
+    from strandline.client.operations.read_replicas import describe_read_replicas
+    from strandline.config.topic_read_replica import READ_REPLICA_OF
 
     described = []
     with open_client(bootstrap, timeout) as client:
@@ -133,16 +146,27 @@ def describe(
             described.append((topic, _offsets(client, topic), configs))
         observed = describe_observers(client, names)
         declared = describe_losses(client, names)
+        copied = [
+            topic.name
+            for topic, _, configs in described
+            if any(one.name == READ_REPLICA_OF and one.value for one in configs)
+        ]
+        copies = describe_read_replicas(client, copied) if copied else []
 
     def people() -> None:
         for topic, offsets, configs in described:
             _describe_for_people(topic, offsets, configs, regions=regions, observed=observed)
+            tell_copies(topic.name, copies)
             tell_declared(topic.name, declared)
 
     show(
         {
             "topics": [
-                _describe(*one, observed) | {"declared_lost": declared_json(one[0].name, declared)}
+                _describe(*one, observed)
+                | {
+                    "declared_lost": declared_json(one[0].name, declared),
+                    "read_replicas": copies_json(one[0].name, copies),
+                }
                 for one in described
             ]
         },

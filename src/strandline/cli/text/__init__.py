@@ -19,5 +19,6 @@ Map:    live_cluster.py     a running cluster as the solver sees it
         tiered.py           what buckets hold, and what is wrong with it
         writers.py          where the writers are
         copy_rates.py       the rate of copies
+        read_replicas.py    how far copies of other clusters are
         bucket_ends.py      what buckets have of records at risk
 """

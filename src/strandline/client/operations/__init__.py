@@ -23,5 +23,6 @@ Map:    no_controller.py   why no controller is found
         tier.py            what buckets hold
         writers.py         which clients produce most
         isolation.py       brokers cut off by a drill
+        read_replicas.py   copies of other clusters' topics
         exports.py         what buckets have of partitions
 """

@@ -33,6 +33,7 @@ from strandline.controller.names import check_topic_name
 from strandline.controller.placing.broker_removal import LifeChecks
 from strandline.controller.placing.policies import canonical_policy
 from strandline.controller.placing.policy_changes import PolicyChecks
+from strandline.controller.placing.read_replicas import require_same_source
 from strandline.controller.placing.tiering import require_tiering_change
 from strandline.controller.records import ConfigsChanged, Record, Scope
 from strandline.model.ids import BrokerId
@@ -80,7 +81,9 @@ def decide_alter_configs(facts: Facts, command: AlterConfigs) -> Decision:
             _check_conflicts(facts, resource, values)
             if resource.scope == "topic":
                 checks.check_topic(cluster.topics[resource.name], values)
-                require_tiering_change(facts, resource.own, _after(resource, values))
+                after = _after(resource, values)
+                require_tiering_change(facts, resource.own, after)
+                require_same_source(resource.own, after)
             elif resource.scope == "broker":
                 lives.check(BrokerId(int(resource.name)), values)
             else:

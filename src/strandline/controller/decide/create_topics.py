@@ -25,6 +25,7 @@ from strandline.controller.placing.policies import (
     require_networks,
     with_factor,
 )
+from strandline.controller.placing.read_replicas import require_source
 from strandline.controller.placing.tiering import require_bucket
 from strandline.controller.records import TopicCreated
 from strandline.model.cluster import Roles
@@ -78,6 +79,7 @@ def add_topic(facts: Facts, draft: Draft, topic: NewTopic) -> TopicResult:
         configs, policy = with_factor(configs, cluster, policy)
     require_networks(policy, cluster)
     require_bucket(facts, configs)
+    require_source(facts, configs)
     if topic.assignments:
         if policy is not None and policy[0] in configs:
             raise refuse(

@@ -3,7 +3,7 @@
     <cluster id>/<topic id>/<partition>/manifest/<epoch>-<index>-<version>    one export
     <cluster id>/<topic id>/<partition>/pages/<first offset>-<random>         entries of exports
     <cluster id>/heads/<broker id>                                            newest exports, a hint
-    <cluster id>/topics/<topic>/<topic id>                                    a topic with exports
+    <cluster id>/topics/t-<topic>/<topic id>                                  a topic with exports
 
 Why:    a reader takes the highest name. Numbers have a fixed width, so that names sort as they do.
 How:    the epoch is the leader's, which has committed an entry of it. The index is that of the last
@@ -93,7 +93,7 @@ def heads_name(cluster_id: str, broker: BrokerId) -> str:
 
 def topics_prefix(cluster_id: str, topic: str = "") -> str:
     """What the names of a cluster's topic objects begin with; of one topic's, if it is named."""
-    return f"{cluster_id}/topics/{topic}/" if topic else f"{cluster_id}/topics/"
+    return f"{cluster_id}/topics/t-{topic}/" if topic else f"{cluster_id}/topics/"
 
 
 def topic_name(cluster_id: str, topic: str, topic_id: UUID) -> str:
