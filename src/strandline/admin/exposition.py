@@ -21,6 +21,7 @@ from strandline.admin.metric import Kind, Metric
 from strandline.admin.metric_table import BROKER_METRICS, CONTROLLER_METRICS
 from strandline.admin.pace import Pace
 from strandline.admin.partitions import led_partitions
+from strandline.admin.read_replica_metrics import READ_REPLICA_METRICS, read_replica_figures
 from strandline.admin.tiered_metrics import TIERED_METRICS, tiered_figures
 from strandline.broker.broker import Broker
 
@@ -59,6 +60,7 @@ class Exposition:
         )
         families = [*_families(BROKER_METRICS, figures), *self._process.collect()]
         families += _families(TIERED_METRICS, tiered_figures(broker))
+        families += _families(READ_REPLICA_METRICS, read_replica_figures(broker))
         findings = services.balancing.findings
         if findings is not None and is_controller:
             figures = controller_figures(services, findings, walked)

@@ -99,7 +99,7 @@ def broker_figures(
     peers = [one for one in services.cluster.brokers if one != services.broker_id]
     up = {one: replication.is_peer_alive(one) for one in peers}
     round_trips = {one: replication.round_trip_ms(one) for one in peers if up[one]}
-    server = broker.server
+    server, log = broker.server, services.remote_log
     return {
         "strandline_broker_info": {(*info, version("strandline")): 1},
         "strandline_broker_ready": is_ready,
@@ -133,7 +133,7 @@ def broker_figures(
             (str(one),): ms / 1_000 for one, ms in round_trips.items() if ms is not None
         },
         "strandline_controller_active": services.balancing.findings is not None,
-        **remote_figures(services.remote_log),
+        **remote_figures(log if log is not None and log.is_in_use else None),
     }
 
 

@@ -6,6 +6,7 @@ How:    One row for each metric. The exposition, the reference page and the test
 Source: STYLE, rule 4; reference observers 4.4."""
 
 from strandline.admin.metric import Kind, Metric
+from strandline.admin.read_replica_metrics import READ_REPLICA_METRICS
 from strandline.admin.remote_reads import REMOTE_METRICS
 from strandline.admin.tiered_metrics import TIERED_METRICS
 
@@ -325,7 +326,9 @@ CONTROLLER_METRICS = (
 )
 """Metrics of the controller only."""
 
-METRICS = PARTITION_METRICS + BROKER_METRICS + TIERED_METRICS + CONTROLLER_METRICS
+METRICS = (
+    PARTITION_METRICS + BROKER_METRICS + TIERED_METRICS + READ_REPLICA_METRICS + CONTROLLER_METRICS
+)
 """All of ours; beside them come Prometheus's usual ones of a process (`process_...`)."""
 
 assert len({one.name for one in METRICS}) == len(METRICS)

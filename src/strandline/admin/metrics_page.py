@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from strandline.admin.metric import Metric
 from strandline.admin.metric_table import BROKER_METRICS, CONTROLLER_METRICS, PARTITION_METRICS
+from strandline.admin.read_replica_metrics import READ_REPLICA_METRICS
 from strandline.admin.tiered_metrics import TIERED_METRICS
 
 PAGE = "metrics.md"
@@ -42,6 +43,14 @@ _SECTIONS = (
             "of the partitions that a broker leads, so sums over all brokers count each once."
         ),
         TIERED_METRICS,
+    ),
+    (
+        "Of read replicas and exports, by each broker",
+        (
+            "A read replica is counted by every broker that has a replica of it; exports by the "
+            "leader of their partition."
+        ),
+        READ_REPLICA_METRICS,
     ),
     (
         "Of the cluster, by the controller",

@@ -119,6 +119,11 @@ class RemoteLog:
         if self._starting is None:
             self._starting = asyncio.get_running_loop().create_task(self.reader.start())
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether the broker's file names buckets, or a read replica was read."""
+        return self._starting is not None
+
     def stop(self) -> None:
         """End all reads and downloads."""
         if self._starting is not None:
