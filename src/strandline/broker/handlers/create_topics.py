@@ -30,7 +30,7 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
     wanted, refused = [], []
     for topic in map(_new_topic, request.topics):
         try:
-            wanted.append(await with_source(topic, services.buckets.open, request.timeout_ms))
+            wanted.append(await with_source(services, topic, request.timeout_ms))
         except ApiError as error:
             refused.append(TopicResult(name=topic.name, error_code=error.code, message=str(error)))
     results = refused

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from strandline.base.errors import ApiError
+from strandline.broker.context import Services
 from strandline.config.bucket_urls import BucketUrl
 from strandline.config.topic import validate_topic_config
 from strandline.config.topic_read_replica import (
@@ -28,7 +29,6 @@ from strandline.tiered.exports.encoding import DamagedExportError
 from strandline.tiered.exports.heads import read_heads
 from strandline.tiered.exports.names import PartitionPlace
 from strandline.tiered.exports.reading import find_topic, read_newest
-from strandline.tiered.objects.buckets import OpenStore
 from strandline.tiered.objects.claim import read_claim
 from strandline.tiered.objects.store import ObjectAbsentError, ObjectStore, StoreError
 
@@ -40,7 +40,7 @@ class _Found(NamedTuple):
     partition_count: int
 
 
-async def with_source(topic: NewTopic, open_store: OpenStore, timeout_ms: int) -> NewTopic:
+async def with_source(services: Services, topic: NewTopic, timeout_ms: int) -> NewTopic:
     """The topic with what its source's bucket says; as it is, if it copies nothing. Raises
     ApiError with the reason why it cannot be created."""
     configs = dict(topic.configs)
@@ -51,7 +51,7 @@ async def with_source(topic: NewTopic, open_store: OpenStore, timeout_ms: int) -
     name = wanted.topic or topic.name
     try:
         async with asyncio.timeout(max(0, min(timeout_ms, LOOK_MS_MAX)) / 1000):
-            found = await _look(open_store(wanted.url), wanted, name)
+            found = await _look(services.buckets.open(wanted.url), wanted, name)
     except TimeoutError:
         raise _unreadable(wanted.url, "no answer in time") from None
     except (StoreError, DamagedExportError) as error:
