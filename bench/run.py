@@ -4,7 +4,7 @@
                                            quorum, failover, start, memory, recovery, partitions,
                                            restart, controller-log, placement, region-loss,
                                            promotion, returning-region, crossed-bytes, stand-ins,
-                                           spark, lake, stream, plan, audit
+                                           spark, lake, stream, plan, audit, cold
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and its other load; MB per CPU second varies
@@ -27,6 +27,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 
 import bench.audit
+import bench.cold
 import bench.controller_log
 import bench.crossed_bytes
 import bench.lake
@@ -357,6 +358,11 @@ def audit(work: Path) -> None:
     bench.audit.run(work, partial(say, "audit"))
 
 
+def cold(work: Path) -> None:
+    """0.5 GB of old records out of a bucket, and a producer's latency beside that."""
+    bench.cold.run(work, partial(say, "cold"))
+
+
 SCENARIOS: dict[str, Callable[[Path], None]] = {
     "one-broker": one_broker,
     "three-replicas": three_replicas,
@@ -381,6 +387,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "lake": lake,
     "stream": stream,
     "audit": audit,
+    "cold": cold,
 }
 
 

@@ -292,3 +292,24 @@ def test_offsets_before_the_partition_are_out_of_range(world: RemoteWorld) -> No
     world.advance(1)
     assert parts(pending)[0].error_code == Error.OFFSET_OUT_OF_RANGE
     assert Offset(0) == replica.log_start_offset
+
+
+def test_a_store_that_takes_a_minute_holds_up_no_local_consumer(world: RemoteWorld) -> None:
+    """In virtual time: what waits for the store takes a minute, everything else no time."""
+    old, new = world.add_topic("t", partitions=2)
+    written = _fill(old, 10)
+    _fill(new, 200)
+    world.archive_below(old, 30)
+    store = world.archive.stores[NEAR]
+    store.gate.clear()
+    waiting = world.send(fetch(0, max_wait_ms=120_000), VERSION)
+    for second in range(60):
+        local = world.send(fetch(0, 3 * second, partition_bytes=300), VERSION)
+        world.advance(0)
+        assert values(parts(local)[1]), "a local partition waits for the store"
+        world.advance(1_000)
+        assert not waiting.is_answered
+    # However many fetches asked, the store was asked once.
+    assert len(store.calls) == 1
+    world.run(store.gate.set)
+    assert values(parts(waiting)[0])[:3] == written[:3]

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 from tests.integration.bucket_contents import log_files
-from tests.integration.conftest import stop_cluster, wait_until
+from tests.integration.conftest import run, stop_cluster, wait_until
 from tests.integration.raw_client import RawClient
 from tests.integration.test_tiered_uploads import PARTITIONS, REGIONS, SEGMENT_BYTES, Tiered
 
@@ -212,6 +212,17 @@ def test_the_whole_history_is_read_from_the_bucket_into_the_local_log(
     kept: Kept, client: Callable[..., History]
 ) -> None:
     assert client(kept.bootstrap, "t", RECORDS, nothing) == expected()
+
+
+def test_our_own_consumer_reads_it_from_the_beginning_and_from_a_time(kept: Kept) -> None:
+    def lines(*options: str) -> list[bytes]:
+        arguments = ("consume", "t", "--bootstrap", kept.bootstrap, "--exit-at-end", *options)
+        return run(*arguments).stdout.encode().splitlines()
+
+    for partition, values in expected().items():
+        assert lines("--partition", str(partition)) == values
+    time_ms = kept.first_ms + STEP_MS * 700
+    assert lines("--partition", "1", "--from", f"@{time_ms}") == expected()[1][700:]
 
 
 def test_each_offset_has_its_record_first(kept: Kept) -> None:
