@@ -4,7 +4,7 @@ Why:    a decision depends on committed state and on two inputs that no log has:
         alive now, and random numbers for ids and ties. The caller passes both, so deciding is pure.
 Source: STYLE, rule 1."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from uuid import UUID
@@ -142,12 +142,14 @@ class Draft:
                 f"one request may create {PARTITIONS_PER_COMMAND_MAX} partitions: send several",
             )
 
-    def assign(self, placed: list[Roles]) -> tuple[Assignment, ...]:
-        """Give each new partition its Raft group, and count its load."""
+    def assign(self, placed: list[Roles], starts: Sequence[int] = ()) -> tuple[Assignment, ...]:
+        """Give each new partition its Raft group, and count its load. `starts`: where their logs
+        begin; none: at 0."""
         assignments = []
-        for one in placed:
+        for one, start in zip(placed, starts or (0,) * len(placed), strict=True):
             self.load.add(one.all)
-            assignments.append(Assignment(GroupId(self._next_group), one.voters, one.observers))
+            group = GroupId(self._next_group)
+            assignments.append(Assignment(group, one.voters, one.observers, start))
             self._next_group += 1
         self._count += len(placed)
         return tuple(assignments)

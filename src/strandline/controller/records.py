@@ -52,11 +52,13 @@ class BrokerUnregistered(msgspec.Struct, frozen=True, tag_field="kind", tag="bro
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """A partition's Raft group and voters, the preferred leader first, and its observers."""
+    """A partition's Raft group and voters, the preferred leader first, and its observers.
+    `start_offset`: where its log begins, of a partition that is restored (decision 0063)."""
 
     group: GroupId
     replicas: tuple[BrokerId, ...]
     observers: tuple[BrokerId, ...] = ()
+    start_offset: int = 0
 
 
 class TopicCreated(msgspec.Struct, frozen=True, tag_field="kind", tag="topic_created"):

@@ -45,7 +45,7 @@ from strandline.model.cluster import (
     Roles,
     Topic,
 )
-from strandline.model.ids import BrokerId, GroupId
+from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.raft.group.configuration import promised_quorum_of
 
 DELETED_TIERED_MAX = 10_000
@@ -66,11 +66,13 @@ class GroupBootstrap:
     its first observers.
 
     `holders`: the replicas that have held the log ever since. A voter that became an observer is
-    not among them: a release without observers has removed its log."""
+    not among them: a release without observers has removed its log. `start_offset`: where the log
+    began."""
 
     since_version: int
     roles: Roles
     holders: frozenset[BrokerId]
+    start_offset: int = 0
 
 
 class ControllerState:
@@ -152,6 +154,10 @@ class ControllerState:
     def first_roles(self, group: GroupId) -> Roles:
         """The first voters and observers of a group: in force where its log begins."""
         return self.bootstraps[group].roles
+
+    def first_offset(self, group: GroupId) -> Offset:
+        """Where the log of a group began."""
+        return Offset(self.bootstraps[group].start_offset)
 
     def _on_cluster_named(self, record: ClusterNamed) -> None:
         assert not self.cluster.cluster_id, "a cluster is named once"
@@ -389,7 +395,10 @@ class ControllerState:
             topic.partitions.append(partition)
             self.cluster.groups[partition.group] = partition
             self.bootstraps[partition.group] = GroupBootstrap(
-                self.cluster.version, partition.roles, frozenset(partition.hosts)
+                self.cluster.version,
+                partition.roles,
+                frozenset(partition.hosts),
+                assignment.start_offset,
             )
             next_group = max(self.cluster.next_group, partition.group + 1)
             self.cluster.next_group = GroupId(next_group)

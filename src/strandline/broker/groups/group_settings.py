@@ -111,6 +111,7 @@ class GroupSettings:
             rejoined=state.rejoined(self._self_id, partition.group),
             voter_count_min=_voter_count_min(partition, settings.config),
             lag_ms_max=settings.config.replica_lag_time_max_ms,
+            start_offset=state.first_offset(partition.group),
         )
 
     def _settings(

@@ -26,6 +26,7 @@ from strandline.controller.placing.policies import (
     with_factor,
 )
 from strandline.controller.placing.read_replicas import require_source
+from strandline.controller.placing.start_offsets import STARTS, start_offsets
 from strandline.controller.placing.tiering import require_bucket
 from strandline.controller.records import TopicCreated
 from strandline.model.cluster import Roles
@@ -69,7 +70,8 @@ def add_topic(facts: Facts, draft: Draft, topic: NewTopic) -> TopicResult:
             Error.INVALID_TOPIC_EXCEPTION,
             f"Topic '{topic.name}' collides with existing topic: {colliding}",
         )
-    configs = _checked_configs(topic.configs)
+    starts, given = start_offsets(facts, topic.configs)
+    configs = _checked_configs(given)
     cluster = facts.state.cluster.cluster_configs
     conflict = conflict_of(cluster, configs)
     if conflict is not None:
@@ -92,8 +94,15 @@ def add_topic(facts: Facts, draft: Draft, topic: NewTopic) -> TopicResult:
         placed = _chosen(facts, draft, topic)
     else:
         placed = _by_policy(facts, draft, topic, configs, policy)
+    if len(starts) not in (0, len(placed)):
+        raise refuse(
+            Error.INVALID_CONFIG, f"{STARTS} has {len(starts)} offsets for {len(placed)} partitions"
+        )
     created = TopicCreated(
-        name=topic.name, id=facts.new_uuid(), partitions=draft.assign(placed), configs=configs
+        name=topic.name,
+        id=facts.new_uuid(),
+        partitions=draft.assign(placed, starts),
+        configs=configs,
     )
     draft.records.append(created)
     return TopicResult(

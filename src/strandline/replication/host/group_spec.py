@@ -23,7 +23,7 @@ class GroupSpec:
     began; a replica that lost its state takes part in no epoch before it. `rejoined`: the
     controller's number of the last rejoining; 0: none. `voter_count_min`: see `Appender`.
     `lag_ms_max`: see `Replica`. `snapshots`: of what the log's records make; None: the log is all
-    that there is."""
+    that there is. `start_offset`: where the log begins that has nothing yet."""
 
     group: GroupId
     name: str
@@ -38,3 +38,4 @@ class GroupSpec:
     voter_count_min: int = 0
     lag_ms_max: int = LAG_MS_MAX
     snapshots: SnapshotGate | None = None
+    start_offset: int = 0

@@ -15,7 +15,15 @@ import msgspec
 
 from strandline.base.disk import Disk
 from strandline.base.errors import StorageError
-from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, Epoch, GroupId, first_epoch
+from strandline.model.ids import (
+    CONTROLLER_GROUP,
+    NO_BROKER,
+    Epoch,
+    GroupId,
+    Index,
+    Offset,
+    first_epoch,
+)
 from strandline.replication.host.bootstrap import GroupBootstrap
 from strandline.replication.host.early_appends import EarlyAppends
 from strandline.replication.host.group_spec import GroupSpec
@@ -174,6 +182,9 @@ class Opening:
         return replica.election_priority.first(living) == self._self_id
 
     def _take_part(self, spec: GroupSpec, log: Log, *, is_new: bool) -> Replica:
+        if spec.start_offset > log.start_offset and log.last_index < log.start_index:
+            start = Offset(spec.start_offset)
+            log.reset_to(Index(start), start, previous_epoch=Epoch(0))
         state = self._remembered(spec)
         voters = spec.configuration.voters
         is_asking = spec.asks_voters and state is None and {self._self_id} < set(voters)

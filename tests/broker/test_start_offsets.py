@@ -1,0 +1,106 @@
+"""A restored topic's partitions begin at given offsets, on every replica, whatever crashes.
+
+Source: decision 0063."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.broker.cluster_world import ClusterWorld
+from tests.broker.test_broker_in_a_cluster import fetch, produce
+from tests.broker.test_lost_disk import lose_disk
+from tests.controller.controller_world import World
+
+from strandline.controller.commands import CreatePartitions, MorePartitions, NewTopic
+from strandline.controller.placing.start_offsets import STARTS
+from strandline.model.ids import BrokerId
+from strandline.protocol.errors import Error
+
+
+@pytest.fixture
+def world() -> Iterator[ClusterWorld]:
+    """A cluster with topic t, of which partition 0 begins at 1000."""
+    made = ClusterWorld()
+    made.until_started()
+    made.until(lambda: made.broker(1).controller.leader_id > 0)
+    made.advance(1_000)
+    made.create_topic("t", partitions=2, replicas=3, configs=((STARTS, "1000,0"),))
+    yield made
+    made.close()
+
+
+def starts(world: ClusterWorld, index: int = 0) -> set[tuple[int, int]]:
+    """(first offset, first index) of all replicas."""
+    return {
+        (one.log.start_offset, one.log.start_index)
+        for one in world.replicas_of("t", index).values()
+    }
+
+
+def test_the_first_record_has_the_first_offset(world: ClusterWorld) -> None:
+    assert starts(world) == {(1_000, 1_000)}
+    assert starts(world, 1) == {(0, 0)}
+    answer = produce(world, "t", b"x")
+    assert (answer.error_code, answer.base_offset) == (Error.NONE, 1_000)
+    assert world.replicas_of("t")[world.leader_of("t")].log_start_offset == 1_000
+
+
+def test_it_stays_so_after_the_power_failed(world: ClusterWorld) -> None:
+    world.lose_power()
+    world.until(lambda: world.leader_of("t") != 0)
+    assert starts(world) == {(1_000, 1_000)}
+    assert produce(world, "t", b"x").base_offset == 1_000
+    world.lose_power()
+    world.until(lambda: world.leader_of("t") != 0)
+    assert produce(world, "t", b"y").base_offset == 1_001
+
+
+def test_a_replica_that_lost_its_disk_begins_there_again(world: ClusterWorld) -> None:
+    assert produce(world, "t", b"x").error_code == 0
+    broker = next(one for one in world.replicas_of("t") if one != world.leader_of("t"))
+    lose_disk(world, broker)
+    world.advance(3_000)
+    world.hosts[broker].start()
+    world.until_started(broker)
+    world.until(lambda: world.replicas_of("t")[broker].high_watermark == 1_001)
+    assert starts(world) == {(1_000, 1_000)}
+    assert fetch(world, "t", at=broker, offset=1_000) == [b"x"]
+
+
+def test_later_partitions_begin_at_zero(world: ClusterWorld) -> None:
+    world.submit(CreatePartitions((MorePartitions(topic="t", count=3),)))
+    world.until(lambda: world.leader_of("t", 2) != 0)
+    assert starts(world, 2) == {(0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("1", "1 offsets for 2"),
+        ("1,2,3", "3 offsets for 2"),
+        ("1,x", "one offset"),
+        ("-1,2", "one"),
+    ],
+)
+def test_offsets_that_do_not_fit_are_refused(value: str, message: str) -> None:
+    (result,) = World().create(
+        NewTopic(name="t", partitions=2, replication_factor=3, configs=((STARTS, value),))
+    )
+    assert result.error_code == Error.INVALID_CONFIG
+    assert message in result.message
+
+
+def test_they_are_no_configuration() -> None:
+    world = World()
+    (result,) = world.create(
+        NewTopic(
+            name="t",
+            partitions=2,
+            replication_factor=3,
+            configs=((STARTS, "5,6"), ("retention.ms", "7")),
+        )
+    )
+    assert result.error_code == Error.NONE
+    topic = world.state.cluster.topics["t"]
+    assert topic.configs == {"retention.ms": "7"}
+    assert [world.state.first_offset(one.group) for one in topic.partitions] == [5, 6]
+    assert BrokerId(1) in world.alive
