@@ -158,18 +158,18 @@ def test_the_command_lists_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
     asyncio.run(fill())
     with pytest.raises(SystemExit) as ended:
-        main(["restore", "--from", url])
+        main(["restore", "--from", url, "--dry-run"])
     assert not ended.value.code
     shown = capsys.readouterr().out
     assert "orders-0" in shown and "5 before 10, 3 from 40 on, at least" in shown
     assert "group a: orders-0 goes back from 42 to 40, where its log ends" in shown
     with pytest.raises(SystemExit):
-        main(["restore", "--from", url, "--as-of", "150", "--json"])
+        main(["restore", "--from", url, "--as-of", "150", "--json", "--dry-run"])
     told = json.loads(capsys.readouterr().out)
     assert told["controller_ms"] == 100
     assert told["topics"][0]["partitions"][0]["end_offset"] == 20
     with pytest.raises(SystemExit) as ended:
-        main(["restore", "--from", f"file://{tmp_path}/other"])
+        main(["restore", "--from", f"file://{tmp_path}/other", "--dry-run"])
     assert ended.value.code
     assert "no cluster has claimed" in capsys.readouterr().err
 

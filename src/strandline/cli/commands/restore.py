@@ -1,4 +1,4 @@
-"""`strandline restore`: what buckets have of a lost cluster.
+"""`strandline restore`: a lost cluster, out of its buckets.
 
 Source: decision 0063; docs/operating/restore.md."""
 
@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.base.errors import OperatorError
-from strandline.cli.options import AsJson
+from strandline.cli.options import (
+    DEFAULT_TIMEOUT_S,
+    AsJson,
+    Bootstrap,
+    DryRun,
+    Timeout,
+    Unset,
+    open_client,
+    parse_changes,
+)
 from strandline.cli.output import Table, counted, print_line, print_table, show
 
 if TYPE_CHECKING:
@@ -37,6 +46,15 @@ TopicPatterns = Annotated[
     list[str] | None,
     typer.Option("--topics", metavar="PATTERN", help="Topics, with * and ?; may be repeated."),
 ]
+Config = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="KEY=VALUE",
+        help="A topic key that every restored topic gets, whatever it had; may be repeated.",
+    ),
+]
 Credentials = Annotated[
     Path | None,
     typer.Option(
@@ -53,23 +71,36 @@ def restore(
     as_of: AsOf = "",
     topics: TopicPatterns = None,
     credentials: Credentials = None,
+    config: Config = None,
+    unset: Unset = None,
+    dry_run: DryRun = False,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """List what the buckets of a lost cluster have at one time, and exactly what is missing:
-    topics, records, committed offsets. Changes nothing."""
+    """Bring the topics of a lost cluster back in this one, out of its buckets: records under their
+    offsets, configurations, committed offsets. Lists exactly what is missing. Run again, it goes
+    on. With --dry-run: only the list; no cluster is needed."""
     import asyncio
 
     from strandline.cli.text.restore import open_sources, plan_json
+    from strandline.client.restore.copying import carry_out
     from strandline.client.restore.plan import plan_restore
     from strandline.tiered.objects.store import StoreError
 
     as_of_ms = parse_time(as_of) if as_of else None
+    changes = parse_changes(config, unset) if config or unset else {}
     stores = open_sources(sources, credentials)
     try:
-        plan = asyncio.run(plan_restore(stores, as_of_ms=as_of_ms, topics=topics or ()))
+        with asyncio.Runner() as runner:
+            plan = runner.run(plan_restore(stores, as_of_ms=as_of_ms, topics=topics or ()))
+            show(plan_json(plan), as_json=as_json, people=lambda: _print(plan))
+            if not dry_run:
+                with open_client(bootstrap, timeout) as client:
+                    say = (lambda _: None) if as_json else print_line
+                    carry_out(client, runner, stores, plan, changes=changes, say=say)
     except StoreError as error:
         raise OperatorError(f"the buckets cannot be read: {error}") from error
-    show(plan_json(plan), as_json=as_json, people=lambda: _print(plan))
 
 
 def parse_time(text: str) -> int:

@@ -1,0 +1,119 @@
+"""A cluster loses all its disks; another one gets its topics, records and committed offsets back
+out of a bucket, under the same offsets.
+
+Source: decision 0063; docs/operating/restore.md."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Message, TopicPartition
+from tests.integration.conftest import run, stop_cluster, wait_until
+from tests.integration.test_tiered_uploads import PARTITIONS, Tiered
+
+pytestmark = pytest.mark.integration
+
+TOPIC = "t"
+TIMEOUT_S = 60
+Row = tuple[int, int, bytes | None, tuple[int, int]]
+"""(partition, offset, value, timestamp)"""
+
+
+def rows(bootstrap: str, count: int, *, start: int = 0) -> list[Row]:
+    """So many records of the topic, from an offset on."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "reader", "log_level": 0}
+    consumer = Consumer({**settings, "enable.auto.commit": False})
+    consumer.assign([TopicPartition(TOPIC, one, start) for one in range(PARTITIONS)])
+    found: list[Row] = []
+    while len(found) < count:
+        (message,) = consumer.consume(1, timeout=TIMEOUT_S) or [None]
+        assert isinstance(message, Message) and message.error() is None, f"{len(found)} of {count}"
+        found.append((message.partition(), message.offset(), message.value(), message.timestamp()))
+    consumer.close()
+    return sorted(found)
+
+
+def commit(bootstrap: str, offsets: dict[int, int]) -> None:
+    settings = {"bootstrap.servers": bootstrap, "group.id": "g", "log_level": 0}
+    consumer = Consumer(settings)
+    places = [TopicPartition(TOPIC, one, offset) for one, offset in offsets.items()]
+    consumer.commit(offsets=places, asynchronous=False)
+    consumer.close()
+
+
+def committed(bootstrap: str) -> dict[int, int]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "log_level": 0})
+    places = [TopicPartition(TOPIC, one) for one in range(PARTITIONS)]
+    found = {one.partition: one.offset for one in consumer.committed(places, timeout=TIMEOUT_S)}
+    consumer.close()
+    return found
+
+
+def listed(url: str) -> dict[str, object]:
+    told: dict[str, object] = json.loads(
+        run("restore", "--from", url, "--dry-run", "--json").stdout
+    )
+    return told
+
+
+def ends(plan: dict[str, object]) -> dict[int, tuple[int, int]]:
+    """{partition: (first, end)} of the topic in a plan."""
+    (topic,) = [one for one in plan["topics"] if one["name"] == TOPIC]  # type: ignore[attr-defined]
+    return {one["index"]: (one["start_offset"], one["end_offset"]) for one in topic["partitions"]}
+
+
+def is_exported(url: str, end: int) -> bool:
+    """Whether the bucket has the topic up to there, and the group."""
+    done = run("restore", "--from", url, "--dry-run", "--json", check=False)
+    if done.returncode:
+        return False
+    plan = json.loads(done.stdout)
+    if not any(one["name"] == TOPIC for one in plan["topics"]) or not plan["offsets"]:
+        return False
+    return all(one >= end for _, one in ends(plan).values())
+
+
+def test_a_lost_cluster_comes_back_out_of_one_bucket(tmp_path: Path) -> None:
+    lost = Tiered(tmp_path / "lost", "tiered.export_interval_ms=200")
+    url = f"file://{lost.buckets['east']}"
+    try:
+        lost.create(TOPIC)
+        lost.set(TOPIC, "retention.ms", "987654321")
+        lost.produce(TOPIC, 6_000)
+        commit(lost.cluster.bootstrap, {0: 1_500, 1: 2_999})
+        wait_until(lambda: is_exported(url, 1_800), what="the bucket has it", timeout_s=TIMEOUT_S)
+        plan = listed(url)
+        end = ends(plan)
+        before = rows(lost.cluster.bootstrap, 6_000)
+        done = run("restore", "--from", url, "-b", lost.cluster.bootstrap, check=False)
+        assert done.returncode and "restore into another one" in done.stderr
+    finally:
+        stop_cluster(lost.cluster)
+    shutil.rmtree(lost.cluster.directory)
+
+    other = Tiered(tmp_path / "other")
+    bootstrap = other.cluster.bootstrap
+    try:
+        run("restore", "--from", url, "--config", "segment.bytes=2000000", "-b", bootstrap)
+        expected = [one for one in before if one[1] < end[one[0]][1]]
+        assert rows(bootstrap, len(expected)) == expected
+        assert committed(bootstrap) == {
+            0: 1_500,
+            1: min(2_999, end[1][1]),
+        }
+        told = json.loads(
+            run("topic", "describe", TOPIC, "--bootstrap", bootstrap, "--json").stdout
+        )
+        assert "987654321" in json.dumps(told)
+        assert "2000000" in json.dumps(told)
+        # A second run finds everything there.
+        run("restore", "--from", url, "-b", bootstrap)
+        assert rows(bootstrap, len(expected)) == expected
+        other.produce(TOPIC, 2)
+        last = rows(bootstrap, len(expected) + 2)[-1]
+        assert last[1] == end[last[0]][1]
+        done = run("restore", "--from", url, "-b", bootstrap, check=False)
+        assert done.returncode and f"topic {TOPIC} exists" in done.stderr
+    finally:
+        stop_cluster(other.cluster)
