@@ -164,6 +164,7 @@ LONG: tuple[Row, ...] = (
     Row(f"{REAL}test_promotion.py::test_the_tutorial", 0, "test_a_data_centre_is_killed is fast"),
     Row(f"{REAL}test_reading_near.py", 1, "every client; librdkafka is fast"),
     Row(f"{REAL}test_read_replicas.py", 0, BESIDE + "test_read_replicas.py"),
+    Row(f"{REAL}test_read_replicas_page.py", 0, BESIDE + "test_read_replicas.py"),
     Row(
         f"{REAL}test_replaced_brokers.py", 0, "tests/cli/test_dev_membership.py; a minute of moves"
     ),
