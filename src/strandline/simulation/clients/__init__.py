@@ -12,6 +12,7 @@ Map:    load.py               Load: all clients of a run
         values.py             record values that clients recognise
         admins.py             what admin clients share
         deleters.py           DeleteRecords
+        tier_uploads.py       uploads of tiered storage, without objects
         reassignments.py      AlterPartitionReassignments
         operators.py          changes of policies and labels
         loss_declarations.py  declare-lost

@@ -105,7 +105,7 @@ class Consumer(Client):
                 visible_end=visible_end(replica),
                 high_watermark=end,
                 is_leader_read=True,
-                start_offset=replica.log_start_offset,
+                start_offset=replica.local_log_start_offset,
                 deleted_before=replica.deletions.before,
                 epoch=replica.epoch,
             )
@@ -116,7 +116,7 @@ class Consumer(Client):
         replica = member.replication.replicas.get(group)
         if replica is None or replica.failed is not None:
             return
-        position = max(self._positions.get(group, Offset(0)), replica.log_start_offset)
+        position = max(self._positions.get(group, Offset(0)), replica.local_log_start_offset)
         max_bytes = self.rng.choice(READ_BYTES)
 
         def done(data: bytes, error: ApiError | None) -> None:
@@ -186,7 +186,7 @@ def fact_of(
         visible_end=visible_end(replica),
         high_watermark=replica.high_watermark,
         is_leader_read=replica.is_leader if member.checks_leases else replica.can_serve_reads,
-        start_offset=replica.log_start_offset,
+        start_offset=replica.local_log_start_offset,
         deleted_before=replica.deletions.before,
         epoch=replica.epoch,
     )

@@ -19,6 +19,7 @@ from strandline.simulation.clients.operators import Operator
 from strandline.simulation.clients.producers import Producer
 from strandline.simulation.clients.reassignments import Reassigner
 from strandline.simulation.clients.table_readers import TableReader
+from strandline.simulation.clients.tier_uploads import TierUploader
 from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.tally import Tally
 
@@ -50,6 +51,9 @@ class Load:
         self.deleters = self._one_if(
             Deleter, "d deletions", is_wanted=scenario.delete_interval_ms > 0
         )
+        self.tier_uploaders = self._one_if(
+            TierUploader, "v tiers", is_wanted=scenario.tier_interval_ms > 0
+        )
         self.reassigners = self._one_if(
             Reassigner, "m moves", is_wanted=scenario.move_interval_ms > 0
         )
@@ -77,6 +81,7 @@ class Load:
             *self.near_readers,
             *self.table_readers,
             *self.deleters,
+            *self.tier_uploaders,
             *self.reassigners,
             *self.operators,
             *self.loss_declarations,
@@ -89,7 +94,7 @@ class Load:
 
     def stop_writes(self) -> None:
         """Nothing new is written, and no replica is asked to move."""
-        for client in (*self.producers, *self.reassigners):
+        for client in (*self.producers, *self.tier_uploaders, *self.reassigners):
             client.stop()
 
     def stop_reads(self) -> None:
@@ -114,6 +119,7 @@ class Load:
         tally.near_count = sum(one.near_count for one in self.near_readers)
         tally.table_count = sum(one.table_count for one in self.table_readers)
         tally.deletion_count = sum(one.deletion_count for one in self.deleters)
+        tally.upload_count = sum(one.live_count for one in self.tier_uploaders)
         tally.move_count = sum(one.move_count for one in self.reassigners)
         tally.ruling_count = sum(one.ruling_count for one in self.operators)
         tally.declared_count = sum(one.declared_count for one in self.loss_declarations)

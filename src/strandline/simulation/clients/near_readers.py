@@ -194,7 +194,7 @@ class NearReader(Client):
     def _go_on_from(self, replica: Replica, position: Offset) -> Offset:
         """Inside a broker that does not have the position: where its log begins, or what is
         committed there. Of a leader only what never was can have gone."""
-        start, end = replica.log_start_offset, committed_end(replica)
+        start, end = replica.local_log_start_offset, committed_end(replica)
         is_lost = position > replica.log_end_offset and replica.can_serve_reads
         if is_lost and not self._may_be_gone(replica.log_end_offset):
             message = f"{replica.name} ends at {end}, and {self.name} has read up to {position}"

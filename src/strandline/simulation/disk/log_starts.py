@@ -29,14 +29,18 @@ def report_log_start(
     is_planned = replica is not None and any(
         plan.group == replica.group for plan in scenario.groups
     )
-    if replica is None or not is_planned:
+    if host.program is None or replica is None or not is_planned:
         return
     name, suffix = parsed
     log = scenario.log
     begins_anew = suffix == RESET
     kept_bytes = 0
+    # With remote storage `invariants.tiers` judges the new start.
+    retention_bytes = 0 if log.remote_storage else log.retention_bytes
     if not begins_anew:
         kept_bytes = replica.log.size_bytes() - _bytes_before(host.disk, directory, name)
+    if log.remote_storage:
+        host.program.show_tier(replica)
     checker.log_shortened(
         LogShortened(
             broker=host.broker,
@@ -44,7 +48,7 @@ def report_log_start(
             start_offset=name.base_offset,
             begins_anew=begins_anew,
             kept_bytes=kept_bytes,
-            retention_bytes=-1 if scenario.key_count else log.retention_bytes,
+            retention_bytes=-1 if scenario.key_count else retention_bytes,
         )
     )
 

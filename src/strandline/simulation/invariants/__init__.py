@@ -19,6 +19,7 @@ Map:    facts.py                what was observed
         entries_sent.py         entries sent to each broker
         placements.py           policies that placements keep
         shortened_logs.py       logs that retention has shortened
+        tiers.py                what buckets hold, as replicas know
         superseding.py          which record supersedes which
         verdicts.py             what must happen once the faults are over
         repairs.py              rotten data is mended

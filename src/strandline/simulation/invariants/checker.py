@@ -64,6 +64,7 @@ from strandline.simulation.invariants.facts import (
     StateReached,
     Subject,
     TableRead,
+    TierSeen,
     VotersRecorded,
     WayChanged,
 )
@@ -91,6 +92,7 @@ from strandline.simulation.invariants.role_changes import RoleChanges
 from strandline.simulation.invariants.shortened_logs import OnlyExpiredIsRemoved
 from strandline.simulation.invariants.successors import AtMostOneSuccessor
 from strandline.simulation.invariants.superseding import Superseding
+from strandline.simulation.invariants.tiers import NothingDeletedBeforeUploaded
 
 F = TypeVar("F")
 
@@ -146,6 +148,7 @@ class Checker:
             NoDuplicateFromIdempotentProducer(idempotent_producers),
             DeletedStaysDeleted(),
             OnlyExpiredIsRemoved(),
+            NothingDeletedBeforeUploaded(),
             RemovedWhereStable(),
             OneGrantPerVersion(),
             AtMostOneSuccessor(),
@@ -275,6 +278,10 @@ class Checker:
     def log_shortened(self, fact: LogShortened) -> None:
         """See `facts.LogShortened`."""
         self._judge(fact, Invariant.on_log_shortened)
+
+    def tier_seen(self, fact: TierSeen) -> None:
+        """See `facts.TierSeen`."""
+        self._judge(fact, Invariant.on_tier_seen)
 
     def service_awaited(self, fact: ServiceAwaited) -> None:
         """See `facts.ServiceAwaited`."""

@@ -170,6 +170,19 @@ class LogShortened:
 
 
 @dataclass(frozen=True, slots=True)
+class TierSeen:
+    """The state of the tier that a replica knows to be committed, after the marker at `index`.
+
+    `covered_end`: buckets have all records up to there, or a Retire has given them up."""
+
+    broker: BrokerId
+    group: GroupId
+    index: Index
+    lineage: bytes
+    covered_end: Offset
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigurationCommitted:
     """A replica knows that the configuration at `index` is committed."""
 

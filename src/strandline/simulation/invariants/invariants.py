@@ -36,6 +36,7 @@ from strandline.simulation.invariants.facts import (
     StateReached,
     Subject,
     TableRead,
+    TierSeen,
     VotersRecorded,
 )
 from strandline.simulation.invariants.superseding import Superseding
@@ -83,6 +84,9 @@ class Invariant:
 
     def on_log_shortened(self, fact: LogShortened) -> None:
         """See `facts.LogShortened`."""
+
+    def on_tier_seen(self, fact: TierSeen) -> None:
+        """See `facts.TierSeen`."""
 
     def on_configuration_committed(self, fact: ConfigurationCommitted) -> None:
         """See `facts.ConfigurationCommitted`."""

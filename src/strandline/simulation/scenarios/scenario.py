@@ -170,6 +170,9 @@ class Scenario:
     """How often on average an admin deletes the oldest records of a topic, or tries to read them
     again; 0 for never. Only where there are whole brokers, without compaction, and without a
     consumer group, whose members begin at offset 0 when theirs is gone."""
+    tier_interval_ms: int = 0
+    """How often on average an uploader without objects proposes a command; 0 for never. Only with
+    `log.remote_storage`, and without whole brokers, which upload by themselves."""
     move_interval_ms: int = 0
     """How often on average an admin moves the replicas of a topic; 0 for never. Only where there
     are whole brokers, whose disks are not lost and can be trusted: which of them may go is a

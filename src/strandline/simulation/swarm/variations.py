@@ -38,6 +38,14 @@ from strandline.simulation.scenarios.scenario import (
 )
 from strandline.storage.config import LogConfig
 
+TIERED_SEGMENT_BYTES = (1 * KIB, 4 * KIB)
+TIERED_BUCKETS = ("east", "west")
+TIER_INTERVAL_MS = (10, 30)
+TIERED_MS = 8_000
+"""Segments have to be closed and uploaded while there is load."""
+TIERED_PAUSE_MS = 800
+"""Between two faults on average."""
+TIERED_PRODUCER_MS_MAX = 25
 DELETING_SHARE = 0.4
 DELETE_INTERVAL_MS = (50, 200, 600)
 CACHED_SHARE = 0.15
@@ -106,6 +114,39 @@ def with_deletions(scenario: Scenario) -> Scenario:
     if rng.random() >= DELETING_SHARE or not can_delete or scenario.group_consumer_count:
         return scenario
     return replace(scenario, delete_interval_ms=rng.choice(DELETE_INTERVAL_MS))
+
+
+def with_tiering(scenario: Scenario) -> Scenario:
+    """Remote storage of groups without brokers: commands of uploads, checkpoints, and a local
+    retention that removes what two buckets, or one, have. For swarms of its own, not for `draw`."""
+    rng = random.Random(f"tiers of {scenario.seed}")
+    scenario = scenario.of_groups()
+    segment_bytes = rng.choice(TIERED_SEGMENT_BYTES)
+    log = replace(
+        scenario.log,
+        segment_bytes=segment_bytes,
+        retention_bytes=-1,
+        delete=True,
+        compacted=False,
+        remote_storage=True,
+        remote_buckets=TIERED_BUCKETS,
+        remote_copies_min=rng.choice((0, 1)),
+        local_retention_ms=-1,
+        local_retention_bytes=rng.choice((0, segment_bytes)),
+    )
+    return replace(
+        scenario,
+        key_count=0,
+        tombstone_ratio=0.0,
+        log=log,
+        tier_interval_ms=rng.choice(TIER_INTERVAL_MS),
+        active_ms=max(scenario.active_ms, TIERED_MS),
+        fault_interval_ms=max(scenario.fault_interval_ms, TIERED_PAUSE_MS),
+        producers=tuple(
+            replace(plan, interval_ms=min(plan.interval_ms, TIERED_PRODUCER_MS_MAX))
+            for plan in scenario.producers
+        ),
+    )
 
 
 def with_caching(scenario: Scenario) -> Scenario:

@@ -28,6 +28,7 @@ from strandline.simulation.invariants.facts import (
     LeaderKnown,
     MarksMoved,
     ReplicaRemoved,
+    TierSeen,
 )
 from strandline.simulation.scenarios.scenario import GroupPlan, Scenario
 from strandline.simulation.world.host import Seams
@@ -102,6 +103,22 @@ class Member(ABC):
         """Read from a replica of this broker; `done` gets the batches, or why there are none."""
 
     # ---- facts -------------------------------------------------------------------------------
+
+    def show_tier(self, replica: Replica) -> None:
+        """Report the state of the replica's tier, if it is known."""
+        state = replica.tier.state
+        if not replica.tier.is_known or state.index < 0:
+            return
+        ends = [max(one.retired_before, one.end_offset) for one in state.buckets.values()]
+        self._checker.tier_seen(
+            TierSeen(
+                broker=self.broker,
+                group=replica.group,
+                index=state.index,
+                lineage=state.lineage,
+                covered_end=max(ends, default=Offset(0)),
+            )
+        )
 
     def watch(self, replica: Replica) -> None:
         """Report how the marks of a replica move from now on."""
@@ -206,6 +223,8 @@ class GroupMember(Member):
     def _clean(self) -> None:
         """What the broker does now and then: roll, and let go of old segments."""
         for replica in self.replicas:
+            if self.scenario.log.remote_storage:
+                self.show_tier(replica)
             replica.clean()
         self._clock.call_later(CLEAN_INTERVAL_MS, self._clean)
 

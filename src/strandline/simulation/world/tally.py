@@ -36,6 +36,8 @@ class Tally:
     """How often a compacted log was read from its beginning to its end."""
     deletion_count: int = 0
     """Deletions of the oldest records that were answered."""
+    upload_count: int = 0
+    """Objects that went live in a tier, without any bytes."""
     move_count: int = 0
     """Moves of replicas, and cancels, that were taken down."""
     balance_count: int = 0
