@@ -4,7 +4,7 @@
                                            quorum, failover, start, memory, recovery, partitions,
                                            restart, controller-log, placement, region-loss,
                                            promotion, returning-region, crossed-bytes, stand-ins,
-                                           spark, lake, stream, plan, audit, cold
+                                           spark, lake, stream, plan, audit, cold, tiered
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and its other load; MB per CPU second varies
@@ -41,6 +41,7 @@ import bench.returning_region
 import bench.spark
 import bench.stand_ins
 import bench.stream
+import bench.tiered
 from bench.clusters import Cluster, has_kafka, kafka, memory_mb, strandline
 from bench.load import leaders_of
 from bench.mixed_acks import mixed_acks_latencies
@@ -363,6 +364,12 @@ def cold(work: Path) -> None:
     bench.cold.run(work, partial(say, "cold"))
 
 
+def tiered(work: Path) -> None:
+    """Three brokers with a bucket each: producing with and without uploads, the cost of uploads,
+    and 1,000 idle partitions."""
+    bench.tiered.measure(work, partial(say, "tiered"), partitions=1_000)
+
+
 SCENARIOS: dict[str, Callable[[Path], None]] = {
     "one-broker": one_broker,
     "three-replicas": three_replicas,
@@ -388,6 +395,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "stream": stream,
     "audit": audit,
     "cold": cold,
+    "tiered": tiered,
 }
 
 

@@ -13,6 +13,14 @@ from tests.broker.test_delete_records import delete
 
 from strandline.broker.tiering import deleted_topics
 from strandline.config.tiered_section import TieredSection
+from strandline.controller.commands import (
+    AlterConfigs,
+    ConfigChange,
+    ConfigOperation,
+    ResourceChanges,
+    ResourceResults,
+    ResourceType,
+)
 from strandline.model.ids import Offset
 from strandline.records.batch import iterate_headers
 from strandline.replication.replica.replica import Replica
@@ -53,6 +61,13 @@ def write(world: ClusterWorld, count: int = 60) -> None:
     for at in range(count):
         world.until(lambda: world.leader_of("t") > 0)
         assert produce(world, "t", b"%d" % at * 40).error_code == 0
+
+
+def set_configs(world: ClusterWorld, topic: str, values: dict[str, str]) -> None:
+    changes = tuple(ConfigChange(key, ConfigOperation.SET, value) for key, value in values.items())
+    answer = world.submit(AlterConfigs((ResourceChanges(ResourceType.TOPIC, topic, changes),)))
+    assert isinstance(answer, ResourceResults)
+    assert answer.resources[0].error_code == 0, answer
 
 
 def leader(world: ClusterWorld) -> Replica:
@@ -245,3 +260,22 @@ def test_deleted_records_and_total_retention_leave_the_buckets() -> None:
         left = {one.name for one in state(world).live("west")}
         stored = {one for one in world.buckets["west"].names() if one.endswith(".segment")}
         assert stored == left < names
+
+
+def test_a_topic_without_tiered_storage_any_more_leaves_the_buckets() -> None:
+    with tiered_cluster() as world:
+        write(world)
+        world.until(has_all(world), every_ms=200)
+        change = {"remote.storage.enable": "false", "remote.log.delete.on.disable": "true"}
+        set_configs(world, "t", change)
+        world.until(
+            lambda: (
+                not any(
+                    name.endswith(".segment")
+                    for bucket in world.buckets.values()
+                    for name in bucket.names()
+                )
+            ),
+            every_ms=500,
+        )
+        assert all(not one.live and not one.removals for one in state(world).buckets.values())

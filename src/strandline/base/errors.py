@@ -25,6 +25,7 @@
     |- UnfitValueError             a value has no place in its type: becomes its problem
     |  |- UnknownSchemaError       the registry has no schema of a value's id
     |  `- _PlacedError             a value inside another has none: names the field
+    |- UnfitRowsError              rows that a table of files does not take: names the reason
     |- UnfitColumnError            some values of a column do not fit: the exact way reads them
     |- StoreError                  an object store gave no usable answer
     |  |- ObjectAbsentError        it says for certain that it has no such object
