@@ -126,7 +126,7 @@ class World:
     def has_bucket(self, bucket: str) -> bool:
         return bucket in BUCKETS
 
-    def may_begin(self, bucket: str) -> bool:
+    def take_turn(self, bucket: str) -> bool:
         return True
 
     def labels_of(self, broker: BrokerId) -> Labels:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from tests.broker.broker_world import batch_of
 from tests.broker.cluster_world import VOTERS, ClusterWorld, joined
 from tests.broker.test_broker_in_a_cluster import delete as delete_topic
 from tests.broker.test_broker_in_a_cluster import produce
 from tests.broker.test_delete_records import delete
 
 from strandline.broker.tiering import deleted_topics
+from strandline.broker.tiering import tiering as tiering_module
 from strandline.config.tiered_section import TieredSection
 from strandline.controller.commands import (
     AlterConfigs,
@@ -22,6 +24,12 @@ from strandline.controller.commands import (
     ResourceType,
 )
 from strandline.model.ids import Offset
+from strandline.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from strandline.records.batch import iterate_headers
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.buckets.bucket import BucketFaults
@@ -198,6 +206,33 @@ def test_a_bucket_that_is_gone_for_long_costs_few_markers_and_catches_up() -> No
         world.buckets["west"].faults.is_gone = False
         world.until(has_all(world), every_ms=500)
         check_objects(world)
+
+
+def test_few_turns_go_round_all_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiering_module, "UNDER_WAY_MAX", 1)
+    with tiered_cluster() as world:
+        configs = (("remote.storage.enable", "true"), ("internal.segment.bytes", "500"))
+        world.create_topic("many", partitions=6, configs=configs)
+        for index in range(6):
+            for _ in range(12):
+                world.until(lambda index=index: world.leader_of("many", index) > 0)
+                batch = batch_of(b"v" * 100, timestamp=world.broker(1).services.clock.wall_ms())
+                data = PartitionProduceData(index=index, records=batch)
+                request = ProduceRequest(
+                    acks=-1,
+                    timeout_ms=30_000,
+                    topic_data=[TopicProduceData(name="many", partition_data=[data])],
+                )
+                world.ask(world.leader_of("many", index), request, ProduceResponse, 9)
+        for index in range(6):
+            replica = world.replicas_of("many", index)[world.leader_of("many", index)]
+            world.until(
+                lambda replica=replica: all(
+                    replica.tier.state.live_end(one) == replica.log.closed.end_offset > 0
+                    for one in BUCKETS
+                ),
+                every_ms=200,
+            )
 
 
 def test_another_clusters_bucket_is_not_used() -> None:

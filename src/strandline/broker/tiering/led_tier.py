@@ -226,9 +226,6 @@ class LedTier:
         if now_ms < work.retry_at_ms:
             self.soon(work.retry_at_ms)
             return None
-        if not self._context.may_begin(bucket):
-            self.soon(now_ms + self._context.interval_ms)
-            return None
         gap = next_gap(state, bucket, local_start=self._replica.log.start_offset)
         if gap is None:
             return None
@@ -245,6 +242,9 @@ class LedTier:
         uploader = self._uploader(bucket, work, now_ms)
         if uploader == NO_BROKER:
             self.soon(now_ms + BACKOFF_MS_MIN)
+            return None
+        if not self._context.take_turn(bucket):
+            self.soon(now_ms + self._context.interval_ms)
             return None
         name = SegmentName(
             *self._context.place_of(self._replica.group),

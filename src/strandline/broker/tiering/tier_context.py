@@ -111,8 +111,8 @@ class TierContext(Protocol):
     def has_bucket(self, bucket: str) -> bool:
         """Whether this broker's file has it."""
 
-    def may_begin(self, bucket: str) -> bool:
-        """Whether this leader may have one more upload to a bucket under way."""
+    def take_turn(self, bucket: str) -> bool:
+        """Whether one more upload to a bucket may begin; it counts as under way if so."""
 
     def labels_of(self, broker: BrokerId) -> Labels:
         """Where a broker is."""

@@ -99,7 +99,8 @@ class Tiering:
         self._plans = TopicPlans(controller.cluster, topic_configs, self._labels)
         self._led: dict[GroupId, LedTier] = {}
         self._under_way: Counter[str] = Counter()
-        """{bucket: uploads under way of partitions led here}, as of the last look."""
+        """{bucket: uploads under way of partitions led here}, counted at each look."""
+        self._first = 0
         self._deletions: set[asyncio.Task[None]] = set()
         self._is_due = self._is_stopped = False
         self._ticker = Ticker(
@@ -162,9 +163,14 @@ class Tiering:
             for bucket, work in led.work.items()
             for _ in work.attempts
         )
-        for group, replica in replicas.items():
-            if replica.tier.is_in_use and group != CONTROLLER_GROUP:
+        for replica in self._in_turn(list(replicas.values())):
+            if replica.tier.is_in_use and replica.group != CONTROLLER_GROUP:
                 self._look_at(replica)
+
+    def _in_turn(self, replicas: list[Replica]) -> list[Replica]:
+        """Another one first each time: the first ones must not take all turns of a bucket."""
+        self._first = (self._first + UNDER_WAY_MAX) % max(1, len(replicas))
+        return replicas[self._first :] + replicas[: self._first]
 
     def _look_at(self, replica: Replica) -> None:
         led = self._led.get(replica.group)
@@ -216,9 +222,12 @@ class Tiering:
         """See `TierContext`."""
         return bucket in self._labels
 
-    def may_begin(self, bucket: str) -> bool:
+    def take_turn(self, bucket: str) -> bool:
         """See `TierContext`."""
-        return self.claims.is_claimed(bucket) and self._under_way[bucket] < UNDER_WAY_MAX
+        if not self.claims.is_claimed(bucket) or self._under_way[bucket] >= UNDER_WAY_MAX:
+            return False
+        self._under_way[bucket] += 1
+        return True
 
     def labels_of(self, broker: BrokerId) -> Labels:
         """See `TierContext`."""
