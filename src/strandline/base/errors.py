@@ -16,6 +16,7 @@
     |  |- DamagedBatchError        a fetched batch is damaged: names topic, partition, offset
     |  |- DataLossError            records are gone before Spark read them: failOnDataLoss is true
     |  |- NotHereError             a broker has not the records that it shall upload
+    |  |- DamagedOffsetsError      exported offsets of groups cannot be read
     |  |- CallError                a call to another broker got no answer
     |  `- ClientError              our client cannot make a request or use its answer
     |     |- NotOfferedError       the broker does not offer that API: it has another version
@@ -27,6 +28,7 @@
     |  `- _PlacedError             a value inside another has none: names the field
     |- UnfitRowsError              rows that a table of files does not take: names the reason
     |- UnfitColumnError            some values of a column do not fit: the exact way reads them
+    |- BadSnapshotError            a snapshot of the controller's state is damaged or unknown
     |- StoreError                  an object store gave no usable answer
     |  |- ObjectAbsentError        it says for certain that it has no such object
     |  |- WrongBytesError          its bytes have another checksum than they should have
