@@ -93,6 +93,9 @@ class Exporting:
         self._grace_ms = grace_ms
         self._led: dict[GroupId, dict[str, BucketExports]] = {}
         """{partition led here: {bucket: its exports}}"""
+        self._quiet: dict[GroupId, tuple[int, int, int, bool]] = {}
+        """{partition whose buckets say all: epoch, tier's index, cluster's version, True}; while
+        these stay, there is nothing to compare."""
         self._heads_due_ms: dict[str, int] = {}
         """{bucket: when its heads are written again at the latest}"""
         self._heads_under_way: set[str] = set()
@@ -157,16 +160,32 @@ class Exporting:
         return replica
 
     def _tick(self) -> None:
-        for group in [one for one in self._led if self._leader(one) is None]:
-            del self._led[group]
-        now_ms = self._clock.monotonic_ms()
-        for group in self._groups.replicas:
-            replica = None if group == CONTROLLER_GROUP else self._leader(group)
-            if replica is not None:
-                self._look_at(replica, now_ms)
+        now_ms, replicas = self._clock.monotonic_ms(), self._groups.replicas
+        version = self._cluster.version
+        for group in [one for one in self._led if one not in replicas]:
+            self._forget(group)
+        for group, replica in replicas.items():
+            quiet = self._quiet.get(group)
+            if quiet is None and not replica.is_leader:
+                if group in self._led:
+                    self._forget(group)
+            elif quiet == (replica.epoch, replica.tier.state.index, version, replica.is_leader):
+                continue
+            elif group == CONTROLLER_GROUP or self._leader(group) is None:
+                self._forget(group)
+            elif self._look_at(replica, now_ms):
+                self._quiet[group] = replica.epoch, replica.tier.state.index, version, True
+            else:
+                self._quiet.pop(group, None)
         self._look_at_heads(now_ms)
 
-    def _look_at(self, replica: Replica, now_ms: int) -> None:
+    def _forget(self, group: GroupId) -> None:
+        """It is not led here, or its leader may not speak for it now."""
+        self._led.pop(group, None)
+        self._quiet.pop(group, None)
+
+    def _look_at(self, replica: Replica, now_ms: int) -> bool:
+        """Begin the exports that are due; whether the buckets say all already."""
         buckets = self._led.setdefault(replica.group, {})
         wanted = dict.fromkeys([*self._buckets_of(replica.group), *replica.tier.state.buckets])
         marks = marks_of(replica, self._cluster)
@@ -181,6 +200,7 @@ class Exporting:
                 one.is_under_way = True
                 one.due_ms = now_ms + self._interval_ms
                 self._begin(self._write(replica, bucket, one))
+        return all(one.said == marks for one in buckets.values())
 
     def _open(self, replica: Replica, bucket: str) -> BucketExports | None:
         try:
