@@ -133,3 +133,10 @@ def test_limits_hold() -> None:
         tier.done(intend(0, 1, bucket=f"b{at}"))
     assert tier.apply(intend(0, 1, bucket="more")) is Refusal.TOO_MANY
     assert len(encode(tier.state.checkpoint())) < 4096
+
+
+def test_partition_has_so_many_objects_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("strandline.tiered.state.tier.OBJECTS_MAX", 3)
+    tier = Tier().upload(10, 20).upload(10, bucket="us")
+    assert tier.apply(intend(20, 30)) is Refusal.TOO_MANY
+    tier.done(retire(10), forget("0-10"), intend(20, 30))

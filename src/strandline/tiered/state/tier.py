@@ -19,6 +19,9 @@ from strandline.tiered.state.encoding import encode
 from strandline.tiered.state.transitions import Refusal
 
 BUCKETS_MAX = 64
+OBJECTS_MAX = 100_000
+"""Of one partition, in all buckets: a checkpoint of so many takes 20 MB, and 0.2 s to be taken in.
+Further uploads wait until retention, or a collector, has removed some."""
 LINEAGE_BYTES = 16
 _NO_LINEAGE = bytes(LINEAGE_BYTES)
 
@@ -58,7 +61,8 @@ class TierState:
         it. Why it does not fit, or None; then nothing but the lineage has changed."""
         self._advance(index, epoch, encode(command))
         known = self._buckets.get(command.bucket)
-        if known is None and len(self._buckets) >= BUCKETS_MAX:
+        is_full = isinstance(command, Intend) and self._object_count >= OBJECTS_MAX
+        if is_full or (known is None and len(self._buckets) >= BUCKETS_MAX):
             refusal: Refusal | None = Refusal.TOO_MANY
         else:
             bucket = BucketState() if known is None else known
@@ -67,6 +71,10 @@ class TierState:
                 self._buckets[command.bucket] = bucket
         self.refused_count += refusal is not None
         return refusal
+
+    @property
+    def _object_count(self) -> int:
+        return sum(len(one.live) + len(one.removals) for one in self._buckets.values())
 
     def delete_records(self, index: Index, epoch: Epoch, before: Offset) -> None:
         """Apply the committed deletion at `index`: the records below `before` are deleted."""
