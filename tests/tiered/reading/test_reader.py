@@ -155,6 +155,21 @@ def test_wrong_bytes_are_never_served_but_counted(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_another_object_under_the_name_is_not_served_though_it_is_whole(tmp_path: Path) -> None:
+    buckets, others = Buckets(), Buckets()
+    entry = buckets.put("near", batches(20), name="c/t/0/one")
+    other = others.put("near", [batch(at, time=9_000 + at) for at in range(20)], name="c/t/0/one")
+    assert (other.data_bytes, other.size_bytes) == (entry.data_bytes, entry.size_bytes)
+    buckets.stores["near"].objects = others.stores["near"].objects
+
+    async def run() -> None:
+        world = ReadWorld(tmp_path, buckets)
+        assert (await world.read(0)).is_failed
+        assert world.reader.counters.wrong_bytes.total() == 1
+
+    asyncio.run(run())
+
+
 def test_a_bucket_that_does_not_answer_is_left_alone_longer_each_time(tmp_path: Path) -> None:
     buckets = Buckets()
     buckets.put("near", batches(5))

@@ -9,6 +9,7 @@ Source: decision 0060."""
 
 import asyncio
 from collections import OrderedDict
+from dataclasses import replace
 
 from strandline.base.disk import Buffer
 from strandline.tiered.objects.store import StoreError
@@ -70,7 +71,7 @@ class Trailers:
             trailer = Trailer.parse(data, crc=entry.trailer_crc)
             if trailer.data_bytes != entry.data_bytes:
                 raise TrailerError(f"for {trailer.data_bytes} bytes of data, not of this object")
-            return trailer
+            return replace(trailer, producers=())  # Readers need none of them.
 
         try:
             data = await self._store.get(bucket, entry.name, entry.data_bytes, entry.size_bytes)
