@@ -61,7 +61,7 @@ def _batches_of(runner: Runner, store: ObjectStore, entry: SegmentEntry) -> Iter
     rest = b""
     for start in range(0, entry.data_bytes, RANGE_BYTES):
         end = min(start + RANGE_BYTES, entry.data_bytes)
-        data = runner.run(store.get_range(entry.name, start, end))
+        data = bytes(runner.run(store.get_range(entry.name, start, end)))
         for chunk in range(0, len(data), CHUNK_BYTES):
             digest.update(crc_of(data[chunk : chunk + CHUNK_BYTES]).to_bytes(4))
         rest += data

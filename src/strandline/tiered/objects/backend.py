@@ -7,6 +7,7 @@ Source: decision 0058."""
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
+from strandline.base.disk import Buffer
 from strandline.tiered.objects.store import ObjectInfo, StoreError
 
 
@@ -33,7 +34,7 @@ class Backend(Protocol):
     async def get(self, name: str, *, bytes_max: int) -> bytes:
         """A whole object. Raises NotFoundAnswerError, StoreError; a larger one is an error."""
 
-    async def get_range(self, name: str, start: int, end: int) -> bytes:
+    async def get_range(self, name: str, start: int, end: int) -> Buffer:
         """Bytes [start, end), fewer if the object ends there. Raises NotFoundAnswerError,
         StoreError."""
 

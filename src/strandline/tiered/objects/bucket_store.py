@@ -88,7 +88,7 @@ class BucketStore:
             request = self._backend.get(name, bytes_max=GET_BYTES_MAX)
             return await self._found(name, self._in_time(request, f"get {name}"))
 
-    async def get_range(self, name: str, start: int, end: int) -> bytes:
+    async def get_range(self, name: str, start: int, end: int) -> Buffer:
         """See `ObjectStore.get_range`."""
         _check(name)
         assert 0 <= start < end, (start, end)

@@ -46,7 +46,7 @@ class ObjectStore(Protocol):
     async def get(self, name: str) -> bytes:
         """The whole object. Raises ObjectAbsentError, StoreError."""
 
-    async def get_range(self, name: str, start: int, end: int) -> bytes:
+    async def get_range(self, name: str, start: int, end: int) -> Buffer:
         """Bytes [start, end); exactly as many. Raises ObjectAbsentError, StoreError."""
 
     def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:

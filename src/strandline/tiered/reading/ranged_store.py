@@ -8,6 +8,7 @@ import asyncio
 from typing import Protocol
 
 from strandline.base.clock import Clock
+from strandline.base.disk import Buffer
 from strandline.tiered.objects.store import ObjectStore, StoreError
 from strandline.tiered.reading.counters import ReadCounters
 from strandline.tiered.reading.failures import Failures
@@ -32,7 +33,7 @@ class RangedStore:
         self.counters = counters
         self.failures = Failures(clock, counters)
 
-    async def get(self, bucket: str, name: str, start: int, end: int) -> bytes:
+    async def get(self, bucket: str, name: str, start: int, end: int) -> Buffer:
         """Bytes [start, end) of an object, unchecked. Raises StoreError, which has been noted."""
         counters = self.counters
         counters.requests[bucket] += 1
@@ -47,7 +48,7 @@ class RangedStore:
         counters.fetch_ms[bucket] += self._clock.monotonic_ms() - begun_ms
         return data
 
-    async def _get(self, bucket: str, name: str, start: int, end: int) -> bytes:
+    async def _get(self, bucket: str, name: str, start: int, end: int) -> Buffer:
         store = self._buckets.store(bucket)
         try:
             async with asyncio.timeout(RANGE_MS_MAX / 1000):
