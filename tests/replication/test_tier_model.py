@@ -212,3 +212,47 @@ def test_markers_are_forgotten_only_behind_a_durable_checkpoint() -> None:
     group.flush(member)
     member.tier.maintain()
     assert [at for at, _ in member.log.tier_markers] == [3]
+
+
+def test_retention_runs_again_once_a_new_checkpoint_is_durable() -> None:
+    """It waited for this checkpoint, on every replica; its next round may be minutes away."""
+    group = Group()
+
+    def everyone(*, flushes: bool) -> None:
+        for one in group.members:
+            for _ in range(3):
+                group.replicate(one)
+            if flushes:
+                group.flush(one)
+                one.tier.on_flushed()
+        group.advance()
+        for one in group.members:
+            group.learn(one)
+
+    group.record()
+    everyone(flushes=True)
+    group.propose(intend(0, 1))
+    everyone(flushes=True)
+    group.checkpoint()
+    follower = group.members[2]
+    for one in group.members[:2]:
+        group.replicate(one)
+        group.flush(one)
+    everyone(flushes=False)
+    for one in group.members:
+        for callback in one.soon:
+            callback()
+    assert [one.tier.checkpoint_index for one in group.members] == [3, 3, 3]
+    assert [one.clean_count for one in group.members] == [1, 1, 0], "its disk lacks the checkpoint"
+
+    follower.soon.clear()
+    group.flush(follower)
+    follower.tier.on_flushed()
+    for callback in follower.soon:
+        callback()
+    assert follower.clean_count == 1
+
+    follower.open()
+    follower.learn(3)
+    assert follower.tier.checkpoint_index == 3
+    assert follower.soon == [], "a start finds nothing new"

@@ -114,6 +114,7 @@ class Member:
         """The highest commit that any process of this replica has known."""
         self.soon: list[Callable[[], None]] = []
         self.failures: list[Exception] = []
+        self.clean_count = 0
         self.tier: Any = None
         self.open()
 
@@ -126,6 +127,7 @@ class Member:
             name=f"t-0 on {self.number}",
             marks=SimpleNamespace(commit=-1),
             is_leader=True,
+            is_busy=False,
             can_append=True,
             high_watermark=0,
         )
@@ -133,6 +135,7 @@ class Member:
             leadership=SimpleNamespace(append_tier=self._append),
             can_serve_reads=True,
             fail=self._fail,
+            clean=self._clean,
         )
         clock = SimpleNamespace(call_soon=self._call_soon)
         self.tier = ReplicaTier(replica, owner, MarkWaiters(), clock)  # type: ignore[arg-type]
@@ -141,6 +144,9 @@ class Member:
 
     def _fail(self, error: Exception) -> None:
         self.failures.append(error)
+
+    def _clean(self) -> None:
+        self.clean_count += 1
 
     def _call_soon(self, callback: Callable[[], None]) -> None:
         self.soon.append(callback)

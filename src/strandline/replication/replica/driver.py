@@ -418,6 +418,14 @@ class ReplicaDriver(ReplicaState):
                 if self.is_damaged:
                     self.damage.on_found()
 
+    def clean(self) -> None:
+        """Roll, remove and compact segments as the topic asks; the broker calls it now and then."""
+        self._maintenance.run()
+
+    def on_flushed(self) -> None:
+        """More of the log is durable."""
+        self.tier.on_flushed()
+
     def _became_leader(self: Self, effect: BecameLeader, _: Entries | None) -> None:
         self.is_fresh = False
         self.is_leader = True

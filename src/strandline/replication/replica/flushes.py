@@ -23,6 +23,9 @@ class FlushListener(Protocol):
     def step(self, event: LogFlushed) -> None:
         """The log is durable up to an index."""
 
+    def on_flushed(self) -> None:
+        """The same, after that step."""
+
     def fail(self, error: Exception) -> None:
         """The log could not be made durable."""
 
@@ -82,5 +85,6 @@ class Flushes:
         if replica.failed is not None:
             return
         self._listener.step(LogFlushed(result, self._generation))
+        self._listener.on_flushed()
         if self._is_wanted_again:
             self._flush_now()

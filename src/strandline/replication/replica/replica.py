@@ -184,10 +184,6 @@ class Replica(ReplicaDriver):
         change = ChangeConfiguration(tuple(voters), tuple(observers), min_insync, version, floor)
         self.step(change)
 
-    def clean(self) -> None:
-        """Roll, remove and compact segments as the topic asks; the broker calls it now and then."""
-        self._maintenance.run()
-
     def tell_compacted(self) -> None:
         """The log may have been compacted further, or mended where it was: let the leader know."""
         index = self.log.compacted_index

@@ -9,7 +9,8 @@ How:    leader: `propose` --> a TIER marker in the log, replicated and committed
         a marker with the whole state, when no other marker is under way; a replica removes only
         what is before its last committed and flushed checkpoint. A replica whose log begins later
         than the partition's did, and has no checkpoint yet, does not know the state: it serves no
-        offset below its own log until it does.
+        offset below its own log until it does. When a new checkpoint is committed and flushed,
+        retention runs at once: it waited for this one.
         The lineage of a checkpoint says whether a replica has its state already.
 Owns:   the committed state, per replica.
 Source: decision 0057."""
@@ -66,6 +67,9 @@ class TieringReplica(Protocol):
     def fail(self, error: Exception) -> None:
         """The log cannot be trusted any more."""
 
+    def clean(self) -> None:
+        """Run the log's retention."""
+
 
 class ReplicaTier:
     """See the module. `state`: of what is committed; read it only. `checkpoint_index`: of the last
@@ -87,6 +91,7 @@ class ReplicaTier:
         """{index of a proposed command: why it was refused}, until its proposer hears of it."""
         self._proposed: set[Index] = set()
         self._is_checkpoint_due = False
+        self._is_clean_due = False
         self._applied = Index(-1)
         self._start = _NO_START
         self.on_reset()
@@ -258,6 +263,7 @@ class ReplicaTier:
         self.is_known = log.start_index == 0 and not has_checkpoint
         self.checkpoint_index = Index(-1)
         self._checkpoint_bytes = 0
+        self._is_clean_due = False
         self._applied = Index(-1)
         self._start = _NO_START
 
@@ -269,6 +275,20 @@ class ReplicaTier:
         self._applied = max(self._applied, commit)
         if self._is_checkpoint_due:
             self._clock.call_soon(self._checkpoint_now)
+        self._clean_if_due()
+
+    def on_flushed(self) -> None:
+        """More of the log is durable."""
+        self._clean_if_due()
+
+    def _clean_if_due(self) -> None:
+        if self._is_clean_due and self.checkpoint_index <= self._replica.log.flushed_index:
+            self._clock.call_soon(self._clean_now)
+
+    def _clean_now(self) -> None:
+        if self._is_clean_due and not self._replica.is_busy:  # Else the next flush tries again.
+            self._is_clean_due = False
+            self._owner.clean()
 
     def _apply(self, commit: Index) -> None:
         log = self._replica.log
@@ -320,6 +340,8 @@ class ReplicaTier:
                 )
             self.state = TierState.restored(checkpoint)
             self._start = _NO_START
+        # Not for those that a replica finds in its log when it starts: a broker has many logs.
+        self._is_clean_due = self._applied >= 0
         self.is_known = True
         self.checkpoint_index = index
         self._checkpoint_bytes = size_bytes
