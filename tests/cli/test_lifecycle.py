@@ -151,6 +151,24 @@ def test_each_region_gets_a_bucket_of_its_own_and_keeps_it(
         assert places == {one: str(root / "buckets" / one) for one in ("east", "west")}
 
 
+def test_a_tiered_cluster_checks_its_retention_every_few_seconds_unless_told_otherwise(
+    tmp_path: Path, brokers: FakeBrokers
+) -> None:
+    def interval_ms(name: str) -> int:
+        text = (tmp_path / name / "broker-1" / "config.toml").read_text()
+        return load_broker_config(text, file="config.toml").storage.retention_check_interval_ms
+
+    key = "storage.retention_check_interval_ms"
+    start(open_cluster(tmp_path / "a", brokers), StartOptions(port_base=20_000, is_tiered=True))
+    chosen = StartOptions(port_base=20_000, is_tiered=True, settings=(f"{key}=7000",))
+    start(open_cluster(tmp_path / "b", brokers), chosen)
+    later = open_cluster(tmp_path / "c", brokers)
+    start(later, StartOptions(port_base=20_000, settings=(f"{key}=8000",)))
+    later.stop(remove=False)
+    start(later, StartOptions(is_tiered=True))
+    assert [interval_ms(name) for name in "abc"] == [5_000, 7_000, 8_000]
+
+
 def test_what_was_changed_by_hand_is_kept(tmp_path: Path, brokers: FakeBrokers) -> None:
     cluster = open_cluster(tmp_path, brokers)
     start(cluster)

@@ -12,6 +12,8 @@ from tests.cli.command_line import CONFIG, Run, cluster, run
 from tests.client.fake_cluster import FakeCluster, FakeTransport, metadata
 
 from strandline.cli.commands import tiered
+from strandline.cli.dev.cluster_file import ClusterDirectory
+from strandline.cli.dev.plan import Plan, PlannedBroker
 from strandline.client.cluster import Client
 from strandline.config.bucket_urls import parse_bucket
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
@@ -241,3 +243,33 @@ def test_a_file_without_buckets_is_refused(run: Run, tier: Tier) -> None:
 def test_a_bucket_that_is_not_there_is_refused(run: Run, tier: Tier) -> None:
     code, _, err = run("tiered", "gc", "--config", str(tier.config), "--bucket", "west")
     assert (code, f"--bucket west: [tiered] buckets of {tier.config} has east" in err) == (1, True)
+
+
+class TestWithoutAFileNamed:
+    @pytest.fixture
+    def local(self, tier: Tier) -> ClusterDirectory:
+        """A local cluster in the directory that `strandline dev` would use, with tier's file."""
+        directory = ClusterDirectory(Path("strandline-dev"))
+        broker = PlannedBroker(id=3, region="east", kafka_port=19_092, rpc_port=19_192)
+        directory.write(Plan(cluster_id="fake", brokers=(broker,)))
+        files = directory.files(broker)
+        files.directory.mkdir()
+        files.config.write_text(tier.config.read_text())
+        return directory
+
+    def test_the_local_cluster_has_one(self, run: Run, tier: Tier, local: ClusterDirectory) -> None:
+        tier.put(0)
+        assert run("tiered", "verify", "t")[1].startswith("1 object sound, ")
+        assert run("tiered", "gc", "-b", "127.0.0.1:19092")[1].startswith("east: 1 object known")
+
+    def test_but_not_for_another_cluster(
+        self, run: Run, tier: Tier, local: ClusterDirectory
+    ) -> None:
+        code, _, err = run("tiered", "gc", "--delete", "-b", "127.0.0.1:19092,elsewhere:9092")
+        assert code == 1
+        assert "--config is missing: name the configuration file of a broker of elsewhere" in err
+
+    def test_a_command_without_a_local_cluster_asks_for_it(self, run: Run, tier: Tier) -> None:
+        code, _, err = run("tiered", "verify")
+        assert code == 1
+        assert "--config is missing, and strandline-dev has no local cluster" in err

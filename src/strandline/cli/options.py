@@ -2,6 +2,7 @@
 
 How:    brokers: `--bootstrap`, else STRANDLINE_BOOTSTRAP, else the local cluster in the directory
         that `strandline dev` would use, else 127.0.0.1:9092.
+        a broker's file: `--config`, else one of that local cluster.
 Source: docs/reference/cli.md."""
 
 import os
@@ -85,6 +86,29 @@ def find_bootstrap() -> str:
     directory = Path(os.environ.get(DEV_DIRECTORY_VARIABLE) or DEFAULT_DEV_DIRECTORY)
     plan = ClusterDirectory(directory).read()
     return DEFAULT_BOOTSTRAP if plan is None else plan.bootstrap
+
+
+def find_config(bootstrap: str) -> Path:
+    """Default configuration file: of a broker of the local cluster, if `bootstrap` is empty or of
+    that cluster; raises OperatorError."""
+    from strandline.cli.dev.cluster_file import ClusterDirectory
+
+    directory = ClusterDirectory(
+        Path(os.environ.get(DEV_DIRECTORY_VARIABLE) or DEFAULT_DEV_DIRECTORY)
+    )
+    plan = directory.read()
+    if plan is None:
+        raise OperatorError(
+            f"--config is missing, and {directory.path} has no local cluster: name the "
+            "configuration file of a broker"
+        )
+    others = set(bootstrap.split(",")) - {"", *plan.bootstrap.split(",")}
+    if others:
+        raise OperatorError(
+            f"--config is missing: name the configuration file of a broker of {min(others)}, which "
+            f"is not of the local cluster in {directory.path}"
+        )
+    return directory.files(plan.brokers[0]).config
 
 
 def parse_pairs(texts: list[str] | None, *, option: str) -> tuple[tuple[str, str], ...]:

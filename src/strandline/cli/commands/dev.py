@@ -76,7 +76,8 @@ def start(
         typer.Option(
             "--tiered",
             help="Give each region a bucket for tiered storage, in DIR/buckets/REGION. Kept for "
-            "the next start. Topics with remote.storage.enable=true use it.",
+            "the next start. Topics with remote.storage.enable=true use it. Unless it is set, "
+            "storage.retention_check_interval_ms becomes 5000: local retention shows in seconds.",
         ),
     ] = False,
     as_json: AsJson = False,

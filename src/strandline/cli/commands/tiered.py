@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.cli.exit_codes import UNHEALTHY
-from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
+from strandline.cli.options import (
+    DEFAULT_TIMEOUT_S,
+    AsJson,
+    Bootstrap,
+    Timeout,
+    find_config,
+    open_client,
+)
 from strandline.cli.output import Table, counted, print_line, print_table, show
 
 if TYPE_CHECKING:
@@ -27,12 +34,12 @@ Topics = Annotated[
     list[str] | None, typer.Argument(metavar="TOPIC...", help="Topics; default: all.")
 ]
 ConfigFile = Annotated[
-    Path,
+    Path | None,
     typer.Option(
         "--config",
         metavar="FILE",
         help="The configuration file of a broker: its [tiered] section says where the buckets "
-        "are, and has their credentials.",
+        "are, and where their credentials; default: that of the local cluster of `strandline dev`.",
     ),
 ]
 BucketName = Annotated[
@@ -61,8 +68,8 @@ def status(
 
 @app.command()
 def verify(
-    config: ConfigFile,
     topics: Topics = None,
+    config: ConfigFile = None,
     bucket: BucketName = "",
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
@@ -74,7 +81,7 @@ def verify(
 
     from strandline.cli.text.tiered import open_buckets, verified_json, verify_buckets
 
-    buckets = open_buckets(config, bucket)
+    buckets = open_buckets(config or find_config(bootstrap), bucket)
     with open_client(bootstrap, timeout) as client:
         found = asyncio.run(verify_buckets(client, buckets, topics or ()))
     show(verified_json(found), as_json=as_json, people=lambda: _print_verified(found))
@@ -84,7 +91,7 @@ def verify(
 
 @app.command()
 def gc(
-    config: ConfigFile,
+    config: ConfigFile = None,
     bucket: BucketName = "",
     grace_days: Annotated[
         float,
@@ -108,7 +115,7 @@ def gc(
 
     from strandline.cli.text.tiered import collect_buckets, collected_json, open_buckets
 
-    buckets = open_buckets(config, bucket)
+    buckets = open_buckets(config or find_config(bootstrap), bucket)
     now_ms = int(time.time() * 1000)
     grace_ms = int(grace_days * 86_400_000)
     with open_client(bootstrap, timeout) as client:

@@ -20,6 +20,7 @@ from strandline.base.errors import OperatorError
 from strandline.cli.dev.cluster_file import BrokerFiles, ClusterDirectory
 from strandline.cli.dev.departure import Departure
 from strandline.cli.dev.plan import (
+    TIERED_CHECK_SETTING,
     Plan,
     PlannedBroker,
     Settings,
@@ -238,7 +239,7 @@ class LocalCluster:
             regions = parse_regions(wanted)
             rtt_ms = parse_rtt(options.rtt or "", regions)
             brokers = plan_brokers(regions, port_base=options.port_base, is_free=self._is_free)
-            settings = self._settings(options, regions)
+            settings = self._settings(options, regions, recorded={})
             return Plan(cluster_id=new_id, brokers=brokers, rtt_ms=rtt_ms, settings=settings)
         if options.regions is not None and parse_regions(options.regions) != recorded.regions:
             has = ",".join(f"{region}={count}" for region, count in recorded.regions.items())
@@ -247,12 +248,16 @@ class LocalCluster:
                 f"--dir, or remove it: strandline dev stop --remove --dir {self.directory.path}"
             )
         links = recorded.rtt_ms if options.rtt is None else parse_rtt(options.rtt, recorded.regions)
-        settings = merge_settings(recorded.settings, self._settings(options, recorded.regions))
+        settings = self._settings(options, recorded.regions, recorded=recorded.settings)
         return replace(recorded, rtt_ms=links, settings=settings)
 
-    def _settings(self, options: StartOptions, regions: Iterable[str]) -> Settings:
+    def _settings(
+        self, options: StartOptions, regions: Iterable[str], *, recorded: Settings
+    ) -> Settings:
+        defaults = parse_settings([TIERED_CHECK_SETTING] if options.is_tiered else [])
         buckets = [bucket_settings(self.directory.path, regions)] if options.is_tiered else []
-        return parse_settings((*buckets, *options.settings))
+        wanted = parse_settings((*buckets, *options.settings))
+        return merge_settings(merge_settings(defaults, recorded), wanted)
 
     def _check_ports(self, brokers: Sequence[PlannedBroker]) -> None:
         for broker in brokers:

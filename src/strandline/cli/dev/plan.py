@@ -23,6 +23,9 @@ VOTER_COUNT_MAX = 5
 RPC_PORT_DISTANCE = 100
 LOOPBACK = "127.0.0.1"
 PORT_MAX = 65_535
+TIERED_CHECK_SETTING = "storage.retention_check_interval_ms=5000"
+"""With `--tiered`, unless the cluster has another: a first try of `local.retention.ms` shows its
+effect within seconds."""
 
 
 Settings = Mapping[str, Mapping[str, Value]]
