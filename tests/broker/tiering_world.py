@@ -34,20 +34,20 @@ def enable(world: ClusterWorld, **config: object) -> None:
         process.run_now(lambda replica=replica, changed=changed: replica.configure(changed))
 
 
-def leader(world: ClusterWorld) -> Replica:
-    """The replica that leads topic t."""
-    return world.replicas_of("t")[world.leader_of("t")]
+def leader(world: ClusterWorld, topic: str = "t") -> Replica:
+    """The replica that leads the topic."""
+    return world.replicas_of(topic)[world.leader_of(topic)]
 
 
-def tiers(world: ClusterWorld) -> dict[int, ReplicaTier]:
+def tiers(world: ClusterWorld, topic: str = "t") -> dict[int, ReplicaTier]:
     """{broker: the tier of its replica}."""
-    return {broker: replica.tier for broker, replica in world.replicas_of("t").items()}
+    return {broker: replica.tier for broker, replica in world.replicas_of(topic).items()}
 
 
-def begin(world: ClusterWorld, command: Command, *, at: int = 0) -> list[Outcome]:
+def begin(world: ClusterWorld, command: Command, *, at: int = 0, topic: str = "t") -> list[Outcome]:
     """Propose a command on a broker, or the leader; the outcome comes into the list."""
-    broker = at or world.leader_of("t")
-    replica = world.replicas_of("t")[broker]
+    broker = at or world.leader_of(topic)
+    replica = world.replicas_of(topic)[broker]
     process = world.hosts[broker].process
     assert process is not None
     outcomes: list[Outcome] = []
@@ -55,20 +55,23 @@ def begin(world: ClusterWorld, command: Command, *, at: int = 0) -> list[Outcome
     return outcomes
 
 
-def propose(world: ClusterWorld, command: Command) -> Outcome:
+def propose(world: ClusterWorld, command: Command, *, topic: str = "t") -> Outcome:
     """Propose a command on the leader, and wait for its outcome."""
-    outcomes = begin(world, command)
+    outcomes = begin(world, command, topic=topic)
     world.until(lambda: bool(outcomes))
     return outcomes[0]
 
 
-def upload(world: ClusterWorld, base: int, end: int, *, bucket: str = BUCKET) -> None:
+def upload(
+    world: ClusterWorld, base: int, end: int, *, bucket: str = BUCKET, topic: str = "t"
+) -> None:
     """The records of [base, end) are in the bucket."""
-    epochs = own_epochs(leader(world), base, end)
+    epochs = own_epochs(leader(world, topic), base, end)
     name = f"{base}-{end}"
     intent = Intend(bucket, name, Offset(base), Offset(end), BrokerId(1))
-    assert propose(world, intent) == (Error.NONE, None)
-    assert propose(world, GoLive(bucket, entry(base, end, epochs=epochs))) == (Error.NONE, None)
+    confirmed = GoLive(bucket, entry(base, end, epochs=epochs))
+    assert propose(world, intent, topic=topic) == (Error.NONE, None)
+    assert propose(world, confirmed, topic=topic) == (Error.NONE, None)
 
 
 def own_epochs(replica: Replica, base: int, end: int) -> tuple[tuple[int, int], ...]:
@@ -85,11 +88,11 @@ def retire(world: ClusterWorld, before: int) -> None:
     assert propose(world, Retire(BUCKET, Offset(before), 1)) == (Error.NONE, None)
 
 
-def until_same(world: ClusterWorld) -> None:
+def until_same(world: ClusterWorld, topic: str = "t") -> None:
     """Until every replica has the state of all markers."""
-    index = leader(world).tier.state.index
-    world.until(lambda: all(one.state.index == index for one in tiers(world).values()))
-    assert len({encode(one.state.checkpoint()) for one in tiers(world).values()}) == 1
+    index = leader(world, topic).tier.state.index
+    world.until(lambda: all(one.state.index == index for one in tiers(world, topic).values()))
+    assert len({encode(one.state.checkpoint()) for one in tiers(world, topic).values()}) == 1
 
 
 def write_segments(world: ClusterWorld, count: int, *, records: int = 10) -> None:
