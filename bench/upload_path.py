@@ -13,7 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from strandline.broker.tiering.sources import PIECE_BYTES, LocalSource
+from strandline.broker.tiering.sources import LocalSource
 from strandline.config.tiered_section import TieredSection
 from strandline.model.ids import Offset
 from strandline.records.batch import OFFSET_FIELD
@@ -55,9 +55,8 @@ async def _measure(work: Path, batch_bytes: int) -> None:
     store = Buckets.of(section).store("east")
     disk = RealDisk(asyncio.get_running_loop().call_soon_threadsafe)
     file = disk.open(str(work / "log"))
-    step = max(1, PIECE_BYTES // size) * size
     total = batches * size
-    parts = [FileRange(file, at, min(step, total - at)) for at in range(0, total, step)]
+    parts = [FileRange(file, 0, total)]
     threads = ThreadPoolExecutor(2)
     gb = OBJECTS * total / 1e9
     for is_counted in (False, True):

@@ -163,7 +163,7 @@ class World:
     def find_source(self, group: GroupId, intent: Intend) -> tuple[Source, str] | None:
         start, end = intent.base_offset, intent.end_offset
         if start >= self.log.start_offset:
-            parts = self.log.closed.file_ranges(start, end, bytes_max=1 << 18)
+            parts = self.log.closed.file_ranges(start, end)
             return LocalSource(parts, None), "east"
         for other in BUCKETS:
             entry = self.tier.state.find(other, start) if other != intent.bucket else None
@@ -220,7 +220,7 @@ class World:
     def log_data(self, start: int = 0) -> bytes:
         """The data of the closed segments of the log, from an offset."""
         end = self.log.closed.end_offset
-        parts = self.log.closed.file_ranges(Offset(start), end, bytes_max=1 << 20)
+        parts = self.log.closed.file_ranges(Offset(start), end)
         return b"".join(part.read() for part in parts)
 
 
@@ -386,7 +386,7 @@ def test_a_damaged_log_is_not_uploaded() -> None:
     async def scenario(world: World) -> None:
         world.fill()
         header = next(iterate_headers(world.log_data()))
-        parts = world.log.closed.file_ranges(Offset(0), Offset(2), bytes_max=1)
+        parts = world.log.closed.file_ranges(Offset(0), Offset(2))
         parts[0].file.pwrite([b"\xff\xff"], header.position + 70)
         await world.run(lambda: world.of(Abandon))
         assert world.damaged
@@ -399,7 +399,7 @@ def test_a_damaged_log_is_not_uploaded() -> None:
 def test_unreadable_headers_are_reported_to_the_replica() -> None:
     async def scenario(world: World) -> None:
         world.fill()
-        parts = world.log.closed.file_ranges(Offset(0), Offset(2), bytes_max=1)
+        parts = world.log.closed.file_ranges(Offset(0), Offset(2))
         parts[0].file.pwrite([b"\xff" * 30], 0)
         await world.run(lambda: world.errors)
         assert isinstance(world.errors[0], StorageError)

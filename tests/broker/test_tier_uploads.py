@@ -3,7 +3,11 @@
 Source: decision 0059."""
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine
+from functools import partial
+from tempfile import TemporaryFile
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,14 +24,15 @@ from strandline.broker.tiering.messages import (
     decode_status,
     encode_message,
 )
-from strandline.broker.tiering.sources import BucketSource, Moved, Source
+from strandline.broker.tiering.sources import BucketSource, LocalSource, Moved, Source
 from strandline.broker.tiering.uploads import NotHereError, Uploads
 from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.network.loop_clock import LoopClock
 from strandline.records.record import Record, build_batch
+from strandline.storage.log.reads import FileRange
 from strandline.tiered.objects.store import ObjectStore, StoreError
 from strandline.tiered.segments.trailer import Trailer
-from strandline.tiered.segments.writer import SegmentWriter
+from strandline.tiered.segments.writer import SegmentWriter, UnfitBatchError
 from strandline.tiered.state.commands import Intend
 
 GROUP = GroupId(7)
@@ -299,6 +304,45 @@ def test_a_bucket_is_repaired_from_a_part_of_another_ones_object() -> None:
         return bytes(build_batch([Record(0, at, b"k", b"v" * 70_000)], base_offset=at, epoch=1))
 
     run(scenario, memory_bytes_max=10 << 20)
+
+
+def test_a_log_is_read_in_pieces_that_cut_batches_and_are_smaller_than_some() -> None:
+    async def scenario(world: World) -> None:
+        moved: list[int] = []
+        for size in (70_000, 300_000, 1_300_000):
+            data = _batches(9, size=size)
+            with TemporaryFile() as stored:
+                stored.write(data)
+                stored.flush()
+                file: Any = SimpleNamespace(path="log", pread=partial(_pread, stored.fileno()))
+                middle = len(data) // 9 * 4
+                parts = [FileRange(file, 0, middle), FileRange(file, middle, len(data) - middle)]
+                writer = SegmentWriter(Offset(0), Offset(9))
+                await LocalSource(parts, None).read_into(writer, moved.append)
+            assert b"".join(writer.finish("x").parts[:-1]) == data
+            assert sum(moved) == len(data)
+            moved.clear()
+
+    run(scenario)
+
+
+def test_a_log_that_was_cut_meanwhile_is_no_object() -> None:
+    async def scenario(world: World) -> None:
+        data = _batches(9, size=70_000)[:-10]
+        file: Any = SimpleNamespace(path="log", pread=lambda length, at: data[at : at + length])
+        writer = SegmentWriter(Offset(0), Offset(9))
+        for length in (len(data), len(data) + 10):
+            with pytest.raises(UnfitBatchError, match="cut"):
+                await LocalSource([FileRange(file, 0, length)], None).read_into(
+                    SegmentWriter(Offset(0), Offset(9)), lambda _: None
+                )
+        assert writer.next_offset == 0
+
+    run(scenario)
+
+
+def _pread(descriptor: int, length: int, position: int) -> bytes:
+    return os.pread(descriptor, length, position)
 
 
 def test_asks_are_read_as_they_were_written() -> None:

@@ -116,7 +116,7 @@ def check_objects(world: ClusterWorld, *buckets: str) -> None:
             Trailer.parse(content[entry.data_bytes :], crc=entry.trailer_crc)
             data += content[: entry.data_bytes]
             offset = entry.end_offset
-        parts = replica.log.closed.file_ranges(Offset(0), Offset(offset), bytes_max=1 << 20)
+        parts = replica.log.closed.file_ranges(Offset(0), Offset(offset))
         assert data == b"".join(part.read() for part in parts)
         assert [one.base_offset for one in iterate_headers(data)] == list(range(offset))
 

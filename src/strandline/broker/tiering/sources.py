@@ -8,10 +8,12 @@ Owns:   nothing.
 Source: decision 0059."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from typing import Protocol
 
+from strandline.base.disk import File
 from strandline.base.errors import ApiError
 from strandline.records.batch import iterate_headers
 from strandline.storage.log.reads import FileRange
@@ -20,7 +22,7 @@ from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.segments.trailer import Trailer
 from strandline.tiered.segments.writer import SegmentWriter, UnfitBatchError
 
-PIECE_BYTES = 256 << 10
+PIECE_BYTES = 512 << 10
 """Read and checked in one go: the interpreter's lock is free between two pieces."""
 GROUP_BYTES = 4 << 20
 """Of one call to the thread."""
@@ -39,19 +41,24 @@ class Source(Protocol):
 
 
 class LocalSource:
-    """The records lie in these ranges of this broker's log."""
+    """The records lie in these ranges of this broker's log, each of whole batches."""
 
     def __init__(self, parts: Sequence[FileRange], threads: Executor | None) -> None:
         self._parts = parts
         self._threads = threads
-        self.size_bytes = sum(part.length for part in parts)
+        # What is read behind the last whole batch of a piece stays in memory with it.
+        self.size_bytes = sum(part.length for part in parts) * 5 // 4
 
     async def read_into(self, writer: SegmentWriter, moved: Moved) -> None:
         """See `Source`."""
         loop = asyncio.get_running_loop()
-        for group in _groups(self._parts):
-            await loop.run_in_executor(self._threads, _read_group, group, writer)
-            moved(sum(part.length for part in group))
+        for part in self._parts:
+            position, end = part.position, part.position + part.length
+            while position < end:
+                reading = partial(_read_some, part.file, position, end, writer)
+                taken = await loop.run_in_executor(self._threads, reading)
+                position += taken
+                moved(taken)
 
 
 class BucketSource:
@@ -80,26 +87,21 @@ class BucketSource:
                 return
 
 
-def _groups(parts: Sequence[FileRange]) -> Iterator[list[FileRange]]:
-    group: list[FileRange] = []
-    size = 0
-    for part in parts:
-        if group and size + part.length > GROUP_BYTES:
-            yield group
-            group, size = [], 0
-        group.append(part)
-        size += part.length
-    if group:
-        yield group
-
-
-def _read_group(parts: Sequence[FileRange], writer: SegmentWriter) -> None:
-    """On a thread. Raises OSError, UnfitBatchError."""
-    for part in parts:
-        data = part.read()
-        if len(data) < part.length:
-            raise UnfitBatchError("the log was cut while it was read")
-        writer.add(data)
+def _read_some(file: File, start: int, end: int, writer: SegmentWriter) -> int:
+    """On a thread: give the writer whole batches of [start, end), about `GROUP_BYTES`; how many
+    bytes. Raises OSError, UnfitBatchError."""
+    position = start
+    size = PIECE_BYTES
+    while position < end and position - start < GROUP_BYTES:
+        wanted = min(size, end - position)
+        data = file.pread(wanted, position)
+        taken = writer.add_whole(data)
+        if not taken:  # A batch larger than a piece, or one that is not there.
+            if len(data) < wanted or wanted == end - position:
+                raise UnfitBatchError(f"the batch at offset {writer.next_offset} is cut")
+            size *= 2
+        position += taken
+    return position - start
 
 
 def _add_wanted(data: bytes, writer: SegmentWriter) -> bytes:

@@ -297,7 +297,7 @@ class Tiering:
         if start >= replica.log.start_offset:
             if self.durable_end(replica) < end:
                 return None
-            parts = replica.log.closed.file_ranges(start, end, bytes_max=PIECE_BYTES)
+            parts = replica.log.closed.file_ranges(start, end)
             return LocalSource(parts, self._threads), self.labels_of(self.broker_id).region
         return self._other_bucket(replica, intent)
 

@@ -53,9 +53,9 @@ class ClosedRanges:
             return found if found.end_offset <= limit else None
         return None
 
-    def file_ranges(self, start: Offset, end: Offset, *, bytes_max: int) -> list[FileRange]:
-        """Where the batches of [start, end) lie, both at batch boundaries: parts of at most
-        `bytes_max`, or one batch, that end at batches, without markers. Not verified.
+    def file_ranges(self, start: Offset, end: Offset) -> list[FileRange]:
+        """Where the batches of [start, end) lie, both at batch boundaries, without markers. Not
+        verified.
 
         Raises OSError, StorageError if headers are damaged, or if the log lacks a part of it."""
         segments = self._row.segments
@@ -70,7 +70,7 @@ class ClosedRanges:
             if first is None or first.base_offset != at:
                 raise segment.damaged(0, f"no batch that begins at offset {at}")
             stop = _position_of(segment, end)
-            _add_ranges(found, segment, first.position, stop, bytes_max)
+            _add_ranges(found, segment, first.position, stop)
             at = segment.end_offset
         if at < end:
             raise self._row.active.damaged(0, f"an end at {at}, not at {end}")
@@ -128,24 +128,11 @@ def _position_of(segment: Segment, end: Offset) -> int:
     return beyond.position
 
 
-def _add_ranges(
-    found: list[FileRange], segment: Segment, start: int, stop: int, bytes_max: int
-) -> None:
-    """Add [start, stop) of a segment without its markers, in pieces."""
+def _add_ranges(found: list[FileRange], segment: Segment, start: int, stop: int) -> None:
+    """Add [start, stop) of a segment without its markers."""
     for marker in segment.markers_in(start, stop):
-        _add_pieces(found, segment, start, marker.position, bytes_max)
+        if marker.position > start:
+            found.append(FileRange(segment.file, start, marker.position - start))
         start = marker.position + marker.size
-    _add_pieces(found, segment, start, stop, bytes_max)
-
-
-def _add_pieces(
-    found: list[FileRange], segment: Segment, start: int, stop: int, bytes_max: int
-) -> None:
-    while start < stop:
-        end = stop
-        if stop - start > bytes_max:
-            end = segment.floor_boundary(start, start + bytes_max)
-            if end <= start:
-                end = start + next(segment.headers(start, start + 1)).size
-        found.append(FileRange(segment.file, start, end - start))
-        start = end
+    if stop > start:
+        found.append(FileRange(segment.file, start, stop - start))

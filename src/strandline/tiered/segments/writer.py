@@ -96,6 +96,12 @@ class SegmentWriter:
 
     def add(self, data: Buffer) -> None:
         """Add whole batches; markers among them are left out. Raises UnfitBatchError."""
+        if self.add_whole(data) != len(data):
+            raise UnfitBatchError(f"the batch at offset {self._next_offset} is cut")
+
+    def add_whole(self, data: Buffer) -> int:
+        """Add the whole batches at the beginning of `data`, and leave a cut one at its end; how
+        many bytes they have. Raises UnfitBatchError."""
         view = memoryview(data)
         start = end = 0
         try:
@@ -109,9 +115,8 @@ class SegmentWriter:
                 end = header.position + header.size
         except ApiError as error:
             raise UnfitBatchError(f"after offset {self._next_offset}: {error}") from error
-        if end != len(view):
-            raise UnfitBatchError(f"the batch at offset {self._next_offset} is cut")
         self._take(view[start:end])
+        return end
 
     def finish(self, name: str) -> SegmentObject:
         """The object, stored as `name`. Raises UnfitBatchError if batches are missing."""
