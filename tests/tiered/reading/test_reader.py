@@ -21,7 +21,7 @@ from tests.tiered.reading.reading_world import (
 )
 
 from strandline.tiered.reading import ranged_store
-from strandline.tiered.reading.failures import OBJECT_PAUSE_MS, PAUSE_MS_MIN
+from strandline.tiered.reading.failures import COMPLAINT_MS, OBJECT_PAUSE_MS, PAUSE_MS_MIN
 
 
 def _two_buckets() -> tuple[Buckets, list[bytes]]:
@@ -194,6 +194,25 @@ def test_a_bucket_that_does_not_answer_is_left_alone_longer_each_time(tmp_path: 
         assert world.reader.failures.paused == []
 
     asyncio.run(run())
+
+
+def test_what_cannot_be_read_is_logged_now_and_then(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    buckets = Buckets()
+    buckets.put("near", batches(5))
+    buckets.stores["near"].fault = fail  # type: ignore[assignment]
+
+    async def run() -> None:
+        world = ReadWorld(tmp_path, buckets)
+        for _ in range(4 * COMPLAINT_MS // 500):
+            assert (await world.read(0)).is_failed
+            world.clock.advance(500)
+
+    asyncio.run(run())
+    told = [one.message for one in caplog.records if "clients try again" in one.message]
+    assert len(told) == 4
+    assert told[0].startswith("t-0: offset 0 cannot be read now: near: 503")
 
 
 def test_what_the_cache_has_is_read_while_the_bucket_is_down(tmp_path: Path) -> None:

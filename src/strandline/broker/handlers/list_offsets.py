@@ -296,7 +296,8 @@ async def _look_up_one(services: Services, lookup: _Lookup) -> None:
             remote = await log.first_at(replica, timestamp)
         found = _with_local(replica, timestamp, remote)
     except UnreadableError as error:
-        _log.warning("%s: no record by its time: %s", replica.name, error)
+        if log is not None:
+            log.reader.failures.complain(replica.name, error)
         answer.error_code = Error.KAFKA_STORAGE_ERROR
         return
     except ApiError as refusal:

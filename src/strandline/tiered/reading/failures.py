@@ -10,7 +10,7 @@ Source: decision 0060."""
 
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from strandline.base.clock import Clock
 from strandline.tiered.objects.store import ObjectAbsentError, StoreError
@@ -19,6 +19,9 @@ from strandline.tiered.reading.counters import ReadCounters
 PAUSE_MS_MIN = 500
 PAUSE_MS_MAX = 30_000
 OBJECT_PAUSE_MS = 30_000
+COMPLAINT_MS = 60_000
+"""What cannot be read is logged so often, for each partition: clients ask twice a second."""
+COMPLAINT_COUNT_MAX = 1_000
 OBJECT_COUNT_MAX = 10_000
 """Objects that are remembered as unusable; the oldest is forgotten first."""
 
@@ -53,6 +56,8 @@ class Failures:
         """{bucket: its pause}; only of those that did not answer last."""
         self._objects: OrderedDict[tuple[str, str], int] = OrderedDict()
         """{(bucket, name): left alone until}, in the order of the failures."""
+        self._complaints: OrderedDict[Hashable, int] = OrderedDict()
+        """{partition: when it was logged}, oldest first."""
 
     @property
     def paused(self) -> Sequence[str]:
@@ -74,6 +79,18 @@ class Failures:
         if pause is not None and now_ms < pause.until_ms:
             return False
         return now_ms >= self._objects.get((bucket, name), now_ms)
+
+    def complain(self, partition: Hashable, error: UnreadableError) -> None:
+        """Log that no bucket serves a partition, now and then."""
+        now_ms = self._clock.monotonic_ms()
+        told_ms = self._complaints.get(partition)
+        if told_ms is not None and now_ms - told_ms < COMPLAINT_MS:
+            return
+        _log.warning("%s: %s; clients try again", partition, error)
+        self._complaints.pop(partition, None)
+        self._complaints[partition] = now_ms
+        if len(self._complaints) > COMPLAINT_COUNT_MAX:
+            self._complaints.popitem(last=False)
 
     def note_answer(self, bucket: str) -> None:
         """The bucket gave bytes."""

@@ -117,7 +117,7 @@ class RemoteReader:
             if not read.size_bytes:
                 read.is_failed = True
                 self.counters.failed_reads += 1
-                _log.warning("%s: %s", partition.key, error)
+                self.failures.complain(partition.key, error)
         except Exception:  # A task boundary: the client is told to try again.
             _log.exception("cannot read old records of %s", partition.key)
             read.is_failed = not read.size_bytes
