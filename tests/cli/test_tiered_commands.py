@@ -28,7 +28,7 @@ from strandline.protocol.messages.metadata import MetadataResponse
 from strandline.protocol.table import Message
 from strandline.records.record import Record, build_batch
 from strandline.tiered.objects.bucket_store import BucketStore
-from strandline.tiered.objects.claim import claim_bucket
+from strandline.tiered.objects.claim import CLAIM, claim_bucket
 from strandline.tiered.objects.opening import open_store
 from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.segments.names import SegmentName
@@ -243,6 +243,30 @@ def test_a_file_without_buckets_is_refused(run: Run, tier: Tier) -> None:
 def test_a_bucket_that_is_not_there_is_refused(run: Run, tier: Tier) -> None:
     code, _, err = run("tiered", "gc", "--config", str(tier.config), "--bucket", "west")
     assert (code, f"--bucket west: [tiered] buckets of {tier.config} has east" in err) == (1, True)
+
+
+def test_a_bucket_that_is_away_is_neither_empty_nor_made_anew(run: Run, tier: Tier) -> None:
+    """Such as a file system that is not mounted."""
+    tier.put(0)
+    away = tier.root.with_name("away")
+    tier.root.rename(away)
+    code, out, _ = run("tiered", "verify", "--config", str(tier.config))
+    assert code == 10
+    assert out.startswith("unreadable") and "is its file system mounted?" in out
+    code, _, err = run("tiered", "gc", "--config", str(tier.config), "--delete")
+    assert code == 1
+    assert err.startswith("error: bucket east (") and "is its file system mounted?" in err
+    assert err.count("\n") == 1
+    assert not tier.root.exists()
+    away.rename(tier.root)
+    assert run("tiered", "verify", "--config", str(tier.config))[0] == 0
+
+
+def test_gc_refuses_a_bucket_that_no_cluster_uses(run: Run, tier: Tier) -> None:
+    (tier.root / CLAIM).unlink()
+    code, _, err = run("tiered", "gc", "--config", str(tier.config), "--delete")
+    assert code == 1
+    assert "bucket east has no claim.json: no cluster uses it" in err
 
 
 class TestWithoutAFileNamed:

@@ -171,7 +171,7 @@ def test_the_command_lists_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit) as ended:
         main(["restore", "--from", f"file://{tmp_path}/other", "--dry-run"])
     assert ended.value.code
-    assert "no cluster has claimed" in capsys.readouterr().err
+    assert "is its file system mounted" in capsys.readouterr().err
 
 
 def test_an_older_snapshot_serves_while_a_bucket_lags() -> None:

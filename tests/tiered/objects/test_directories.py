@@ -96,8 +96,20 @@ def test_what_a_dead_broker_left_goes_after_a_day(opener: Opener) -> None:
         moment = (temporary / name).stat().st_mtime - age_s
         os.utime(temporary / name, (moment, moment))
     store = opener.directory()
-    assert run(names(store)) == []
+    run(store.put("a", [b"1"]))
     assert os.listdir(temporary) == ["new"]
+
+
+def test_reading_makes_no_bucket(opener: Opener) -> None:
+    """Where a file system is not mounted, its place would become an empty bucket."""
+    store = opener.directory()
+    with pytest.raises(StoreError, match="is its file system mounted") as raised:
+        run(names(store))
+    assert not isinstance(raised.value, ObjectAbsentError)
+    with pytest.raises(StoreError, match="is its file system mounted") as raised:
+        run(store.get("a"))
+    assert not isinstance(raised.value, ObjectAbsentError)
+    assert not (opener.root / "bucket").exists()
 
 
 def test_hidden_files_are_no_objects(opener: Opener) -> None:

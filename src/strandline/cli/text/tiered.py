@@ -18,8 +18,8 @@ from strandline.tiered.collection.collect import Answer, Collected, UncertainErr
 from strandline.tiered.collection.orphans import Place
 from strandline.tiered.collection.verify import Verdict, verify_entry
 from strandline.tiered.objects.buckets import Buckets
-from strandline.tiered.objects.claim import read_claim
-from strandline.tiered.objects.store import ObjectStore
+from strandline.tiered.objects.claim import CLAIM, read_claim
+from strandline.tiered.objects.store import ObjectAbsentError, ObjectStore, StoreError
 
 
 class Fault(NamedTuple):
@@ -102,7 +102,15 @@ async def collect_buckets(
     cluster_id = client.metadata().cluster_id
     found = {}
     for bucket, store in buckets.items():
-        owner = await read_claim(store)
+        try:
+            owner = await read_claim(store)
+        except ObjectAbsentError:
+            raise OperatorError(
+                f"bucket {bucket} has no {CLAIM}: no cluster uses it; check [tiered] buckets, or "
+                "judge another one: --bucket REGION"
+            ) from None
+        except StoreError as error:
+            raise OperatorError(f"{error}; to judge another bucket: --bucket REGION") from None
         if owner != cluster_id:
             raise OperatorError(f"bucket {bucket} belongs to cluster {owner}, not to {cluster_id}")
 

@@ -5,7 +5,8 @@ Why:    an acknowledged object must survive the power like one of a real store. 
 How:    A write goes to a file under `.tmp`, is flushed, and gets its name by a rename; `create`
         links it, which fails if the name is taken. Then the directories are flushed. All of it runs
         in threads. A mark in the root shows that the file system is mounted: without it nothing
-        counts as absent.
+        counts as absent. Only a process that writes makes the root and the mark, before its first
+        write: a command that reads must not take a mount point for an empty bucket.
 Owns:   the directory's root; several brokers may share it.
 Source: decision 0058; base.disk on flushes."""
 
@@ -43,11 +44,11 @@ class DirectoryBackend:
 
     async def put(self, name: str, data: bytes) -> None:
         """See `Backend.put`."""
-        await self._run(lambda: self._write(name, data, os.replace))
+        await self._run(lambda: self._write(name, data, os.replace), makes_root=True)
 
     async def put_parts(self, name: str, parts: AsyncIterator[bytes], *, parts_max: int) -> None:
         """See `Backend.put_parts`; one part is in flight."""
-        temporary = await self._run(self._new_temporary)
+        temporary = await self._run(self._new_temporary, makes_root=True)
         try:
             async for part in parts:
                 await self._run(partial(_append, temporary, part))
@@ -59,7 +60,7 @@ class DirectoryBackend:
     async def create(self, name: str, data: bytes) -> None:
         """See `Backend.create`."""
         try:
-            await self._run(lambda: self._write(name, data, os.link))
+            await self._run(lambda: self._write(name, data, os.link), makes_root=True)
         except FileExistsError:
             raise TakenAnswerError(f"{name} is there") from None
 
@@ -91,10 +92,11 @@ class DirectoryBackend:
 
     # ---- in threads ------------------------------------------------------------------------------
 
-    async def _run(self, work: Callable[[], _T]) -> _T:
+    async def _run(self, work: Callable[[], _T], *, makes_root: bool = False) -> _T:
         loop = asyncio.get_running_loop()
+        wanted = partial(self._prepared, work) if makes_root else work
         try:
-            return await loop.run_in_executor(_threads(), self._prepared, work)
+            return await loop.run_in_executor(_threads(), wanted)
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
             raise NotFoundAnswerError(_reason(error)) from None
         except FileExistsError:
