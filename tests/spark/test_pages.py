@@ -107,6 +107,11 @@ def stream_is_read(walk: Walk, names: dict[str, Any]) -> None:
     assert found.where("topic = 'flights-by-day'").count() == 2
 
 
+def has_all_flights(_: Walk, names: dict[str, Any]) -> None:
+    """No bucket has records of the topic, so that brokers give all."""
+    assert names["rows"].count() >= FLIGHTS
+
+
 def sql_view(walk: Walk, _: object) -> None:
     assert walk.spark.table("flights").count() >= FLIGHTS
 
@@ -161,6 +166,7 @@ STEPS: dict[tuple[str, int], Step] = {
     ("pipelines/source.md", 0): Step(nothing_else),
     ("pipelines/source.md", 1): Step(sql_view),
     ("pipelines/source.md", 2): Step(stream_is_read, by_day),
+    ("pipelines/source.md", 3): Step(has_all_flights),
     ("pipelines/upkeep.md", 0): Step(nothing_else, flights_table),
     ("pipelines/upkeep.md", 1): Step(has_rows("data/lake/customers", 1), customers),
     ("pipelines/upkeep.md", 2): Step(has_rows("data/lake/flights_dead", 0), dead_letters),

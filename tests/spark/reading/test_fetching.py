@@ -12,7 +12,7 @@ from strandline.protocol.messages.fetch import FetchRequest, FetchResponse
 from strandline.protocol.table import Message
 from strandline.spark.decoding.decode import decode
 from strandline.spark.reading.data_loss import DataLossError
-from strandline.spark.reading.fetching import SplitFetcher, next_offset_in
+from strandline.spark.reading.fetching import SplitFetcher, last_whole
 from strandline.spark.reading.splits import Split
 
 
@@ -189,10 +189,10 @@ def test_a_replica_that_is_behind_or_gone_is_left_for_the_leader(
 
 def test_the_last_whole_batch_says_where_to_go_on(scene: Scene) -> None:
     batches = b"".join(scene.cluster.topics["orders"][1].batches)
-    assert next_offset_in(memoryview(batches)) == 100
-    assert next_offset_in(memoryview(batches[:-1])) == 99
-    assert next_offset_in(memoryview(batches[:60])) is None
-    assert next_offset_in(memoryview(b"")) is None
+    assert last_whole(memoryview(batches)) == (len(batches), 100)
+    assert last_whole(memoryview(batches[:-1]))[1] == 99
+    assert last_whole(memoryview(batches[:60])) == (0, None)
+    assert last_whole(memoryview(b"")) == (0, None)
 
 
 def test_tasks_of_one_process_share_connections(scene: Scene) -> None:

@@ -76,6 +76,11 @@ def test_options_travel_to_executors() -> None:
         ({"columns": "key", "includeValue": "true"}, "includeValue contradicts columns key"),
         ({"kafka.isolation.level": "best"}, "read_uncommitted or read_committed"),
         ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "9 is above maxOffsetsPerTr"),
+        ({"readFrom": "disk"}, "readFrom: 'disk' is not offered: broker or bucket or auto"),
+        ({"readFrom": "bucket"}, "readFrom bucket: give buckets, as in [tiered] buckets"),
+        ({"buckets": "/mnt/east"}, "buckets must look like region=url, as in east=s3://"),
+        ({"buckets": "east=s3://user:word@b"}, "give credentials in"),
+        ({"buckets": "east=file:///a,east=file:///b"}, "buckets gives the region east twice"),
         ({"path": "/x"}, "load() takes no path: name topics by subscribe"),
     ],
 )
@@ -175,3 +180,17 @@ def test_the_docs_name_every_option() -> None:
     text = (pages / "from-the-kafka-connector.md").read_text()
     missing = [one.name for one in OPTIONS if f"`{one.name}`" not in text]
     assert missing == []
+
+
+def test_buckets_are_read_where_the_query_names_them_and_secrets_are_no_options() -> None:
+    assert options().reach.buckets is None
+    assert options(readFrom="broker", buckets="east=file:///e").reach.buckets is None
+    given = {"buckets": "east=file:///e, west=s3://w?region=eu-1", "bucketCredentialsFile": "/c"}
+    found = options(**given).reach.buckets
+    assert found is not None and found.read_from == "auto"
+    assert found.nearest("west") == ("west", "east")
+    assert found.nearest("") == ("east", "west")
+    assert options(**found.words).reach.buckets == found
+    with pytest.raises(OperatorError) as refused:
+        options(buckets="east=s3://user:secret@b")
+    assert "secret" not in str(refused.value)

@@ -2,6 +2,7 @@
 
 Map:    option_table.py   every option, with its use and default
         option_values.py  numbers, words and durations of options
+        bucket_options.py the options about buckets
         options.py        a query's options, checked
         bounds.py         where a read begins or ends, as options say it
         cluster.py        partitions and offsets, as the cluster says them
@@ -14,6 +15,9 @@ Map:    option_table.py   every option, with its use and default
         stream_reader.py  plans and reads a stream's micro-batches
         stream_offsets.py what a stream's checkpoint holds
         admission.py      how much goes into a micro-batch
+        tiers.py          which splits buckets have, and where a read of buckets alone ends
         split_reading.py  one task: fetched batches -> Arrow batches
         fetching.py       one task's requests, retries, and choice of the replica
+        bucket_fetching.py one task's ranges of objects
+        bucket_stores.py  the buckets of a Python worker
 Source: decisions/0049."""

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from strandline.spark.reading.cluster import ClusterReader, connect
+from strandline.spark.reading.cluster import connect
 from strandline.spark.reading.filters import Pruning
 from strandline.spark.reading.options import ReadOptions
 from strandline.spark.reading.pushdown import OptionalPushDown
 from strandline.spark.reading.ranges import plan_ranges
 from strandline.spark.reading.split_reading import read_partition
 from strandline.spark.reading.splits import split_ranges
+from strandline.spark.reading.tiers import cluster_reader, place_splits
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -44,9 +45,9 @@ class BatchReader(DataSourceReader):
         """One split for each task. Spark gets a list; none means that there is nothing."""
         options = self._options
         with connect(options.reach) as client:
-            cluster = ClusterReader(client, read_committed=options.reach.read_committed)
+            cluster = cluster_reader(client, options.reach)
             ranges = self._pruning.apply(plan_ranges(cluster, options), cluster.offsets)
-            return split_ranges(ranges, options)
+            return place_splits(client, split_ranges(ranges, options), options.reach)
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         """The records of one split."""

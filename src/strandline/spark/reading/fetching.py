@@ -63,8 +63,9 @@ class Fetched:
     aborted: list[tuple[int, int]]
 
 
-def next_offset_in(data: memoryview) -> int | None:
-    """The offset after the last whole batch; None if there is no whole one."""
+def last_whole(data: memoryview) -> tuple[int, int | None]:
+    """(where the last whole batch ends in the data, the offset after it); (0, None) if there is no
+    whole one."""
     position, last, size = 0, -1, len(data)
     while size - position >= HEADER_BYTES:
         _, length = _BASE_OFFSET_AND_LENGTH(data, position)
@@ -73,9 +74,9 @@ def next_offset_in(data: memoryview) -> int | None:
             break
         last, position = position, end
     if last < 0:
-        return None
+        return 0, None
     base, _ = _BASE_OFFSET_AND_LENGTH(data, last)
-    return int(base) + int(_LAST_DELTA(data, last + _LAST_DELTA_AT)[0]) + 1
+    return position, int(base) + int(_LAST_DELTA(data, last + _LAST_DELTA_AT)[0]) + 1
 
 
 class SplitFetcher:
@@ -209,7 +210,7 @@ class SplitFetcher:
             return None
         data = part.records
         assert data is None or isinstance(data, memoryview)
-        next_offset = next_offset_in(data) if data else None
+        next_offset = last_whole(data)[1] if data else None
         if next_offset is None or next_offset <= self.position:
             self._nothing()
             return None

@@ -26,6 +26,7 @@ from strandline.spark.reading.bounds import (
     parse_by_partition,
     parse_edge_or_offsets,
 )
+from strandline.spark.reading.bucket_options import BucketOptions, parse_bucket_options
 from strandline.spark.reading.option_table import (
     OPTIONS,
     Use,
@@ -63,6 +64,8 @@ class ReachOptions:
     request_timeout_ms: int = 30_000
     plan_timeout_ms: int = 60_000
     stall_ms: int = STALL_MS
+    buckets: BucketOptions | None = None
+    """None: all records come from brokers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,7 @@ def _parse_reach(values: Values) -> ReachOptions:
         request_timeout_ms=values.integer("kafka.request.timeout.ms") or default.request_timeout_ms,
         plan_timeout_ms=values.integer("kafka.default.api.timeout.ms") or default.plan_timeout_ms,
         stall_ms=values.integer("kafkaConsumer.pollTimeoutMs") or default.stall_ms,
+        buckets=parse_bucket_options(values),
     )
 
 

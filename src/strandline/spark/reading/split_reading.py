@@ -5,7 +5,10 @@ Why:    a stream has a task for each partition and micro-batch, often of a few r
 Owns:   the clients of this Python worker, which runs one task after the other.
 Source: decisions/0049."""
 
-from collections.abc import Iterator, Sequence
+import logging
+import os
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
@@ -13,13 +16,20 @@ from pyspark.sql.datasource import InputPartition
 from strandline.client.cluster import Client
 from strandline.client.errors import ClientError
 from strandline.spark.decoding.decode import decode
-from strandline.spark.reading.fetching import Fetched, SplitFetcher
+from strandline.spark.reading.bucket_fetching import (
+    BucketFetcher,
+    BucketsFailedError,
+    Patience,
+)
+from strandline.spark.reading.bucket_stores import stores_of
+from strandline.spark.reading.fetching import RACK_VARIABLE, Fetched, SplitFetcher
 from strandline.spark.reading.options import ReachOptions, ReadOptions
-from strandline.spark.reading.splits import Split
+from strandline.spark.reading.splits import BROKERS, BUCKETS, Split
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
+_LOG = logging.getLogger(__name__)
 BATCH_BYTES_MAX = 4 << 20
 """Of the records that Spark gets at once: as many as one answer has uncompressed."""
 
@@ -40,10 +50,38 @@ def read_split(
     split: Split, reach: ReachOptions, columns: Sequence[str], *, fail_on_data_loss: bool
 ) -> Iterator["RecordBatch"]:
     """The split's records, in order; no empty batch. Raises DataLossError, DamagedBatchError,
-    ClientError."""
+    ClientError, BucketsFailedError."""
+    if split.place == BUCKETS:
+        split = yield from _read_buckets(split, reach, columns)
+        if split.start >= split.end:
+            return
     fetcher = SplitFetcher(client_of(reach), split, reach, fail_on_data_loss=fail_on_data_loss)
     for fetched in fetcher:
         yield from decode_fetched(fetched, split, columns)
+
+
+def _read_buckets(
+    split: Split, reach: ReachOptions, columns: Sequence[str]
+) -> "Generator[RecordBatch, None, Split]":
+    """The split's records from buckets; returns what brokers are left to give."""
+    options = reach.buckets
+    assert options is not None, "only a plan with buckets has such splits"
+    region = reach.rack or os.environ.get(RACK_VARIABLE, "")
+    fetcher = BucketFetcher(
+        split,
+        options.nearest(region),
+        stores_of(options, timeout_ms=reach.request_timeout_ms).get_range,
+        patience=Patience(reach.stall_ms if options.is_exclusive else 0),
+        read_committed=reach.read_committed,
+    )
+    try:
+        for fetched in fetcher:
+            yield from decode_fetched(fetched, split, columns)
+    except BucketsFailedError as error:
+        if options.is_exclusive:
+            raise
+        _LOG.warning("%s: going on with brokers", error)
+    return replace(split, start=fetcher.position, place=BROKERS, objects={})
 
 
 def read_partition(

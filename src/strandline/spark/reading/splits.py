@@ -6,19 +6,22 @@ How:    a split is at most `maxRecordsPerPartition` offsets; smaller if `minPart
 Source: decisions/0049; spark.md, "no preferred locations"."""
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from pyspark.sql.datasource import InputPartition
 
 from strandline.spark.reading.options import ReadOptions
 from strandline.spark.reading.ranges import OffsetRange
+from strandline.tiered.segments.entry import SegmentEntry
 
 SPLIT_OFFSETS_MIN = 50_000
 """A smaller split costs more to start than to read."""
 BROKERS = "brokers"
 """The place of splits that are fetched from brokers."""
+BUCKETS = "buckets"
+"""The place of splits that are fetched from buckets: see `tiers.py`."""
 
 
 @dataclass
@@ -31,6 +34,8 @@ class Split(InputPartition):
     start: int
     end: int
     place: str = BROKERS
+    objects: Mapping[str, tuple[SegmentEntry, ...]] = field(default_factory=dict)
+    """{bucket: its objects that have all of these offsets}, for splits of buckets."""
 
 
 def split_ranges(

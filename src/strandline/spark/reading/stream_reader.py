@@ -37,6 +37,7 @@ from strandline.spark.reading.stream_offsets import (
     from_json,
     to_json,
 )
+from strandline.spark.reading.tiers import cluster_reader, place_splits
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -149,8 +150,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return end
         if self._target is not None and self._began_here:
             return begin  # It began after the target was fixed.
+        if self._reads_buckets_alone:
+            return begin  # What it has read of brokers is on its way to a bucket.
         self._loss.report(f"partition {name_of(place)} ends at offset {end}, before {begin}")
         return end
+
+    @property
+    def _reads_buckets_alone(self) -> bool:
+        buckets = self._options.reach.buckets
+        return buckets is not None and buckets.is_exclusive
 
     # ---- one micro-batch -------------------------------------------------------------------------
 
@@ -176,7 +184,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 topic, partition = place
                 topic_id = ended.ids.get(topic, "")
                 ranges.append(OffsetRange(topic, topic_id, partition, begin, stop))
-        return split_ranges(ranges, self._options)
+        splits = split_ranges(ranges, self._options)
+        return place_splits(self._connected(), splits, self._options.reach)
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         """The records of one split, on an executor."""
@@ -199,7 +208,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return connect(self._options.reach)
 
     def _cluster(self) -> ClusterReader:
-        return ClusterReader(self._connected(), read_committed=self._options.reach.read_committed)
+        return cluster_reader(self._connected(), self._options.reach)
 
 
 def _ids(topics: Mapping[str, Topic]) -> dict[str, str]:

@@ -204,6 +204,11 @@ class Trailer:
         entry = bisect_right(self.offsets, offset - self.base_offset) - 1
         return self.positions[entry] if entry >= 0 else 0
 
+    def end_position_of(self, offset: Offset) -> int:
+        """The lowest known batch boundary behind all records below `offset`."""
+        entry = bisect_left(self.offsets, offset - self.base_offset)
+        return self.positions[entry] if entry < len(self.positions) else self.data_bytes
+
     def position_of_time(self, timestamp_ms: int) -> int:
         """A batch's position before which no record reaches `timestamp_ms`; `data_bytes` if none
         in here does."""

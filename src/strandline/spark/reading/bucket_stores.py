@@ -1,0 +1,58 @@
+"""The buckets that a Python worker reads: ranges of objects, in the background.
+
+Why:    stores are asked by coroutines, and a task decodes what it has while more bytes come.
+Owns:   one thread with an event loop, and the stores of this process.
+Source: decision 0065."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Thread
+
+from strandline.base.disk import Buffer
+from strandline.spark.reading.bucket_options import BucketOptions
+from strandline.tiered.objects.credentials import CredentialsFile
+from strandline.tiered.objects.limits import StoreLimits
+from strandline.tiered.objects.opening import open_store
+from strandline.tiered.objects.store import ObjectStore
+
+REQUESTS_INFLIGHT_MAX = 8
+"""Of which half are downloads."""
+
+GetRange = Callable[[str, str, int, int], "Future[Buffer]"]
+"""Called with bucket, name, start and end; the bytes [start, end) come later. The future raises
+StoreError, ObjectAbsentError."""
+
+
+class BucketStores:
+    """See the module. Raises OperatorError if credentials cannot be read."""
+
+    def __init__(self, options: BucketOptions, *, timeout_ms: int) -> None:
+        limits = StoreLimits(requests_inflight_max=REQUESTS_INFLIGHT_MAX)
+        credentials = CredentialsFile(options.credentials_file)
+        self._stores: dict[str, ObjectStore] = {
+            url.name: open_store(url, credentials=credentials, limits=limits, timeout_ms=timeout_ms)
+            for url in options.urls
+        }
+        self._loop = asyncio.new_event_loop()
+        Thread(target=self._loop.run_forever, name="buckets", daemon=True).start()
+
+    def get_range(self, bucket: str, name: str, start: int, end: int) -> "Future[Buffer]":
+        """See `GetRange`."""
+        coming = self._stores[bucket].get_range(name, start, end)
+
+        async def get() -> Buffer:
+            return await coming
+
+        return asyncio.run_coroutine_threadsafe(get(), self._loop)
+
+
+_STORES: dict[tuple[BucketOptions, int], BucketStores] = {}
+
+
+def stores_of(options: BucketOptions, *, timeout_ms: int) -> BucketStores:
+    """This process's stores; their connections stay open from task to task."""
+    key = (options, timeout_ms)
+    if key not in _STORES:
+        _STORES[key] = BucketStores(options, timeout_ms=timeout_ms)
+    return _STORES[key]
