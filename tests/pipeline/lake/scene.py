@@ -26,6 +26,8 @@ class FakeCluster:
 
     def __init__(self, **topics: tuple[str, dict[int, tuple[int, int]]]) -> None:
         self.topics = topics
+        self.limits: dict[str, dict[int, int]] = {}
+        """{topic: {partition: where buckets end}}, for a job that reads nothing else."""
         self.id = CLUSTER_ID
         self.failures: list[Exception] = []
         self.committed: dict[str, dict[str, dict[int, int]]] = {}
@@ -40,6 +42,7 @@ class FakeCluster:
                 topic_id,
                 {partition: each[0] for partition, each in ends.items()},
                 {partition: each[1] for partition, each in ends.items()},
+                self.limits.get(name, {}),
             )
         return Snapshot(self.id, found)
 

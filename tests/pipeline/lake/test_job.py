@@ -55,6 +55,22 @@ def test_every_offset_is_in_the_table_once_wherever_the_job_is_killed(
     assert cluster.committed["lake-t"]["a"] == ends
 
 
+def test_a_job_of_buckets_ends_with_them_and_one_of_brokers_goes_on(tmp_path: Path) -> None:
+    cluster = FakeCluster(a=("id-a", {0: (3, 40), 1: (0, 9), 2: (5, 7)}))
+    table = FakeTable(tmp_path / "t")
+    cluster.limits["a"] = {0: 25, 1: 9, 2: 0}
+    run(cluster, table, options(table.path, batch_records=7))
+    tiered = [("a", 0, at) for at in range(3, 25)] + [("a", 1, at) for at in range(9)]
+    assert sorted(table.rows) == tiered
+    cluster.limits.clear()
+    run(cluster, table, options(table.path))
+    assert sorted(table.rows) == expected(cluster, "a")
+    # The table is ahead of the buckets now, and no record was lost.
+    cluster.limits["a"] = {0: 30, 1: 9, 2: 0}
+    run(cluster, table, options(table.path))
+    assert sorted(table.rows) == expected(cluster, "a")
+
+
 def test_nothing_new_needs_no_spark(tmp_path: Path) -> None:
     cluster, table = FakeCluster(a=("id-a", {0: (0, 5)})), FakeTable(tmp_path / "t")
     run(cluster, table, options(table.path))

@@ -7,6 +7,7 @@ How:    each command checks its options, then opens a session and hands over; py
 Map:    app.py           the app with all commands, and how it reports errors
         lake.py          topics into tables
         lake_options.py  the options of lake
+        backfill.py      what buckets hold of topics, into tables
         aggregate.py     means over a table
         audit.py         whether all replicas hold the same records
         plan.py          what placement policies are worth

@@ -10,6 +10,7 @@ from strandline.base.errors import StrandlineError
 from strandline.pipeline.commands import (
     aggregate,
     audit,
+    backfill,
     jars,
     java,
     lake,
@@ -28,6 +29,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("lake")(lake.lake)
+app.command("backfill")(backfill.backfill)
 app.command("aggregate")(aggregate.aggregate)
 app.command("replay")(replay.replay)
 app.command("upkeep")(upkeep.upkeep)

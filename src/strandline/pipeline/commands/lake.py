@@ -13,6 +13,8 @@ from strandline.pipeline.commands.aggregate import draw_means, means_json
 from strandline.pipeline.commands.lake_options import (
     AddTopicOption,
     BatchRecordsOption,
+    BucketCredentialsOption,
+    BucketsOption,
     ContinuousOption,
     DeadLettersOption,
     EachOption,
@@ -30,6 +32,7 @@ from strandline.pipeline.commands.lake_options import (
     OnGapOption,
     PartitionByOption,
     RackOption,
+    ReadFromOption,
     RecoverOption,
     RegistryOption,
     SchemaOption,
@@ -69,9 +72,12 @@ from strandline.pipeline.lake.options import (
     LakeOptions,
     Source,
     ValueFormat,
+    Widening,
     parse_partition_by,
+    read_buckets,
     read_values,
 )
+from strandline.pipeline.lake.plan import OnGap
 from strandline.pipeline.lake.residency import (
     POLICY_KEY,
     Location,
@@ -127,6 +133,9 @@ def lake(
     interval_ms: IntervalOption = 10_000,
     source: SourceOption = "strandline",
     rack: RackOption = None,
+    buckets: BucketsOption = None,
+    bucket_credentials: BucketCredentialsOption = "",
+    read_from: ReadFromOption = None,
     kafka: KafkaOption = None,
     kafka_config: KafkaConfigOption = None,
     by: ByOption = None,
@@ -151,13 +160,10 @@ def lake(
         partition_by=parse_partition_by(partition_by or (), schema=read),
         **_pace(batch_records, files, interval_ms=interval_ms if continuous else None),
         **_reading(source=source, rack=rack, kafka=kafka, file=kafka_config),
+        buckets=read_buckets(buckets, bucket_credentials, read_from),
         start=parse_start(start, start_offset or (), topics=topics),
-        on_gap=on_gap,
-        add_topics=add_topic,
-        recover=recover,
+        **_rules(on_gap, widen, add_topics=add_topic, recover=recover, upsert=upsert),
         dead_letters=None if dead_letters is None else absolute_location(dead_letters),
-        widen=widen,
-        upsert=upsert,
     )
     kept = plan_upkeep(upkeep, keep_hours=keep_hours)
     session = session_options(f"lake {' '.join(topics)}", master=master, jars=jars, conf=conf)
@@ -176,6 +182,10 @@ def _named(topics: list[str] | None, table: str) -> list[str]:
 
 def _pace(batch_records: int, files: int | None, *, interval_ms: int | None) -> dict[str, Any]:
     return {"batch_records": batch_records, "files": files, "interval_ms": interval_ms}
+
+
+def _rules(on_gap: OnGap, widen: Widening, **flags: bool) -> dict[str, Any]:
+    return {"on_gap": on_gap, "widen": widen, **flags}
 
 
 def _reading(

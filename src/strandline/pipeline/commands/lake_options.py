@@ -3,7 +3,7 @@
 Why:    the command should read as what it does."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -132,6 +132,28 @@ NameOption = Annotated[
     ),
 ]
 BatchRecordsOption = Annotated[int, typer.Option(help="Maximum records per commit of the table.")]
+BucketsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Buckets that tiered records come from, as in [tiered] buckets of a broker's file.",
+        metavar="REGION=URL,...",
+    ),
+]
+BucketCredentialsOption = Annotated[
+    str,
+    typer.Option(
+        help="File of each executor with the buckets' credentials; default: its environment.",
+        metavar="FILE",
+    ),
+]
+ReadFromOption = Annotated[
+    Literal["broker", "bucket", "auto"] | None,
+    typer.Option(
+        help="auto: tiered records from buckets, others from brokers; bucket: tiered records only; "
+        "broker: all from brokers. Default: auto with --buckets.",
+        show_default=False,
+    ),
+]
 FilesOption = Annotated[
     int | None,
     typer.Option(

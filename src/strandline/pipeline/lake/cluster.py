@@ -6,9 +6,9 @@ Why:    a batch is planned by the driver before executors read; and a missing to
 How:    Strandline's own client, over the wire.
 Owns:   one client; the committed offsets of the job's group."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol, Self
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, Self
 
 from strandline.base.errors import ApiError, OperatorError, StrandlineError
 from strandline.client.admin import EARLIEST, LATEST, find_coordinator, list_offsets
@@ -23,6 +23,9 @@ from strandline.protocol.messages.offset_commit import (
     OffsetCommitResponse,
 )
 
+if TYPE_CHECKING:
+    from strandline.spark.reading.bucket_options import BucketOptions
+
 TIMEOUT_MS = 30_000
 COMMIT_TIMEOUT_MS = 10_000
 NO_ID = "00000000-0000-0000-0000-000000000000"
@@ -36,6 +39,13 @@ class TopicSnapshot:
     id: str
     starts: Mapping[int, int]
     ends: Mapping[int, int]
+    limits: Mapping[int, int] = field(default_factory=dict)
+    """{partition: where its records in buckets end}, if the job reads nothing else."""
+
+    def readable_end(self, partition: int) -> int:
+        """Up to where the job may read a partition now."""
+        end = self.ends[partition]
+        return min(end, self.limits.get(partition, end))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +75,8 @@ class Questions(Protocol):
 class Cluster:
     """Answers a job's questions; every operation raises StrandlineError after TIMEOUT_MS."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, buckets: "BucketOptions | None" = None) -> None:
+        self._buckets = buckets
         try:
             addresses = parse_bootstrap(bootstrap)
         except ValueError as error:
@@ -86,8 +97,17 @@ class Cluster:
             ids = str(self._client.topic(name).id)
             starts = list_offsets(self._client, name, EARLIEST)
             ends = list_offsets(self._client, name, LATEST, isolation_level=1)
-            found[name] = TopicSnapshot(ids, starts, ends)
+            found[name] = TopicSnapshot(ids, starts, ends, self._limits(name, ends))
         return Snapshot(view.cluster_id, found)
+
+    def _limits(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        if self._buckets is None or not self._buckets.is_exclusive:
+            return {}
+        from strandline.spark.reading.tiers import tiered_ends
+
+        asked = [(topic, one) for one in partitions]
+        found = tiered_ends(self._client, asked, self._buckets)
+        return {partition: end for (_, partition), end in found.items()}
 
     def check_ids(self, ids: Mapping[str, str]) -> None:
         """Raises OperatorError if a topic is not any more the one with this id."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from strandline.pipeline.values.decoding import Decoder
+    from strandline.spark.reading.bucket_options import BucketOptions, ReadFrom
 
 RECORD_COLUMNS = (
     "topic",
@@ -128,6 +129,21 @@ def read_values(path: Path | None, words: ValueFormat, mode: Mode) -> ValueSchem
     return ValueSchema(path or Path("of the registry"), decoder.type, decoder)
 
 
+def read_buckets(
+    buckets: str | None, credentials_file: str, read_from: "ReadFrom | None"
+) -> "BucketOptions | None":
+    """What --buckets, --bucket-credentials and --read-from say; OperatorError for bad words."""
+    if not buckets and read_from in (None, "broker"):
+        return None
+    try:
+        from strandline.spark.reading.bucket_options import bucket_options
+    except ImportError as error:
+        raise OperatorError(
+            "PySpark is not installed: pip install 'strandline[pipeline]'"
+        ) from error
+    return bucket_options(read_from or "auto", buckets or "", credentials_file)
+
+
 def read_schema(path: Path) -> ValueSchema:
     """The schema in a file of Spark DDL; OperatorError names the file and the line."""
     try:
@@ -223,6 +239,8 @@ class LakeOptions:
     """From one batch to the next of a job that runs until stopped; None: end at the end of now."""
     rack: str | None = None
     """The region to read from, for brokers that let clients read from the nearest replica."""
+    buckets: "BucketOptions | None" = None
+    """Buckets that old records come from; None: all come from brokers."""
     kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
     """More properties for the Kafka client; passwords may be among them."""
     start: Start = field(default_factory=Start)
@@ -261,6 +279,8 @@ class LakeOptions:
             raise OperatorError(
                 "--kafka and --kafka-config are about the Kafka connector: add --source kafka"
             )
+        if self.buckets is not None and self.source != "strandline":
+            raise OperatorError("--buckets: only the source strandline reads buckets")
         check_kafka_settings(self.kafka)
         if self.schema is not None:
             _check_names(self.schema)

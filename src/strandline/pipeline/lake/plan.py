@@ -127,7 +127,7 @@ def _refuse(gaps: list[Gap], options: PlanOptions) -> None:
 def lag(current: Positions, snapshot: Snapshot) -> int:
     """How many offsets are left to read."""
     return sum(
-        max(0, snapshot.topics[name].ends[partition] - at)
+        max(0, snapshot.topics[name].readable_end(partition) - at)
         for name, topic in current.items()
         for partition, at in topic.next.items()
         if partition in snapshot.topics[name].ends
@@ -141,10 +141,11 @@ def next_batch(
     a record nor a gap. A `fresh` one, which takes up topics, is needed even if they are empty:
     where they begin must be noted. Its number, run and formats are the caller's."""
     left = {
-        (name, partition): snapshot.topics[name].ends[partition] - at
+        (name, partition): snapshot.topics[name].readable_end(partition) - at
         for name, topic in current.items()
         for partition, at in topic.next.items()
-        if snapshot.topics[name].ends.get(partition, at) > at
+        if partition in snapshot.topics[name].ends
+        and snapshot.topics[name].readable_end(partition) > at
     }
     gaps = [gap for topic in current.values() for gap in topic.gaps]
     if not left and not gaps and not fresh:

@@ -143,7 +143,7 @@ def _cluster(
 ) -> AbstractContextManager[Questions]:
     """What a job asks: our own client, or Java's where connections need what it has."""
     if spark is None or not options.is_secure:
-        return Cluster(options.bootstrap)
+        return Cluster(options.bootstrap, options.buckets)
     from strandline.pipeline.lake.java_cluster import JavaCluster
 
     return JavaCluster(spark, options)

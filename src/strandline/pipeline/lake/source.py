@@ -18,9 +18,11 @@ from strandline.pipeline.lake.cluster import NO_ID, Cluster
 from strandline.pipeline.lake.options import LakeOptions
 from strandline.pipeline.lake.progress import Batch
 from strandline.pipeline.lake.rows import RECORD_TYPE, record_type, records_of, worker_columns
+from strandline.spark.reading.cluster import connect
 from strandline.spark.reading.options import ReachOptions, parse_options
 from strandline.spark.reading.split_reading import read_split
 from strandline.spark.reading.splits import Split
+from strandline.spark.reading.tiers import place_groups
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -42,7 +44,8 @@ def read_batch(spark: SparkSession, batch: Batch, options: LakeOptions, *, tasks
         chosen = given | {"minPartitions": str(tasks)}
         records = spark.read.format("kafka").options(**chosen).load().coalesce(tasks)
         return records_of(_of_these_topics(records, batch, options), options)
-    reading = read_groups(cut(batch, tasks), parse_options(given).reach, options)
+    reach = parse_options(given).reach
+    reading = read_groups(groups_of(batch, reach, tasks), reach, options)
     return spark.range(0, tasks, 1, tasks).mapInArrow(reading, record_type(options))
 
 
@@ -95,6 +98,15 @@ def read_groups(
     return read
 
 
+def groups_of(batch: Batch, reach: ReachOptions, tasks: int) -> list[list[Split]]:
+    """The splits of each task, by where their records are now."""
+    groups = cut(batch, tasks)
+    if reach.buckets is None:
+        return groups
+    with connect(reach) as client:
+        return place_groups(client, groups, reach)
+
+
 def cut(batch: Batch, tasks: int) -> list[list[Split]]:
     """The batch's ranges in as many groups as there are tasks, equal in offsets."""
     size = max(1, -(-batch.offsets // tasks))
@@ -128,6 +140,8 @@ def reader_options(batch: Batch, options: LakeOptions) -> dict[str, str]:
     }
     if options.rack is not None:
         chosen["kafka.client.rack"] = options.rack
+    if options.buckets is not None:
+        chosen |= options.buckets.words
     chosen.update({f"kafka.{key}": value for key, value in options.kafka.items()})
     return chosen
 

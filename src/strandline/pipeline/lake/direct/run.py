@@ -13,7 +13,7 @@ from strandline.pipeline.lake.direct.files import UNFIT, FileOptions, write_grou
 from strandline.pipeline.lake.direct.table_rows import table_rows
 from strandline.pipeline.lake.options import LakeOptions
 from strandline.pipeline.lake.progress import Batch
-from strandline.pipeline.lake.source import cut, group_reader, reader_options
+from strandline.pipeline.lake.source import group_reader, groups_of, reader_options
 from strandline.spark.reading.options import parse_options
 
 
@@ -22,7 +22,7 @@ def write_files(
 ) -> list[str] | None:
     """`add` actions of all files of a batch, as JSON; None if a value needs Spark's writer."""
     reach = parse_options(reader_options(batch, options)).reach
-    read = group_reader(cut(batch, tasks), reach, options)
+    read = group_reader(groups_of(batch, reach, tasks), reach, options)
     work = write_groups(read, table_rows(options, files.schema), files)
     # A data frame would make Java load all of Spark SQL for a list of numbers.
     actions = spark.sparkContext.parallelize(range(tasks), tasks).flatMap(work).collect()
