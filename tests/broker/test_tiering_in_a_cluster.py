@@ -10,6 +10,7 @@ from tests.broker.broker_world import batch_of
 from tests.broker.cluster_world import VOTERS, ClusterWorld, joined
 from tests.broker.test_broker_in_a_cluster import delete as delete_topic
 from tests.broker.test_broker_in_a_cluster import produce
+from tests.broker.test_damaged_logs import rot
 from tests.broker.test_delete_records import delete
 
 from strandline.broker.tiering import deleted_topics
@@ -314,3 +315,17 @@ def test_a_topic_without_tiered_storage_any_more_leaves_the_buckets() -> None:
             every_ms=500,
         )
         assert all(not one.live and not one.removals for one in state(world).buckets.values())
+
+
+def test_a_log_that_rots_is_repaired_before_it_is_uploaded() -> None:
+    with tiered_cluster() as world:
+        set_configs(world, "t", {"remote.log.copy.disable": "true"})
+        write(world)
+        here = world.leader_of("t")
+        region = REGIONS[here]
+        rot(world, here, leader(world), at=80)
+        set_configs(world, "t", {"remote.log.copy.disable": "false"})
+        world.until(has_all(world, *(one for one in BUCKETS if one != region)), every_ms=200)
+        world.until(has_all(world), every_ms=500)
+        check_objects(world)
+        assert state(world).buckets[region].counters.abandoned_count > 0

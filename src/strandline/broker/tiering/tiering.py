@@ -9,13 +9,14 @@ Owns:   the `LedTier` of each partition, the `Uploads`, the figures. One per bro
 Source: decisions 0057 and 0059."""
 
 import asyncio
+import contextlib
 import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from strandline.base.errors import StorageError
+from strandline.base.errors import ApiError, StorageError
 from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.coordinators.topic_configs import TopicConfigs
 from strandline.broker.operations.ticker import Ticker
@@ -32,6 +33,7 @@ from strandline.broker.tiering.uploads import NotHereError, Uploads
 from strandline.config.broker import BrokerConfig
 from strandline.model.cluster import Labels
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId, Index, Offset
+from strandline.records.batch import iterate_headers
 from strandline.replication.host.replication import Replication
 from strandline.replication.replica.replica import Replica
 from strandline.tiered.objects.buckets import Buckets
@@ -313,16 +315,15 @@ class Tiering:
         )
 
     def on_damaged(self, group: GroupId, intent: Intend) -> None:
-        """See `Uploading`: read as a consumer would, which starts the repair."""
+        """See `Uploading`: verify the range as a reader would, which starts the repair."""
         replica = self._replication.replicas.get(group)
-        if replica is None or intent.base_offset < replica.log_start_offset:
+        if replica is None or intent.base_offset < replica.log.start_offset:
             return
         offset = intent.base_offset
-        try:
+        with contextlib.suppress(ApiError, OSError, StorageError):  # The replica has noted it.
             while offset < intent.end_offset:
-                slices = replica.log.read_records(offset, PIECE_BYTES, intent.end_offset)
-                if not slices.size_bytes:
+                data = replica.read_verified(offset, PIECE_BYTES)
+                after = [one.next_offset for one in iterate_headers(data)]
+                if not after:
                     return
-                offset = Offset(offset + 1)
-        except (OSError, StorageError) as error:
-            replica.on_unreadable(error)
+                offset = after[-1]
