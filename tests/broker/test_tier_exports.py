@@ -201,3 +201,24 @@ def test_a_paused_leader_writes_no_newer_truth_than_its_successor(world: Cluster
     for _ in range(40):
         world.advance(INTERVAL_MS // 4)
         assert ends() == [20]
+
+
+def test_a_bucket_that_hangs_holds_up_no_other_and_is_asked_now_and_then() -> None:
+    tiered = TieredSection(
+        buckets=(f"{BUCKET}=file:///buckets/eu", "us=file:///buckets/us"),
+        check_interval_ms=100,
+        export_interval_ms=INTERVAL_MS,
+    )
+    with joined(ClusterWorld(VOTERS, tiered=tiered)) as world:
+        hanging = world.buckets["us"]
+        hanging.faults.lost_before_share = 1.0
+        world.create_topic("t", partitions=12, configs=CONFIGS)
+        world.advance(5 * INTERVAL_MS)
+        names = [one for one in world.buckets[BUCKET].names() if "/manifest/" in one]
+        assert len(names) == 12
+        before = hanging.counters.request_count
+        world.advance(20 * INTERVAL_MS)
+        assert hanging.counters.request_count - before < 100, "of 12 partitions, over 20 intervals"
+        hanging.faults.lost_before_share = 0.0
+        world.advance(10 * INTERVAL_MS)
+        assert len([one for one in hanging.names() if "/manifest/" in one]) == 12

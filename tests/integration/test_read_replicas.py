@@ -304,7 +304,7 @@ def test_how_far_the_copy_is_is_told(clusters: Clusters) -> None:
     assert all(one["staleness_ms"] < 60_000 and one["failure"] is None for one in copies)
 
 
-def test_a_copy_follows_records_partitions_and_deletion(clusters: Clusters) -> None:
+def test_a_copy_follows_records_and_partitions(clusters: Clusters) -> None:
     topic = "following"
     source, copy = clusters.source, clusters.copy
     create_source(source, topic)

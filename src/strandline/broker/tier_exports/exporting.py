@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -38,6 +39,7 @@ from strandline.tiered.objects.store import ObjectStore, StoreError
 from strandline.tiered.segments.names import draw_attempt
 
 WRITES_AT_ONCE = 4
+"""Exports into one bucket."""
 HEADS_PER_INTERVAL = 3
 """Heads are written again after so many intervals without an export."""
 CALL_MS_MAX = 120_000
@@ -102,7 +104,12 @@ class Exporting:
         self._claimed: set[str] = set()
         self._failed: set[str] = set()
         """Buckets that did not take the last export."""
-        self._gate = asyncio.Semaphore(WRITES_AT_ONCE)
+        self._gates: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(WRITES_AT_ONCE)
+        )
+        """{bucket: bounds its exports at one time}: one that hangs holds up no other."""
+        self._paused_ms: dict[str, int] = {}
+        """{bucket that did not take an export: left alone until then}"""
         self._tasks: set[asyncio.Task[None]] = set()
         self.written_count = 0
         self.failed_count = 0
@@ -196,7 +203,8 @@ class Exporting:
                 if one is None:
                     continue
                 buckets[bucket] = one
-            if one.said != marks and not one.is_under_way and now_ms >= one.due_ms:
+            due_ms = max(one.due_ms, self._paused_ms.get(bucket, 0))
+            if one.said != marks and not one.is_under_way and now_ms >= due_ms:
                 one.is_under_way = True
                 one.due_ms = now_ms + self._interval_ms
                 self._begin(self._write(replica, bucket, one))
@@ -218,7 +226,9 @@ class Exporting:
 
     async def _write(self, replica: Replica, bucket: str, one: BucketExports) -> None:
         try:
-            async with self._gate, asyncio.timeout(CALL_MS_MAX / 1000):
+            async with self._gates[bucket], asyncio.timeout(CALL_MS_MAX / 1000):
+                if self._clock.monotonic_ms() < self._paused_ms.get(bucket, 0):
+                    return
                 await self._claim(bucket)
                 if self._leader(replica.group) is not replica:
                     return
@@ -232,6 +242,7 @@ class Exporting:
                     one.said = marks
         except (StrandlineError, StoreError, TimeoutError) as error:
             self.failed_count += 1
+            self._paused_ms[bucket] = self._clock.monotonic_ms() + self._interval_ms
             if bucket not in self._failed:
                 self._failed.add(bucket)
                 _log.warning(
