@@ -256,3 +256,14 @@ def test_retention_runs_again_once_a_new_checkpoint_is_durable() -> None:
     follower.learn(3)
     assert follower.tier.checkpoint_index == 3
     assert follower.soon == [], "a start finds nothing new"
+
+
+def test_damage_that_takes_the_checkpoint_leaves_no_state_that_seems_whole() -> None:
+    """Summaries of earlier segments lack the markers: the state waits for the next checkpoint."""
+    member = Group().leader
+    member.open()
+    assert member.tier.is_known
+    member.log.forgotten = 5
+    member.open()
+    assert not member.tier.is_known
+    assert not member.tier.knows_start

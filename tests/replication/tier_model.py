@@ -78,8 +78,13 @@ class ModelLog:
             if one.before is not None
         ]
 
+    @property
+    def tier_forgotten(self) -> int:
+        return self.forgotten
+
     def forget_tier_markers(self, before: int) -> None:
-        self.forgotten = max(self.forgotten, before)
+        if any(at < before for at, _ in self.tier_markers):
+            self.forgotten = max(self.forgotten, before)
 
     def begin_at(self, index: int, offset: int) -> None:
         """Anew, empty."""

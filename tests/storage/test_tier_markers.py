@@ -61,11 +61,18 @@ def test_forgotten_markers_may_be_missing_after_a_restart_and_later_ones_are_not
     world.log.forget_tier_markers(expected[7][0])
     assert world.log.tier_markers == expected[7:]
     world.flush()  # Seals the closed segments, without the markers that are forgotten.
-    world.disk.crash(random.Random(3))
+    world.kill()
     world.log = world.open()
     assert world.log.tier_markers[-5:] == expected[7:]
+    assert len(world.log.tier_markers) < len(expected)
+    assert world.log.tier_forgotten == expected[7][0]
     found = verify_log(world.disk, DIRECTORY).findings
     assert [one for one in found if one.kind is FindingKind.DAMAGE] == []
+    for name in world.files(".summary"):
+        world.disk.remove(f"{DIRECTORY}/{name}")
+    world.kill()
+    scanned = world.open()
+    assert (scanned.tier_markers, scanned.tier_forgotten) == (expected, 0)
 
 
 def test_summary_with_a_marker_that_the_log_has_not_is_damage() -> None:

@@ -94,6 +94,8 @@ class SegmentSummary(msgspec.Struct, frozen=True, array_like=True):
     """The producers at the end of a head; None for a closed segment, which has its own file."""
     tier_markers: list[tuple[Index, bytes]] = []
     """(index, payload) of the TIER markers; those before a committed checkpoint may be missing."""
+    tier_forgotten: Index = Index(0)
+    """See `History.tier_forgotten`."""
 
 
 def parse_name(name: str) -> tuple[SegmentName, str] | None:

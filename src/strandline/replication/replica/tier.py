@@ -258,9 +258,7 @@ class ReplicaTier:
         """The log begins anew, or was just opened: nothing of it is known to be committed."""
         self.state = TierState()
         log = self._replica.log
-        has_checkpoint = any(is_checkpoint(payload) for _, payload in log.tier_markers)
-        # The log may have forgotten the markers before a checkpoint.
-        self.is_known = log.start_index == 0 and not has_checkpoint
+        self.is_known = log.start_index == 0 and not log.tier_forgotten
         self.checkpoint_index = Index(-1)
         self._checkpoint_bytes = 0
         self._is_clean_due = False
@@ -270,9 +268,11 @@ class ReplicaTier:
     def on_commit(self, commit: Index) -> None:
         """Everything up to `commit` is committed."""
         log = self._replica.log
-        if _has_above(log.tier_markers, self._applied) or _has_above(log.deletions, self._applied):
+        # Most logs have neither, and this runs at every commit.
+        if (log.tier_markers or log.deletions) and not self.is_settled:
             self._apply(commit)
-        self._applied = max(self._applied, commit)
+        if commit > self._applied:
+            self._applied = commit
         if self._is_checkpoint_due:
             self._clock.call_soon(self._checkpoint_now)
         self._clean_if_due()

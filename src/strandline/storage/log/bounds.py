@@ -66,6 +66,11 @@ class LogBounds:
         """(index, payload) of the TIER markers, ascending. The log's own list."""
         return self._row.history.tier_markers
 
+    @property
+    def tier_forgotten(self) -> Index:
+        """See `History.tier_forgotten`."""
+        return self._row.history.tier_forgotten
+
     def forget_tier_markers(self, before: Index) -> None:
         """See `History.forget_tier_markers`."""
         self._row.history.forget_tier_markers(before)

@@ -25,6 +25,7 @@ class History:
         "epochs",
         "is_epoch_covered",
         "start",
+        "tier_forgotten",
         "tier_markers",
     )
 
@@ -41,6 +42,8 @@ class History:
         self.tier_markers: list[tuple[Index, bytes]] = []
         """(index, payload) of the TIER markers, ascending; those before a committed checkpoint of
         the tier may be forgotten."""
+        self.tier_forgotten = Index(0)
+        """Markers before this index may be missing above, though the log has them; 0 for none."""
         self.is_epoch_covered: bool | None = None
         """While a log is read: whether a marker's checksum covers the last epoch; None if unknown.
         """
@@ -147,7 +150,10 @@ class History:
     def forget_tier_markers(self, before: Index) -> None:
         """The TIER markers before this index are needed no more: a committed checkpoint there has
         what they say. The summaries of segments that are written later lack them, too."""
-        del self.tier_markers[: bisect_left(self.tier_markers, before, key=_index_of)]
+        count = bisect_left(self.tier_markers, before, key=_index_of)
+        if count:
+            del self.tier_markers[:count]
+            self.tier_forgotten = max(self.tier_forgotten, before)
 
     def epochs_between(self, first: Index, end: Index) -> list[tuple[Epoch, Index]]:
         """(epoch, its first index at or after `first`), for the entries in [first, end)."""
@@ -178,7 +184,7 @@ class History:
             self.epochs[: at + 1] = [(self.epochs[at][0], first)]
         del self.configurations[: bisect_left(self.configurations, first, key=_index_of)]
         del self.deletions[: bisect_left(self.deletions, first, key=_index_of)]
-        self.forget_tier_markers(first)
+        del self.tier_markers[: bisect_left(self.tier_markers, first, key=_index_of)]
         count = bisect_left(self._marker_indexes, first)
         del self._marker_indexes[:count], self._marker_offsets[:count]
         self.start = start

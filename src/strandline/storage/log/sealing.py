@@ -100,6 +100,7 @@ def summarize(
         deletions=history.deletions_between(first, Index(end - 1)),
         producers=producers,
         tier_markers=history.tier_markers_between(first, Index(end - 1)),
+        tier_forgotten=history.tier_forgotten,
     )
 
 
@@ -136,6 +137,7 @@ def restore_segment(segment: Segment, history: History, summary: SegmentSummary)
     configurations = dict(summary.configurations)
     deletions = dict(summary.deletions)
     tier = dict(summary.tier_markers)
+    history.tier_forgotten = max(history.tier_forgotten, summary.tier_forgotten)
     for index, _, _ in segment.markers:
         history.note_marker(index, configurations.get(index), deletions.get(index), tier.get(index))
     segment.close_index((summary.index_crc, summary.time_index_crc), keep=False)

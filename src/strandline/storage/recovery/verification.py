@@ -381,8 +381,8 @@ class _SegmentCheck:
         )
         latest = {"max_timestamp", "max_timestamp_offset"} if is_hidden else set()
         for field in SegmentSummary.__struct_fields__:
-            if field == "producers" or field in latest:
-                continue  # That of a head tells them, no other does.
+            if field in ("producers", "tier_forgotten") or field in latest:
+                continue  # That of a head tells the producers; a scan forgets nothing.
             stated, actual = getattr(summary, field), getattr(found, field)
             if field == "tier_markers":
                 self._compare_tier_markers(stated, actual)
