@@ -17,6 +17,8 @@
     |  |- DataLossError            records are gone before Spark read them: failOnDataLoss is true
     |  |- NotHereError             a broker has not the records that it shall upload
     |  |- DamagedOffsetsError      exported offsets of groups cannot be read
+    |  |- TierError                what buckets have is unknown, or less than a query needs
+    |  |- BucketsFailedError       no bucket gives the next records
     |  |- CallError                a call to another broker got no answer
     |  `- ClientError              our client cannot make a request or use its answer
     |     |- NotOfferedError       the broker does not offer that API: it has another version
@@ -29,6 +31,7 @@
     |- UnfitRowsError              rows that a table of files does not take: names the reason
     |- UnfitColumnError            some values of a column do not fit: the exact way reads them
     |- BadSnapshotError            a snapshot of the controller's state is damaged or unknown
+    |- _DamagedObjectError         an object's bytes are not those that the log says
     |- StoreError                  an object store gave no usable answer
     |  |- ObjectAbsentError        it says for certain that it has no such object
     |  |- WrongBytesError          its bytes have another checksum than they should have
