@@ -86,6 +86,7 @@ def test_the_log_is_cut_behind_the_older_of_two_snapshots(cluster: ClusterWorld)
         assert len(names) == 2
         older = int(names[0].split("-")[0])
         assert 0 < cluster.controller(broker).log.start_offset <= older
+        assert 0 <= cluster.broker(broker).controller.snapshots.age_ms < 60_000
 
 
 def test_all_brokers_start_from_their_snapshots_after_the_power_failed(

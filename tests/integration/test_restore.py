@@ -95,6 +95,13 @@ def test_a_lost_cluster_comes_back_out_of_one_bucket(tmp_path: Path) -> None:
     other = Tiered(tmp_path / "other")
     bootstrap = other.cluster.bootstrap
     try:
+        # A bucket that lacks an object for a while interrupts it.
+        hidden = sorted(lost.buckets["east"].glob("*/*/0/*.segment"))[-1]
+        hidden.rename(hidden.with_suffix(".hidden"))
+        done = run("restore", "--from", url, "-b", bootstrap, check=False)
+        assert done.returncode and "cannot be read" in done.stderr
+        assert rows(bootstrap, 1_000)
+        hidden.with_suffix(".hidden").rename(hidden)
         run("restore", "--from", url, "--config", "segment.bytes=2000000", "-b", bootstrap)
         expected = [one for one in before if one[1] < end[one[0]][1]]
         assert rows(bootstrap, len(expected)) == expected

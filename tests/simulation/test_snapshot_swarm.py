@@ -104,8 +104,8 @@ def begin_a_log_without_the_snapshot(patch: pytest.MonkeyPatch) -> None:
 
 
 PLANTS: dict[Plant, int] = {
-    cut_before_the_snapshot_is_durable: 15,
-    name_a_snapshot_before_it_is_flushed: 8,
+    cut_before_the_snapshot_is_durable: 7,
+    name_a_snapshot_before_it_is_flushed: 7,
     say_a_later_offset: 1,
     begin_a_log_without_the_snapshot: 1,
 }

@@ -133,7 +133,20 @@ def broker_figures(
             (str(one),): ms / 1_000 for one, ms in round_trips.items() if ms is not None
         },
         "strandline_controller_active": services.balancing.findings is not None,
+        **_snapshot_figures(services),
         **remote_figures(log if log is not None and log.is_in_use else None),
+    }
+
+
+def _snapshot_figures(services: Services) -> Figures:
+    controller = services.controller
+    newest = controller.snapshots.files.newest
+    return {
+        "strandline_controller_log_bytes": (
+            0 if controller.replica is None else controller.replica.log.size_bytes()
+        ),
+        "strandline_controller_snapshot_bytes": 0 if newest is None else newest.size_bytes,
+        "strandline_controller_snapshot_age_seconds": controller.snapshots.age_ms / 1_000,
     }
 
 

@@ -237,6 +237,20 @@ BROKER_METRICS = (
         help="1 on the active controller.",
         kafka=f"{_CONTROLLER}ActiveControllerCount",
     ),
+    Metric(
+        name="strandline_controller_log_bytes",
+        help="This broker's copy of the controller's log. It is cut behind snapshots.",
+    ),
+    Metric(
+        name="strandline_controller_snapshot_bytes",
+        kafka="kafka.server:type=SnapshotEmitter,name=LatestSnapshotGeneratedBytes",
+        help="The newest snapshot of the controller's state on this broker; 0 without one.",
+    ),
+    Metric(
+        name="strandline_controller_snapshot_age_seconds",
+        kafka="kafka.server:type=SnapshotEmitter,name=LatestSnapshotGeneratedAgeMs",
+        help="The age of that snapshot; of the process without one.",
+    ),
     *REMOTE_METRICS,
 )
 """Metrics of every broker."""

@@ -100,6 +100,11 @@ class ControllerSnapshots:
         newest = self.files.newest
         return Offset(0) if newest is None else newest.offset
 
+    @property
+    def age_ms(self) -> int:
+        """The age of the newest snapshot here, or of this process without one."""
+        return self._clock.monotonic_ms() - self._taken_ms
+
     def load(self, *, is_new: bool) -> tuple[Head, ControllerState] | None:
         """The state to start from; None for none. `is_new`: this broker has no state of the
         controller's group, so what is here is of an earlier life. Raises OSError, OperatorError."""
@@ -279,6 +284,7 @@ class ControllerSnapshots:
         if snapshot.offset > self._applier.applied:
             self._applier.adopt(state, snapshot.offset)
         self._bytes_since = 0
+        self._taken_ms = self._clock.monotonic_ms()
         self._on_durable()
         self._resume_reset()
 

@@ -80,9 +80,8 @@ def carry_out(
         _begin(client, topic)
         count = _copy(client, runner, stores, topic)
         _delete_again(client, topic)
-        alter_topic_configs(
-            client, topic.name, {key: topic.configs.get(key) for key in WHILE_COPYING}
-        )
+        own = {key: topic.configs.get(key) for key in (*WHILE_COPYING, *changes)}
+        alter_topic_configs(client, topic.name, {**own, **topic.configs})
         say(f"topic {topic.name}: {count} records copied")
     ordered = sorted(plan.offsets, key=lambda one: (one.group, one.topic, one.partition))
     for group, some in groupby(ordered, key=lambda one: one.group):

@@ -96,6 +96,7 @@ from strandline.simulation.world.member import (
     Member,
     ReadDone,
 )
+from strandline.simulation.world.scheduler import US_PER_MS
 from strandline.simulation.world.topics import topic_of
 from strandline.simulation.world.trace import Trace
 
@@ -104,6 +105,8 @@ LOOK_INTERVAL_MS = 20
 CHATTER_MS = 50
 CHATTER_KEY = "alarm.webhook.url"
 CHATTER_URL = "http://alarms/"
+CHATTER_EXTRA_MS = 1_000
+"""It begins a moment before the load."""
 PRODUCE_TIMEOUT_MS = 1_000
 ASK_AGAIN_MS = 100
 CORRELATION_ID = 77
@@ -298,18 +301,21 @@ class BrokerMember(Member):
         self._checker.state_reached(StateReached(self.broker, version, checksum(encoded)))
 
     def _chatter(self) -> None:
-        """Have the controller decide something that matters to no promise, for as long as there is
-        load."""
-        value = self.made.controller.cluster.cluster_configs.get(CHATTER_KEY, f"{CHATTER_URL}0")
-        number = int(value.removeprefix(CHATTER_URL)) + 1
-        if number > self.scenario.active_ms // CHATTER_MS // 2:
+        """Have the controller decide something that matters to no promise, about as long as there
+        is load. The value says since when, and how often: `URL/MS/COUNT`."""
+        now_ms = self._trace.now_us // US_PER_MS
+        value = self.made.controller.cluster.cluster_configs.get(CHATTER_KEY)
+        began, count = (now_ms, 0)
+        if value is not None:
+            began, count = map(int, value.removeprefix(CHATTER_URL).split("/"))
+        if now_ms > began + self.scenario.active_ms + CHATTER_EXTRA_MS:
             return
         if not self.made.controller.is_active:
             self._chatter_later()
             return
         self.set_cluster_config(
             CHATTER_KEY,
-            f"{CHATTER_URL}{number}",
+            f"{CHATTER_URL}{began}/{count + 1}",
             done=self._chatter_later,
             failed=lambda _: self._chatter_later(),
         )
