@@ -29,7 +29,9 @@ REGIONS = "east=1,west=1,south=1"
 SEGMENT_BYTES = 64 << 20
 BACKLOG_MB = 400
 ROUNDS = 3
-IDLE_S = 30
+IDLE_S = 60
+SETTLED_S = 330
+"""A round of the maintenance of all logs, in which leaders append their first checkpoints."""
 TIMEOUT_S = 300
 STILL_S = 12
 """More than the time between two exports."""
@@ -113,6 +115,8 @@ def _idle(cluster: Cluster, say: Say, name: str, *, partitions: int) -> None:
     paced = PacedProducer(cluster.bootstrap, name, partitions=partitions)
     paced.run(rate=300, seconds=2 * partitions / 300, record_bytes=2_000)  # Closes one segment.
     paced.close()
+    _wait_still(cluster)
+    time.sleep(SETTLED_S)
     _wait_still(cluster)
     before, begin = cpu_seconds(pids), time.monotonic()
     time.sleep(IDLE_S)
