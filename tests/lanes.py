@@ -127,6 +127,7 @@ LONG: tuple[Row, ...] = (
         0,
         BESIDE + "test_maintenance.py, tests/broker/test_disk_room.py",
     ),
+    Row(f"{REAL}test_tiered_page.py", 0, "tests/cli/test_tiered_commands.py has each command"),
     Row(f"{REAL}test_declared_losses.py", 0, BESIDE + "test_declared_losses.py"),
     Row(f"{REAL}test_disk_relief.py", 0, BESIDE + "test_disk_relief.py"),
     Row(f"{REAL}test_drill.py::test_the_cut_ends_by_itself", 0, "tests/broker/test_isolation.py"),

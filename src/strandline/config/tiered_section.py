@@ -23,7 +23,8 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TieredSection:
-    """[tiered]: object stores for topics with `remote.storage.enable`."""
+    """[tiered]: object stores for topics with `remote.storage.enable`. See
+    docs/operating/tiered.md."""
 
     buckets: tuple[str, ...] = key(
         (),

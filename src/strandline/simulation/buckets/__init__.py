@@ -2,4 +2,6 @@
 
 Map:    bucket.py   a bucket: what it holds, and what goes wrong with it
         backend.py  one process's requests to it
+        buckets.py  all buckets of a run
+        audit.py    what replicas believe, and what buckets have
 """

@@ -30,6 +30,8 @@ POLL_MS = (10, 150)
 READ_BYTES = (200, 4_000, 100_000)
 LISTING = 0.2
 """How often a consumer that has found the leader asks it where the partition ends."""
+FROM_BEGINNING = 0.15
+"""How often a consumer begins anew, where old records are in buckets."""
 ELSEWHERE = {
     Error.NOT_LEADER_OR_FOLLOWER,
     Error.KAFKA_STORAGE_ERROR,
@@ -116,7 +118,11 @@ class Consumer(Client):
         replica = member.replication.replicas.get(group)
         if replica is None or replica.failed is not None:
             return
-        position = max(self._positions.get(group, Offset(0)), replica.local_log_start_offset)
+        is_bucketed = bool(self.cluster.scenario.bucket_regions)
+        start = replica.log_start_offset if is_bucketed else replica.local_log_start_offset
+        position = max(self._positions.get(group, Offset(0)), start)
+        if is_bucketed and self.rng.random() < FROM_BEGINNING:
+            position = self._positions[group] = start
         max_bytes = self.rng.choice(READ_BYTES)
 
         def done(data: bytes, error: ApiError | None) -> None:

@@ -6,6 +6,9 @@ How:    called for each file that is created; `LogShortened` is the fact.
 Owns:   nothing.
 Source: `invariants.shortened_logs`."""
 
+from collections.abc import Callable
+
+from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.simulation.disk.disk import HostDisk
 from strandline.simulation.invariants.checker import Checker
 from strandline.simulation.invariants.facts import LogShortened
@@ -16,9 +19,15 @@ from strandline.storage.layout import LOG, RESET, START, SegmentName, parse_name
 
 
 def report_log_start(
-    path: str, host: SimHost[Member], scenario: Scenario, checker: Checker
+    path: str,
+    host: SimHost[Member],
+    scenario: Scenario,
+    checker: Checker,
+    *,
+    on_cut: Callable[[BrokerId, GroupId, Offset], None] | None = None,
 ) -> None:
-    """A file was created on this host's disk: tell it, where it says where a log will begin."""
+    """A file was created on this host's disk: tell it, where it says where a log will begin.
+    `on_cut`: is told, too, with (broker, group, start offset)."""
     directory, _, file = path.rpartition("/")
     parsed = parse_name(file)
     if parsed is None or parsed[1] not in (START, RESET):
@@ -51,6 +60,8 @@ def report_log_start(
             retention_bytes=-1 if scenario.key_count else retention_bytes,
         )
     )
+    if on_cut is not None:
+        on_cut(host.broker, replica.group, name.base_offset)
 
 
 def _bytes_before(disk: HostDisk, directory: str, start: SegmentName) -> int:

@@ -14,6 +14,7 @@ from itertools import product
 from strandline.base.errors import RejectedError
 from strandline.model.ids import BrokerId
 from strandline.replication.host.replication import JOURNAL
+from strandline.simulation.faults.bucket_faults import BUCKET_FAULTS
 from strandline.simulation.faults.client_faults import lose_answers, reset_clients, stall_requests
 from strandline.simulation.faults.disk_faults import (
     lie,
@@ -426,6 +427,7 @@ FAULTS: dict[str, Begin] = {
     "stalled-requests": stall_requests,
     "lost-answers": lose_answers,
     "client-reset": reset_clients,
+    **BUCKET_FAULTS,
 }
 
 

@@ -68,6 +68,15 @@ FAULT_KINDS: dict[str, FaultKind] = {
     "stalled-requests": FaultKind(duration_ms=(2_000, 4_000)),
     "lost-answers": FaultKind(duration_ms=(2_000, 4_000)),
     "client-reset": FaultKind(),
+    "slow-bucket": FaultKind(duration_ms=(200, 4_000)),
+    "bucket-gone": FaultKind(duration_ms=(200, 4_000)),
+    "throttled-bucket": FaultKind(duration_ms=(200, 4_000)),
+    "unclear-bucket": FaultKind(duration_ms=(200, 4_000)),
+    "silent-bucket": FaultKind(duration_ms=(200, 4_000)),
+    "late-bucket": FaultKind(duration_ms=(200, 4_000)),
+    "stale-bucket": FaultKind(duration_ms=(200, 4_000)),
+    "wrong-bucket": FaultKind(duration_ms=(200, 4_000)),
+    "hiding-bucket": FaultKind(duration_ms=(200, 4_000)),
 }
 
 DOMAIN_FAULTS = (
@@ -88,7 +97,10 @@ LATER_FAULTS = ("black-hole", "late-delivery", "stalled-requests", "bit-rot")
 ROT_FAULTS = ("open-rot", "index-rot", "journal-rot", "power-failure-rot")
 ANSWER_FAULTS = ("lost-answers", "client-reset")
 """See `variations`: planned beside all others, which stay as they were."""
+BUCKET_KINDS = tuple(kind for kind in FAULT_KINDS if "bucket" in kind)
+"""See `tiered_swarm`."""
 DRAWN_APART = (
+    *BUCKET_KINDS,
     *LATER_FAULTS,
     *ROT_FAULTS,
     *ANSWER_FAULTS,

@@ -18,6 +18,7 @@ Map:    facts.py                what was observed
         crossings.py            bytes that cross between regions
         entries_sent.py         entries sent to each broker
         placements.py           policies that placements keep
+        tiered.py               records that leave for buckets
         shortened_logs.py       logs that retention has shortened
         tiers.py                what buckets hold, as replicas know
         superseding.py          which record supersedes which

@@ -36,6 +36,8 @@ from strandline.simulation.invariants.facts import (
     AnswerReceived,
     BalanceAwaited,
     BalancerMoved,
+    BucketRead,
+    BucketSeen,
     CommitBegun,
     CommitEnded,
     ConfigurationCommitted,
@@ -48,6 +50,7 @@ from strandline.simulation.invariants.facts import (
     IdlePassed,
     LeaderElected,
     LeaderKnown,
+    LocalLogCut,
     LogAudited,
     LogShortened,
     LossConfirmed,
@@ -92,7 +95,7 @@ from strandline.simulation.invariants.role_changes import RoleChanges
 from strandline.simulation.invariants.shortened_logs import OnlyExpiredIsRemoved
 from strandline.simulation.invariants.successors import AtMostOneSuccessor
 from strandline.simulation.invariants.superseding import Superseding
-from strandline.simulation.invariants.tiers import NothingDeletedBeforeUploaded
+from strandline.simulation.invariants.tiered import tier_invariants
 
 F = TypeVar("F")
 
@@ -110,11 +113,11 @@ class Checker:
         regions: Mapping[BrokerId, str] | None = None,
         key_count: int = 0,
         is_cached: bool = False,
+        is_tiered: bool = False,
         logs_of: Callable[[GroupId], Iterable[LogAudited]] = lambda group: (),
     ) -> None:
-        """`regions`: of the brokers. `is_cached`: acks=all waits for writes, not for flushes, and
-        promises only what acks=1 does if `power_fails`. `logs_of`: the present logs of a group's
-        living replicas."""
+        """`is_cached`: acks=all waits for writes, not for flushes, and promises only what acks=1
+        does if `power_fails`. `logs_of`: the present logs of a group's living replicas."""
         may_lose_all = is_cached and power_fails
         superseding = Superseding(key_count)
         self.violation: str | None = None
@@ -148,7 +151,7 @@ class Checker:
             NoDuplicateFromIdempotentProducer(idempotent_producers),
             DeletedStaysDeleted(),
             OnlyExpiredIsRemoved(),
-            NothingDeletedBeforeUploaded(),
+            *tier_invariants(is_tiered=is_tiered),
             RemovedWhereStable(),
             OneGrantPerVersion(),
             AtMostOneSuccessor(),
@@ -279,9 +282,21 @@ class Checker:
         """See `facts.LogShortened`."""
         self._judge(fact, Invariant.on_log_shortened)
 
+    def local_log_cut(self, fact: LocalLogCut) -> None:
+        """See `facts.LocalLogCut`."""
+        self._judge(fact, Invariant.on_local_log_cut)
+
     def tier_seen(self, fact: TierSeen) -> None:
         """See `facts.TierSeen`."""
         self._judge(fact, Invariant.on_tier_seen)
+
+    def bucket_seen(self, fact: BucketSeen) -> None:
+        """See `facts.BucketSeen`."""
+        self._judge(fact, Invariant.on_bucket_seen)
+
+    def bucket_read(self, fact: BucketRead) -> None:
+        """See `facts.BucketRead`."""
+        self._judge(fact, Invariant.on_bucket_read)
 
     def service_awaited(self, fact: ServiceAwaited) -> None:
         """See `facts.ServiceAwaited`."""

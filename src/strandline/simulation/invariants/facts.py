@@ -183,6 +183,43 @@ class TierSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class LocalLogCut:
+    """A replica's log is about to begin at `start_offset`, in a run with tiered storage.
+
+    `needed_from`: where the partition begins; `held`: {bucket: ranges of records that it has in
+    truth, and that the partition's log says it has}."""
+
+    broker: BrokerId
+    group: GroupId
+    start_offset: Offset
+    needed_from: Offset
+    held: Mapping[str, Sequence[tuple[Offset, Offset]]]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketSeen:
+    """What a replica knows of a bucket: the ranges of its live objects, in order; and the end of
+    the last one."""
+
+    broker: BrokerId
+    group: GroupId
+    bucket: str
+    ranges: Sequence[tuple[Offset, Offset]]
+    end_offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class BucketRead:
+    """The records of a live object for [start, end), as the bucket has them."""
+
+    group: GroupId
+    bucket: str
+    start: Offset
+    end: Offset
+    records: Sequence[tuple[Offset, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigurationCommitted:
     """A replica knows that the configuration at `index` is committed."""
 

@@ -14,6 +14,8 @@ from strandline.simulation.invariants.facts import (
     AuditedBatch,
     BalanceAwaited,
     BalancerMoved,
+    BucketRead,
+    BucketSeen,
     ConfigurationCommitted,
     DamageAwaited,
     Declaration,
@@ -23,6 +25,7 @@ from strandline.simulation.invariants.facts import (
     IdlePassed,
     LeaderElected,
     LeaderKnown,
+    LocalLogCut,
     LogAudited,
     LogShortened,
     LossConfirmed,
@@ -87,6 +90,15 @@ class Invariant:
 
     def on_tier_seen(self, fact: TierSeen) -> None:
         """See `facts.TierSeen`."""
+
+    def on_local_log_cut(self, fact: LocalLogCut) -> None:
+        """See `facts.LocalLogCut`."""
+
+    def on_bucket_seen(self, fact: BucketSeen) -> None:
+        """See `facts.BucketSeen`."""
+
+    def on_bucket_read(self, fact: BucketRead) -> None:
+        """See `facts.BucketRead`."""
 
     def on_configuration_committed(self, fact: ConfigurationCommitted) -> None:
         """See `facts.ConfigurationCommitted`."""

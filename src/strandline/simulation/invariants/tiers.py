@@ -9,7 +9,7 @@ Owns:   the states seen so far; one set for each run.
 Source: decision 0057."""
 
 from strandline.model.ids import GroupId, Index, Offset
-from strandline.simulation.invariants.facts import LogShortened, Subject, TierSeen
+from strandline.simulation.invariants.facts import DeletionAsked, LogShortened, Subject, TierSeen
 from strandline.simulation.invariants.invariants import Invariant
 
 
@@ -19,6 +19,12 @@ class NothingDeletedBeforeUploaded(Invariant):
     def __init__(self) -> None:
         self._lineages: dict[tuple[GroupId, Index], bytes] = {}
         self._covered: dict[GroupId, Offset] = {}
+        self._asked: dict[GroupId, Offset] = {}
+        """{group: a client has asked to delete the records below}"""
+
+    def on_deletion_asked(self, fact: DeletionAsked) -> None:
+        """From now on logs may begin there."""
+        self._asked[fact.group] = max(fact.before, self._asked.get(fact.group, fact.before))
 
     def on_tier_seen(self, fact: TierSeen) -> None:
         """The state is that of all others after the same marker."""
@@ -35,7 +41,9 @@ class NothingDeletedBeforeUploaded(Invariant):
     def on_log_shortened(self, fact: LogShortened) -> None:
         """The records below the new start are in buckets, or given up."""
         covered = self._covered.get(fact.group)
-        if covered is not None and fact.start_offset > covered:
+        if covered is not None and fact.start_offset > max(
+            covered, self._asked.get(fact.group, covered)
+        ):
             raise self.broken(
                 f"group {fact.group}: broker {fact.broker} lets its log begin at "
                 f"{fact.start_offset}; buckets have the records up to {covered}",

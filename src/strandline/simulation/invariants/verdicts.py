@@ -248,7 +248,7 @@ def _missing_count(cluster: SimCluster) -> int:
             held = [one for one in cluster.replicas() if one.group == leader.group]
             ends = [one.log_end_offset for one in held if one.self_id in members]
             missing += sum(leader.log_end_offset - min(end, leader.log_end_offset) for end in ends)
-    return missing
+    return missing + sum(cluster.tier_audit.pending().values())
 
 
 def _has_converged(cluster: SimCluster, load: Load) -> bool:
@@ -256,6 +256,7 @@ def _has_converged(cluster: SimCluster, load: Load) -> bool:
         all(producer.is_idle for producer in load.producers)
         and not any(_divergence(cluster, plan) for plan in cluster.scenario.groups)
         and not _moving_brokers(cluster)
+        and not cluster.tier_audit.pending()
     )
 
 
@@ -300,6 +301,9 @@ def _what_is_under_way(cluster: SimCluster, load: Load) -> RestAwaited:
     moving = _moving_brokers(cluster)
     if moving:
         return RestAwaited(f"brokers {moving} wait for replicas that move")
+    pending = cluster.tier_audit.pending()
+    if pending:
+        return RestAwaited(f"buckets lack records, or keep objects: {pending}")
     waiting = [producer for producer in load.producers if not producer.is_idle]
     if not waiting:
         return RestAwaited("")

@@ -191,6 +191,9 @@ class Scenario:
     lasts, and brokers do not say where they are. Only where there are whole brokers."""
     disk_bytes: int = CAPACITY_BYTES
     """How large each broker's disk is. Brokers report what it holds to the balancer."""
+    bucket_regions: tuple[str, ...] = ()
+    """Where there is a bucket, for logs with `remote_storage`. Only where there are whole brokers,
+    without compaction."""
     cluster_configs: tuple[tuple[str, str], ...] = ()
     """What is set for every broker before anything else; only where `lost_after_ms` is set."""
     changes: tuple[PlannedChange, ...] = ()
@@ -243,6 +246,14 @@ class Scenario:
             ("index.interval.bytes", str(log.index_interval_bytes)),
             ("message.timestamp.after.max.ms", str(LONG_MAX)),  # Clocks jump here.
             ("retention.bytes", str(log.retention_bytes)),
+            *(
+                (
+                    ("remote.storage.enable", "true"),
+                    ("local.retention.bytes", str(log.local_retention_bytes)),
+                )
+                if log.remote_storage
+                else ()
+            ),
             ("internal.segment.bytes", str(log.segment_bytes)),
             *(
                 (("observer.demotion.delay.ms", str(self.demotion_delay_ms)),)

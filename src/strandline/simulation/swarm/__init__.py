@@ -9,6 +9,7 @@ Map:    swarm.py             runs many seeds
         outage_layouts.py    their layouts
         brief_swarm.py       very short histories of one group
         snapshot_swarm.py    snapshots of the controller's log
+        tiered_swarm.py      records that leave for buckets
         shrink.py            fewer faults that still fail
         failure_report.py    the report of a violation
 """

@@ -12,6 +12,7 @@ from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.brief_swarm import draw_brief
 from strandline.simulation.swarm.outage_swarm import draw_outages
 from strandline.simulation.swarm.snapshot_swarm import draw_snapshots
+from strandline.simulation.swarm.tiered_swarm import draw_tiered
 from strandline.simulation.swarm.variations import draw
 
 
@@ -22,6 +23,7 @@ class Swarm(StrEnum):
     OUTAGES = "outages"
     BRIEF = "brief"
     SNAPSHOTS = "snapshots"
+    TIERED = "tiered"
 
 
 DRAWS: Mapping[Swarm, Callable[[int], Scenario]] = {
@@ -29,4 +31,5 @@ DRAWS: Mapping[Swarm, Callable[[int], Scenario]] = {
     Swarm.OUTAGES: draw_outages,
     Swarm.BRIEF: draw_brief,
     Swarm.SNAPSHOTS: draw_snapshots,
+    Swarm.TIERED: draw_tiered,
 }

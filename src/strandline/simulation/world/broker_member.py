@@ -30,6 +30,7 @@ from strandline.config.broker import (
     RpcSection,
     StorageSection,
 )
+from strandline.config.tiered_section import TieredSection
 from strandline.controller.commands import ConfigOperation, ResourceType
 from strandline.controller.records import (
     BrokerRegistered,
@@ -99,6 +100,7 @@ from strandline.simulation.world.member import (
 from strandline.simulation.world.scheduler import US_PER_MS
 from strandline.simulation.world.topics import topic_of
 from strandline.simulation.world.trace import Trace
+from strandline.tiered.objects.buckets import Buckets
 
 UPKEEP_INTERVAL_MS = 400
 LOOK_INTERVAL_MS = 20
@@ -127,7 +129,12 @@ VoterRecord = VotersGranted | VotersStable | GrantBegun | LeaderAppointed | Repl
 A = TypeVar("A", bound=Message)
 
 
-def config_of(broker: BrokerId, seeds: Iterable[int], storage: StorageSection) -> BrokerConfig:
+def config_of(
+    broker: BrokerId,
+    seeds: Iterable[int],
+    storage: StorageSection,
+    tiered: TieredSection | None = None,
+) -> BrokerConfig:
     """The configuration of a simulated broker; addresses are names that nothing resolves."""
     return BrokerConfig(
         broker=BrokerSection(id=broker, data_directory=DATA_DIRECTORY),
@@ -135,6 +142,7 @@ def config_of(broker: BrokerId, seeds: Iterable[int], storage: StorageSection) -
         listener=ListenerSection(kafka_host=f"kafka-{broker}", kafka_port=9_092),
         rpc=RpcSection(host=f"host-{broker}", port=1),
         storage=storage,
+        tiered=tiered or TieredSection(),
         drills=DrillsSection(enable=True),
     )
 
@@ -150,6 +158,17 @@ def storage_of(scenario: Scenario) -> StorageSection:
     if rate:
         storage = replace(storage, scrub_rate=rate, scrub_interval_ms=SCRUB_INTERVAL_MS)
     return storage
+
+
+def tiered_of(scenario: Scenario) -> TieredSection:
+    """Buckets that are looked after often, with short time-outs."""
+    return TieredSection(
+        buckets=tuple(f"{region}=file:///{region}" for region in scenario.bucket_regions),
+        check_interval_ms=50,
+        export_interval_ms=200,
+        upload_stall_timeout_ms=1_000,
+        delete_grace_ms=1_000,
+    )
 
 
 def answer_bytes(context: RequestContext) -> bytes:
@@ -216,6 +235,7 @@ class BrokerMember(Member):
         scenario: Scenario,
         checker: Checker,
         trace: Trace,
+        buckets: Buckets | None = None,
     ) -> None:
         super().__init__(broker, seams, life=life, scenario=scenario, checker=checker, trace=trace)
         self._on_ended = on_ended
@@ -224,6 +244,7 @@ class BrokerMember(Member):
                 broker,
                 scenario.seeds,
                 storage_of(scenario),
+                tiered_of(scenario),
             ),
             clock=seams.clock,
             rng=seams.rng,
@@ -236,6 +257,7 @@ class BrokerMember(Member):
             cluster_id=cluster_id,
             on_joined=on_joined,
             on_failed=on_ended,
+            buckets=buckets,
         )
         self._has_joined = False
         self._callers: list[Caller] = []

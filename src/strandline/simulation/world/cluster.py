@@ -16,6 +16,8 @@ from strandline.base.errors import StorageError
 from strandline.model.cluster import Labels, StoredLabels
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.replica.replica import Replica
+from strandline.simulation.buckets.audit import TierAudit
+from strandline.simulation.buckets.buckets import SimBuckets
 from strandline.simulation.clients.connections import ConnectedClient
 from strandline.simulation.clients.values import Values
 from strandline.simulation.disk.log_starts import report_log_start
@@ -45,6 +47,8 @@ class SimCluster:
         self.rng = random.Random(f"world {scenario.seed}")
         self.values = Values()
         self.checker = self._make_checker()
+        self.buckets = SimBuckets.of(scenario.bucket_regions, self.scheduler, scenario.seed)
+        self.tier_audit = TierAudit(self.buckets, self.replicas, self.values, self.checker)
         self.fabric = SimFabric(
             self.scheduler, random.Random(self.rng.getrandbits(64)), self._make_link
         )
@@ -206,6 +210,7 @@ class SimCluster:
             resend_timeout_ms=scenario.settings.resend_timeout_ms,
             regions=dict(zip(scenario.brokers, scenario.regions, strict=True)),
             key_count=scenario.key_count,
+            is_tiered=bool(scenario.bucket_regions),
             logs_of=self._logs_of,
         )
         checker.on_violation = self._stop
@@ -222,7 +227,11 @@ class SimCluster:
             disk_bytes=self.scenario.disk_bytes,
             boot=lambda seams: self._boot(broker, seams),
             on_created=lambda path: report_log_start(
-                path, self.hosts[broker], self.scenario, self.checker
+                path,
+                self.hosts[broker],
+                self.scenario,
+                self.checker,
+                on_cut=self.tier_audit.on_cut if self.scenario.bucket_regions else None,
             ),
         )
         host.on_down = lambda: self._on_down(broker)
@@ -265,10 +274,11 @@ class SimCluster:
             scenario=self.scenario,
             checker=self.checker,
             trace=self.trace,
+            buckets=self.buckets.open(seams.process) if self.scenario.bucket_regions else None,
         )
 
     def _labels_of(self, broker: BrokerId) -> Labels:
-        if not self.scenario.lost_after_ms:
+        if not self.scenario.lost_after_ms and not self.scenario.bucket_regions:
             return Labels()
         zones = self.scenario.zones
         return Labels(region=self.labels[broker], zone=zones[broker - 1] if zones else "")

@@ -112,6 +112,8 @@ class World:
             self._audit_later()
 
     def _audit(self, *, is_final: bool) -> None:
+        if self.scenario.bucket_regions:
+            self.cluster.tier_audit.audit()
         replicas = self.cluster.replicas()
         members = {r.group: r.configuration.members for r in replicas if r.is_serving}
         for replica in replicas:

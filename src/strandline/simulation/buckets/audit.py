@@ -1,0 +1,104 @@
+"""Looks at the tier of every partition from outside: what replicas believe, and what buckets have.
+
+Why:    what is only in a bucket is nowhere else.
+How:    The replica that has applied most markers speaks for the partition: each state of a
+        partition is an earlier or a later one of the same history. Objects are read once.
+Owns:   which objects were read, and the latest state of each partition.
+Source: decision 0057."""
+
+from collections.abc import Callable, Iterable
+
+from strandline.model.ids import BrokerId, GroupId, Offset
+from strandline.records.batch import iterate_headers
+from strandline.replication.replica.replica import Replica
+from strandline.simulation.buckets.buckets import SimBuckets
+from strandline.simulation.clients.values import Values
+from strandline.simulation.invariants.checker import Checker
+from strandline.simulation.invariants.facts import BucketRead, BucketSeen, LocalLogCut
+from strandline.tiered.segments.entry import SegmentEntry
+from strandline.tiered.state.tier import TierState
+
+
+class TierAudit:
+    """See the module. `replicas`: those of all living processes that have not failed."""
+
+    def __init__(
+        self,
+        buckets: SimBuckets,
+        replicas: Callable[[], Iterable[Replica]],
+        values: Values,
+        checker: Checker,
+    ) -> None:
+        self._buckets = buckets
+        self._replicas = replicas
+        self._values = values
+        self._checker = checker
+        self._read: set[tuple[str, str]] = set()
+        self._latest: dict[GroupId, TierState] = {}
+
+    def on_cut(self, broker: BrokerId, group: GroupId, start_offset: Offset) -> None:
+        """The log of a replica is about to begin at this offset."""
+        state = self._freshest(group)
+        retired = [one.retired_before for one in state.buckets.values()]
+        wanted = self._buckets.buckets
+        is_retired = retired and len(retired) == len(wanted)
+        needed_from = max(state.deleted_before, min(retired) if is_retired else Offset(0))
+        self._checker.local_log_cut(
+            LocalLogCut(
+                broker=broker,
+                group=group,
+                start_offset=start_offset,
+                needed_from=needed_from,
+                held={name: self._buckets.ranges(name, state.live(name)) for name in wanted},
+            )
+        )
+
+    def audit(self) -> None:
+        """Look at all replicas, and read the objects that are new."""
+        for replica in self._replicas():
+            for name, bucket in replica.tier.state.buckets.items():
+                ranges = tuple((one.base_offset, one.end_offset) for one in bucket.live)
+                self._checker.bucket_seen(
+                    BucketSeen(replica.self_id, replica.group, name, ranges, bucket.end_offset)
+                )
+                for entry in bucket.live:
+                    self._read_once(replica.group, name, entry)
+
+    def pending(self) -> dict[str, int]:
+        """{partition: records and objects that its leader has still to see to in some bucket}."""
+        found = {}
+        for replica in self._replicas():
+            if replica.is_serving and replica.log.config.remote_storage:
+                end, state = replica.log.closed.end_offset, replica.tier.state
+                count = 0
+                for name in self._buckets.buckets:
+                    bucket = state.buckets.get(name)
+                    work = 0 if bucket is None else len(bucket.intents) + len(bucket.removals)
+                    count += max(0, end - state.live_end(name)) + work
+                if count:
+                    found[replica.name] = count
+        return found
+
+    def _read_once(self, group: GroupId, name: str, entry: SegmentEntry) -> None:
+        data = self._buckets.data(name, entry)
+        if data is None or (name, entry.name) in self._read:
+            return
+        self._read.add((name, entry.name))
+        records = [
+            record
+            for header in iterate_headers(data)
+            for record in self._values.of_batch(data, header)
+        ]
+        self._checker.bucket_read(
+            BucketRead(group, name, entry.base_offset, entry.end_offset, records)
+        )
+
+    def _freshest(self, group: GroupId) -> TierState:
+        """The latest state that any replica has had at such a moment: after a restart of all, it
+        takes a while until one has it again."""
+        states = [one.tier.state for one in self._replicas() if one.group == group]
+        latest = max(states, key=lambda one: one.index, default=TierState())
+        known = self._latest.get(group)
+        if known is None or known.index < latest.index:
+            known = self._latest[group] = TierState.restored(latest.checkpoint())
+        return known
