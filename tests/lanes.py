@@ -92,6 +92,11 @@ LONG: tuple[Row, ...] = (
     Row("tests/broker/test_appointed_observers.py::test_voters_that_were", 2, FEW),
     Row("tests/broker/test_stale_log_resets.py::test_whatever_its_power", 3, FEW),
     Row("tests/broker/test_cuts_between_voters.py::test_where_one_way", 1, "one of four is fast"),
+    Row(
+        f"{REAL}test_tiered_reading.py::test_a_consumer_of_old",
+        0,
+        "a power failure is in tests/broker/test_remote_reads_in_a_cluster.py",
+    ),
     Row(f"{REAL}test_tiered_reading.py::test_consumers_wait", 1, "one of three clients is fast"),
     Row("tests/broker/test_declared_losses_by_seed.py", 1, "one seed is fast"),
     Row("tests/broker/test_failback.py::test_a_few_go_back", 0, "one goes back in the other tests"),

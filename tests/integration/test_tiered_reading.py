@@ -360,3 +360,33 @@ def test_a_consumer_crosses_the_seam_while_retention_moves_it(tiered: Tiered) ->
     )
     assert seen == expected(total)
     assert local_start(tiered, 1, "t", 0) > 1_500
+
+
+def test_a_consumer_of_old_records_outlives_the_brokers_that_serve_it(tiered: Tiered) -> None:
+    """Each broker is killed in turn; its cache begins with what a kill -9 left."""
+    tiered.create("t")
+    fill(tiered, "t", 0, RECORDS, first_ms=int(time.time() * 1_000))
+    let_go(tiered, "t")
+    polls = 0
+
+    def kill_one() -> None:
+        nonlocal polls
+        polls += 1
+        victim, is_back = divmod(polls, 4)
+        if victim < len(REGIONS) and is_back in (1, 3):
+            if is_back == 1:
+                tiered.cluster.kill(victim + 1)
+            else:
+                tiered.cluster.start(victim + 1)
+
+    seen = by_librdkafka(
+        tiered.cluster.bootstrap,
+        "t",
+        RECORDS,
+        kill_one,
+        **{"max.partition.fetch.bytes": 100_000, "queued.min.messages": 100},
+    )
+    assert polls > 9
+    assert seen == expected()
+    # What the caches kept serves again, verified.
+    assert by_librdkafka(tiered.cluster.bootstrap, "t", RECORDS, nothing) == expected()
