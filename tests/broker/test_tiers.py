@@ -25,6 +25,11 @@ from tests.broker.tiering_world import (
 from strandline.base.errors import ApiError
 from strandline.model.ids import BrokerId, Epoch, Offset
 from strandline.protocol.errors import Error
+from strandline.protocol.messages.digest_replica import (
+    DigestRange,
+    DigestReplicaRequest,
+    DigestReplicaResponse,
+)
 from strandline.replication.liveness import sessions
 from strandline.replication.replica.tier import RemoteOffsetError
 from strandline.replication.wire import ABILITIES, Ability
@@ -212,6 +217,27 @@ def test_markers_of_a_deposed_leader_are_cut_with_its_log(world: ClusterWorld) -
 
 def replicas(world: ClusterWorld) -> list[tuple[int, object]]:
     return list(world.replicas_of("t").items())
+
+
+def test_digests_are_of_what_is_on_the_disk_and_records_in_buckets_alone_are_no_damage(
+    world: ClusterWorld,
+) -> None:
+    enable(world, local_retention_ms=0)
+    upload(world, 0, 30)
+    world.advance(5 * CLEAN_INTERVAL_MS)
+    assert starts(world) == [30, 30, 30]
+    write_segments(world, 1)
+    for broker in world.replicas_of("t"):
+
+        def ask(first: int, *, at: int = broker) -> DigestReplicaResponse:
+            request = DigestReplicaRequest(topic="t", ranges=[DigestRange(first, 40)])
+            return world.ask(at, request, DigestReplicaResponse, 0)
+
+        answer = ask(0)
+        assert answer.error_code == Error.OFFSET_OUT_OF_RANGE
+        assert (answer.log_start_offset, answer.may_expire) == (30, True)
+        answer = ask(30)
+        assert (answer.damaged_offset, answer.ranges[0].record_count) == (-1, 10)
 
 
 def test_records_below_the_local_start_can_be_deleted_and_stay_so(world: ClusterWorld) -> None:

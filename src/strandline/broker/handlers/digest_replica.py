@@ -80,7 +80,7 @@ def _describe(replica: Replica) -> DigestReplicaResponse:
     return DigestReplicaResponse(
         is_leader=replica.is_leader,
         leader_epoch=replica.epoch,
-        log_start_offset=replica.log_start_offset,
+        log_start_offset=replica.local_log_start_offset,
         high_watermark=replica.committed_end,
         log_end_offset=replica.log_end_offset,
         log_bytes=log.size_bytes(),
@@ -92,7 +92,8 @@ def _describe(replica: Replica) -> DigestReplicaResponse:
 
 def _may_expire(config: LogConfig) -> bool:
     limits = (config.retention_ms, config.retention_bytes, config.retention_records)
-    return config.delete and any(limit >= 0 for limit in limits)
+    # Local retention removes records at slightly different times on each replica, too.
+    return config.remote_storage or (config.delete and any(limit >= 0 for limit in limits))
 
 
 def _fault_of(

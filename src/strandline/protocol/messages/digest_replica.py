@@ -68,19 +68,20 @@ class DigestReplicaResponse(Message):
     throttle_time_ms: Annotated[int, F("int32")] = 0
     # UNKNOWN_TOPIC_OR_PARTITION; INCONSISTENT_TOPIC_ID; NOT_LEADER_OR_FOLLOWER without a replica
     # here; KAFKA_STORAGE_ERROR with one whose log cannot be used; OFFSET_OUT_OF_RANGE for a range
-    # that is not within the log start and the high watermark; THROTTLING_QUOTA_EXCEEDED while too
-    # many such requests wait; POLICY_VIOLATION for a share with too many keys
+    # that is not within the local log start and the high watermark; THROTTLING_QUOTA_EXCEEDED
+    # while too many such requests wait; POLICY_VIOLATION for a share with too many keys
     error_code: Annotated[int, F("int16")] = 0
     error_message: Annotated[str | None, F("string", nullable="0+")] = None
     is_leader: Annotated[bool, F("bool")] = False
     leader_epoch: Annotated[int, F("int32")] = -1
+    # Of the log on this broker's disk: records in buckets alone are not digested.
     log_start_offset: Annotated[int, F("int64")] = -1
     high_watermark: Annotated[int, F("int64")] = -1
     log_end_offset: Annotated[int, F("int64")] = -1
     log_bytes: Annotated[int, F("int64")] = -1
     # Whether compaction may have removed records here: then only LATEST must be equal.
     is_compacted: Annotated[bool, F("bool")] = False
-    # Whether retention may remove records from the log's beginning.
+    # Whether retention, total or local, may remove records from the log's beginning.
     may_expire: Annotated[bool, F("bool")] = False
     # Compaction has used no record from this offset on.
     open_segment_offset: Annotated[int, F("int64")] = -1
