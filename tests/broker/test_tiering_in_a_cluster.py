@@ -2,7 +2,7 @@
 
 Source: decisions 0057 to 0059; reference 2.6 for the faults."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import pytest
@@ -43,7 +43,9 @@ BUCKETS = tuple(REGIONS.values())
 
 
 @contextmanager
-def tiered_cluster(**section: int) -> Iterator[ClusterWorld]:
+def tiered_cluster(
+    *, regions: Mapping[int, str] = REGIONS, **section: int
+) -> Iterator[ClusterWorld]:
     """Three brokers in three regions, each with a bucket, and topic t with small segments."""
     tiered = TieredSection(
         buckets=tuple(f"{name}=file:///{name}" for name in BUCKETS),
@@ -54,7 +56,7 @@ def tiered_cluster(**section: int) -> Iterator[ClusterWorld]:
             **section,
         },
     )
-    with joined(ClusterWorld(VOTERS, regions=REGIONS, tiered=tiered)) as world:
+    with joined(ClusterWorld(VOTERS, regions=regions, tiered=tiered)) as world:
         world.create_topic(
             "t",
             configs=(
@@ -207,6 +209,30 @@ def test_a_bucket_that_is_gone_for_long_costs_few_markers_and_catches_up() -> No
         world.buckets["west"].faults.is_gone = False
         world.until(has_all(world), every_ms=500)
         check_objects(world)
+
+
+def test_a_bucket_outside_of_a_topics_residency_never_gets_a_byte_of_it() -> None:
+    regions = {1: "east", 2: "east", 3: "east"}
+    with tiered_cluster(regions=regions) as world:
+        policy = '{"residency":{"deny":[{"label":"region","op":"in","values":["west","south"]}]}}'
+        configs = (
+            ("remote.storage.enable", "true"),
+            ("internal.segment.bytes", "2000"),
+            ("placement.policy", policy),
+        )
+        world.create_topic("here", configs=configs)
+        for at in range(60):
+            assert produce(world, "here", b"%d" % at * 40).error_code == 0
+        replica = world.replicas_of("here")[world.leader_of("here")]
+        world.until(
+            lambda: replica.tier.state.live_end("east") == replica.log.closed.end_offset > 0,
+            every_ms=200,
+        )
+        world.advance(15_000)
+        topic_id = str(world.broker(1).services.cluster.topics["here"].id)
+        for bucket in ("west", "south"):
+            assert not any(topic_id in name for name in world.buckets[bucket].versions)
+        assert any(topic_id in name for name in world.buckets["east"].versions)
 
 
 def test_few_turns_go_round_all_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
