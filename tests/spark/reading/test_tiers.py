@@ -2,6 +2,7 @@
 
 Source: decision 0065."""
 
+from concurrent.futures import Future
 from itertools import pairwise
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from tests.client.fake_cluster import FakeCluster
 from tests.spark.reading.scene import Scene
 
+from strandline.base.disk import Buffer
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.protocol.messages.describe_tier import (
     NO_TOPIC_ID,
@@ -20,8 +22,10 @@ from strandline.protocol.messages.describe_tier import (
     TierPartitionStatus,
 )
 from strandline.protocol.table import Message
+from strandline.spark.reading import split_reading
 from strandline.spark.reading.bounds import EARLIEST, LATEST
 from strandline.spark.reading.bucket_options import BucketOptions, ReadFrom
+from strandline.spark.reading.split_reading import AWAY_MS, read_split
 from strandline.spark.reading.splits import BROKERS, BUCKETS, Split
 from strandline.spark.reading.tiers import (
     BucketClusterReader,
@@ -30,6 +34,7 @@ from strandline.spark.reading.tiers import (
     cut,
     place_splits,
 )
+from strandline.tiered.objects.store import ObjectAbsentError, StoreError
 from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.state.commands import BucketImage, Checkpoint
 from strandline.tiered.state.encoding import encode
@@ -158,3 +163,52 @@ def test_a_read_of_buckets_alone_ends_where_they_end() -> None:
         assert reader.offsets({("t", 0): LATEST}) == {("t", 0): 0}
         whole = cluster_reader(client, scene.reach(buckets=scene.options("auto")))
         assert whole.offsets({("t", 0): LATEST}) == {("t", 0): 100}
+
+
+class Store:
+    """Stores none of which answers, or that have no object."""
+
+    def __init__(self, error: StoreError) -> None:
+        self.error = error
+        self.asked = 0
+
+    def get_range(self, *_: object) -> "Future[Buffer]":
+        self.asked += 1
+        coming = Future[Buffer]()
+        coming.set_exception(self.error)
+        return coming
+
+
+@pytest.mark.parametrize(
+    ("error", "is_asked_again"), [(StoreError("503"), False), (ObjectAbsentError("404"), True)]
+)
+def test_brokers_go_on_and_buckets_that_do_not_answer_are_left_alone_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, error: StoreError, *, is_asked_again: bool
+) -> None:
+    scene, store, now_ms = TieredScene(), Store(error), 1_000
+    options = scene.options("auto", f"east=file:///nowhere/{type(error).__name__}")
+    reach = scene.reach(buckets=options)
+    monkeypatch.setattr(split_reading, "monotonic_ms", lambda: now_ms)
+    monkeypatch.setattr(split_reading, "stores_of", lambda *_, **__: store)
+    client = scene.client()
+    monkeypatch.setattr(split_reading, "client_of", lambda _: client)
+    first, second = scene.placed(options, 0, 30), scene.placed(options, 30, 60)
+
+    def read(splits: list[Split]) -> list[int]:
+        return [
+            row["offset"]
+            for split in splits
+            for batch in read_split(split, reach, ["offset"], fail_on_data_loss=True)
+            for row in batch.to_pylist()
+        ]
+
+    assert read(first) == list(range(30))
+    asked = store.asked
+    assert asked > 0
+    assert read(second) == list(range(30, 60))
+    assert (store.asked > asked) == is_asked_again
+    now_ms += AWAY_MS
+    asked = store.asked
+    assert read(first) == list(range(30))
+    assert store.asked > asked
+    client.close()

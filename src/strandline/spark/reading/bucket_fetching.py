@@ -41,12 +41,17 @@ class _DamagedObjectError(Exception):
     """The bytes of an object are not those that the log says."""
 
 
+def monotonic_ms() -> int:
+    """The time that intervals are measured by."""
+    return time.monotonic_ns() // 1_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long to try while no bucket answers; 0 ms: once. The clock and the pause, for tests."""
 
     stall_ms: int
-    monotonic_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000
+    monotonic_ms: Callable[[], int] = monotonic_ms
     sleep_ms: Callable[[int], None] = lambda ms: time.sleep(ms / 1000)
 
 
@@ -107,6 +112,11 @@ class BucketFetcher:
                     raise BucketsFailedError(self._failure())
                 self._patience.sleep_ms(pause_ms)
                 pause_ms = min(2 * pause_ms, PAUSE_MAX_MS)
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether a bucket may still have the rest, and does not answer."""
+        return bool(self._left)
 
     def _failure(self) -> str:
         place = name_of((self._split.topic, self._split.partition))

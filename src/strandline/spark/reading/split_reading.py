@@ -20,7 +20,9 @@ from strandline.spark.reading.bucket_fetching import (
     BucketFetcher,
     BucketsFailedError,
     Patience,
+    monotonic_ms,
 )
+from strandline.spark.reading.bucket_options import BucketOptions
 from strandline.spark.reading.bucket_stores import stores_of
 from strandline.spark.reading.fetching import RACK_VARIABLE, Fetched, SplitFetcher
 from strandline.spark.reading.options import ReachOptions, ReadOptions
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 _LOG = logging.getLogger(__name__)
+AWAY_MS = 60_000
+"""So long a worker leaves buckets alone that did not answer, if brokers can go on: each split would
+wait for the stores' deadlines."""
 BATCH_BYTES_MAX = 4 << 20
 """Of the records that Spark gets at once: as many as one answer has uncompressed."""
 
@@ -60,12 +65,19 @@ def read_split(
         yield from decode_fetched(fetched, split, columns)
 
 
+_AWAY_UNTIL_MS: dict[BucketOptions, int] = {}
+"""{buckets: until when brokers give all, because none of them answered}"""
+
+
 def _read_buckets(
     split: Split, reach: ReachOptions, columns: Sequence[str]
 ) -> "Generator[RecordBatch, None, Split]":
     """The split's records from buckets; returns what brokers are left to give."""
     options = reach.buckets
     assert options is not None, "only a plan with buckets has such splits"
+    left = replace(split, place=BROKERS, objects={})
+    if monotonic_ms() < _AWAY_UNTIL_MS.get(options, 0):
+        return left
     region = reach.rack or os.environ.get(RACK_VARIABLE, "")
     fetcher = BucketFetcher(
         split,
@@ -81,7 +93,9 @@ def _read_buckets(
         if options.is_exclusive:
             raise
         _LOG.warning("%s: going on with brokers", error)
-    return replace(split, start=fetcher.position, place=BROKERS, objects={})
+        if fetcher.is_unanswered:
+            _AWAY_UNTIL_MS[options] = monotonic_ms() + AWAY_MS
+    return replace(left, start=fetcher.position)
 
 
 def read_partition(
