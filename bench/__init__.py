@@ -4,4 +4,4 @@ Map:    run.py (`make bench`: all scenarios, or some), load.py (a produce load t
         nothing), paced.py (a paced producer with latencies), clusters.py (clusters of Strandline
         and of Kafka to measure), partitions.py (thousands of them), restart.py (a killed broker
         with much data), alone.py (one of these two with other numbers), placement.py (where
-        partitions go)."""
+        partitions go), spark_bucket.py (Spark reads tiered segments)."""

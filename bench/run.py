@@ -39,6 +39,7 @@ import bench.region_loss
 import bench.restart
 import bench.returning_region
 import bench.spark
+import bench.spark_bucket
 import bench.stand_ins
 import bench.stream
 import bench.tiered
@@ -340,8 +341,9 @@ def stand_ins(work: Path) -> None:
 
 def spark(work: Path) -> None:
     """Spark reads 5 million records of 100 B and 1 million of 1 KB by its Kafka connector and by
-    `strandline`, from either system."""
+    `strandline`, from either system; then tiered segments, also out of their bucket."""
     bench.spark.run(work, partial(say, "spark"))
+    bench.spark_bucket.run(work / "tiered", partial(say, "spark"))
 
 
 def lake(work: Path) -> None:

@@ -190,7 +190,8 @@ def measure(cluster: Cluster, say: Say, scratch: Path) -> None:
     with session(scratch / "spark") as spark:
         for value_bytes, count in RECORDS.items():
             for question in QUESTIONS:
-                best = _compare(spark, cluster, f"spark-{value_bytes}", question, scratch)
+                ways = {"kafka": {}, "strandline": question.ours}
+                best = compare(spark, cluster, (f"spark-{value_bytes}", ways), question, scratch)
                 say(
                     question=question.name,
                     system=cluster.name,
@@ -206,17 +207,22 @@ def measure(cluster: Cluster, say: Say, scratch: Path) -> None:
                 )
 
 
-def _compare(
-    spark: "SparkSession", cluster: Cluster, topic: str, question: Question, scratch: Path
+def compare(
+    spark: "SparkSession",
+    cluster: Cluster,
+    read_as: tuple[str, dict[str, dict[str, str]]],
+    question: Question,
+    scratch: Path,
 ) -> dict[str, Cost]:
-    """{format: the least that one round took, of time and of CPU}"""
+    """{way: the least that one round took, of time and of CPU}. `read_as`: the topic, and {way: its
+    options}; the way `kafka` is the connector, all others are `strandline`."""
+    topic, ways = read_as
     best: dict[str, Cost] = {}
     for _ in range(ROUNDS):
-        for name in ("kafka", "strandline"):
-            read = spark.read.format(name).option("subscribe", topic)
+        for name, options in ways.items():
+            read = spark.read.format("kafka" if name == "kafka" else "strandline")
+            read = read.option("subscribe", topic).options(**options)
             read = read.option("kafka.bootstrap.servers", cluster.bootstrap)
-            for key, value in question.ours.items() if name == "strandline" else ():
-                read = read.option(key, value)
             began, before_s = time.perf_counter(), cpu_s(cluster)
             question.ask(read.load(), scratch / "table")
             took = Cost(time.perf_counter() - began, cpu_s(cluster) - before_s)
