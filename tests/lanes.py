@@ -273,6 +273,11 @@ LONG: tuple[Row, ...] = (
     Row(f"{SIM}test_brief_swarm.py::test_a_small_block", 0, RARE),
     Row(f"{SIM}test_transfers.py::test_who_dies_during", 12, "94 moments; 12 are fast"),
     Row(f"{SIM}test_variations.py::test_every_promise", 1, "every variation; one is fast"),
+    Row(
+        "tests/spark/reading/test_bucket_fetching.py::test_executors_open",
+        0,
+        "tests/tiered/objects opens the same stores",
+    ),
     Row("tests/spark/test_backfill.py", 0, "test_buckets reads the same way, kills are 0050's"),
     Row("tests/spark/test_buckets.py", 0, "over stores in memory tests/spark/reading is fast"),
     Row("tests/spark/test_data_sets.py", 0, "fruit is a data set, and fast"),

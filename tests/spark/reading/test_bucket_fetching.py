@@ -2,14 +2,18 @@
 
 Source: decision 0065."""
 
+import asyncio
+import pickle
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.tiered.objects.s3_server import make_bucket, s3_server
 from tests.tiered.reading.reading_world import (
     Buckets,
     FaultyStore,
@@ -20,12 +24,18 @@ from tests.tiered.reading.reading_world import (
 )
 
 from strandline.base.disk import Buffer
+from strandline.base.errors import OperatorError
+from strandline.config.bucket_urls import parse_bucket
 from strandline.records.record import Record, build_batch
 from strandline.spark.reading import bucket_fetching
 from strandline.spark.reading.bucket_fetching import BucketFetcher, BucketsFailedError, Patience
+from strandline.spark.reading.bucket_options import bucket_options
+from strandline.spark.reading.bucket_stores import BucketStores
 from strandline.spark.reading.split_reading import decode_fetched
 from strandline.spark.reading.splits import BUCKETS, Split
-from strandline.tiered.objects.store import StoreError
+from strandline.tiered.objects.credentials import CredentialsFile
+from strandline.tiered.objects.opening import open_store
+from strandline.tiered.objects.store import ObjectAbsentError, StoreError
 
 
 @dataclass
@@ -189,3 +199,29 @@ def test_compaction_may_leave_no_record_at_the_end_of_an_object() -> None:
     east.put("east", [scene._batch(0)], end=50)
     east.put("east", [bytes(build_batch([Record(0, 1, b"50")], base_offset=50))], end=70)
     assert scene.read(scene.split(0, 70), ["east"]) == [*range(7), 50]
+
+
+def test_executors_open_s3_by_their_own_credentials(tmp_path: Path) -> None:
+    content = bytes(range(256)) * 4
+    file = tmp_path / "credentials.toml"
+    file.write_text('[east]\naccess_key_id = "key-7391"\nsecret_access_key = "word-8254"\n')
+    file.chmod(0o600)
+    with s3_server() as port:
+        make_bucket(port, "logs")
+        place = f"east=s3://logs/kept?region=us-east-1&endpoint=http://127.0.0.1:{port}"
+        store = open_store(parse_bucket(place), credentials=CredentialsFile(str(file)))
+        asyncio.run(store.put("c/object", [content]))
+        options = bucket_options("auto", place, str(file))
+        assert options is not None
+        # What travels to executors has no secret.
+        assert not any(word in pickle.dumps(options) for word in (b"key-7391", b"word-8254"))
+        opened = BucketStores(options, timeout_ms=10_000)
+        coming = [opened.get_range("east", "c/object", at, at + 100) for at in (0, 100, 900)]
+        assert [bytes(one.result()) for one in coming] == [
+            content[at : at + 100] for at in (0, 100, 900)
+        ]
+        with pytest.raises(ObjectAbsentError):
+            opened.get_range("east", "c/absent", 0, 1).result()
+    file.chmod(0o644)
+    with pytest.raises(OperatorError, match="chmod 600"):
+        BucketStores(options, timeout_ms=10_000).get_range("east", "c/object", 0, 1).result()

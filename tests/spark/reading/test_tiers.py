@@ -14,6 +14,7 @@ from tests.spark.reading.scene import Scene
 
 from strandline.base.disk import Buffer
 from strandline.model.ids import Epoch, Index, Offset
+from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_tier import (
     NO_TOPIC_ID,
     DescribeTierRequest,
@@ -148,8 +149,40 @@ def test_a_leader_that_does_not_say_is_left_to_brokers_or_refused() -> None:
     scene.cluster.extra["DescribeTier"] = lambda *_: DescribeTierResponse()
     (one,) = scene.placed(scene.options("auto"))
     assert one.place == BROKERS
+    began_ms = scene.transport.monotonic_ms()
     with pytest.raises(TierError, match="t-0: what buckets hold is unknown: its leader knows"):
         scene.placed(scene.options("bucket"))
+    assert scene.transport.monotonic_ms() - began_ms > 50_000
+
+
+def test_a_leader_that_is_not_sure_yet_is_asked_again_where_brokers_cannot_go_on() -> None:
+    scene = TieredScene()
+    answers = 0
+
+    def settles(cluster: FakeCluster, broker: int, request: Message) -> Message:
+        nonlocal answers
+        assert isinstance(request, DescribeTierRequest)
+        if request.topic_id != NO_TOPIC_ID:
+            answers += 1
+            if answers <= 5:
+                return DescribeTierResponse(error_code=Error.NOT_LEADER_OR_FOLLOWER)
+        return scene._describe_tier(cluster, broker, request)
+
+    scene.cluster.extra["DescribeTier"] = settles
+    (one,) = scene.placed(scene.options("bucket"), 0, 60)
+    assert (one.place, answers) == (BUCKETS, 6)
+
+
+def test_offsets_that_no_bucket_has_cost_no_look_at_the_state() -> None:
+    scene = TieredScene()
+
+    def asked() -> int:
+        return [name for _, name in scene.cluster.asked].count("DescribeTier")
+
+    scene.placed(scene.options("auto"), 60, 100)
+    assert asked() == len(scene.cluster.brokers)
+    scene.placed(scene.options("auto"), 59, 100)
+    assert asked() == 2 * len(scene.cluster.brokers) + 1
 
 
 def test_a_read_of_buckets_alone_ends_where_they_end() -> None:

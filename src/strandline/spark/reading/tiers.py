@@ -14,6 +14,7 @@ How:    the leaders' committed states (DescribeTier) name the live objects of ea
 Source: decisions 0057 and 0065."""
 
 import logging
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
@@ -34,6 +35,7 @@ from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.state.bucket import entries_between
 
 _LOG = logging.getLogger(__name__)
+RETRY_MS = 500
 _HINT = "readFrom=auto takes the records of such offsets from brokers"
 Live = Mapping[str, Sequence[SegmentEntry]]
 """{bucket: its live objects, ascending, without a gap}, of one partition."""
@@ -60,9 +62,9 @@ def place_groups(
     options = reach.buckets
     if options is None:
         return [list(group) for group in groups]
-    ids = {(one.topic, one.partition): one.topic_id for group in groups for one in group}
+    splits = [one for group in groups for one in group]
     try:
-        live = _live(client, ids, options) if ids else {}
+        live = _settled_live(client, splits, reach, options)
     except (TierError, UncertainError) as error:
         if options.is_exclusive:
             raise TierError(f"{error}: {_HINT}") from error
@@ -109,16 +111,43 @@ def cut(split: Split, live: Live) -> list[Split]:
     return parts
 
 
-def _live(
-    client: Client, ids: Mapping[TopicPartition, str], options: BucketOptions
+def _settled_live(
+    client: Client, splits: Sequence[Split], reach: ReachOptions, options: BucketOptions
 ) -> dict[TopicPartition, Live]:
-    """What the buckets have of these partitions. Raises TierError, UncertainError."""
-    rows = _rows(client, ids, options)
+    """As `_live`, but a leader that is new or about to change is asked again for a while where
+    brokers cannot go on."""
+    until_ms = client.transport.monotonic_ms() + reach.plan_timeout_ms
+    while True:
+        try:
+            return _live(client, splits, options)
+        except (TierError, UncertainError):
+            left_ms = until_ms - client.transport.monotonic_ms()
+            if not options.is_exclusive or left_ms < RETRY_MS:
+                raise
+        client.transport.sleep_ms(RETRY_MS)
+
+
+def _live(
+    client: Client, splits: Sequence[Split], options: BucketOptions
+) -> dict[TopicPartition, Live]:
+    """What the buckets have of the partitions of these splits; only of those whose offsets a bucket
+    has, for the state of years is large. Raises TierError, UncertainError."""
+    wanted: dict[TopicPartition, list[Split]] = defaultdict(list)
+    for split in splits:
+        wanted[split.topic, split.partition].append(split)
+    rows = _rows(client, wanted, options) if wanted else {}
     found: dict[TopicPartition, Live] = {}
     for place, row in rows.items():
-        if not any(one.object_count and one.bucket in options.names for one in row.buckets):
+        start = min(one.start for one in wanted[place])
+        end = max(one.end for one in wanted[place])
+        topic_id = wanted[place][0].topic_id
+        if not any(
+            one.object_count and one.start_offset < end and start < one.end_offset
+            for one in row.buckets
+            if one.bucket in options.names
+        ):
             continue
-        if ids[place] and str(row.topic_id) != ids[place]:
+        if topic_id and str(row.topic_id) != topic_id:
             continue  # Made anew: the brokers' answer to a fetch by the old id says so.
         state = tier_state(client, Place(UUID(str(row.topic_id)), row.partition))
         images = () if state is None else state.buckets
