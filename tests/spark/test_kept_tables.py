@@ -120,3 +120,38 @@ def test_tables_lie_where_the_residency_of_their_topics_allows(
     assert rows(tmp_path / "east" / resident, "value") == [(resident.encode(),)]
     assert rows(tmp_path / "lake" / free, "value") == [(free.encode(),)]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["east", "lake"]
+
+
+def test_a_replay_that_is_killed_in_the_middle_is_exact_when_it_is_run_again(
+    cluster: Cluster, jobs: Jobs, tmp_path: Path, topic_name: str
+) -> None:
+    table, dead = tmp_path / "lake", tmp_path / "dead"
+    create_topic(cluster, topic_name, partitions=2)
+    fits = [Record(None, b'{"n":%d,"color":"red"}' % n) for n in range(400)]
+    plain = [Record(None, b'{"n":%d}' % n) for n in range(400, 500)]
+    produce(cluster, topic_name, [*fits, *plain, Record(None, b"garbage")])
+    for name, fields in (("old", "n INT"), ("new", "n INT, color STRING")):
+        (tmp_path / f"{name}.ddl").write_text(fields)
+    lake = ("lake", topic_name, str(table), "--bootstrap", cluster.bootstrap)
+    jobs.run(*lake, "--schema", str(tmp_path / "old.ddl"), "--dead-letters", str(dead))
+    assert (len(rows(table, "offset")), len(rows(dead, "offset"))) == (100, 401)
+    replay = ("replay", str(dead), "--into", str(table), "--schema", str(tmp_path / "new.ddl"))
+
+    # Killed when the column that marks is there; when the letters are marked, with Java left to
+    # end by itself; and when the rows are in the table, and still among the dead letters.
+    jobs.run_until_killed(dead / "_delta_log" / f"{1:020d}.json", *replay, with_java=True)
+    jobs.run_until_killed(next_commit(dead), *replay, with_java=False)
+    jobs.run_until_killed(next_commit(table), *replay, with_java=True)
+    told = read_json(jobs.run(*replay, "--json"))
+    assert told["left"] == 1
+    found = [value["n"] for (value,) in rows(table, "value")]
+    assert sorted(found) == list(range(500))
+    assert rows(dead, "value") == [(b"garbage",)]
+    assert read_json(jobs.run(*replay, "--json"))["replayed"] == 0
+    assert len(rows(table, "offset")) == 500
+
+
+def next_commit(table: Path) -> Path:
+    """The file that the table's next commit makes."""
+    version = deltalake.DeltaTable(str(table)).version()
+    return table / "_delta_log" / f"{version + 1:020d}.json"
