@@ -476,6 +476,35 @@ def test_a_bucket_that_the_policy_forbids_is_emptied_once_another_has_all() -> N
     run(scenario)
 
 
+def test_a_bucket_that_was_emptied_gets_everything_again_before_another_one_is_emptied() -> None:
+    async def scenario(world: World) -> None:
+        world.fill()
+        data = world.log_data()
+        for bucket, other in (("east", "west"), ("west", "east"), ("east", "west")):
+            world.plan = TierPlan(buckets=(bucket,))
+            await world.run(lambda to=bucket: world.is_live(to))  # type: ignore[misc]
+            await world.run(lambda of=other: not world.stores[of].objects)  # type: ignore[misc]
+            assert world.data_of(bucket) == data
+
+    run(scenario)
+
+
+def test_records_whose_objects_were_deleted_count_as_uploaded_once_they_are_again() -> None:
+    async def scenario(world: World) -> None:
+        world.fill()
+        await world.run(world.is_live)
+        world.plan = TierPlan(is_deleting_all=True)
+        await world.run(lambda: not any(one.objects for one in world.stores.values()))
+        assert world.tier.state.covered_end(0, BUCKETS, from_offset=Offset(0)) == 0
+        world.plan = TierPlan(buckets=BUCKETS)
+        data = world.log_data()
+        await world.run(lambda: world.data_of("east") == world.data_of("west") == data)
+        end = world.log.closed.end_offset
+        assert world.tier.state.covered_end(0, BUCKETS, from_offset=Offset(0)) == end
+
+    run(scenario)
+
+
 def test_a_copy_lag_holds_uploads_back_by_age_and_by_size() -> None:
     async def scenario(world: World) -> None:
         now_ms = world.clock.wall_ms()

@@ -122,7 +122,7 @@ def _bucket(name: str, state: BucketState, log: Log, *, is_wanted: bool) -> Tier
         removal_count=len(state.removals),
         removal_bytes=sum(one.size_bytes for one in state.removals.values()),
     )
-    end = Offset(max(state.end_offset, log.start_offset))
+    end = Offset(max(state.next_offset, log.start_offset))
     closed = log.closed
     if is_wanted and end < closed.end_offset:
         status.pending_bytes = closed.bytes_from(end) - closed.bytes_from(closed.end_offset)

@@ -303,28 +303,29 @@ class LedTier:
         state, log = replica.tier.state, replica.log
         if not state.live(bucket):
             return None
-        if plan.is_deleting_all:
-            before: Offset | None = state.live_end(bucket)
-        elif bucket not in plan.buckets:
+        end = state.live_end(bucket)
+        if plan.is_deleting_all or bucket not in plan.buckets:
+            # The records are needed still: those on disks, or those in the other buckets.
             start = state.start(bucket)
             covered = state.covered_end(plan.copies_min, plan.buckets, from_offset=start)
-            before = covered if covered >= state.live(bucket)[0].end_offset else None
-        else:
-            limits = Limits(
-                log.config.retention_ms if log.config.delete else -1,
-                log.config.retention_bytes if log.config.delete else -1,
-                log.config.retention_records if log.config.delete else -1,
-                log.config.timestamp_after_max_ms,
-            )
-            before = retire_before(
-                state,
-                bucket,
-                limits,
-                local_start=log.start_offset,
-                local_bytes=log.closed.bytes_from(state.live_end(bucket)),
-                committed_end=replica.committed_end,
-                now_ms=clock.wall_ms(),
-            )
+            if state.pending(bucket) or not (plan.is_deleting_all or covered >= end):
+                return None
+            return Retire(bucket, end, clock.wall_ms(), empties=True)
+        limits = Limits(
+            log.config.retention_ms if log.config.delete else -1,
+            log.config.retention_bytes if log.config.delete else -1,
+            log.config.retention_records if log.config.delete else -1,
+            log.config.timestamp_after_max_ms,
+        )
+        before = retire_before(
+            state,
+            bucket,
+            limits,
+            local_start=log.start_offset,
+            local_bytes=log.closed.bytes_from(end),
+            committed_end=replica.committed_end,
+            now_ms=clock.wall_ms(),
+        )
         return None if before is None else Retire(bucket, before, clock.wall_ms())
 
     def _delete(self, bucket: str, work: BucketWork, now_ms: int) -> None:
@@ -363,7 +364,7 @@ class LedTier:
     def _measure(self, bucket: str, work: BucketWork, *, is_wanted: bool) -> None:
         """What the bucket lacks of the closed segments."""
         log = self._replica.log
-        end = max(self._replica.tier.state.live_end(bucket), log.start_offset)
+        end = max(self._replica.tier.state.next_offset(bucket), log.start_offset)
         if not is_wanted or end >= log.closed.end_offset:
             work.pending_bytes, work.pending_since_ms = 0, -1
             return

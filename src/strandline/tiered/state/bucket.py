@@ -56,9 +56,12 @@ class BucketState:
     removals: dict[str, Removal] = field(default_factory=dict)
     """{name: retired or abandoned object that may be in the bucket still}."""
     end_offset: Offset = _NONE
-    """The end of the last object that was ever live; it never goes back."""
+    """The end of the last live object; where none is live, of the last that was. It goes back only
+    where an emptied bucket begins anew."""
     retired_before: Offset = _NONE
     """The topic needs no record below this offset; no live object begins below it."""
+    is_emptied: bool = False
+    """Whether the topic did not use the bucket any more, and nothing has gone live since."""
     size_bytes: int = 0
     """Of the live objects."""
     counters: Counters = field(default_factory=Counters)
@@ -68,6 +71,11 @@ class BucketState:
     def start_offset(self) -> Offset:
         """The first live offset; `end_offset` where none is live."""
         return self.live[0].base_offset if self.live else self.end_offset
+
+    @property
+    def next_offset(self) -> Offset:
+        """Where the next live object begins, or above it where none is live."""
+        return self.retired_before if self.is_emptied else self.end_offset
 
     def find(self, offset: Offset) -> SegmentEntry | None:
         """The live object with the record at `offset`."""
@@ -117,6 +125,7 @@ class BucketState:
         self.intents.remove(intent)
         self.live.append(entry)
         self.end_offset = entry.end_offset
+        self.is_emptied = False
         self.size_bytes += entry.size_bytes
         self.counters.live_count += 1
         self._move(entry.name, GoLive)
@@ -135,7 +144,12 @@ class BucketState:
         count = bisect_right(self.live, command.before, key=_end_of)
         if not count:
             return Refusal.NOTHING_TO_RETIRE
-        self.retired_before = self.live[count - 1].end_offset
+        if not command.empties:
+            self.retired_before = self.live[count - 1].end_offset
+        elif count < len(self.live) or self.intents:
+            return Refusal.NOT_EMPTY
+        else:
+            self.is_emptied = True
         self._take_out(0, count, at_ms=command.at_ms, by=Retire)
         return None
 
@@ -175,7 +189,7 @@ class BucketState:
 
     def _is_in_line(self, base: Offset) -> bool:
         """Whether an object that begins at `base` may be the next live one."""
-        return base == self.end_offset if self.live else base >= self.end_offset
+        return base == self.end_offset if self.live else base >= self.next_offset
 
     def _intent_of(self, name: str) -> Intend:
         return next(one for one in self.intents if one.name == name)
@@ -217,6 +231,7 @@ class BucketState:
                 counters.retired_count,
                 counters.forgotten_count,
             ),
+            self.is_emptied,
         )
 
     @classmethod
@@ -232,6 +247,7 @@ class BucketState:
             {one.name: one for one in image.removals},
             image.end_offset,
             image.retired_before,
+            image.is_emptied,
             sum(one.size_bytes for one in image.live),
             Counters(*image.counters),
             phases,

@@ -43,11 +43,14 @@ class Abandon(msgspec.Struct, frozen=True, tag=3, array_like=True):
 class Retire(msgspec.Struct, frozen=True, tag=4, array_like=True):
     """Live segments that end at or below `before` count no more; deleted after a grace.
 
-    It says that the topic needs these records no more: local retention may remove them, too."""
+    It says that the topic needs these records no more: local retention may remove them, too.
+    One that `empties` says so of the bucket, not of the records: all of its objects retire, nothing
+    counts as held there, and it may begin anew where the partition begins."""
 
     bucket: str
     before: Offset
     at_ms: int
+    empties: bool = False
 
 
 class Replace(msgspec.Struct, frozen=True, tag=5, array_like=True):
@@ -88,6 +91,7 @@ class BucketImage(msgspec.Struct, frozen=True, array_like=True):
     end_offset: Offset
     retired_before: Offset
     counters: tuple[int, ...]
+    is_emptied: bool = False
 
 
 class Checkpoint(msgspec.Struct, frozen=True, tag=7, array_like=True):

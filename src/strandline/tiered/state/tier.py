@@ -146,6 +146,11 @@ class TierState:
         known = self._buckets.get(bucket)
         return Offset(0) if known is None else known.end_offset
 
+    def next_offset(self, bucket: str) -> Offset:
+        """Where the next live object has to begin, or above it where none is live."""
+        known = self._buckets.get(bucket)
+        return Offset(0) if known is None else known.next_offset
+
     def size_bytes(self, bucket: str) -> int:
         """Bytes of the live objects."""
         known = self._buckets.get(bucket)
@@ -185,7 +190,7 @@ class TierState:
     ) -> Offset:
         """Local records of [from_offset, this) are no longer needed: at least `copies_min` of
         `buckets` have all of them live, or had until the topic needed them no more. 0 means all of
-        the buckets; no bucket covers nothing."""
+        the buckets; no bucket covers nothing, nor does one that was emptied."""
         needed = copies_min if 0 < copies_min <= len(buckets) else len(buckets)
         ends = sorted((self._covered_by(one, from_offset) for one in buckets), reverse=True)
         return max(ends[needed - 1], from_offset) if ends else from_offset

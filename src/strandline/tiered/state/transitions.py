@@ -32,6 +32,7 @@ class Refusal(Enum):
     BEYOND_MARKER = "the range does not end before the marker, so it may not be committed"
     MALFORMED = "a field is out of its bounds"
     TOO_MANY = "the bucket has as many of these as it may have"
+    NOT_EMPTY = "other objects or intents of the bucket remain, so it would not be empty"
     NOTHING_TO_RETIRE = "no live object ends at or below the offset"
 
 

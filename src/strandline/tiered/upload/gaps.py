@@ -55,7 +55,7 @@ def is_next(state: TierState, intent: Intend, *, local_start: Offset) -> bool:
 
 def _first_wanted(state: TierState, bucket: str, local_start: Offset) -> Offset:
     """Where the next live segment has to begin; if none is live, where the partition does."""
-    end = state.live_end(bucket)
+    end = state.next_offset(bucket)
     if state.live(bucket):
         return end
     stretches = state.stretches(local_start)
