@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy
 
+from demo.history import History
 from demo.ledger import places
 from demo.reports import Audited
 
@@ -33,6 +34,7 @@ class Evidence:
     spark_means: dict[str, float]
     pandas_means: dict[str, float]
     audited: Audited
+    history: History
 
 
 def run_checks(evidence: Evidence) -> list[Check]:
@@ -52,6 +54,10 @@ def run_checks(evidence: Evidence) -> list[Check]:
         ),
         _check_means(evidence.spark_means, evidence.pandas_means),
         _check_replicas(evidence.audited, len(acknowledged)),
+        _check_equal("the buckets hold the same set", places(evidence.history.read), acknowledged),
+        _check_source(evidence.history),
+        _check_equal("the second cluster too", places(evidence.history.copied), acknowledged),
+        _check_once(evidence.history),
     ]
 
 
@@ -72,6 +78,21 @@ def _check_equal(promise: str, found: numpy.ndarray, wanted: numpy.ndarray) -> C
         missing == extra == 0,
         f"{len(found):,}: {missing:,} missing, {extra:,} extra",
     )
+
+
+def _check_source(history: History) -> Check:
+    """No byte came from a broker's log: there was none left, and the counters say so."""
+    return Check(
+        "read out of buckets alone",
+        history.local_records == 0 and history.served_bytes >= history.fetched_bytes > 0,
+        f"{history.served_bytes:,} of {history.fetched_bytes:,} bytes",
+    )
+
+
+def _check_once(history: History) -> Check:
+    rows = len(history.read), len(history.copied)
+    twice = sum(rows) - len(places(history.read)) - len(places(history.copied))
+    return Check("neither gives a flight twice", twice == 0, f"{twice:,} twice")
 
 
 def _check_means(spark: dict[str, float], pandas: dict[str, float]) -> Check:

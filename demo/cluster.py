@@ -11,6 +11,10 @@ STRANDLINE = str(Path(sys.executable).with_name("strandline"))
 ROUND_TRIPS = "east-west=30,east-south=80,west-south=90"
 PORT_BASE = 27_092
 """Apart from the ports of the cluster that `strandline dev start` makes unless told otherwise."""
+METRICS_PORT = 27_400
+"""Of broker 1; each next broker has the next port."""
+READER_PORT_BASE = 27_500
+"""Of the second cluster."""
 TIMEOUT_S = 90
 
 
@@ -71,10 +75,12 @@ def complaint(stderr: str) -> str:
 
 
 def start_cluster(directory: Path) -> Cluster:
-    """Five brokers in three regions; returns when all of them serve."""
+    """Five brokers in three regions, each with a bucket; returns when all of them serve."""
     told = strandline(
         *("dev", "start", "--dir", str(directory), "--rtt", ROUND_TRIPS),
-        *("--port-base", str(PORT_BASE), "--json"),
+        *("--port-base", str(PORT_BASE), "--json", "--tiered"),
+        *("--set", f"metrics.port={METRICS_PORT}", "--set", "tiered.export_interval_ms=1000"),
+        *("--set", "storage.retention_check_interval_ms=1000"),
     )
     return _cluster(directory, told)
 

@@ -1,6 +1,6 @@
 """`make demo`: real flights cross three regions, one region dies, and nothing acknowledged is lost.
 
-How:    seven acts; each announces its work and does it, with real processes on this machine. Exit
+How:    nine acts; each announces its work and does it, with real processes on this machine. Exit
         code 0 only if every check of the last act held. KEEP=1 leaves the cluster up, DIR=... keeps
         everything in this directory (else a temporary one, removed at the end)."""
 
@@ -32,6 +32,7 @@ from demo.cluster import (
     strandline,
 )
 from demo.flights import load_flights, mean_delay_by_carrier, write_json_lines
+from demo.history import tell_history
 from demo.ledger import count_entries, places, read_entries
 from demo.loss import RegionLoss
 from demo.producer import TOPIC, ProducerReport
@@ -92,6 +93,21 @@ def play(work: Path, screen: Screen) -> bool:
         f" {audited.wire_bytes / 1e3:,.0f} KB over the wire"
     )
 
+    screen.act("The disks let the flights go; consumers read them out of the buckets")
+    with screen.waiting("uploads, a second cluster, and two consumers from the beginning"):
+        history = tell_history(cluster, TOPIC, work)
+    screen.say(
+        f"{history.objects} objects of {history.bucket_bytes / 1e6:,.0f} MB in"
+        f" {len(cluster.regions)} buckets; the leaders' logs have {history.local_records} flights"
+    )
+    screen.say(
+        f"read again from the first flight on: {history.served_bytes / 1e6:,.0f} of"
+        f" {history.fetched_bytes / 1e6:,.0f} MB came out of buckets"
+    )
+    screen.say(
+        f"a second cluster, which knows one bucket's URL, served {len(history.copied):,} flights"
+    )
+
     screen.act("What was promised, and what was found")
     checks = run_checks(
         Evidence(
@@ -103,6 +119,7 @@ def play(work: Path, screen: Screen) -> bool:
             spark_means=filled.mean_delays,
             pandas_means=pandas_means,
             audited=audited,
+            history=history,
         )
     )
     screen.show_checks(checks)

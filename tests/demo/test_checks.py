@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy
 import pytest
 from demo.checks import Evidence, run_checks
+from demo.history import History
 from demo.ledger import ENTRY, LedgerWriter, count_entries, places, read_entries
 from demo.producer import AckGaps
 from demo.reports import Audited
@@ -17,6 +18,15 @@ def entries(*rows: tuple[int, int, int]) -> numpy.ndarray:
 
 ALL = entries((0, 0, 2), (0, 1, 0), (1, 0, 1))
 EQUAL = Audited("equal", 2, 10, 3, digested_bytes=1_000, wire_bytes=10)
+HISTORY = History(
+    local_records=0,
+    objects=6,
+    bucket_bytes=900,
+    fetched_bytes=300,
+    served_bytes=300,
+    read=ALL,
+    copied=ALL[::-1],
+)
 GOOD = Evidence(
     flights=3,
     failures=[],
@@ -26,6 +36,7 @@ GOOD = Evidence(
     spark_means={"AA": 1.5},
     pandas_means={"AA": 1.5},
     audited=EQUAL,
+    history=HISTORY,
 )
 
 
@@ -67,6 +78,14 @@ def test_records_read_twice_by_the_group_are_no_fault() -> None:
         ({"spark_means": {"UA": 1.5}}, {"mean delays: Spark = pandas"}),
         ({"audited": replace(EQUAL, verdict="incomplete")}, {"all replicas hold the same"}),
         ({"audited": replace(EQUAL, records=2)}, {"all replicas hold the same"}),
+        ({"history": replace(HISTORY, read=ALL[1:])}, {"the buckets hold the same set"}),
+        ({"history": replace(HISTORY, copied=ALL[1:])}, {"the second cluster too"}),
+        ({"history": replace(HISTORY, served_bytes=299)}, {"read out of buckets alone"}),
+        ({"history": replace(HISTORY, local_records=1)}, {"read out of buckets alone"}),
+        (
+            {"history": replace(HISTORY, copied=numpy.concatenate([ALL, ALL[:1]]))},
+            {"neither gives a flight twice"},
+        ),
     ],
 )
 def test_each_fault_is_found(fault: dict[str, object], found_by: set[str]) -> None:
@@ -76,7 +95,10 @@ def test_each_fault_is_found(fault: dict[str, object], found_by: set[str]) -> No
 def test_flight_acknowledged_at_two_places_is_found() -> None:
     twice = numpy.concatenate([ALL, entries((2, 0, 1))])
     audited = replace(EQUAL, records=4)
-    evidence = replace(GOOD, acknowledged=twice, read=twice, rows=twice, audited=audited)
+    history = replace(HISTORY, read=twice, copied=twice)
+    evidence = replace(
+        GOOD, acknowledged=twice, read=twice, rows=twice, audited=audited, history=history
+    )
     assert failed(evidence) == {"every flight acknowledged, once"}
 
 

@@ -139,7 +139,7 @@ def _print_status(found: "TierStatus") -> None:
     for missing in found.missing:
         print_line(f"not known: {missing}")
     if not rows and not found.missing:
-        print_line("no topic has remote.storage.enable=true, and no bucket holds anything")
+        print_line("no topic has remote.storage.enable=true, or anything in a bucket")
     if not rows:
         return
     now_ms = int(time.time() * 1000)
