@@ -6,7 +6,7 @@ How:    called for each file that is created; `LogShortened` is the fact.
 Owns:   nothing.
 Source: `invariants.shortened_logs`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.simulation.disk.disk import HostDisk
@@ -24,10 +24,12 @@ def report_log_start(
     scenario: Scenario,
     checker: Checker,
     *,
+    hosts: Iterable[SimHost[Member]],
     on_cut: Callable[[BrokerId, GroupId, Offset], None] | None = None,
 ) -> None:
     """A file was created on this host's disk: tell it, where it says where a log will begin.
-    `on_cut`: is told, too, with (broker, group, start offset)."""
+    `hosts`: all of them. The leader that has this log begin anew may know of more in buckets than
+    any replica has shown. `on_cut`: is told, too, with (broker, group, start offset)."""
     directory, _, file = path.rpartition("/")
     parsed = parse_name(file)
     if parsed is None or parsed[1] not in (START, RESET):
@@ -49,7 +51,10 @@ def report_log_start(
     if not begins_anew:
         kept_bytes = replica.log.size_bytes() - _bytes_before(host.disk, directory, name)
     if log.remote_storage:
-        host.program.show_tier(replica)
+        for program in filter(None, (one.program for one in hosts)):
+            for shown in program.replicas:
+                if shown.group == replica.group:
+                    program.show_tier(shown)
     checker.log_shortened(
         LogShortened(
             broker=host.broker,

@@ -231,6 +231,7 @@ class SimCluster:
                 self.hosts[broker],
                 self.scenario,
                 self.checker,
+                hosts=self.hosts.values(),
                 on_cut=self.tier_audit.on_cut if self.scenario.bucket_regions else None,
             ),
         )
