@@ -28,6 +28,7 @@ from strandline.protocol.errors import Error
 from strandline.records.batch import iterate_headers
 from strandline.storage.log.log import Log
 from strandline.tiered.objects.store import ObjectStore, StoreError
+from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.state.commands import Abandon, Command, Forget, GoLive, Intend, Retire
 from strandline.tiered.state.tier import TierState
 from strandline.tiered.state.transitions import Refusal
@@ -170,6 +171,9 @@ class World:
             if entry is not None:
                 return BucketSource(self.stores[other], entry), other
         raise NotHereError("nowhere")
+
+    def ends_of_live(self, group: GroupId, bucket: str) -> Sequence[SegmentEntry]:
+        return self.tier.state.live(bucket)
 
     def on_damaged(self, group: GroupId, intent: Intend) -> None:
         self.damaged.append(intent.name)
@@ -501,6 +505,26 @@ def test_records_whose_objects_were_deleted_count_as_uploaded_once_they_are_agai
         await world.run(lambda: world.data_of("east") == world.data_of("west") == data)
         end = world.log.closed.end_offset
         assert world.tier.state.covered_end(0, BUCKETS, from_offset=Offset(0)) == end
+
+    run(scenario)
+
+
+def test_nothing_is_uploaded_to_a_bucket_that_lacks_all_that_was_until_it_is_back() -> None:
+    async def scenario(world: World) -> None:
+        world.plan = TierPlan(buckets=("east",))
+        world.fill()
+        await world.run(lambda: world.is_live("east"))
+        store, world.stores["east"] = world.stores["east"], MemoryStore()
+        world.fill()
+        for _ in range(100):
+            await world.settle()
+        assert not world.stores["east"].objects
+        assert not world.is_live("east")
+        world.stores["east"] = store
+        world.uploads.stop()
+        world.uploads = world.new_uploads()
+        await world.run(lambda: world.is_live("east"))
+        assert world.data_of("east") == world.log_data()
 
     run(scenario)
 

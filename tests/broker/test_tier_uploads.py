@@ -4,7 +4,7 @@ Source: decision 0059."""
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from tempfile import TemporaryFile
 from types import SimpleNamespace
@@ -31,6 +31,7 @@ from strandline.network.loop_clock import LoopClock
 from strandline.records.record import Record, build_batch
 from strandline.storage.log.reads import FileRange
 from strandline.tiered.objects.store import ObjectStore, StoreError
+from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.segments.trailer import Trailer
 from strandline.tiered.segments.writer import SegmentWriter, UnfitBatchError
 from strandline.tiered.state.commands import Intend
@@ -82,6 +83,9 @@ class World:
 
     def on_damaged(self, group: GroupId, intent: Intend) -> None:
         self.damaged.append(intent.name)
+
+    def ends_of_live(self, group: GroupId, bucket: str) -> Sequence[SegmentEntry]:
+        return ()
 
     def store(self, bucket: str) -> ObjectStore:
         return self.objects

@@ -38,6 +38,7 @@ from strandline.replication.host.replication import Replication
 from strandline.replication.replica.replica import Replica
 from strandline.tiered.objects.buckets import Buckets
 from strandline.tiered.objects.store import ObjectStore, StoreError
+from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.state.commands import Intend
 from strandline.tiered.state.transitions import Phase
 
@@ -282,6 +283,12 @@ class Tiering:
     def store(self, bucket: str) -> ObjectStore:
         """The store of a bucket."""
         return self.buckets.store(bucket)
+
+    def ends_of_live(self, group: GroupId, bucket: str) -> Sequence[SegmentEntry]:
+        """See `Uploading`."""
+        replica = self._replication.replicas.get(group)
+        live = () if replica is None else replica.tier.state.live(bucket)
+        return (live[0], live[-1]) if live else ()
 
     def find_source(self, group: GroupId, intent: Intend) -> tuple[Source, str] | None:
         """See `Uploading`."""

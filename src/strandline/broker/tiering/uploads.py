@@ -5,15 +5,17 @@ How:    ask that may start --> WAITING for its turn, memory, own log --> RUNNING
                      store error --> BLOCKED, put again later, under the same name
                      records not here, or damaged --> FAILED
         An object is a function of its range and name, so putting it twice changes nothing. After a
-        put, whatever its result, only what can be read back counts.
+        put, whatever its result, only what can be read back counts. Nothing is put while the bucket
+        lacks all that the log says it has: its file system is not mounted, or it is another one.
 Owns:   the uploads on this broker, and their results until the intent is settled.
 Source: decision 0059."""
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -72,6 +74,10 @@ class Uploading(Protocol):
 
     def store(self, bucket: str) -> ObjectStore:
         """The store of a bucket."""
+
+    def ends_of_live(self, group: GroupId, bucket: str) -> Sequence[SegmentEntry]:
+        """The first and the last live object of the partition there, as far as known here; none
+        if there are none."""
 
 
 @dataclass(slots=True)
@@ -180,7 +186,7 @@ class Uploads:
             source, region = await self._wait_source(group, intent)
             async with turns, self._memory.hold(source.size_bytes):
                 made = await self._build(upload, source)
-                await self._store(upload, made, region)
+                await self._store(group, upload, made, region)
         except (NotHereError, OSError, StorageError, TrailerError, StoreError) as error:
             self._fail(upload, str(error))
         except UnfitBatchError as error:
@@ -215,18 +221,23 @@ class Uploads:
         await source.read_into(writer, moved)
         return writer.finish(upload.intent.name)
 
-    async def _store(self, upload: Upload, made: SegmentObject, region: str) -> None:
+    async def _store(
+        self, group: GroupId, upload: Upload, made: SegmentObject, region: str
+    ) -> None:
         """Put it until it can be read back. The leader decides when that takes too long."""
         intent, entry = upload.intent, made.entry
         store = self._broker.store(intent.bucket)
         retry_ms = RETRY_MS_MIN
         while True:
-            failed = await self._try(lambda: store.put(entry.name, made.parts))
-            self._figures.count_sent(region, intent.bucket, entry.size_bytes)
-            missing = await self._try(lambda: _confirm(store, made))
-            if missing is None:
-                break
-            reason = failed or missing
+            ends = self._broker.ends_of_live(group, intent.bucket)
+            reason = await self._try(partial(_recognise, store, ends))
+            if reason is None:
+                failed = await self._try(lambda: store.put(entry.name, made.parts))
+                self._figures.count_sent(region, intent.bucket, entry.size_bytes)
+                missing = await self._try(lambda: _confirm(store, made))
+                if missing is None:
+                    break
+                reason = failed or missing
             self._figures.count_error(intent.bucket)
             upload.move(UploadPhase.BLOCKED, reason=reason)
             await asyncio.sleep(retry_ms / 1000)
@@ -244,6 +255,21 @@ class Uploads:
         except TimeoutError:
             return f"the store did not answer within {self._stall_ms} ms"
         return None
+
+
+async def _recognise(store: ObjectStore, ends: Sequence[SegmentEntry]) -> None:
+    """Find one of these objects in the bucket, if there are any. Raises StoreError."""
+    for entry in reversed(ends):
+        try:
+            await store.get_range(entry.name, entry.data_bytes, entry.size_bytes)
+        except ObjectAbsentError:
+            continue
+        return
+    if ends:
+        raise StoreError(
+            f"the bucket lacks {ends[-1].name}, which was uploaded before: is its file system "
+            "mounted, and is it the same bucket? Nothing more is uploaded until it is there"
+        )
 
 
 async def _confirm(store: ObjectStore, made: SegmentObject) -> None:
