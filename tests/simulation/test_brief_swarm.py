@@ -12,6 +12,7 @@ from tests.simulation.mutants import breaks_a_promise
 
 from strandline.simulation.faults.kinds import (
     ANSWER_FAULTS,
+    BUCKET_KINDS,
     DOMAIN_FAULTS,
     FAULT_KINDS,
     LASTING_LOSS,
@@ -65,7 +66,8 @@ def test_they_are_brief_and_of_one_group() -> None:
 
 def test_every_kind_of_fault_that_strikes_groups_is_drawn() -> None:
     drawn = {fault.kind for one in DRAWN for fault in one.plan_faults()}
-    elsewhere = {*DOMAIN_FAULTS, *TARGETED_FAULTS, *ANSWER_FAULTS, LASTING_LOSS, "absence"}
+    elsewhere = {*DOMAIN_FAULTS, *TARGETED_FAULTS, *ANSWER_FAULTS, *BUCKET_KINDS}
+    elsewhere |= {LASTING_LOSS, "absence"}
     assert drawn == FAULT_KINDS.keys() - elsewhere
 
 
