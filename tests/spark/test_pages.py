@@ -25,12 +25,14 @@ RESIDENT = "residency: {allow: [{label: region, op: in, values: [eu-west]}]}"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How a block is run. `more`: appended to its last command."""
+    """How a block is run. `more`: appended to its last command. `gives`: what later pages find
+    prepared by it, as `Walk.once` names it."""
 
     check: Callable[[Walk, Any], None]
     """Gets what the commands printed, or the names that Python set."""
     prepare: Callable[[Walk], None] | None = None
     more: str = ""
+    gives: str = ""
 
 
 def rows(walk: Walk, table: str) -> int:
@@ -150,7 +152,7 @@ def nothing_else(_walk: Walk, _told: object) -> None:
 
 
 STEPS: dict[tuple[str, int], Step] = {
-    ("pipelines.md", 0): Step(has_rows("lake/orders", 1)),
+    ("pipelines.md", 0): Step(has_rows("lake/orders", 1), gives="orders"),
     ("pipelines.md", 1): Step(has_rows("data/lake/flights", FLIGHTS)),
     ("pipelines.md", 2): Step(prints("UA"), flights_table),
     ("pipelines.md", 3): Step(nothing_else, flights_table),
@@ -237,6 +239,8 @@ def take(walk: Walk, page: str, number: int) -> None:
         text = text.replace("plan cluster.yaml", "plan docs/pipelines/five-regions.yaml")
         told = walk.shell(text.replace("--events 10000000", EVENTS), more=step.more)
     step.check(walk, told)
+    if step.gives:
+        walk.done.add(step.gives)
 
 
 @pytest.mark.parametrize("page", sorted({page for page, _ in STEPS}))
