@@ -20,6 +20,7 @@ from strandline.model.ids import Epoch, Offset
 from strandline.protocol.errors import Error
 from strandline.tiered.cluster import names, offsets
 from strandline.tiered.cluster.names import ClusterNumber, controller_prefix, offsets_prefix
+from strandline.tiered.framing import DamagedObjectError
 from strandline.tiered.objects.store import ObjectStore, StoreError
 
 PARTITIONS = 4
@@ -187,7 +188,7 @@ def test_damaged_offsets_are_refused() -> None:
     for position in range(len(data)):
         damaged = bytearray(data)
         damaged[position] ^= 0x80
-        with pytest.raises(offsets.DamagedOffsetsError):
+        with pytest.raises(DamagedObjectError):
             offsets.decode("n", bytes(damaged))
-    with pytest.raises(offsets.DamagedOffsetsError, match="less than"):
+    with pytest.raises(DamagedObjectError, match="less than"):
         offsets.decode("n", data[:5])

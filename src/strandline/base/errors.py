@@ -11,12 +11,11 @@
     |  |  |- RefusedRecordsError   some records of a batch are refused: names each
     |  |  `- MalformedProduceError  the batches are refused before they are held against a log
     |  |- StorageError             a file is damaged: names the file, position, expected, found
-    |  |- DamagedExportError       an object of a bucket's exports is damaged, or another
+    |  |- DamagedObjectError       an object of a bucket is damaged, or another
     |  |- ExportTooLargeError      the head of a partition's export does not fit
     |  |- DamagedBatchError        a fetched batch is damaged: names topic, partition, offset
     |  |- DataLossError            records are gone before Spark read them: failOnDataLoss is true
     |  |- NotHereError             a broker has not the records that it shall upload
-    |  |- DamagedOffsetsError      exported offsets of groups cannot be read
     |  |- TierError                what buckets have is unknown, or less than a query needs
     |  |- BucketsFailedError       no bucket gives the next records
     |  |- CallError                a call to another broker got no answer

@@ -9,4 +9,6 @@ Map:    objects/     the object store: one interface, real stores behind it
         exports/     what a bucket says of itself, in numbered exports
         collection/  checks a bucket: what is missing, damaged, or too much
         replicas/    read-only copies of another cluster's partitions
+        framing.py   objects that are MessagePack, checked and versioned
+        numbers.py   numbers in names, of a fixed width
 Source: Design section 11; decision 0057."""

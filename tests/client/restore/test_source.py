@@ -17,7 +17,7 @@ from strandline.model.ids import Epoch, Offset
 from strandline.records.batch import iterate_headers, set_append_time
 from strandline.records.marker import build_epoch_marker
 from strandline.records.record import Record, build_batch, build_encoded_batch, decode_records
-from strandline.tiered.exports.encoding import crc_of
+from strandline.tiered.framing import crc_of
 from strandline.tiered.segments.entry import SegmentEntry
 
 CODECS = (0, 1, 3, 4)

@@ -13,7 +13,7 @@ from tests.tiered.exports.states import PLACE, TOPIC_ID, entry, state
 from tests.tiered.exports.stores import MemoryStore
 
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
-from strandline.tiered.exports.encoding import DamagedExportError, PageRef
+from strandline.tiered.exports.encoding import PageRef
 from strandline.tiered.exports.export import Export, RetiredObject, fault_of
 from strandline.tiered.exports.exporter import WRITES_PER_REMOVAL, Exporter
 from strandline.tiered.exports.heads import Hint, hints_of, read_heads, write_heads
@@ -33,6 +33,7 @@ from strandline.tiered.exports.writing import (
     ExportTooLargeError,
     write_export,
 )
+from strandline.tiered.framing import DamagedObjectError
 from strandline.tiered.objects.store import ObjectExistsError, StoreError
 
 T = TypeVar("T")
@@ -117,7 +118,7 @@ def test_every_damaged_byte_of_an_export_is_found() -> None:
         changed = bytearray(data)
         changed[at] ^= 0x40
         store.objects[name] = (bytes(changed), 0)
-        with pytest.raises(DamagedExportError, match=r"manifest/"):
+        with pytest.raises(DamagedObjectError, match=r"manifest/"):
             run(read_export(store, PLACE, written.number))
 
 
@@ -127,7 +128,7 @@ def test_an_export_under_the_name_of_another_is_found() -> None:
     run(write_export(store, written, (), "a"))
     other = ExportNumber(Epoch(2), Index(10))
     store.objects[PLACE.export_name(other)] = store.objects[PLACE.export_name(written.number)]
-    with pytest.raises(DamagedExportError, match="another export"):
+    with pytest.raises(DamagedObjectError, match="another export"):
         run(read_export(store, PLACE, other))
     assert newest(store) == written
 

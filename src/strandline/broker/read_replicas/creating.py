@@ -25,10 +25,10 @@ from strandline.config.topic_read_replica import (
 )
 from strandline.controller.commands import USE_DEFAULT, NewTopic
 from strandline.protocol.errors import Error
-from strandline.tiered.exports.encoding import DamagedExportError
 from strandline.tiered.exports.heads import read_heads
 from strandline.tiered.exports.names import PartitionPlace
 from strandline.tiered.exports.reading import find_topic, read_newest
+from strandline.tiered.framing import DamagedObjectError
 from strandline.tiered.objects.claim import read_claim
 from strandline.tiered.objects.store import ObjectAbsentError, ObjectStore, StoreError
 
@@ -54,7 +54,7 @@ async def with_source(services: Services, topic: NewTopic, timeout_ms: int) -> N
             found = await _look(services.buckets.open(wanted.url), wanted, name)
     except TimeoutError:
         raise _unreadable(wanted.url, "no answer in time") from None
-    except (StoreError, DamagedExportError) as error:
+    except (StoreError, DamagedObjectError) as error:
         raise _unreadable(wanted.url, str(error)) from error
     if topic.partitions not in (USE_DEFAULT, found.partition_count) or topic.assignments:
         raise ApiError(
@@ -76,7 +76,7 @@ async def with_source(services: Services, topic: NewTopic, timeout_ms: int) -> N
 
 
 async def _look(store: ObjectStore, wanted: ReplicaOf, name: str) -> _Found:
-    """Raises StoreError, DamagedExportError, ApiError."""
+    """Raises StoreError, DamagedObjectError, ApiError."""
     try:
         cluster_id = await read_claim(store)
     except ObjectAbsentError:

@@ -23,11 +23,11 @@ from strandline.model.cluster import Topic
 from strandline.model.ids import Offset
 from strandline.tiered.cluster import names, offsets
 from strandline.tiered.cluster.names import ClusterNumber, controller_prefix, offsets_prefix
-from strandline.tiered.cluster.offsets import DamagedOffsetsError, OffsetsBody
-from strandline.tiered.exports.encoding import DamagedExportError
+from strandline.tiered.cluster.offsets import OffsetsBody
 from strandline.tiered.exports.export import Export
 from strandline.tiered.exports.names import PartitionPlace
 from strandline.tiered.exports.reading import list_numbers, read_export
+from strandline.tiered.framing import DamagedObjectError
 from strandline.tiered.objects.claim import read_claim
 from strandline.tiered.objects.store import ObjectAbsentError, ObjectStore
 
@@ -199,7 +199,7 @@ async def _newest(
             export = (await read_export(store, place, number)).export
         except ObjectAbsentError:
             continue
-        except DamagedExportError as damage:
+        except DamagedObjectError as damage:
             notes.append(f"{damage}; an older one is used")
             continue
         if as_of_ms is None or export.written_ms <= as_of_ms:
@@ -224,7 +224,7 @@ async def _offsets(
                 break
             except ObjectAbsentError:
                 continue
-            except DamagedOffsetsError as error:
+            except DamagedObjectError as error:
                 notes.append(f"{error}; an older one is used")
     return bodies
 

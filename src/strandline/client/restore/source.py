@@ -16,7 +16,7 @@ from strandline.model.ids import Offset
 from strandline.records.batch import HEADER_BYTES, BatchHeader, crc_matches, iterate_headers
 from strandline.records.codec import decompress
 from strandline.records.record import decode_records, encode_record
-from strandline.tiered.exports.encoding import crc_of
+from strandline.tiered.framing import crc_of
 from strandline.tiered.objects.store import ObjectStore
 from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.segments.trailer import CHUNK_BYTES

@@ -74,34 +74,7 @@ def backfill(
 ) -> None:
     """Fill a table with what buckets hold of topics, past the brokers; `lake` goes on from there,
     with the same options."""
+    given = dict(locals())
     if not buckets:
         raise OperatorError("give --buckets, as in [tiered] buckets of a broker's file")
-    lake(
-        context,
-        topics,
-        table,
-        buckets=buckets,
-        bucket_credentials=bucket_credentials,
-        read_from="bucket",
-        bootstrap=bootstrap,
-        each=each,
-        location=location,
-        schema=schema,
-        format_=format_,
-        registry=registry,
-        subject=subject,
-        message=message,
-        mode=mode,
-        keep_raw=keep_raw,
-        key=key,
-        partition_by=partition_by,
-        dead_letters=dead_letters,
-        on_gap=on_gap,
-        name=name,
-        batch_records=batch_records,
-        rack=rack,
-        master=master,
-        jars=jars,
-        conf=conf,
-        as_json=as_json,
-    )
+    lake(**given, read_from="bucket")

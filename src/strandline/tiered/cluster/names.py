@@ -14,9 +14,11 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from strandline.model.ids import Epoch, Offset
+from strandline.tiered.numbers import join_numbers, split_numbers
 from strandline.tiered.objects.store import ObjectStore
 
-_EPOCH_DIGITS, _OFFSET_DIGITS, _TIME_DIGITS = 10, 19, 15
+_DIGITS = 10, 19, 15
+"""Of the epoch, the offset and the time."""
 
 
 class ClusterNumber(msgspec.Struct, frozen=True, order=True, array_like=True):
@@ -28,20 +30,15 @@ class ClusterNumber(msgspec.Struct, frozen=True, order=True, array_like=True):
     """By the writer's clock, in milliseconds since 1970."""
 
     def __str__(self) -> str:
-        return (
-            f"{self.epoch:0{_EPOCH_DIGITS}}-{self.offset:0{_OFFSET_DIGITS}}"
-            f"-{self.written_ms:0{_TIME_DIGITS}}"
-        )
+        return join_numbers((self.epoch, self.offset, self.written_ms), _DIGITS)
 
 
 def parse_number(text: str) -> ClusterNumber | None:
     """The number that a name ends with; None if it is none."""
-    fields = text.split("-")
-    widths = [_EPOCH_DIGITS, _OFFSET_DIGITS, _TIME_DIGITS]
-    is_number = all(one.isascii() and one.isdecimal() for one in fields)
-    if [len(one) for one in fields] != widths or not is_number:
+    numbers = split_numbers(text, _DIGITS)
+    if numbers is None:
         return None
-    epoch, offset, written_ms = map(int, fields)
+    epoch, offset, written_ms = numbers
     return ClusterNumber(Epoch(epoch), Offset(offset), written_ms)
 
 

@@ -17,9 +17,9 @@ from strandline.tiered.collection.orphans import (
     segments_of,
     sort_objects,
 )
-from strandline.tiered.exports.encoding import DamagedExportError
 from strandline.tiered.exports.names import PartitionPlace
 from strandline.tiered.exports.reading import list_numbers, read_export
+from strandline.tiered.framing import DamagedObjectError
 from strandline.tiered.objects.store import ObjectAbsentError, ObjectInfo, ObjectStore, StoreError
 
 GRACE_MS_MIN = 3_600_000
@@ -112,6 +112,6 @@ async def _known(store: ObjectStore, place: Place, cluster_id: str, ask_leader: 
                 continue
             exported.update(one.name for one in export.live)
             exported.update(one.name for one in export.retired)
-    except (StoreError, DamagedExportError) as error:
+    except (StoreError, DamagedObjectError) as error:
         raise UncertainError(f"an export cannot be read: {error}") from None
     return Known(names=answer.names, exported=exported)

@@ -1,32 +1,19 @@
-"""Objects of exports as bytes, checked and versioned.
+"""Objects of exports as bytes: an export, a page of its entries, heads, a topic.
 
-    4  magic       SLEX an export, SLEP a page, SLEH heads, SLET a topic
-    1  version     1
-    4  CRC-32C     of the body, big-endian
-    n  body        MessagePack
-
-Why:    a bucket may answer with wrong bytes, or with half an object.
+How:    each kind has its own magic; `tiered.framing` has the rest.
 Source: decision 0061."""
 
-from struct import Struct
 from typing import TypeVar
 from uuid import UUID
 
 import msgspec
-from fastcrc import crc32
 
-from strandline.base.errors import StrandlineError
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.tiered.exports.export import RetiredObject
+from strandline.tiered.framing import frame, unframe
 from strandline.tiered.segments.entry import SegmentEntry
 
-VERSION = 1
-_FRAME = Struct(">4sBI")
 Body = TypeVar("Body")
-
-
-class DamagedExportError(StrandlineError):
-    """An object of the exports is not what its name promises; the message names it and says why."""
 
 
 class PageRef(msgspec.Struct, frozen=True, array_like=True):
@@ -94,48 +81,21 @@ _MAGICS = {Head: b"SLEX", HeadsBody: b"SLEH", TopicBody: b"SLET"}
 PAGE_MAGIC = b"SLEP"
 
 
-def crc_of(data: bytes) -> int:
-    """CRC-32C of an object."""
-    return crc32.iscsi(data)
-
-
 def encode(body: Head | HeadsBody | TopicBody) -> bytes:
     """The object."""
-    return _framed(_MAGICS[type(body)], msgspec.msgpack.encode(body))
+    return frame(_MAGICS[type(body)], body)
 
 
 def encode_page(entries: tuple[SegmentEntry, ...]) -> bytes:
     """The object of a page."""
-    return _framed(PAGE_MAGIC, msgspec.msgpack.encode(entries))
+    return frame(PAGE_MAGIC, entries)
 
 
 def decode(name: str, data: bytes, kind: type[Body]) -> Body:
-    """What the object `name` says. Raises DamagedExportError."""
-    return _decode(name, data, kind, _MAGICS[kind])  # type: ignore[index]
+    """What the object `name` says. Raises DamagedObjectError."""
+    return unframe(name, data, kind, _MAGICS[kind])  # type: ignore[index]
 
 
 def decode_page(name: str, data: bytes) -> tuple[SegmentEntry, ...]:
-    """The entries of a page. Raises DamagedExportError."""
-    return _decode(name, data, tuple[SegmentEntry, ...], PAGE_MAGIC)
-
-
-def _framed(magic: bytes, body: bytes) -> bytes:
-    return _FRAME.pack(magic, VERSION, crc_of(body)) + body
-
-
-def _decode(name: str, data: bytes, kind: type[Body], expected: bytes) -> Body:
-    if len(data) < _FRAME.size:
-        raise DamagedExportError(f"{name}: {len(data)} bytes, less than its frame")
-    magic, version, crc = _FRAME.unpack_from(data)
-    if magic != expected:
-        raise DamagedExportError(f"{name}: begins with {magic!r}, not with {expected!r}")
-    if version > VERSION:
-        raise DamagedExportError(f"{name}: version {version} is of a later release")
-    body = memoryview(data)[_FRAME.size :]
-    found = crc_of(bytes(body))
-    if found != crc:
-        raise DamagedExportError(f"{name}: CRC-32C {found:08x}, expected {crc:08x}")
-    try:
-        return msgspec.msgpack.decode(body, type=kind)
-    except msgspec.DecodeError as error:
-        raise DamagedExportError(f"{name}: {error}") from error
+    """The entries of a page. Raises DamagedObjectError."""
+    return unframe(name, data, tuple[SegmentEntry, ...], PAGE_MAGIC)

@@ -12,14 +12,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from strandline.model.ids import BrokerId
-from strandline.tiered.exports.encoding import (
-    DamagedExportError,
-    HeadRow,
-    HeadsBody,
-    decode,
-    encode,
-)
+from strandline.tiered.exports.encoding import HeadRow, HeadsBody, decode, encode
 from strandline.tiered.exports.names import ExportNumber, heads_name, heads_prefix
+from strandline.tiered.framing import DamagedObjectError
 from strandline.tiered.objects.store import ObjectAbsentError, ObjectStore
 
 ROWS_MAX = 20_000
@@ -59,7 +54,7 @@ async def read_heads(store: ObjectStore, cluster_id: str) -> list[HeadsBody]:
     for name in names:
         try:
             found.append(decode(name, await store.get(name), HeadsBody))
-        except (DamagedExportError, ObjectAbsentError):
+        except (DamagedObjectError, ObjectAbsentError):
             continue
     return found
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import msgspec
 
 from strandline.model.ids import Offset
-from strandline.tiered.exports.encoding import PageRef, crc_of, encode_page
+from strandline.tiered.exports.encoding import PageRef, encode_page
+from strandline.tiered.framing import crc_of
 from strandline.tiered.segments.entry import SegmentEntry
 
 PAGE_ENTRIES_MAX = 1_000

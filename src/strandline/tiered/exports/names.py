@@ -19,8 +19,11 @@ from uuid import UUID
 import msgspec
 
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
+from strandline.tiered.numbers import join_numbers, split_numbers
 
-_EPOCH_DIGITS, _INDEX_DIGITS, _VERSION_DIGITS = 10, 19, 12
+_DIGITS = 10, 19, 12
+"""Of the epoch, the index and the version."""
+_OFFSET_DIGITS = (19,)
 
 
 class ExportNumber(msgspec.Struct, frozen=True, order=True, array_like=True):
@@ -32,21 +35,15 @@ class ExportNumber(msgspec.Struct, frozen=True, order=True, array_like=True):
     """Of the cluster, as `model.cluster.Cluster` counts it."""
 
     def __str__(self) -> str:
-        return (
-            f"{self.epoch:0{_EPOCH_DIGITS}}-{self.index:0{_INDEX_DIGITS}}"
-            f"-{self.version:0{_VERSION_DIGITS}}"
-        )
+        return join_numbers((self.epoch, self.index, self.version), _DIGITS)
 
 
 def parse_number(text: str) -> ExportNumber | None:
     """The number that a name ends with; None if it is none."""
-    fields = text.split("-")
-    widths = [_EPOCH_DIGITS, _INDEX_DIGITS, _VERSION_DIGITS]
-    if [len(one) for one in fields] != widths or not all(
-        one.isascii() and one.isdecimal() for one in fields
-    ):
+    numbers = split_numbers(text, _DIGITS)
+    if numbers is None:
         return None
-    epoch, index, version = (int(one) for one in fields)
+    epoch, index, version = numbers
     return ExportNumber(Epoch(epoch), Index(index), version)
 
 
@@ -78,7 +75,7 @@ class PartitionPlace(NamedTuple):
 
     def page_name(self, base_offset: Offset, attempt: str) -> str:
         """A page that begins there. `attempt` is random, so that no name is used twice."""
-        return f"{self.pages_prefix}{base_offset:0{_INDEX_DIGITS}}-{attempt}"
+        return f"{self.pages_prefix}{join_numbers((base_offset,), _OFFSET_DIGITS)}-{attempt}"
 
 
 def heads_prefix(cluster_id: str) -> str:

@@ -9,8 +9,9 @@ Source: decision 0061."""
 from collections.abc import Sequence
 from itertools import pairwise
 
-from strandline.tiered.exports.encoding import DamagedExportError, Head, decode
+from strandline.tiered.exports.encoding import Head, decode
 from strandline.tiered.exports.names import PartitionPlace, parse_number
+from strandline.tiered.framing import DamagedObjectError
 from strandline.tiered.objects.store import ObjectAbsentError, ObjectInfo, ObjectStore
 
 KEPT_MIN = 3
@@ -67,7 +68,7 @@ async def _old_pages(
             head = decode(one.name, await store.get(one.name), Head)
         except ObjectAbsentError:
             continue
-        except DamagedExportError:
+        except DamagedObjectError:
             return []  # It is not known which pages it names.
         named |= {place.page_name(ref.base_offset, ref.attempt) for ref in head.pages}
     return [one for one in old if one not in named]

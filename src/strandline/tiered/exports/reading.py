@@ -10,15 +10,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from strandline.model.ids import Offset
-from strandline.tiered.exports.encoding import (
-    DamagedExportError,
-    Head,
-    PageRef,
-    TopicBody,
-    crc_of,
-    decode,
-    decode_page,
-)
+from strandline.tiered.exports.encoding import Head, PageRef, TopicBody, decode, decode_page
 from strandline.tiered.exports.export import Export, fault_of
 from strandline.tiered.exports.layout import Page
 from strandline.tiered.exports.names import (
@@ -27,6 +19,7 @@ from strandline.tiered.exports.names import (
     parse_number,
     topics_prefix,
 )
+from strandline.tiered.framing import DamagedObjectError, crc_of
 from strandline.tiered.objects.store import ObjectAbsentError, ObjectStore
 from strandline.tiered.segments.entry import SegmentEntry
 
@@ -44,19 +37,19 @@ class ReadExport(NamedTuple):
 async def read_export(
     store: ObjectStore, place: PartitionPlace, number: ExportNumber, known: Sequence[Page] = ()
 ) -> ReadExport:
-    """One export. `known`: pages read before. Raises DamagedExportError, ObjectAbsentError if the
+    """One export. `known`: pages read before. Raises DamagedObjectError, ObjectAbsentError if the
     head is not there, StoreError."""
     name = place.export_name(number)
     head = decode(name, await store.get(name), Head)
     found = PartitionPlace(head.cluster_id, head.topic_id, head.partition)
     if (found, ExportNumber(head.epoch, head.index, head.version)) != (place, number):
-        raise DamagedExportError(f"{name}: it is another export, {found} {head.epoch}-{head.index}")
+        raise DamagedObjectError(f"{name}: it is another export, {found} {head.epoch}-{head.index}")
     at_hand = {(one.ref.attempt, one.ref.base_offset): one.entries for one in known}
     pages = [await _read_page(store, place, ref, at_hand) for ref in head.pages]
     live = (*(entry for page in pages for entry in page.counted), *head.tail)
     fault = fault_of(live, head.end_offset)
     if fault:
-        raise DamagedExportError(f"{name}: {fault}")
+        raise DamagedObjectError(f"{name}: {fault}")
     return ReadExport(_export_of(head, live, number), tuple(pages))
 
 
@@ -88,7 +81,7 @@ async def read_newest(
             return await read_export(store, place, number, known)
         except ObjectAbsentError:
             continue  # Removed after the listing, or the store's listing is late.
-        except DamagedExportError as damage:
+        except DamagedObjectError as damage:
             report(str(damage))
     return None
 
@@ -106,7 +99,7 @@ async def read_hinted(
         return await read_export(store, place, hint, known)
     except ObjectAbsentError:
         return None
-    except DamagedExportError as damage:
+    except DamagedObjectError as damage:
         report(str(damage))
         return None
 
@@ -115,7 +108,7 @@ async def list_topics(
     store: ObjectStore, cluster_id: str, topic: str = ""
 ) -> AsyncIterator[TopicBody]:
     """The topics of a cluster that have exports, or those of one name. Raises StoreError,
-    DamagedExportError."""
+    DamagedObjectError."""
     async for one in store.list(topics_prefix(cluster_id, topic)):
         try:
             yield decode(one.name, await store.get(one.name), TopicBody)
@@ -125,7 +118,7 @@ async def list_topics(
 
 async def find_topic(store: ObjectStore, cluster_id: str, topic: str) -> UUID | None:
     """The id of the topic of this name; of the newest, if it was deleted and made again. Raises
-    StoreError, DamagedExportError."""
+    StoreError, DamagedObjectError."""
     found = [one async for one in list_topics(store, cluster_id, topic) if one.topic == topic]
     return max(found, key=lambda one: one.first_seen_ms).topic_id if found else None
 
@@ -142,14 +135,14 @@ async def _read_page(
         try:
             data = await store.get(name)
         except ObjectAbsentError as error:
-            raise DamagedExportError(
+            raise DamagedObjectError(
                 f"{name}: an export names this page, and it is gone"
             ) from error
         if crc_of(data) != ref.crc:
-            raise DamagedExportError(f"{name}: CRC-32C {crc_of(data):08x}, expected {ref.crc:08x}")
+            raise DamagedObjectError(f"{name}: CRC-32C {crc_of(data):08x}, expected {ref.crc:08x}")
         entries = decode_page(name, data)
     if len(entries) != ref.count or not 0 <= ref.skip < ref.count:
-        raise DamagedExportError(f"{name}: {len(entries)} entries, an export names {ref}")
+        raise DamagedObjectError(f"{name}: {len(entries)} entries, an export names {ref}")
     return Page(ref, entries)
 
 
