@@ -32,7 +32,7 @@ READ_REPLICA_METRICS = (
     ),
     Metric(
         name="strandline_read_replica_failing_partitions",
-        help="Such partitions here for which the last look at the bucket failed.",
+        help="Partitions of read replicas here whose last look at the bucket failed.",
     ),
     Metric(
         name="strandline_exports_total",

@@ -58,8 +58,8 @@ class TopicTiering(TopicPlacement):
     )
     remote_copy_lag_bytes: int = key(
         0,
-        "A closed segment is uploaded once the partition has this many bytes after it, or once "
-        "`remote.copy.lag.ms` is over. 0: at once, whatever `remote.copy.lag.ms` says. -1: as "
+        "A replica uploads a closed segment once the partition has this many bytes after it, or "
+        "once `remote.copy.lag.ms` is over. 0: at once, with any `remote.copy.lag.ms`. -1: as "
         "`local.retention.bytes`.",
         unit="bytes",
         minimum=FROM_LOCAL_RETENTION,
@@ -79,8 +79,8 @@ class TopicTiering(TopicPlacement):
     )
     remote_copy_lag_ms: int = key(
         0,
-        "A closed segment is uploaded once its newest record is this old, or once "
-        "`remote.copy.lag.bytes` is reached. 0: at once, whatever `remote.copy.lag.bytes` says. "
+        "A replica uploads a closed segment once its newest record is this old, or once "
+        "`remote.copy.lag.bytes` is reached. 0: at once, with any `remote.copy.lag.bytes`. "
         "-1: as `local.retention.ms`.",
         unit="ms",
         minimum=FROM_LOCAL_RETENTION,

@@ -5,7 +5,7 @@ How:    applied records --N bytes, or some time--> taken --> durable --> log rol
                                                                          the older of two snapshots
         The leader's log begins later than this broker's ends --> a snapshot is copied --> durable
         --> adopted as the state --> only then this log begins there (`snapshot_gate`)
-            A snapshot holds committed records only, so it is true whoever leads.
+            A snapshot holds committed records only, so a new leader changes nothing of it.
             Every broker takes its own: all of them replay the log.
 Owns:   the snapshot in the making or on its way, and the files; one per broker.
 Source: decision 0062."""

@@ -52,7 +52,7 @@ Config = Annotated[
         "--config",
         "-c",
         metavar="KEY=VALUE",
-        help="A topic key that every restored topic gets, whatever it had; may be repeated.",
+        help="A topic key that every restored topic gets in place of its own; may be repeated.",
     ),
 ]
 Credentials = Annotated[
