@@ -20,10 +20,10 @@ from strandline.pipeline.audit.runners import ThreadRunner
 from strandline.records.batch import (
     HEADER_BYTES,
     BatchHeader,
-    iterate_headers,
     read_header,
     seal,
 )
+from strandline.records.record import Record, build_batch
 
 pytestmark = pytest.mark.integration
 
@@ -79,6 +79,24 @@ def segments(cluster: DevCluster, broker: int, topic: str, partition: int = 0) -
     return sorted(directory.glob(f"logs/{topic}-{partition}.*/*.log"))
 
 
+def written(data: bytearray) -> list[BatchHeader]:
+    """The batches of a segment's file, without the free space that a broker keeps behind them."""
+    found: list[BatchHeader] = []
+    position = 0
+    while any(data[position : position + HEADER_BYTES]):
+        header = read_header(data, position)
+        assert header is not None
+        found.append(header)
+        position += header.size
+    return found
+
+
+def test_the_free_space_behind_the_last_batch_is_no_batch() -> None:
+    batch = build_batch([Record(key=b"k", value=b"v")])
+    free = bytes(2 * HEADER_BYTES)
+    assert [one.size for one in written(batch + free)] == [len(batch)]
+
+
 def change(
     cluster: DevCluster,
     broker: int,
@@ -88,10 +106,10 @@ def change(
     segment: int = 1,
     batch: int = 3,
 ) -> BatchHeader:
-    """Change a batch in a closed segment on the disk of a broker that runs."""
+    """Change a batch in a segment on the disk of a broker that runs."""
     path = segments(cluster, broker, topic)[segment]
     data = bytearray(path.read_bytes())
-    header = [one for one in iterate_headers(data) if not one.is_marker][batch]
+    header = [one for one in written(data) if not one.is_marker][batch]
     alter(data, header)
     with path.open("r+b") as file:
         file.write(data)
