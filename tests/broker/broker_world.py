@@ -26,6 +26,7 @@ from strandline.records.marker import build_epoch_marker
 from strandline.records.record import Record, build_batch
 from strandline.replication.replica.tier import RemoteOffsetError
 from strandline.replication.waiters import Watch, Watchers
+from strandline.security.session import Session
 from strandline.simulation.disk.disk import HostDisk, SimDisk
 from strandline.simulation.world.broker_member import answer_bytes
 from strandline.simulation.world.clock import WALL_START_MS, HostClock, SimClock
@@ -263,6 +264,7 @@ class Sink:
     """A connection that keeps its answers."""
 
     client_host = "/10.1.2.3"
+    session = Session(host="10.1.2.3")
     number = 1
 
     def __init__(self) -> None:

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from strandline.base.errors import StorageError
 from strandline.broker.server.limits import KIB, SENDFILE_BYTES_MIN, WRITE_BYTES_PER_PASS
-from strandline.broker.server.outbox import PREAD_BYTES_MAX, FilePart, Outbox
+from strandline.broker.server.outbox import (
+    PREAD_BYTES_MAX,
+    TLS_PREAD_BYTES_MAX,
+    FilePart,
+    Outbox,
+)
+from strandline.network.streams import TlsStream
 
 
 class MemoryFile:
@@ -107,3 +113,47 @@ def test_a_range_beyond_the_end_of_its_file_is_corruption(tmp_path: Path) -> Non
     outbox.add([FilePart(MemoryFile(bytes(10)), 5, 6)])  # type: ignore[arg-type]
     with pytest.raises(StorageError, match="the file was cut"):
         outbox.write()
+
+
+class DescriptorFile:
+    """A real file."""
+
+    path = "log"
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def pread(self, length: int, position: int) -> bytes:
+        return os.pread(self._descriptor, length, position)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+
+class TakenStream(TlsStream):
+    """A TLS stream without TLS: it keeps what it takes."""
+
+    def __init__(self, takes: list[int]) -> None:
+        self.socket = ScriptedSocket(takes)
+
+    def sendmsg(self, buffers: list[bytes], _ancillary: object = (), _flags: int = 0) -> int:  # type: ignore[override]
+        return self.socket.sendmsg(buffers, _ancillary, _flags)
+
+    def fileno(self) -> int:
+        raise AssertionError("the kernel must not send the bytes of a file unprotected")
+
+
+def test_a_file_leaves_through_tls_piece_by_piece(tmp_path: Path) -> None:
+    content = os.urandom(3 * TLS_PREAD_BYTES_MAX)
+    path = tmp_path / "log"
+    path.write_bytes(content)
+    with open(path, "rb") as opened:
+        file = DescriptorFile(opened.fileno())
+        stream = TakenStream([-1, 100_000, -1])
+        outbox = Outbox(stream)
+        part = FilePart(file, 0, len(content))  # type: ignore[arg-type]
+        outbox.add([b"head", part, part, b"tail"])
+        while not outbox.is_empty:
+            outbox.write()
+            assert outbox.backlog_bytes <= 8 + TLS_PREAD_BYTES_MAX
+    assert stream.socket.taken == b"head" + content + content + b"tail"

@@ -51,6 +51,7 @@ from strandline.protocol.headers import frame_response
 from strandline.protocol.primitives import Part
 from strandline.protocol.table import Message
 from strandline.replication.host.replication import Replication
+from strandline.security.session import Session
 from strandline.tiered.objects.buckets import Buckets
 
 API_VERSIONS_KEY = API_KEYS["ApiVersions"]
@@ -133,6 +134,8 @@ class AnswerSink(Protocol):
     """Where answers go: a connection, or a test."""
 
     client_host: str
+    session: Session
+    """Who the client is; another one after it has authenticated again."""
     number: int
     """The number of the connection within the process: later connections have larger ones."""
 
@@ -184,6 +187,11 @@ class RequestContext(msgspec.Struct, eq=False):
     def client_host(self) -> str:
         """The client's address, as Kafka's descriptions show it ("/127.0.0.1")."""
         return self.sink.client_host
+
+    @property
+    def session(self) -> Session:
+        """Who the client is, as of now."""
+        return self.sink.session
 
     def respond(self, body: Sequence[Part]) -> None:
         """Answer with the parts of an encoded response. Once; ignored when the client is gone."""

@@ -3,6 +3,7 @@
 Map:    tcp.py         the endpoint: listens, and knows the peers
         outgoing.py    one connection to one peer, with its queue and injected delay
         incoming.py    one accepted connection
+        streams.py     the bytes of a connection, plain or TLS
         loop_clock.py  real time
         calls.py       requests and responses on top of messages
         webhook.py     posts alarms to an operator's URL

@@ -7,7 +7,7 @@ How:    READING --no room--> PAUSED --room again--> READING;  either --error, en
         that could not be appended (the followers of its partition do not take what was before)
         pauses the connection, too.
             Answers that become ready within one pass of the loop leave in one write.
-Owns:   the socket, the requests in work in order, the answers not yet written.
+Owns:   the stream, the session, the requests in work in order, the answers not yet written.
 Source: design section 5; python-speed reference 9 (raw sockets on add_reader, a deque of slots)."""
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from strandline.broker.context import AnswerSink, RequestContext
 from strandline.broker.server.inbox import Inbox, Scratch
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.outbox import Outbox
+from strandline.network.streams import Stream, TlsStream
 from strandline.protocol.apis import API_KEYS
+from strandline.security.session import Session
 
 PRODUCE_KEY = API_KEYS["Produce"]
 FETCH_KEY = API_KEYS["Fetch"]
@@ -47,6 +49,13 @@ class RequestRouter(Protocol):
 
     def route(self, frame: memoryview, sink: AnswerSink) -> RequestContext:
         """Hand the request in a frame to its handler; raises ProtocolError."""
+
+
+class ClientStream(Stream, Protocol):
+    """What a connection needs of a client's socket."""
+
+    def getsockopt(self, level: int, option: int, size_bytes: int, /) -> bytes:
+        """An option of the socket."""
 
 
 class ConnectionOwner(Protocol):
@@ -83,14 +92,15 @@ class Connection:
 
     def __init__(
         self,
-        sock: socket.socket,
+        stream: ClientStream,
         owner: ConnectionOwner,
-        peer: str,
+        session: Session,
         *,
         only_key: int | None = None,
     ) -> None:
         """`only_key`: the one API whose requests it takes; any other request closes it."""
-        self.client_host = f"/{peer}"
+        self.session = session
+        self.client_host = f"/{session.host}"
         self.only_key = only_key
         self.number = next(_numbers)
         self.is_closed = False
@@ -101,11 +111,13 @@ class Connection:
         # Since when a partial frame has been coming in; -1 for none.
         self.partial_since_ms = -1
         self.is_flush_due = False
-        self._socket = sock
-        self._fd = sock.fileno()
+        self._stream = stream
+        # The same if it may hold bytes that the kernel does not report, else None.
+        self._tls = stream if isinstance(stream, TlsStream) else None
+        self._fd = stream.fileno()
         self._owner = owner
         self._inbox = Inbox(owner.scratch, owner.limits.request_bytes_max)
-        self._outbox = Outbox(sock)
+        self._outbox = Outbox(stream)
         self._pending: deque[RequestContext] = deque()
         # The last request that could not be appended, until its partition takes requests again.
         self._blocked: RequestContext | None = None
@@ -125,7 +137,7 @@ class Connection:
 
     def close_if_left(self) -> None:
         """Close the connection if the client has gone; for a connection that is not read."""
-        info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+        info = self._stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
         if info[0] in (TCP_CLOSED, TCP_CLOSE_WAIT):
             self.close()
 
@@ -140,7 +152,7 @@ class Connection:
             self._loop.remove_reader(self._fd)
         if self._is_writing:
             self._loop.remove_writer(self._fd)
-        self._socket.close()
+        self._stream.close()
         self._outbox.clear()
         pending, self._pending = self._pending, deque()
         for context in pending:
@@ -158,7 +170,7 @@ class Connection:
             self._pause()
             return
         try:
-            count = self._inbox.receive(self._socket)
+            count = self._inbox.receive(self._stream)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -168,6 +180,13 @@ class Connection:
             return
         self.last_active_ms = self._owner.now_ms()
         self._take_frames()
+        if self._tls is not None and self._tls.pending_bytes:
+            self._loop.call_soon(self._read_pending)
+
+    def _read_pending(self) -> None:
+        """Read what TLS has taken off the socket: the kernel does not report it."""
+        if not self.is_closed and not self.is_paused:
+            self._on_readable()
 
     def resume(self) -> None:
         """Read again, if there is room."""
@@ -182,6 +201,8 @@ class Connection:
         if self._inbox.may_have_frames:
             self._inbox.resume()
             self._take_frames()
+        if self._tls is not None and not self.is_paused and self._tls.pending_bytes:
+            self._loop.call_soon(self._read_pending)
 
     def _take_frames(self) -> None:
         """Start every complete request, as long as there is room.

@@ -12,7 +12,6 @@ How:    Each read goes into a buffer that all connections share. Small frames ar
 Owns:   the partial frame of one connection.
 Source: python-speed reference 2 and 9; reliability reference 4; kafka-protocol reference 8.4."""
 
-import socket
 import struct
 
 from strandline.base.errors import ProtocolError
@@ -24,6 +23,7 @@ from strandline.broker.server.limits import (
     RECEIVE_BYTES,
     TRUSTED_BYTES_MAX,
 )
+from strandline.network.streams import Stream
 
 _LENGTH = struct.Struct(">i")
 _HTTP_METHODS = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PATC", b"CONN", b"PRI ")
@@ -81,37 +81,37 @@ class Inbox:
         """Whether `resume` and `take` may find a frame without a read."""
         return bool(self._rest) or (self._large is not None and self._filled == len(self._large))
 
-    def receive(self, sock: socket.socket) -> int:
-        """Read once from the socket; the count of bytes, 0 at the end of the stream. Raises
+    def receive(self, stream: Stream) -> int:
+        """Read once; the count of bytes, 0 at the end of the stream. Raises
         OSError, BlockingIOError included."""
         if self._large is not None:
-            return self._receive_large(sock, self._large)
+            return self._receive_large(stream, self._large)
         start = self.resume()
         wanted = PEEK_BYTES if self._expects_large else RECEIVE_BYTES
         try:
-            count = sock.recv_into(self._view[start : start + wanted])
+            count = stream.recv_into(self._view[start : start + wanted])
         except OSError:
             self.stash()  # Nothing came, and other connections use the shared buffer from here on.
             raise
         self._end = start + count
         if count == PEEK_BYTES and self._expects_large:
-            count += self._receive_rest(sock)
+            count += self._receive_rest(stream)
         return count
 
-    def _receive_rest(self, sock: socket.socket) -> int:
+    def _receive_rest(self, stream: Stream) -> int:
         """Read on, into the large frame that has begun, if any; the count of further bytes."""
         (size,) = _LENGTH.unpack_from(self._view, 0)
         try:
             if LARGE_FRAME_BYTES < size <= self._frame_bytes_max:
-                return self._receive_large(sock, self._begin_large(size))
-            count = sock.recv_into(self._view[self._end : self._end + RECEIVE_BYTES])
+                return self._receive_large(stream, self._begin_large(size))
+            count = stream.recv_into(self._view[self._end : self._end + RECEIVE_BYTES])
         except (BlockingIOError, InterruptedError):
             return 0
         self._end += count
         return count
 
-    def _receive_large(self, sock: socket.socket, large: bytearray) -> int:
-        count = sock.recv_into(memoryview(large)[self._filled :])
+    def _receive_large(self, stream: Stream, large: bytearray) -> int:
+        count = stream.recv_into(memoryview(large)[self._filled :])
         self._filled += count
         return count
 

@@ -2,8 +2,9 @@
 
 Why:    many small answers cost one system call; a large fetch never enters Python's memory.
 How:    Bytes, and file ranges too small for a sendfile, are gathered into one sendmsg. Larger
-        ranges go by sendfile, if the file has a descriptor. Each call writes at most one
-        connection's share of a pass of the loop.
+        ranges go by sendfile, if the file has a descriptor. TLS takes bytes only: a range passes
+        through memory in pieces, one at a time. Each call writes at most one connection's share of
+        a pass of the loop.
 Owns:   the answers that are queued and not yet in the socket.
 Source: python-speed reference 1 (fetch) and 9."""
 
@@ -20,10 +21,13 @@ from strandline.broker.server.limits import (
     SENDFILE_BYTES_MIN,
     WRITE_BYTES_PER_PASS,
 )
+from strandline.network.streams import Stream, TlsStream
 from strandline.protocol.primitives import BUFFERS, Part
 
 PREAD_BYTES_MAX = 1024 * 1024
 """A large range of a file without a descriptor is read in pieces of this size."""
+TLS_PREAD_BYTES_MAX = 256 * 1024
+"""A range of a file is read in pieces of this size for TLS: a slow client holds one in memory."""
 
 
 class FilePart(NamedTuple):
@@ -39,10 +43,20 @@ class FilePart(NamedTuple):
 class Outbox:
     """See the module."""
 
-    __slots__ = ("_queue", "_range_sent", "_socket", "backlog_bytes")
+    __slots__ = (
+        "_piece_bytes_max",
+        "_queue",
+        "_range_sent",
+        "_sends_files",
+        "_stream",
+        "backlog_bytes",
+    )
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._socket = sock
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        # Whether the kernel can send a file's bytes as they are.
+        self._sends_files = not isinstance(stream, TlsStream)
+        self._piece_bytes_max = PREAD_BYTES_MAX if self._sends_files else TLS_PREAD_BYTES_MAX
         self._queue: deque[Buffer | FilePart] = deque()
         # How much of the file range at the head of the queue is in the socket already.
         self._range_sent = 0
@@ -72,7 +86,7 @@ class Outbox:
         queue = self._queue
         while queue and budget > 0:
             head = queue[0]
-            if isinstance(head, FilePart) and _goes_by_itself(head):
+            if isinstance(head, FilePart) and self._sends_files and _goes_by_itself(head):
                 wanted = min(head.size_bytes - self._range_sent, budget)
                 written = self._send_range(head, wanted)
             else:
@@ -91,7 +105,7 @@ class Outbox:
         """Let the kernel move a part of the file range at the head."""
         position = head.position + self._range_sent
         try:
-            written = os.sendfile(self._socket.fileno(), head.file.fileno(), position, wanted)
+            written = os.sendfile(self._stream.fileno(), head.file.fileno(), position, wanted)
         except (BlockingIOError, InterruptedError):
             return 0
         if written == 0:
@@ -110,7 +124,7 @@ class Outbox:
         for at in range(min(len(self._queue), IOVEC_COUNT_MAX)):
             part = self._queue[at]
             if isinstance(part, FilePart):
-                if _goes_by_itself(part):
+                if _goes_by_itself(part) and (at or self._sends_files):
                     flags = socket.MSG_MORE
                     break
                 part = self._load(at, part)
@@ -119,7 +133,7 @@ class Outbox:
             if offered >= WRITE_BYTES_PER_PASS:
                 break
         try:
-            written = self._socket.sendmsg(buffers, (), flags)
+            written = self._stream.sendmsg(buffers, (), flags)
         except (BlockingIOError, InterruptedError):
             return offered, 0
         self.backlog_bytes -= written
@@ -131,7 +145,7 @@ class Outbox:
 
     def _load(self, at: int, part: FilePart) -> bytes:
         """Replace (the first piece of) the file range at `at` in the queue by its bytes."""
-        length = min(part.size_bytes, PREAD_BYTES_MAX)
+        length = min(part.size_bytes, self._piece_bytes_max)
         data = part.file.pread(length, part.position)
         if len(data) < length:
             raise _cut_short(part, len(data))

@@ -19,11 +19,12 @@ from typing import Protocol
 from strandline.base.clock import Clock
 from strandline.base.errors import OperatorError
 from strandline.broker.operations.ticker import Ticker
-from strandline.broker.server.connection import Connection, RequestRouter
+from strandline.broker.server.connection import ClientStream, Connection, RequestRouter
 from strandline.broker.server.inbox import Scratch
 from strandline.broker.server.limits import ServerLimits
 from strandline.network.sockets import why_not_bound
 from strandline.protocol.apis import API_KEYS
+from strandline.security.session import Session
 
 LISTEN_BACKLOG = 1024
 KAFKA_PORT_KEY = "[listener] kafka_port"
@@ -243,13 +244,13 @@ class Server:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            self._add(sock, address[0])
+            self._add(sock, Session(host=address[0]))
 
-    def _add(self, sock: socket.socket, peer: str) -> None:
+    def _add(self, stream: ClientStream, session: Session) -> None:
         if not self._is_refusing:
-            self._connections.add(Connection(sock, self, peer))
+            self._connections.add(Connection(stream, self, session))
             return
-        connection = Connection(sock, self, peer, only_key=ISOLATE_KEY)
+        connection = Connection(stream, self, session, only_key=ISOLATE_KEY)
         self._connections.add(connection)
         self._clock.call_later(REFUSED_OPEN_MS, connection.close)
 

@@ -77,6 +77,7 @@ from strandline.raft.group.configuration import Configuration
 from strandline.replication.leader.appender import NO_ACKS
 from strandline.replication.leader.requests import AppendResult
 from strandline.replication.replica.replica import Replica
+from strandline.security.session import Session
 from strandline.simulation.invariants.checker import Checker
 from strandline.simulation.invariants.facts import (
     ConfigurationCommitted,
@@ -185,6 +186,7 @@ class Caller:
     """The client's end of one request: an `AnswerSink`."""
 
     client_host = "/10.0.0.1"
+    session = Session(host="10.0.0.1")
 
     def __init__(
         self,

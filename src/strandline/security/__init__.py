@@ -1,0 +1,4 @@
+"""Who a connection is, and what it may do. Pure but for the files of certificates.
+
+Map:    session.py     a principal, and the session of a connection
+Source: docs/decisions/0069-access.md."""
