@@ -1,0 +1,205 @@
+"""What rules allow: Kafka's cases one by one, and any rules against a reading of the definition.
+
+Source: Kafka 4.3's StandardAuthorizer and its tests; KIP-11, KIP-290; decision 0069."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strandline.security.acls.authoriser import RuleAuthoriser
+from strandline.security.acls.rule import Rule
+from strandline.security.acls.words import Kind, Operation, PatternType, Permission
+
+ALICE, BOB = "User:alice", "User:bob"
+HOST, OTHER_HOST = "10.0.0.1", "10.0.0.2"
+READ, WRITE, DESCRIBE = Operation.READ, Operation.WRITE, Operation.DESCRIBE
+DENY, ALLOW = Permission.DENY, Permission.ALLOW
+
+
+def rule(
+    operation: Operation,
+    permission: Permission = ALLOW,
+    *,
+    name: str = "orders",
+    pattern: PatternType = PatternType.LITERAL,
+    principal: str = ALICE,
+    host: str = "*",
+    kind: Kind = Kind.TOPIC,
+) -> Rule:
+    return Rule(kind, pattern, name, principal, host, operation, permission)
+
+
+def prefix(operation: Operation, permission: Permission = ALLOW, *, name: str) -> Rule:
+    return rule(operation, permission, name=name, pattern=PatternType.PREFIXED)
+
+
+def judge(*rules: Rule, region: str = "", **options: bool) -> RuleAuthoriser:
+    authoriser = RuleAuthoriser(region=region, super_users=["User:root"], **options)
+    authoriser.set_rules(rules)
+    return authoriser
+
+
+def allows(
+    authoriser: RuleAuthoriser,
+    operation: Operation,
+    name: str = "orders",
+    *,
+    principal: str = ALICE,
+    host: str = HOST,
+) -> bool:
+    return authoriser.allows(principal, host, operation, Kind.TOPIC, name)
+
+
+def test_without_rules_all_is_denied_but_to_super_users() -> None:
+    authoriser = judge()
+    assert not allows(authoriser, READ)
+    assert allows(authoriser, READ, principal="User:root")
+
+
+def test_resources_without_rules_may_be_open_to_all() -> None:
+    authoriser = judge(rule(READ), allows_without_rules=True)
+    assert allows(authoriser, WRITE, "payments", principal=BOB)
+    assert not allows(authoriser, READ, principal=BOB)
+    assert not allows(authoriser, WRITE)
+
+
+def test_a_denial_precedes_every_permission_but_a_super_user() -> None:
+    authoriser = judge(
+        rule(Operation.ALL, name="*"),
+        rule(READ, DENY, principal="User:*"),
+        rule(READ, principal="User:root"),
+    )
+    assert not allows(authoriser, READ)
+    assert allows(authoriser, READ, principal="User:root")
+    assert allows(authoriser, READ, "payments")
+
+
+@pytest.mark.parametrize("operation", [READ, WRITE, Operation.DELETE, Operation.ALTER])
+def test_what_includes_describe(operation: Operation) -> None:
+    assert allows(judge(rule(operation)), DESCRIBE)
+    assert not allows(judge(rule(operation)), Operation.DESCRIBE_CONFIGS)
+    assert allows(judge(rule(DESCRIBE), rule(operation, DENY)), DESCRIBE)
+
+
+def test_altering_configs_includes_describing_them() -> None:
+    authoriser = judge(rule(Operation.ALTER_CONFIGS))
+    assert allows(authoriser, Operation.DESCRIBE_CONFIGS)
+    assert not allows(authoriser, DESCRIBE)
+
+
+def test_all_is_every_operation_and_a_denial_of_all_too() -> None:
+    assert all(allows(judge(rule(Operation.ALL)), one) for one in (READ, DESCRIBE, WRITE))
+    assert not allows(judge(rule(READ), rule(Operation.ALL, DENY)), READ)
+
+
+def test_hosts_and_principals() -> None:
+    authoriser = judge(rule(READ, host=HOST), rule(WRITE, principal="User:*"))
+    assert allows(authoriser, READ) and not allows(authoriser, READ, host=OTHER_HOST)
+    assert not allows(authoriser, READ, principal=BOB)
+    assert allows(authoriser, WRITE, principal=BOB, host=OTHER_HOST)
+
+
+def test_prefixes_of_one_letter_and_whole_names() -> None:
+    authoriser = judge(prefix(READ, name="o"), prefix(READ, DENY, name="order-secret"))
+    assert allows(authoriser, READ, "orders") and allows(authoriser, READ, "o")
+    assert not allows(authoriser, READ, "payments")
+    assert not allows(authoriser, READ, "order-secrets")
+
+
+def test_a_literal_star_is_all_and_a_prefix_star_is_a_name() -> None:
+    assert allows(judge(rule(READ, name="*")), READ, "payments")
+    authoriser = judge(prefix(READ, name="*"))
+    assert not allows(authoriser, READ, "payments") and allows(authoriser, READ, "*x")
+
+
+def test_a_rule_of_a_region_holds_by_way_of_its_brokers_only() -> None:
+    rules = rule(READ, host="region:eu"), rule(WRITE), rule(WRITE, DENY, host="region:us")
+    eu, us, unknown = (judge(*rules, region=region) for region in ("eu", "us", ""))
+    assert allows(eu, READ) and allows(eu, WRITE)
+    assert not allows(us, READ) and not allows(us, WRITE)
+    assert not allows(unknown, READ) and allows(unknown, WRITE)
+
+
+def test_new_rules_hold_at_once() -> None:
+    authoriser = judge(rule(READ))
+    assert allows(authoriser, READ)
+    authoriser.set_rules([])
+    assert not allows(authoriser, READ)
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ([], False),
+        ([rule(WRITE)], True),
+        ([rule(WRITE), rule(WRITE, DENY)], False),
+        ([rule(WRITE), rule(WRITE, DENY, name="*")], False),
+        ([rule(WRITE, name="*"), rule(WRITE, DENY)], True),
+        ([prefix(WRITE, name="or"), rule(WRITE, DENY)], True),
+        ([prefix(WRITE, name="or"), prefix(WRITE, DENY, name="o")], False),
+        ([prefix(WRITE, name="or"), prefix(Operation.ALL, DENY, name="ord")], True),
+        ([rule(WRITE), prefix(WRITE, DENY, name="ord")], False),
+        ([rule(WRITE, principal=BOB), rule(READ)], False),
+        ([rule(Operation.ALL)], True),
+    ],
+)
+def test_writing_to_some_topic(rules: list[Rule], expected: bool) -> None:
+    assert judge(*rules).allows_any(ALICE, HOST, WRITE, Kind.TOPIC) is expected
+
+
+# ---- any rules ---------------------------------------------------------------------------------
+
+INCLUDES = {
+    DESCRIBE: {READ, WRITE, Operation.DELETE, Operation.ALTER},
+    Operation.DESCRIBE_CONFIGS: {Operation.ALTER_CONFIGS},
+}
+names = st.text("ab", min_size=1, max_size=3)
+operations = st.sampled_from([one for one in Operation if one > Operation.ANY])
+rules_of_any_kind = st.builds(
+    Rule,
+    st.sampled_from([Kind.TOPIC, Kind.GROUP]),
+    st.sampled_from([PatternType.LITERAL, PatternType.PREFIXED]),
+    names | st.just("*"),
+    st.sampled_from([ALICE, BOB, "User:*"]),
+    st.sampled_from([HOST, OTHER_HOST, "*", "region:eu", "region:us"]),
+    operations,
+    st.sampled_from([ALLOW, DENY]),
+)
+
+
+def by_definition(rules: Iterable[Rule], operation: Operation, kind: Kind, name: str) -> bool:
+    """Alice from HOST by a broker in `eu`, read off Kafka's documentation."""
+    covering = [
+        one
+        for one in rules
+        if one.kind is kind
+        and (
+            name.startswith(one.name)
+            if one.pattern is PatternType.PREFIXED
+            else one.name in (name, "*")
+        )
+    ]
+    mine = [
+        one
+        for one in covering
+        if one.principal in (ALICE, "User:*") and one.host in (HOST, "*", "region:eu")
+    ]
+    for one in mine:
+        if one.permission is DENY and one.operation in (operation, Operation.ALL):
+            return False
+    wanted = {operation, Operation.ALL} | INCLUDES.get(operation, set())
+    return any(one.permission is ALLOW and one.operation in wanted for one in mine)
+
+
+@settings(max_examples=400)
+@given(st.lists(rules_of_any_kind, max_size=12), operations, names)
+def test_any_rules_are_judged_by_the_definition(
+    rules: list[Rule], operation: Operation, name: str
+) -> None:
+    authoriser = judge(*rules, region="eu")
+    for kind in (Kind.TOPIC, Kind.GROUP):
+        expected = by_definition(rules, operation, kind, name)
+        for _ in range(2):
+            assert authoriser.allows(ALICE, HOST, operation, kind, name) is expected
