@@ -65,6 +65,13 @@ def test_a_bucket_is_read(text: str, bucket: BucketUrl, shown: str) -> None:
         ("east=s3://logs?regoin=x", "has the option 'regoin'; a s3 URL may have: region"),
         ("east=s3://logs?region=a&region=b", "gives an option twice"),
         ("east=s3://logs?endpoint=127.0.0.1", "has an endpoint that is no http or https URL"),
+        ("east=s3://logs?virtual_host=yes", "has virtual_host='yes': give true or false"),
+        ("east=s3://logs?ca_file=ca.pem", "has ca_file='ca.pem': give an absolute path"),
+        (
+            "east=s3://logs?endpoint=http://store&ca_file=/ca.pem",
+            "has ca_file and an endpoint without TLS",
+        ),
+        ("east=gs://logs?ca_file=/ca.pem", "a gs URL may have: none"),
         ("east=s3://logs/a b", "has no URL of at most"),
     ],
 )

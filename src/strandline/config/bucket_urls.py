@@ -2,8 +2,9 @@
 
 Why:    a bucket is named by its region everywhere: in the log's markers, in metrics, in commands.
 How:    `region=file:///directory`, `region=s3://bucket/prefix?region=..&endpoint=..`,
-        `region=gs://bucket/prefix`, `region=az://container/prefix?account=..`. Credentials are
-        never part of it.
+        `region=gs://bucket/prefix`, `region=az://container/prefix?account=..`; a store of one's
+        own adds `endpoint=..`, and `ca_file=..` if its certificate is by no public authority.
+        Credentials are never part of it.
 Owns:   nothing.
 Source: decision 0058."""
 
@@ -17,9 +18,9 @@ from strandline.model.cluster import Labels
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "file": (),
-    "s3": ("region", "endpoint", "virtual_host"),
+    "s3": ("region", "endpoint", "virtual_host", "ca_file"),
     "gs": (),
-    "az": ("account", "endpoint"),
+    "az": ("account", "endpoint", "ca_file"),
 }
 """{scheme: the options that a URL of it may have}"""
 _EXAMPLE = "east=s3://bucket/prefix?region=us-east-1"
@@ -75,7 +76,7 @@ def parse_url(text: str, *, name: str = "") -> BucketUrl:
     prefix = parts.path.strip("/")
     if not parts.netloc or any(part in ("", ".", "..") for part in prefix.split("/") if prefix):
         raise ValueError(f"must name a bucket as in {scheme}://bucket/prefix, not {_shown(text)!r}")
-    _check_endpoint(dict(options).get("endpoint", ""))
+    _check_options(dict(options))
     return BucketUrl(name, scheme, parts.netloc, prefix, options)
 
 
@@ -150,9 +151,18 @@ def _parse_label(text: str) -> tuple[str, str, str]:
     return name, label, value
 
 
-def _check_endpoint(endpoint: str) -> None:
+def _check_options(options: Mapping[str, str]) -> None:
+    endpoint = options.get("endpoint", "")
     if endpoint and (not endpoint.startswith(("http://", "https://")) or "@" in endpoint):
         raise ValueError(f"has an endpoint that is no http or https URL: {_shown(endpoint)!r}")
+    virtual_host = options.get("virtual_host", "false")
+    if virtual_host not in ("true", "false"):
+        raise ValueError(f"has virtual_host={_shown(virtual_host)!r}: give true or false")
+    ca_file = options.get("ca_file", "/")
+    if not ca_file.startswith("/"):
+        raise ValueError(f"has ca_file={_shown(ca_file)!r}: give an absolute path")
+    if ca_file != "/" and endpoint.startswith("http://"):
+        raise ValueError("has ca_file and an endpoint without TLS: give an https:// endpoint")
 
 
 def _schemes() -> str:

@@ -29,9 +29,9 @@ class TieredSection:
     buckets: tuple[str, ...] = key(
         (),
         "The buckets, one a region, each as region=url; the same on every broker. A URL is "
-        "file:///directory, s3://bucket/prefix (options region, endpoint, virtual_host), "
-        "gs://bucket/prefix or az://container/prefix (options account, endpoint). Empty: no "
-        "tiered storage.",
+        "file:///directory, s3://bucket/prefix (options region, endpoint, virtual_host, ca_file), "
+        "gs://bucket/prefix or az://container/prefix (options account, endpoint, ca_file). Empty: "
+        "no tiered storage.",
         check=check_buckets,
         example="east=s3://log-east/prod?region=us-east-1,west=s3://log-west/prod?region=us-west-2",
     )

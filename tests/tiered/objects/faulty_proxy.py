@@ -5,6 +5,7 @@ How:    each request is matched with the first fault that waits for its method a
 """
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -40,12 +41,13 @@ class Fault:
 
 @dataclass
 class FaultyProxy:
-    """See the module. `seen`: (method, path) of all requests."""
+    """See the module. `seen`: (method, path) of all requests; `heads`: their headers."""
 
     target: int
     port: int = 0
     faults: list[Fault] = field(default_factory=list)
     seen: list[tuple[str, str]] = field(default_factory=list)
+    heads: list[bytes] = field(default_factory=list)
 
     def count(self, method: str) -> int:
         return sum(one == method for one, _ in self.seen)
@@ -66,6 +68,7 @@ class FaultyProxy:
         body = await _body(reader, head)
         method, path = head.split(b" ", 2)[:2]
         self.seen.append((method.decode(), path.decode()))
+        self.heads.append(head)
         fault = self._fault(method.decode(), path.decode())
         if fault is None:
             writer.write(await self._forward(head, body))
@@ -131,8 +134,10 @@ async def _body(reader: asyncio.StreamReader, head: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def faulty_proxy(target: int) -> AsyncIterator[FaultyProxy]:
-    """A proxy before the server at this port."""
+async def faulty_proxy(
+    target: int, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[FaultyProxy]:
+    """A proxy before the server at this port; clients speak TLS with it if there is a context."""
     proxy = FaultyProxy(target)
     tasks: set[asyncio.Task[None]] = set()
 
@@ -141,7 +146,7 @@ async def faulty_proxy(target: int) -> AsyncIterator[FaultyProxy]:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
     proxy.port = server.sockets[0].getsockname()[1]
     try:
         yield proxy

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from tests.tiered.objects.real_servers import Running
+
 from strandline.config.bucket_urls import parse_bucket
 from strandline.tiered.objects.bucket_store import BucketStore
 from strandline.tiered.objects.credentials import CredentialsFile
@@ -34,6 +36,14 @@ class Opener:
         )
         file = CredentialsFile(str(self.credentials))
         return open_store(url, credentials=file, timeout_ms=timeout_ms)
+
+    def real(self, server: Running, *, timeout_ms: int = 10_000) -> BucketStore:
+        """Of a real server, below this test's prefix."""
+        file = self.root / "real.toml"
+        file.write_text(f"[east]\n{server.credentials}")
+        file.chmod(0o600)
+        url = parse_bucket(f"east={server.url.replace('PREFIX', self.prefix)}")
+        return open_store(url, credentials=CredentialsFile(str(file)), timeout_ms=timeout_ms)
 
 
 async def names(store: ObjectStore, prefix: str = "") -> list[str]:

@@ -33,16 +33,7 @@ def s3_server() -> Iterator[int]:
 
 def make_bucket(port: int, name: str) -> None:
     """Create a bucket; harmless when it is there."""
-    _send(port, name, "PUT")
-
-
-def remove_bucket(port: int, name: str) -> None:
-    """Remove an empty bucket."""
-    _send(port, name, "DELETE")
-
-
-def _send(port: int, name: str, method: str) -> None:
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/{name}", method=method)
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/{name}", method="PUT")
     urllib.request.urlopen(request, timeout=30).close()
 
 

@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 from tests.tiered.objects.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from tests.tiered.objects.opened import Opener, error_of, names
-from tests.tiered.objects.s3_server import make_bucket, remove_bucket
+from tests.tiered.objects.s3_server import CREDENTIALS
 
 from strandline.tiered.objects.bucket_store import PART_BYTES, BucketStore
 from strandline.tiered.objects.store import ObjectExistsError, StoreError
 
 EXPIRED = b"<Error><Code>ExpiredToken</Code><Message>topsecret</Message></Error>"
+UNKNOWN_USER = b"<Error><Code>XAdminUserNotFound</Code></Error>"
 Check = Callable[[BucketStore, FaultyProxy], Awaitable[None]]
 
 
@@ -142,9 +143,6 @@ def test_an_error_is_no_absence(s3_port: int, opener: Opener, fault: Fault) -> N
 
 
 def test_an_object_of_a_bucket_that_is_gone_is_not_absent(s3_port: int, opener: Opener) -> None:
-    make_bucket(s3_port, "gone")
-    remove_bucket(s3_port, "gone")
-
     async def main() -> None:
         store = opener.s3(s3_port, bucket="gone")
         for work in (store.get("a"), store.get_range("a", 0, 1), names(store)):
@@ -208,17 +206,20 @@ def test_a_large_upload_without_progress_ends(s3_port: int, opener: Opener) -> N
     behind_proxy(s3_port, opener, check, timeout_ms=300)
 
 
+@pytest.mark.parametrize(
+    "refused",
+    [Fault("PUT", status=400, body=EXPIRED), Fault("PUT", status=404, body=UNKNOWN_USER)],
+    ids=str,
+)
 def test_new_credentials_in_the_file_are_taken_once_the_old_ones_are_refused(
-    s3_port: int, opener: Opener
+    s3_port: int, opener: Opener, refused: Fault
 ) -> None:
+    opener.credentials.write_text('[east]\naccess_key_id = "old"\nsecret_access_key = "old"\n')
+
     async def check(store: BucketStore, proxy: FaultyProxy) -> None:
-        await store.put("a", [b"1"])
-        refused = Fault("PUT", status=400, body=EXPIRED)
         proxy.faults.append(refused)
         assert "credentials refused" in str(await error_of(store.put("b", [b"1"])))
-        opener.credentials.write_text(
-            '[east]\naccess_key_id = "new"\nsecret_access_key = "newer"\n'
-        )
+        opener.credentials.write_text(f"[east]\n{CREDENTIALS}")
         proxy.faults.append(refused)
         before = proxy.count("PUT")
         await store.put("b", [b"1"])

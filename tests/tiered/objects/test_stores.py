@@ -1,10 +1,12 @@
-"""What every store promises (`tiered.objects.store`): a directory, and a real S3 server."""
+"""What every store promises (`tiered.objects.store`): a directory, a small S3 server, and the real
+servers that are there."""
 
 import asyncio
 import random
 
 import pytest
 from tests.tiered.objects.opened import Opener, error_of, names, run
+from tests.tiered.objects.real_servers import SERVERS, RealServers
 
 from strandline.tiered.objects.bucket_store import PART_BYTES, BucketStore
 from strandline.tiered.objects.store import ObjectAbsentError, ObjectExistsError, StoreError
@@ -12,11 +14,13 @@ from strandline.tiered.objects.store import ObjectAbsentError, ObjectExistsError
 RACERS = 8
 
 
-@pytest.fixture(params=["directory", "s3"])
-def store(request: pytest.FixtureRequest, opener: Opener) -> BucketStore:
+@pytest.fixture(params=["directory", "moto", *SERVERS])
+def store(request: pytest.FixtureRequest, opener: Opener, real_servers: RealServers) -> BucketStore:
     if request.param == "directory":
         return opener.directory()
-    return opener.s3(request.getfixturevalue("s3_port"))
+    if request.param in SERVERS:
+        return opener.real(real_servers(request.param))
+    return opener.s3(request.getfixturevalue("moto_port"))
 
 
 def test_what_was_put_is_read_whole_and_in_ranges(store: BucketStore) -> None:

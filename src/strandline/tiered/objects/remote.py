@@ -10,6 +10,7 @@ Source: decision 0058; reference 2.3."""
 
 import asyncio
 import re
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from operator import methodcaller
@@ -31,6 +32,7 @@ CONNECT_TIMEOUT_MS_MAX = 5_000
 REASON_CHARACTERS_MAX = 300
 _REFUSALS = re.compile(
     r"ExpiredToken|TokenRefreshRequired|InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken"
+    r"|XAdminUserNotFound"  # versitygw, whose status is 404.
 )
 _QUERY = re.compile(r"(https?://[^\s?]*)\?[^\s\"')]*")
 _T = TypeVar("_T")
@@ -44,6 +46,7 @@ class RemoteBackend:
         self._file = credentials
         self._timeout_ms = timeout_ms
         self._credentials = credentials.read(url.name, url.scheme)
+        self._ca = _read_ca(url)
         self._client: Client | None = None
 
     async def put(self, name: str, data: bytes) -> None:
@@ -160,6 +163,8 @@ class RemoteBackend:
         try:
             return await request(self._open())
         except FileNotFoundError as error:
+            if _REFUSALS.search(str(error)):
+                raise _CredentialsError(f"credentials refused: {_reason(error)}") from None
             raise NotFoundAnswerError(_reason(error)) from None
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError) as error:
             raise TakenAnswerError(_reason(error)) from None
@@ -183,7 +188,9 @@ class RemoteBackend:
 
     def _open(self) -> "Client":
         if self._client is None:
-            self._client = _client(self._url, self._credentials, timeout_ms=self._timeout_ms)
+            self._client = _client(
+                self._url, self._credentials, ca=self._ca, timeout_ms=self._timeout_ms
+            )
         return self._client
 
 
@@ -191,7 +198,28 @@ class _CredentialsError(StoreError):
     """The store does not take these credentials, or no longer."""
 
 
-def _client(url: BucketUrl, credentials: Mapping[str, str], *, timeout_ms: int) -> "Client":
+def _read_ca(url: BucketUrl) -> str:
+    """The certificates of the authority that the store's certificate is by, as PEM; empty: those
+    that the machine trusts. Raises OperatorError if the URL names a file without any."""
+    path = url.option("ca_file")
+    if not path:
+        return ""
+    try:
+        with open(path, encoding="ascii") as file:
+            found = file.read()
+        ssl.create_default_context(cadata=found or "empty")
+    except OSError as error:
+        if isinstance(error, ssl.SSLError):
+            raise OperatorError(f"bucket {url.name}: ca_file {path}: is no certificate") from None
+        raise OperatorError(f"bucket {url.name}: ca_file {path}: {error.strerror}") from None
+    except ValueError:
+        raise OperatorError(f"bucket {url.name}: ca_file {path}: is no PEM file") from None
+    return found
+
+
+def _client(
+    url: BucketUrl, credentials: Mapping[str, str], *, ca: str, timeout_ms: int
+) -> "Client":
     """A client with this deadline: no retry begins after half of it, and none takes longer."""
     from obstore.store import AzureStore, GCSStore, S3Store
 
@@ -214,6 +242,8 @@ def _client(url: BucketUrl, credentials: Mapping[str, str], *, timeout_ms: int) 
             },
         },
     }
+    if ca:
+        options["client_options"]["root_certificate"] = ca
     if url.prefix:
         options["prefix"] = url.prefix
     config: Any = dict(credentials)
