@@ -218,6 +218,7 @@ def test_what_goes_on_with_fewer_voters_or_observers_is_shown_until_it_is_over(
             "low-quorum": "0",
             "no-leader": "0",
             "tiered-lag": "0",
+            "tiered-full": "0",
         }
         assert "fewer-voters" in {one["CLASS"] for one in shown.tables["alarms"]}
         roles = {

@@ -21,7 +21,9 @@ def test_every_metric_of_tiered_storage_is_told_and_none_without_it() -> None:
         monitor, leader = Monitor(world), world.leader_of("t")
         told = monitor.scrape(leader)
         told.expect_known()
-        assert {one.name for one in TIERED_METRICS} <= told.series.keys()
+        assert {one.name for one in TIERED_METRICS} - told.series.keys() == {
+            "strandline_tiered_full_in_seconds"
+        }
         region = REGIONS[leader]
         own = {"from_region": region, "bucket": region}
         assert told.value("strandline_tiered_uploads_total", **own) > 3
@@ -37,7 +39,10 @@ def test_every_metric_of_tiered_storage_is_told_and_none_without_it() -> None:
     with three_brokers() as world:
         told = Monitor(world).scrape(1)
         names = {one for one in told.series if "_tiered_" in one}
-        assert names == {"strandline_tiered_late_partitions"}
+        assert names == {
+            "strandline_tiered_late_partitions",
+            "strandline_tiered_refusing_partitions",
+        }
 
 
 def test_a_bucket_that_lags_is_measured_and_raises_the_alarm(
@@ -53,6 +58,8 @@ def test_a_bucket_that_lags_is_measured_and_raises_the_alarm(
         world.advance(5_000 + BEGUN_MS + 12_000)
         told = Monitor(world).scrape(world.leader_of("t"))
         assert told.value("strandline_tiered_late_partitions") == 1
+        assert told.value("strandline_tiered_refusing_partitions") == 0
+        assert "strandline_tiered_full_in_seconds" not in told.series, "it has no limit"
         assert told.value("strandline_tiered_pending_bytes", bucket="west") > 2_000
         age_s = told.value("strandline_tiered_oldest_pending_seconds", bucket="west")
         assert 5 < age_s < 60

@@ -64,6 +64,8 @@ class FakeTier:
 class FakeReplica:
     """The leader's replica, alone."""
 
+    refusal = ""
+
     group = GROUP
     self_id = SELF
     name = "t-0"
@@ -84,6 +86,9 @@ class FakeReplica:
 
     def on_unreadable(self, error: OSError | StorageError) -> None:
         self._errors.append(error)
+
+    def refuse_writes(self, reason: str) -> None:
+        self.refusal = reason
 
 
 class World:
@@ -450,6 +455,30 @@ def test_a_store_that_does_not_delete_is_asked_again_and_nothing_is_forgotten_be
         world.stores["east"].fail = lambda operation, name: None
         await world.run(lambda: not world.tier.state.buckets["east"].removals)
         assert not world.stores["east"].objects
+
+    run(scenario)
+
+
+def test_a_bucket_that_does_not_delete_is_left_alone_for_a_while() -> None:
+    async def scenario(world: World) -> None:
+        world.fill()
+        await world.run(world.is_live)
+        asked: list[str] = []
+
+        def refuse(operation: str, name: str) -> None:
+            if operation == "delete":
+                asked.append(name)
+                raise StoreError("503")
+
+        world.stores["east"].fail = refuse
+        world.recheck_ms = HOUR_MS
+        world.plan = TierPlan(is_deleting_all=True)
+        await world.run(lambda: asked)
+        count = len(asked)
+        for _ in range(30):
+            world.fill(3)
+            await world.settle()
+        assert len(asked) == count
 
     run(scenario)
 

@@ -250,6 +250,20 @@ def test_a_leader_that_does_not_answer_here_is_heard_by_the_controller(
     assert code == UNHEALTHY and sections(out)["STOPPED"] == [text]
 
 
+def test_a_bucket_that_lags_is_a_risk_and_one_that_stops_writes_stops_them(
+    run: Run, world: World
+) -> None:
+    lag, full = "closed segments lack in a bucket: t-0; full in 5 h", "writes are refused: t-0"
+    world.happenings = [
+        ZoneHappening("tiered-lag", "partitions", lag, 60_000),
+        ZoneHappening("tiered-full", "partitions", full, 60_000),
+    ]
+    code, out, _ = run("cluster", "status")
+    found = sections(out)
+    assert code == UNHEALTHY
+    assert (found["AT RISK"], found["STOPPED"]) == ([lag], [full])
+
+
 def test_a_broker_that_only_others_reach_is_not_called_down(run: Run, world: World) -> None:
     world.fake.faults["DescribeStatus"] = ["die"] * 9
     world.fake.faults.pop("DescribeStatus")

@@ -69,6 +69,8 @@ def test_defaults_are_kafkas() -> None:
         "read.replica.source.id": "",
         "remote.copies.min": "0",
         "remote.copy.lag.bytes": "0",
+        "remote.copy.lag.max.action": "keep",
+        "remote.copy.lag.max.bytes": "-1",
         "remote.copy.lag.max.ms": "900000",
         "remote.copy.lag.ms": "0",
         "remote.log.copy.disable": "false",

@@ -115,6 +115,8 @@ def test_a_bucket_stays_away_and_the_operator_chooses(place: Place) -> None:
     )
     place.type(*commands(PAGE, "A bucket stays away, and disks fill up", 1))
     place.type("strandline tiered verify")
+    for block in (2, 3):
+        place.type(*commands(PAGE, "A bucket stays away, and disks fill up", block))
 
     (rehearsal,) = commands(PAGE, "Rehearse the loss of everything")
     wait_until(

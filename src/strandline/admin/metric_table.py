@@ -261,8 +261,8 @@ CONTROLLER_METRICS = (
         labels=("class",),
         help=(
             "Current alarms: a `broker`, `zone` or `region` that is down, a `network-cut`, or "
-            "a `planned` outage. `fewer-voters`, `observers-vote`, `low-quorum`, `no-leader` "
-            "and `tiered-lag`: 1 while there are such partitions."
+            "a `planned` outage. `fewer-voters`, `observers-vote`, `low-quorum`, `no-leader`, "
+            "`tiered-lag` and `tiered-full`: 1 while there are such partitions."
         ),
     ),
     Metric(
@@ -333,8 +333,9 @@ CONTROLLER_METRICS = (
         help=(
             "Partitions with `fewer-voters` than placement requires, whose `observers-vote`, "
             "whose leader rejects acks=all (`low-quorum`), without a reachable leader "
-            "(`no-leader`), or whose closed segments lack in a bucket for longer than "
-            "`remote.copy.lag.max.ms` (`tiered-lag`)."
+            "(`no-leader`), whose closed segments lack in a bucket for longer than "
+            "`remote.copy.lag.max.ms` (`tiered-lag`), or that refuse writes for that "
+            "(`tiered-full`)."
         ),
     ),
 )

@@ -70,7 +70,22 @@ TIERED_METRICS = (
         name="strandline_tiered_late_partitions",
         help=(
             "Partitions led here whose closed segments lack in a bucket for longer than "
-            "`remote.copy.lag.max.ms`."
+            "`remote.copy.lag.max.ms`, or are more than `remote.copy.lag.max.bytes`."
+        ),
+    ),
+    Metric(
+        name="strandline_tiered_refusing_partitions",
+        help=(
+            "Partitions led here that refuse writes, because their closed segments that wait for a "
+            "bucket are more than `remote.copy.lag.max.bytes`."
+        ),
+    ),
+    Metric(
+        name="strandline_tiered_full_in_seconds",
+        help=(
+            "With late partitions: how long until this broker's disk is full, or a partition led "
+            "here is at `remote.copy.lag.max.bytes`, at the rate of the last quarter of an hour. "
+            "No series if neither comes nearer."
         ),
     ),
     Metric(
@@ -114,9 +129,15 @@ def tiered_figures(broker: Broker) -> dict[str, float | Values]:
     """`TIERED_METRICS`."""
     tiering = broker.services.tiering
     found: dict[str, float | Values] = {one.name: {} for one in TIERED_METRICS}
-    found["strandline_tiered_late_partitions"] = 0 if tiering is None else len(tiering.lagging())
+    found["strandline_tiered_late_partitions"] = 0
+    found["strandline_tiered_refusing_partitions"] = 0
     if tiering is None:
         return found
+    late = found["strandline_tiered_late_partitions"] = len(tiering.lagging())
+    found["strandline_tiered_refusing_partitions"] = len(tiering.refusing())
+    full_in_ms = tiering.full_in_ms() if late else None
+    if full_in_ms is not None:
+        found["strandline_tiered_full_in_seconds"] = full_in_ms / 1_000
     figures = tiering.figures
     found["strandline_tiered_uploads_total"] = _floats(figures.upload_counts)
     found["strandline_tiered_uploaded_bytes_total"] = _floats(figures.uploaded_bytes)

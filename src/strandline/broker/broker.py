@@ -523,7 +523,9 @@ def _tiering(services: Services) -> Tiering:
         buckets=services.buckets,
     )
     tiering.may_delete_by.append(services.exporting.has_no_live)
-    services.controller.reporting.lagging = tiering.lagging
+    reporting = services.controller.reporting
+    reporting.lagging, reporting.full = tiering.lagging, tiering.refusing
+    reporting.full_in_ms = tiering.full_in_ms
     return tiering
 
 

@@ -16,6 +16,8 @@ FROM_RETENTION = -2
 FROM_LOCAL_RETENTION = -1
 """Of a copy lag: as the local retention."""
 NO_LIMIT = -1
+KEEP, REFUSE_WRITES = "keep", "refuse-writes"
+"""Values of `remote.copy.lag.max.action`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,31 @@ class TopicTiering(TopicPlacement):
         unit="bytes",
         minimum=FROM_LOCAL_RETENTION,
         cluster_name="log.remote.copy.lag.bytes",
+        reloadable=True,
+        long=True,
+    )
+    remote_copy_lag_max_action: str = key(
+        KEEP,
+        "What a partition does above `remote.copy.lag.max.bytes`. `keep`: it takes writes, and "
+        "keeps everything, until the disk is full. `refuse-writes`: producers get a retriable "
+        "error until a bucket has taken enough. Neither removes records that no bucket has.",
+        own=True,
+        choices=(KEEP, REFUSE_WRITES),
+        cluster_name="strandline.remote.copy.lag.max.action",
+        example=REFUSE_WRITES,
+        reloadable=True,
+    )
+    remote_copy_lag_max_bytes: int = key(
+        NO_LIMIT,
+        "How many bytes of closed segments a partition may keep on the disk for buckets that lack "
+        "them. Above it an alarm is raised, and `remote.copy.lag.max.action` applies; segments are "
+        "due at once. It counts what the local retention may not remove: with `remote.copies.min` "
+        "a bucket that is not needed counts for nothing. -1 for no limit.",
+        own=True,
+        unit="bytes",
+        minimum=NO_LIMIT,
+        cluster_name="strandline.remote.copy.lag.max.bytes",
+        example="10737418240",
         reloadable=True,
         long=True,
     )

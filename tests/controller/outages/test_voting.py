@@ -31,6 +31,8 @@ class Told:
         self.refusing: set[GroupId] = set()
         self.leaderless: set[GroupId] = set()
         self.lagging: set[GroupId] = set()
+        self.full: set[GroupId] = set()
+        self.full_in_ms: int | None = None
 
     def act(self, *voters: int, of: range) -> None:
         """These vote in some of them; nobody: who should."""
@@ -48,6 +50,8 @@ class Told:
                 refusing=self.refusing,
                 leaderless=self.leaderless,
                 lagging=self.lagging,
+                full=self.full,
+                full_in_ms=self.full_in_ms,
             )
         return [f"{'- ' if one.is_over else ''}{one.kind}: {one.text}" for one in found]
 
@@ -115,11 +119,43 @@ def test_partitions_that_are_late_in_a_bucket_are_told(told: Told) -> None:
     assert told.wait(BEGUN_MS + STEP_MS) == [
         (
             "tiered-lag: closed segments lack in a bucket for longer than "
-            "remote.copy.lag.max.ms: 1 partition, flights-2"
+            "remote.copy.lag.max.ms, or are more than remote.copy.lag.max.bytes: 1 partition, "
+            "flights-2"
         )
     ]
     told.lagging.clear()
     assert told.wait(OVER_MS + STEP_MS) == ["- tiered-lag: all buckets have caught up"]
+
+
+@pytest.mark.parametrize(
+    ("full_in_ms", "when"),
+    [(0, "0 min"), (90 * 60_000, "90 min"), (5 * 3_600_000 + 59 * 60_000, "5 h")],
+)
+def test_the_alarm_of_a_bucket_says_when_disks_are_full(
+    told: Told, full_in_ms: int, when: str
+) -> None:
+    told.lagging, told.full_in_ms = {GroupId(2)}, full_in_ms
+    (line,) = told.wait(BEGUN_MS + STEP_MS)
+    assert line.endswith(
+        f"flights-2; at the present rate the first disk or limit is full in {when}"
+    )
+    told.full_in_ms = None
+    assert told.wait(STEP_MS) == []
+    assert told.alarms.happenings[0].text.endswith("flights-2")
+
+
+def test_partitions_that_refuse_writes_for_a_bucket_are_told(told: Told) -> None:
+    told.full = {GroupId(2)}
+    assert told.wait(BEGUN_MS + STEP_MS) == [
+        (
+            "tiered-full: writes are refused: closed segments that wait for a bucket are more than "
+            "remote.copy.lag.max.bytes: 1 partition, flights-2"
+        )
+    ]
+    told.full.clear()
+    assert told.wait(OVER_MS + STEP_MS) == [
+        "- tiered-full: writes are taken again: buckets have caught up"
+    ]
 
 
 def test_what_comes_and_goes_is_neither_begun_nor_over_each_time(told: Told) -> None:

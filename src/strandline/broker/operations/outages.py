@@ -34,9 +34,9 @@ from strandline.controller.outages.judging import Judgement, Outages, Rules, Sce
 from strandline.controller.outages.leaderless import Leaderless
 from strandline.controller.outages.marks import configured
 from strandline.controller.outages.too_few import TooFew
-from strandline.controller.outages.voting import VotingAlarms
+from strandline.controller.outages.voting import TieredLags, VotingAlarms
 from strandline.controller.records import ConfigsChanged, Record
-from strandline.controller.reports import Question
+from strandline.controller.reports import Question, Report
 from strandline.model.cluster import Domain, Outage, Partition
 from strandline.model.ids import BrokerId, GroupId
 
@@ -90,8 +90,8 @@ class OutageWatch:
         self._hears_of: dict[BrokerId, tuple[int, frozenset[BrokerId]]] = {}
         # {broker that reported: (when, the groups that it leads and refuses acks=all for)}
         self._refusing: dict[BrokerId, tuple[int, tuple[GroupId, ...]]] = {}
-        # {broker that reported: (when, the groups that it leads and that are late in a bucket)}
-        self._lagging: dict[BrokerId, tuple[int, tuple[GroupId, ...]]] = {}
+        # {broker that reported: (when, its report)}, for what it says of tiered storage
+        self._tiered: dict[BrokerId, tuple[int, Report]] = {}
         self._leaderless, self._too_few = Leaderless(VALID_MS), TooFew()
         self._asked_ms: int | None = None
         # (version of the cluster, the brokers that have or get a replica then)
@@ -139,7 +139,7 @@ class OutageWatch:
                 leaderless=self._leaderless.found(
                     now, cluster.groups, version=cluster.version, silent=found.silent
                 ),
-                lagging=self._late(now),
+                **self._late(now),
             ),
         ):
             self._raise(alarm)
@@ -203,10 +203,21 @@ class OutageWatch:
         )
         return too_few.union(*(some for at_ms, some in reports if now - at_ms < VALID_MS))
 
-    def _late(self, now: int) -> frozenset[GroupId]:
-        """Partitions that are late in tiered storage, as their leaders report."""
-        reports = self._lagging.values()
-        return frozenset().union(*(some for at_ms, some in reports if now - at_ms < VALID_MS))
+    def _late(self, now: int) -> TieredLags:
+        """What leaders report of tiered storage; and when the first disk, of those that such a
+        partition has a replica on, or the first limit is full."""
+        reports = {
+            broker: one for broker, (at_ms, one) in self._tiered.items() if now - at_ms < VALID_MS
+        }
+        lagging = frozenset(group for one in reports.values() for group in one.lagging)
+        groups = self._controller.cluster.groups
+        hosts = {host for one in lagging if one in groups for host in groups[one].hosts}
+        times = [one.full_in_ms for broker, one in reports.items() if broker in hosts]
+        return TieredLags(
+            lagging=lagging,
+            full=frozenset(group for one in reports.values() for group in one.full),
+            full_in_ms=min((one for one in times if one >= 0), default=None),
+        )
 
     def _min_insync_of(self, partition: Partition) -> int:
         cluster = self._controller.cluster
@@ -247,7 +258,7 @@ class OutageWatch:
             if report.hears is not None:
                 hears[broker] = now, frozenset(report.hears)
             refusing[broker] = now, report.refusing
-            self._lagging[broker] = now, report.lagging
+            self._tiered[broker] = now, report
             leaderless.note(broker, now, report.leaderless)
 
     def _note(self, found: Judgement) -> None:

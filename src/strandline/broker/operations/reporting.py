@@ -39,6 +39,10 @@ class Reporting:
         """Groups whose log this broker should have and cannot open."""
         self.lagging: Callable[[], Collection[GroupId]] = tuple
         """Groups led here that are late in tiered storage."""
+        self.full: Callable[[], Collection[GroupId]] = tuple
+        """Groups led here that refuse writes, for too much waits for a bucket."""
+        self.full_in_ms: Callable[[], int | None] = _never
+        """How long until this broker's disk is full, or such a group is; None if not coming."""
         self._replication = replication
         self._questions = msgspec.msgpack.Decoder(Question)
         self._reports = msgspec.msgpack.Decoder(Report)
@@ -100,14 +104,27 @@ class Reporting:
         refusing: tuple[GroupId, ...] = ()
         leaderless: tuple[GroupId, ...] = ()
         lagging: tuple[GroupId, ...] = ()
+        full: tuple[GroupId, ...] = ()
+        full_in_ms: int | None = None
         if question.refuses:
             led = (one for one in here if one.can_serve_reads)
             refusing = tuple(one.group for one in led if one.appender.lacks_voters)
             leaderless = self._leaderless()
-            lagging = tuple(self.lagging())
+            lagging, full = tuple(self.lagging()), tuple(self.full())
+            full_in_ms = self.full_in_ms()
         logs = {one.group: self._log(one) for one in here if one.group in question.logs}
         return Report(
-            used_bytes, free_bytes, sizes, behind, hears, refusing, logs, leaderless, lagging
+            used_bytes=used_bytes,
+            free_bytes=free_bytes,
+            sizes=sizes,
+            behind=behind,
+            hears=hears,
+            refusing=refusing,
+            logs=logs,
+            leaderless=leaderless,
+            lagging=lagging,
+            full=full,
+            full_in_ms=-1 if full_in_ms is None else full_in_ms,
         )
 
     def _leaderless(self) -> tuple[GroupId, ...]:
@@ -127,3 +144,7 @@ class Reporting:
             has_lost=replica.raft.has_lost_state,
             leader=replica.leader_id,
         )
+
+
+def _never() -> None:
+    return None

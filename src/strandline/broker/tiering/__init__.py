@@ -3,6 +3,7 @@
 Map:    tiering.py         one per broker: looks after all partitions, answers uploads
         led_tier.py        the leader's work on one partition
         attempt.py         the leader's side of one upload
+        backlog.py         what the disk keeps for buckets, and its limit
         uploads.py         the uploader
         sources.py         where an upload's records come from
         messages.py        what leader and uploader say to each other

@@ -18,6 +18,7 @@ from functools import partial
 
 from strandline.base.errors import StorageError
 from strandline.broker.tiering.attempt import Attempt
+from strandline.broker.tiering.backlog import Backlog
 from strandline.broker.tiering.deleting import due_removals
 from strandline.broker.tiering.tier_context import LedReplica, TierContext, TierPlan
 from strandline.model.ids import NO_BROKER, BrokerId, Offset
@@ -55,6 +56,8 @@ class BucketWork:
     these may start."""
     is_proposing: bool = False
     is_deleting: bool = False
+    delete_at_ms: int = 0
+    """Deletions wait until then, after one that failed."""
     failures_count: int = 0
     retry_at_ms: int = 0
     avoided: dict[BrokerId, int] = field(default_factory=dict)
@@ -75,6 +78,7 @@ class LedTier:
         self._context = context
         self._again = again
         self._work: dict[str, BucketWork] = {}
+        self.backlog = Backlog(replica)
         self._mark: object = None
         self._due_ms = 0
         self._is_stopped = False
@@ -87,6 +91,7 @@ class LedTier:
     def stop(self) -> None:
         """This broker no longer leads the partition, or ends."""
         self._is_stopped = True
+        self.backlog.stop()
         for work in self._work.values():
             for attempt in work.attempts.values():
                 attempt.stop()
@@ -106,6 +111,7 @@ class LedTier:
         if not self._replica.tier.is_known:
             self.soon(now_ms + self._context.interval_ms)
             return
+        self.backlog.measure(plan, now_ms)
         state = self._replica.tier.state
         for bucket in dict.fromkeys((*plan.buckets, *state.buckets)):
             if self._context.has_bucket(bucket):
@@ -275,7 +281,7 @@ class LedTier:
             bytes_after=partial(log.closed.bytes_from, end),
             recheck_ms=self._context.recheck_ms,
         )
-        if wait_ms > 0:
+        if wait_ms > 0 and not self.backlog.is_full:
             self.soon(now_ms + wait_ms)
             return None
         return found.base_offset, end
@@ -332,6 +338,9 @@ class LedTier:
         known = self._replica.tier.state.buckets.get(bucket)
         if work.is_deleting or known is None or not known.removals:
             return
+        if now_ms < work.delete_at_ms:
+            self.soon(work.delete_at_ms)
+            return
         wall_ms = self._context.clock.wall_ms()
         names, next_ms = due_removals(
             known.removals.values(), now_ms=wall_ms, grace_ms=self._context.delete_grace_ms
@@ -351,6 +360,7 @@ class LedTier:
     ) -> None:
         work.is_deleting = False
         if not is_done or self._is_stopped:
+            work.delete_at_ms = self._context.clock.monotonic_ms() + self._context.recheck_ms
             return
         known = self._replica.tier.state.buckets[bucket].removals
         left = tuple(one for one in names if one in known)

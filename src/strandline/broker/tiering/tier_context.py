@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from strandline.base.clock import Clock
 from strandline.base.errors import StorageError
 from strandline.broker.tiering.uploads import Uploads
+from strandline.config.topic_tiering import NO_LIMIT
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId, Epoch, GroupId, Offset
 from strandline.network.calls import Calls
@@ -56,6 +57,10 @@ class TierPlan(NamedTuple):
     lag: CopyLag = CopyLag(0, 0)
     lag_max_ms: int = 0
     """`remote.copy.lag.max.ms`: then an alarm is raised."""
+    held_bytes_max: int = NO_LIMIT
+    """`remote.copy.lag.max.bytes`: of closed segments that stay for the buckets; -1: no limit."""
+    is_refusing_when_full: bool = False
+    """Whether writes are refused above that limit."""
     is_copying_off: bool = False
     is_deleting_all: bool = False
     """The topic has no tiered storage any more: its objects go."""
@@ -91,6 +96,7 @@ class LedReplica(Protocol):
     def committed_end(self) -> Offset: ...
     def may_count(self, broker: BrokerId) -> bool: ...
     def on_unreadable(self, error: OSError | StorageError) -> None: ...
+    def refuse_writes(self, reason: str) -> None: ...
 
 
 class TierContext(Protocol):

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from strandline.base.errors import ApiError, StorageError
+from strandline.base.rising import RisingLevel
 from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.coordinators.topic_configs import TopicConfigs
 from strandline.broker.operations.ticker import Ticker
@@ -103,7 +104,11 @@ class Tiering:
         self._led: dict[GroupId, LedTier] = {}
         self._under_way: Counter[str] = Counter()
         """{bucket: uploads under way of partitions led here}, counted at each look."""
+        self._disk = RisingLevel()
+        self._disk_bytes = 0
         self._first = 0
+        self._undeleted: set[str] = set()
+        """Buckets whose last deletion failed."""
         self._deletions: set[asyncio.Task[None]] = set()
         self._is_due = self._is_stopped = False
         self._ticker = Ticker(
@@ -157,8 +162,12 @@ class Tiering:
         self._settle_uploads()
         self._deleted_topics.look()
         if any(one.tier.is_in_use for one in replicas.values()):
+            if self._disk.is_due(self.clock.monotonic_ms()):
+                self._look_at_disk()
             self.claims.look(self._controller.cluster.cluster_id)
-        for group in [one for one in self._led if one not in replicas]:
+        for group in [
+            one for one in self._led if one not in replicas or not replicas[one].tier.is_in_use
+        ]:
             self._led.pop(group).stop()
         self._under_way = Counter(
             bucket
@@ -201,19 +210,38 @@ class Tiering:
 
     def lagging(self) -> list[GroupId]:
         """The partitions led here whose closed segments lack in a bucket for too long, by
-        `remote.copy.lag.max.ms` after they were due."""
+        `remote.copy.lag.max.ms` after they were due, or are above `remote.copy.lag.max.bytes`."""
         wall_ms = self.clock.wall_ms()
         found = []
         for group, led in self._led.items():
             plan = self._plans.of(group)
             late_ms = max(0, plan.lag.lag_ms) + plan.lag_max_ms
-            if any(
+            if led.backlog.is_full or any(
                 0 <= one.pending_since_ms < wall_ms - late_ms
                 for bucket, one in led.work.items()
                 if bucket in plan.buckets
             ):
                 found.append(group)
         return found
+
+    def refusing(self) -> list[GroupId]:
+        """The partitions led here that refuse writes above `remote.copy.lag.max.bytes`."""
+        return [group for group, led in self._led.items() if led.backlog.is_refusing]
+
+    def full_in_ms(self) -> int | None:
+        """How long until this broker's disk is full, or a partition led here is at its limit, at
+        the present rate; None if neither comes nearer."""
+        now_ms = self.clock.monotonic_ms()
+        found = [led.backlog.full_in_ms(now_ms) for led in self._led.values()]
+        found.append(self._disk.reaches_in_ms(now_ms, self._disk_bytes))
+        return min((one for one in found if one is not None), default=None)
+
+    def _look_at_disk(self) -> None:
+        """Note how full the disk is; a disk that cannot say so is not counted."""
+        with contextlib.suppress(OSError):
+            used_bytes, free_bytes = self._replication.space()
+            self._disk_bytes = used_bytes + free_bytes
+            self._disk.note(self.clock.monotonic_ms(), used_bytes)
 
     def plan_of(self, group: GroupId) -> TierPlan:
         """What the partition's topic wants of its buckets."""
@@ -272,10 +300,13 @@ class Tiering:
             async with asyncio.timeout(self.stall_ms / 1000):
                 await self.store(bucket).delete(names)
             is_done = True
+            self._undeleted.discard(bucket)
             self.figures.count_deleted(bucket, len(names))
         except (StoreError, TimeoutError) as error:
             self.figures.count_error(bucket)
-            _log.warning("cannot delete %d objects of bucket %s: %s", len(names), bucket, error)
+            if bucket not in self._undeleted:  # One line stands for all partitions and attempts.
+                self._undeleted.add(bucket)
+                _log.warning("cannot delete %d objects of bucket %s: %s", len(names), bucket, error)
         done(is_done=is_done)
 
     # ---- what uploads ask ------------------------------------------------------------------------

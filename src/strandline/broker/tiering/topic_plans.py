@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from strandline.broker.coordinators.topic_configs import TopicConfigs
 from strandline.broker.tiering.tier_context import CopyLag, TierPlan
+from strandline.config.topic_tiering import REFUSE_WRITES
 from strandline.controller.placing.policies import policy_in_force
 from strandline.model.cluster import Cluster, Labels, Topic
 from strandline.model.ids import GroupId
@@ -52,5 +53,7 @@ class TopicPlans:
             copies_min=config.remote_copies_min,
             lag=CopyLag(values.copy_lag_ms, values.copy_lag_bytes),
             lag_max_ms=config.remote_copy_lag_max_ms,
+            held_bytes_max=config.remote_copy_lag_max_bytes,
+            is_refusing_when_full=config.remote_copy_lag_max_action == REFUSE_WRITES,
             is_copying_off=config.remote_log_copy_disable,
         )

@@ -20,7 +20,7 @@ from strandline.protocol.messages.describe_status import StatusBroker, StatusPar
 from strandline.protocol.messages.describe_zones import ZoneHappening
 
 TOPICS_SHOWN_MAX = 5
-LOW_QUORUM = "low-quorum"
+LOW_QUORUM, TIERED_LAG, TIERED_FULL = "low-quorum", "tiered-lag", "tiered-full"
 """The controller's report of partitions that reject acks=all."""
 OUTAGES = ("broker", "zone", "region", "network-cut", "planned")
 """Its reports that are about places. Those about partitions end half a minute after their cause."""
@@ -171,6 +171,7 @@ def _stopped(found: ClusterStatus) -> Iterator[str]:
             f"consumer groups: {_count(groups)} of {best.offsets_partition_count} partitions of "
             f"{OFFSETS_TOPIC} have no leader; their groups have no coordinator"
         )
+    yield from (one.text for one in _happenings(found, TIERED_FULL))
     if not found.has_controller:
         yield "without a controller: no topics, moves, promotions or new producers"
 
@@ -205,6 +206,7 @@ def _at_risk(found: ClusterStatus) -> Iterator[str]:
         yield f"fewer voters than placement requires: {count}"
     if best.observers_vote_count:
         yield f"observers stand in for voters: {counted(best.observers_vote_count, 'partition')}"
+    yield from (one.text for one in _happenings(found, TIERED_LAG))
 
 
 # ---- what happens by itself ----------------------------------------------------------------------

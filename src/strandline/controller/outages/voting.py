@@ -1,5 +1,5 @@
 """Reports partitions that continue with fewer voters or with observers, refuse acks=all, have no
-leader, or are late in tiered storage. Pure.
+leader, are late in tiered storage, or refuse writes for that. Pure.
 
 Why:    A partition whose voters left, or whose observers vote, continues, but may not survive the
         next loss: an operator must know before. A partition without a leader may need an operator.
@@ -16,6 +16,7 @@ Source: design section 8; decisions 0020, 0025 and 0029."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 from strandline.controller.outages.alarms import Alarm
 from strandline.controller.outages.happenings import MINUTE_MS, Happening, Kind
@@ -25,6 +26,7 @@ from strandline.model.ids import GroupId
 BEGUN_MS = 10_000
 OVER_MS = 30_000
 NAMED_MAX = 3
+HOUR_MS = 60 * MINUTE_MS
 SUBJECT = "partitions"
 
 CLASSES = (
@@ -33,6 +35,7 @@ CLASSES = (
     Kind.LOW_QUORUM,
     Kind.NO_LEADER,
     Kind.TIERED_LAG,
+    Kind.TIERED_FULL,
 )
 _TEXTS = {
     Kind.FEWER_VOTERS: ("fewer voters than placement requires", "all voters are back"),
@@ -43,8 +46,14 @@ _TEXTS = {
     ),
     Kind.NO_LEADER: ("no reachable leader", "all have a leader"),
     Kind.TIERED_LAG: (
-        "closed segments lack in a bucket for longer than remote.copy.lag.max.ms",
+        "closed segments lack in a bucket for longer than remote.copy.lag.max.ms, or are more than "
+        "remote.copy.lag.max.bytes",
         "all buckets have caught up",
+    ),
+    Kind.TIERED_FULL: (
+        "writes are refused: closed segments that wait for a bucket are more than "
+        "remote.copy.lag.max.bytes",
+        "writes are taken again: buckets have caught up",
     ),
 }
 
@@ -58,6 +67,16 @@ class _Class:
     since_ms: int = 0
     begun_ms: int | None = None
     names: list[str] = field(default_factory=list)
+    more: str = ""
+    """What else to say of these partitions."""
+
+
+class TieredLags(TypedDict):
+    """What `VotingAlarms.step` takes of tiered storage."""
+
+    lagging: frozenset[GroupId]
+    full: frozenset[GroupId]
+    full_in_ms: int | None
 
 
 class VotingAlarms:
@@ -80,7 +99,7 @@ class VotingAlarms:
     def happenings(self) -> list[Happening]:
         """The reported alarms that are not over, with the present partitions of the class."""
         return [
-            Happening(kind, SUBJECT, _text(kind, one.names), one.begun_ms)
+            Happening(kind, SUBJECT, _text(kind, one), one.begun_ms)
             for kind, one in self._classes.items()
             if one.begun_ms is not None
         ]
@@ -93,10 +112,13 @@ class VotingAlarms:
         refusing: Iterable[GroupId],
         leaderless: Iterable[GroupId],
         lagging: Iterable[GroupId] = (),
+        full: Iterable[GroupId] = (),
+        full_in_ms: int | None = None,
     ) -> list[Alarm]:
         """The alarms that begin or end now. `refusing`: the groups whose leaders refuse acks=all;
         `leaderless`: those without a reachable leader; `lagging`: those whose closed segments lack
-        in a bucket for too long."""
+        in a bucket for too long; `full`: those that refuse writes for that; `full_in_ms`: when the
+        first disk or limit is full at the present rate, None if that does not come nearer."""
         for one in self._classes.values():
             one.names.clear()
         for partition in groups.values():
@@ -106,7 +128,9 @@ class VotingAlarms:
             (Kind.LOW_QUORUM, refusing),
             (Kind.NO_LEADER, leaderless),
             (Kind.TIERED_LAG, lagging),
+            (Kind.TIERED_FULL, full),
         )
+        self._classes[Kind.TIERED_LAG].more = _filling(full_in_ms)
         for kind, some in reported:
             self._classes[kind].names += sorted(groups[one].name for one in some if one in groups)
         found = []
@@ -135,7 +159,7 @@ def _alarm_of(kind: Kind, one: _Class, now_ms: int) -> Alarm | None:
     lasting_ms = now_ms - one.since_ms
     if one.has_some and one.begun_ms is None and lasting_ms >= BEGUN_MS:
         one.begun_ms = one.since_ms
-        return Alarm(kind, SUBJECT, False, _text(kind, one.names))
+        return Alarm(kind, SUBJECT, False, _text(kind, one))
     if not one.has_some and one.begun_ms is not None and lasting_ms >= OVER_MS:
         minutes = (one.since_ms - one.begun_ms) // MINUTE_MS
         one.begun_ms = None
@@ -144,9 +168,23 @@ def _alarm_of(kind: Kind, one: _Class, now_ms: int) -> Alarm | None:
     return None
 
 
-def _text(kind: Kind, names: list[str]) -> str:
-    begun, over = _TEXTS[kind]
-    return f"{begun}: {_counted(names)}, {_named(names)}" if names else f"{over} since a moment ago"
+def _text(kind: Kind, one: _Class) -> str:
+    (begun, over), names = _TEXTS[kind], one.names
+    if not names:
+        return f"{over} since a moment ago"
+    return f"{begun}: {_counted(names)}, {_named(names)}{one.more}"
+
+
+def _filling(full_in_ms: int | None) -> str:
+    """When a disk or a limit is full, for the end of a sentence."""
+    if full_in_ms is None:
+        return ""
+    when = (
+        f"{full_in_ms // HOUR_MS} h"
+        if full_in_ms >= 2 * HOUR_MS
+        else (f"{full_in_ms // MINUTE_MS} min")
+    )
+    return f"; at the present rate the first disk or limit is full in {when}"
 
 
 def _counted(names: list[str]) -> str:

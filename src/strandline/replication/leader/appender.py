@@ -111,6 +111,8 @@ class Appender:
         self.held_bytes = 0
         self.voter_count_min = 0
         """acks=all needs a write quorum of this many voters; 0: the topic asks for no number."""
+        self.refusal = ""
+        """Why all writes are refused for now, for an operator's limit; empty while they are not."""
         # {producer: (its first batch that was valid and yet refused, the error code)}
         self._refused: dict[int, tuple[BatchHeader, int]] = {}
         self._unknown_producers = UnknownProducers(replica, clock, self._go_on)
@@ -121,8 +123,12 @@ class Appender:
         return bool(self._requests) and not self._scheduled
 
     def add(self, request: Request) -> bool:
-        """Accept a request; False if too much waits already, or this replica cannot promise the
-        acknowledgement that it asks for."""
+        """Accept a request, or answer it with `refusal`; False if too much waits already, or this
+        replica cannot promise the acknowledgement that it asks for."""
+        if self.refusal:
+            self.note_refused(request.headers, Error.KAFKA_STORAGE_ERROR)
+            request.done(self._failed(Error.KAFKA_STORAGE_ERROR, self.refusal))
+            return True
         lacks_voters = request.acks == QUORUM_ACK and self.lacks_voters
         lacks_voters |= self._replica.is_leader and self._lease.is_long_gone
         is_full = self.held_bytes + request.size_bytes > HELD_BYTES_MAX and bool(self._requests)

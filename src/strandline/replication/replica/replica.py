@@ -129,6 +129,11 @@ class Replica(ReplicaDriver):
             message = "too few replicas, or too much waits for them"
             done(AppendResult(Error.NOT_ENOUGH_REPLICAS, -1, -1, message))
 
+    def refuse_writes(self, reason: str) -> None:
+        """Answer producers with KAFKA_STORAGE_ERROR and `reason` while this broker leads; an empty
+        reason ends it. Markers are written on."""
+        self.appender.refusal = reason
+
     def read(self, offset: Offset, max_bytes: int) -> RecordSlices:
         """Records from `offset` on, up to the high watermark. Raises RemoteOffsetError for those in
         a bucket only, ApiError(OFFSET_OUT_OF_RANGE), and OSError or StorageError where the log
