@@ -24,6 +24,7 @@ from strandline.controller.records import (
     DomainRuled,
     GrantBegun,
     LeaderAppointed,
+    PartitionRecovered,
     PartitionsAdded,
     ProducerIdsAllocated,
     ReassignmentSet,
@@ -41,6 +42,7 @@ from strandline.controller.snapshots.image import capture
 from strandline.controller.state import ControllerState
 from strandline.model.cluster import (
     Address,
+    BucketRange,
     Cluster,
     Labels,
     Loss,
@@ -110,6 +112,19 @@ def history() -> list[Record]:
         by="someone",
         at_ms=6,
     )
+    has = (BucketRange("east", 1, 20),)
+    recovered = Loss(
+        grant=1,
+        lost=(lost,),
+        survivors=(),
+        ends=(),
+        leader=BrokerId(1),
+        committed=20,
+        end=20,
+        by="someone",
+        at_ms=6,
+        history=has,
+    )
     created = TopicCreated(
         "t",
         UUID(int=1),
@@ -159,6 +174,9 @@ def history() -> list[Record]:
             leader=BrokerId(1),
             last_epoch=Epoch(1),
             last_index=Index(2),
+        ),
+        PartitionRecovered(
+            GroupId(6), Assignment(GroupId(7), ids(2, 1, 4), (), 20, 1, has), ids(2), recovered
         ),
     ]
 

@@ -421,7 +421,7 @@ class Broker:
             self._on_failed(f"another start of broker {own} was registered, or it was removed")
         self._was_registered = is_this
         groups = self.controller.cluster.groups.values()
-        losses = (loss for group in groups if group.losses for loss in group.losses)
+        losses = (loss for group in groups if group.losses for loss in group.group_losses)
         lost = {(one.broker, one.incarnation) for loss in losses for one in loss.lost}
         if (own, self._incarnation) in lost and self._on_failed is not None:
             self._on_failed(f"broker {own} was declared lost: start it again, and it catches up")

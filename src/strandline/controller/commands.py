@@ -15,7 +15,16 @@ from uuid import UUID
 import msgspec
 
 from strandline.base.errors import ProtocolError
-from strandline.model.cluster import NO_END_MS, Address, Domain, Labels, Loss, Outage, Ruling
+from strandline.model.cluster import (
+    NO_END_MS,
+    Address,
+    BucketRange,
+    Domain,
+    Labels,
+    Loss,
+    Outage,
+    Ruling,
+)
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.raft.group.configuration import PromisedQuorum
 
@@ -267,6 +276,20 @@ class DeclareLost(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     validate_only: bool = False
 
 
+class RecoverPartition(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """An operator gives up all logs of a group, those of `brokers` and those `shown`, and continues
+    with what buckets have: `history`. By the grant after `grant`."""
+
+    group: GroupId
+    grant: int
+    brokers: tuple[BrokerId, ...]
+    history: tuple[BucketRange, ...]
+    shown: tuple[ShownLog, ...] = ()
+    by: str = ""
+    at_ms: int = 0
+    validate_only: bool = False
+
+
 class LastSeenNote(msgspec.Struct, frozen=True, array_like=True):
     """A broker has been silent for `silent_ms`, or is heard (None). `before_ms`: the recorded
     value; `since_ms`: since when it is silent, in milliseconds since 1970."""
@@ -332,6 +355,7 @@ Command = (
     | BeginGrant
     | AppointLeader
     | DeclareLost
+    | RecoverPartition
     | NoteLastSeen
     | RuleDomain
     | NoteOutages

@@ -7,6 +7,7 @@ Source: STYLE, rule 1."""
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 from uuid import UUID
 
 from strandline.base.errors import ApiError
@@ -18,12 +19,20 @@ from strandline.controller.names import INTERNAL_TOPICS, collision_key
 from strandline.controller.records import Assignment, Record
 from strandline.controller.reports import Reports
 from strandline.controller.state import ControllerState
-from strandline.model.cluster import Broker, Cluster, Labels, Roles
+from strandline.model.cluster import Broker, BucketRange, Cluster, Labels, Roles
 from strandline.model.ids import BrokerId, GroupId
 from strandline.placement.spread import Load
 from strandline.protocol.errors import Error
 
 PARTITIONS_PER_COMMAND_MAX = 10_000
+
+
+class Beginning(NamedTuple):
+    """How a partition's group begins; see `Assignment`."""
+
+    start_offset: int = 0
+    first_grant: int = 0
+    history: tuple[BucketRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +151,16 @@ class Draft:
                 f"one request may create {PARTITIONS_PER_COMMAND_MAX} partitions: send several",
             )
 
-    def assign(self, placed: list[Roles], starts: Sequence[int] = ()) -> tuple[Assignment, ...]:
-        """Give each new partition its Raft group, and count its load. `starts`: where their logs
-        begin; none: at 0."""
+    def assign(
+        self, placed: list[Roles], beginnings: Sequence[Beginning] = ()
+    ) -> tuple[Assignment, ...]:
+        """Give each new partition its Raft group, and count its load. `beginnings`: how each
+        begins; none: at offset 0."""
         assignments = []
-        for one, start in zip(placed, starts or (0,) * len(placed), strict=True):
+        for one, begins in zip(placed, beginnings or (Beginning(),) * len(placed), strict=True):
             self.load.add(one.all)
             group = GroupId(self._next_group)
-            assignments.append(Assignment(group, one.voters, one.observers, start))
+            assignments.append(Assignment(group, one.voters, one.observers, *begins))
             self._next_group += 1
         self._count += len(placed)
         return tuple(assignments)

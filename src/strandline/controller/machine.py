@@ -26,6 +26,7 @@ from strandline.controller.commands import (
     NoteLastSeen,
     NoteOutages,
     NoteRejoined,
+    RecoverPartition,
     Refused,
     RegisterBroker,
     ReportVoters,
@@ -47,6 +48,7 @@ from strandline.controller.decide.labels import decide_alter_labels
 from strandline.controller.decide.outages import decide_note_outages, decide_rule_domain
 from strandline.controller.decide.producer_ids import decide_allocate_producer_ids
 from strandline.controller.decide.reassignments import decide_alter_reassignments
+from strandline.controller.decide.recovered_partitions import decide_recover_partition
 from strandline.controller.decide.rejoined import decide_note_rejoined
 from strandline.controller.decide.voters import decide_report_voters, decide_request_voters
 from strandline.controller.decision import Decision, Facts
@@ -72,6 +74,7 @@ _DECIDE: dict[type, Callable[[Facts, Any], Decision]] = {
     BeginGrant: decide_begin_grant,
     AppointLeader: decide_appoint_leader,
     DeclareLost: decide_declare_lost,
+    RecoverPartition: decide_recover_partition,
     NoteLastSeen: decide_note_last_seen,
     RuleDomain: decide_rule_domain,
     NoteOutages: decide_note_outages,

@@ -12,7 +12,16 @@ from uuid import UUID
 import msgspec
 
 from strandline.base.errors import OperatorError
-from strandline.model.cluster import NO_END_MS, UNKNOWN_MS, Address, Domain, Labels, Loss, Ruling
+from strandline.model.cluster import (
+    NO_END_MS,
+    UNKNOWN_MS,
+    Address,
+    BucketRange,
+    Domain,
+    Labels,
+    Loss,
+    Ruling,
+)
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.raft.group.configuration import PromisedQuorum
 
@@ -53,12 +62,16 @@ class BrokerUnregistered(msgspec.Struct, frozen=True, tag_field="kind", tag="bro
 
 class Assignment(msgspec.Struct, frozen=True):
     """A partition's Raft group and voters, the preferred leader first, and its observers.
-    `start_offset`: where its log begins, of a partition that is restored (decision 0063)."""
+    `start_offset`: where its log begins, of a partition that is restored (decision 0063).
+    `first_grant`: the grant with which its epochs begin; `history`: the records before its log, in
+    buckets (decision 0067)."""
 
     group: GroupId
     replicas: tuple[BrokerId, ...]
     observers: tuple[BrokerId, ...] = ()
     start_offset: int = 0
+    first_grant: int = 0
+    history: tuple[BucketRange, ...] = ()
 
 
 class TopicCreated(msgspec.Struct, frozen=True, tag_field="kind", tag="topic_created"):
@@ -196,6 +209,17 @@ class ReplicasDeclaredLost(
     loss: Loss
 
 
+class PartitionRecovered(msgspec.Struct, frozen=True, tag_field="kind", tag="partition_recovered"):
+    """An operator gave up all logs of a partition, and continues with what buckets have of it. The
+    group of `assignment` takes the place of `group`; only `voters` vote at first. `loss.history` is
+    that of the assignment."""
+
+    group: GroupId
+    assignment: Assignment
+    voters: tuple[BrokerId, ...]
+    loss: Loss
+
+
 Record = (
     ClusterNamed
     | BrokerRegistered
@@ -211,6 +235,7 @@ Record = (
     | GrantBegun
     | LeaderAppointed
     | ReplicasDeclaredLost
+    | PartitionRecovered
 )
 
 _encoder = msgspec.json.Encoder()

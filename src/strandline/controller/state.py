@@ -25,6 +25,7 @@ from strandline.controller.records import (
     ConfigsChanged,
     GrantBegun,
     LeaderAppointed,
+    PartitionRecovered,
     PartitionsAdded,
     ProducerIdsAllocated,
     ReassignmentSet,
@@ -39,6 +40,7 @@ from strandline.controller.records import (
 from strandline.model.cluster import (
     Appointment,
     Broker,
+    BucketRange,
     Cluster,
     Outage,
     Partition,
@@ -67,12 +69,15 @@ class GroupBootstrap:
 
     `holders`: the replicas that have held the log ever since. A voter that became an observer is
     not among them: a release without observers has removed its log. `start_offset`: where the log
-    began."""
+    began; `first_grant`: its first epochs are of this grant; `history`: the records before, in
+    buckets."""
 
     since_version: int
     roles: Roles
     holders: frozenset[BrokerId]
     start_offset: int = 0
+    first_grant: int = 0
+    history: tuple[BucketRange, ...] = ()
 
 
 class ControllerState:
@@ -103,6 +108,7 @@ class ControllerState:
             GrantBegun: self._on_grant_begun,
             LeaderAppointed: self._on_leader_appointed,
             ReplicasDeclaredLost: self._on_replicas_declared_lost,
+            PartitionRecovered: self._on_partition_recovered,
         }
 
     def replay(self, record: Record) -> None:
@@ -158,6 +164,14 @@ class ControllerState:
     def first_offset(self, group: GroupId) -> Offset:
         """Where the log of a group began."""
         return Offset(self.bootstraps[group].start_offset)
+
+    def first_grant(self, group: GroupId) -> int:
+        """The grant of a group's first epochs."""
+        return self.bootstraps[group].first_grant
+
+    def history(self, group: GroupId) -> tuple[BucketRange, ...]:
+        """The records before a group's log, in buckets."""
+        return self.bootstraps[group].history
 
     def _on_cluster_named(self, record: ClusterNamed) -> None:
         assert not self.cluster.cluster_id, "a cluster is named once"
@@ -217,11 +231,14 @@ class ControllerState:
             if len(deleted) > DELETED_TIERED_MAX:
                 del deleted[next(iter(deleted))]
         for partition in topic.partitions:
-            del self.cluster.groups[partition.group]
-            del self.bootstraps[partition.group]
-            self.rejoins.pop(partition.group, None)
-            self.cluster.moving.discard(partition.group)
-            note_deleted(self.cluster, partition.group)
+            self._remove_group(partition.group)
+
+    def _remove_group(self, group: GroupId) -> None:
+        del self.cluster.groups[group]
+        del self.bootstraps[group]
+        self.rejoins.pop(group, None)
+        self.cluster.moving.discard(group)
+        note_deleted(self.cluster, group)
 
     def _on_partitions_added(self, record: PartitionsAdded) -> None:
         topic = self.cluster.topics[record.topic]
@@ -356,6 +373,20 @@ class ControllerState:
                 known[broker] = self.cluster.version + 1
         self._put(declared)
 
+    def _on_partition_recovered(self, record: PartitionRecovered) -> None:
+        """Another group takes the partition's place; replicas of the earlier one are removed."""
+        before, new, loss = self.cluster.groups[record.group], record.assignment, record.loss
+        assert loss.grant == new.first_grant == before.grant + 1, before.name
+        assert record.voters, before.name
+        self._remove_group(record.group)
+        topic = self.cluster.topics[before.topic]
+        partition = _first_of(topic.name, before.index, new)
+        assert set(record.voters) <= set(partition.hosts), before.name
+        if set(record.voters) != set(partition.replicas):
+            partition = replace(partition, acting=record.voters)
+        topic.partitions[before.index] = replace(partition, losses=(*before.losses, loss))
+        self._add_group(topic, before.index, new, partition.roles.acted_by(record.voters))
+
     def _put(self, partition: Partition) -> None:
         """A partition has changed."""
         group = partition.group
@@ -384,24 +415,38 @@ class ControllerState:
 
     def _add_partitions(self, topic: Topic, assignments: tuple[Assignment, ...]) -> None:
         for assignment in assignments:
-            partition = Partition(
-                topic=topic.name,
-                index=len(topic.partitions),
-                group=assignment.group,
-                replicas=assignment.replicas,
-                observers=assignment.observers,
-            )
-            assert partition.group not in self.cluster.groups, partition.group
+            partition = _first_of(topic.name, len(topic.partitions), assignment)
             topic.partitions.append(partition)
-            self.cluster.groups[partition.group] = partition
-            self.bootstraps[partition.group] = GroupBootstrap(
-                self.cluster.version,
-                partition.roles,
-                frozenset(partition.hosts),
-                assignment.start_offset,
-            )
-            next_group = max(self.cluster.next_group, partition.group + 1)
-            self.cluster.next_group = GroupId(next_group)
+            self._add_group(topic, partition.index, assignment, partition.roles)
+
+    def _add_group(self, topic: Topic, index: int, assignment: Assignment, roles: Roles) -> None:
+        """The group of a partition begins, with these voters and observers."""
+        partition = topic.partitions[index]
+        group = partition.group
+        assert group not in self.cluster.groups, group
+        self.cluster.groups[group] = partition
+        self.bootstraps[group] = GroupBootstrap(
+            self.cluster.version,
+            roles,
+            frozenset(partition.hosts),
+            assignment.start_offset,
+            assignment.first_grant,
+            assignment.history,
+        )
+        self.cluster.next_group = GroupId(max(self.cluster.next_group, group + 1))
+
+
+def _first_of(topic: str, index: int, assignment: Assignment) -> Partition:
+    """A partition as its group begins."""
+    return Partition(
+        topic=topic,
+        index=index,
+        group=assignment.group,
+        replicas=assignment.replicas,
+        observers=assignment.observers,
+        grant=assignment.first_grant,
+        first_grant=assignment.first_grant,
+    )
 
 
 def _stable(partition: Partition) -> Partition:

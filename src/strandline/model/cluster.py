@@ -142,6 +142,15 @@ class LostReplica:
     incarnation: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class BucketRange:
+    """A bucket has the records of [start, end) of a partition, which begins with them."""
+
+    bucket: str
+    start: int
+    end: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
     """Replicas that an operator declared lost, by a grant of their own: entries that only they had
@@ -149,7 +158,10 @@ class Loss:
 
     `survivors`: the voters and observers that were left; `ends`, in the same order: the epoch and
     index of the last entry of each. `leader` goes on with its log. Offsets from `committed` on were
-    at risk; that log has those below `end`."""
+    at risk; that log has those below `end`.
+
+    `history`: no log went on, but what these buckets had; then there are no survivors
+    (docs/decisions/0067-partitions-out-of-buckets.md)."""
 
     grant: int
     lost: tuple[LostReplica, ...]
@@ -160,6 +172,7 @@ class Loss:
     end: int
     by: str
     at_ms: int
+    history: tuple[BucketRange, ...] = ()
 
     @property
     def last(self) -> dict[BrokerId, tuple[Epoch, Index]]:
@@ -191,7 +204,10 @@ class Partition:
     replicas that were left.
 
     `by_balancer`: the balancer set the target, not an operator
-    (docs/decisions/0010-the-balancer.md)."""
+    (docs/decisions/0010-the-balancer.md).
+
+    `first_grant`: the grant with which its group began; above 0 if the records before are of an
+    earlier group, or of another cluster (docs/decisions/0067-partitions-out-of-buckets.md)."""
 
     topic: str
     index: int
@@ -212,6 +228,7 @@ class Partition:
     losses: tuple[Loss, ...] = ()
     is_declared: bool = False
     floor: int = 0
+    first_grant: int = 0
 
     @property
     def is_moving(self) -> bool:
@@ -246,9 +263,16 @@ class Partition:
     def lost_in(self, broker: BrokerId) -> int:
         """The last grant by which the replica there was declared lost; 0 for none."""
         grants = (
-            one.grant for one in self.losses if any(lost.broker == broker for lost in one.lost)
+            one.grant
+            for one in self.group_losses
+            if any(lost.broker == broker for lost in one.lost)
         )
         return max(grants, default=0)
+
+    @property
+    def group_losses(self) -> tuple[Loss, ...]:
+        """The declared losses of its group; earlier ones are of logs that were given up whole."""
+        return tuple(one for one in self.losses if one.grant > self.first_grant)
 
     @property
     def wanted(self) -> Roles:
@@ -381,7 +405,7 @@ class Cluster:
         runs there, if anything does, may go by what was before."""
         return frozenset(
             lost.broker
-            for loss in partition.losses
+            for loss in partition.group_losses
             for lost in loss.lost
             if lost.broker not in self.brokers
             or self.brokers[lost.broker].incarnation == lost.incarnation

@@ -177,6 +177,10 @@ from strandline.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
 )
 from strandline.protocol.messages.produce import ProduceRequest, ProduceResponse
+from strandline.protocol.messages.recover_partition import (
+    RecoverPartitionRequest,
+    RecoverPartitionResponse,
+)
 from strandline.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
@@ -312,6 +316,7 @@ APIS: dict[int, Api] = {
         _api(DescribeTierRequest, DescribeTierResponse),
         _api(DescribeExportsRequest, DescribeExportsResponse),
         _api(DescribeReadReplicasRequest, DescribeReadReplicasResponse),
+        _api(RecoverPartitionRequest, RecoverPartitionResponse),
     )
 }
 """{API key: row}, ascending."""

@@ -112,6 +112,8 @@ class GroupSettings:
             voter_count_min=_voter_count_min(partition, settings.config),
             lag_ms_max=settings.config.replica_lag_time_max_ms,
             start_offset=state.first_offset(partition.group),
+            first_grant=state.first_grant(partition.group),
+            history=state.history(partition.group),
         )
 
     def _settings(

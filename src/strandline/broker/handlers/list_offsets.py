@@ -154,6 +154,8 @@ def _answer(
     replica, error = find_leader(services, partition, requested.current_leader_epoch)
     if replica is None:
         return _refuse(index, error)
+    if not replica.knows_start and timestamp != LATEST:
+        return _refuse(index, Error.LEADER_NOT_AVAILABLE)
     if not replica.can_serve_reads:
         waiting.leaseless.append(replica)
         late = version >= OFFSET_NOT_AVAILABLE_SINCE_VERSION

@@ -41,7 +41,7 @@ async def _answer(
     replica, error = find_leader(services, partition, requested.current_leader_epoch)
     if replica is None:
         return _refuse(requested, error)
-    if not replica.can_serve_reads:
+    if not (replica.can_serve_reads and replica.knows_start):
         return _refuse(requested, Error.NOT_LEADER_OR_FOLLOWER)
     if requested.leader_epoch == NO_EPOCH:
         return _refuse(requested, Error.NONE)

@@ -2,6 +2,7 @@
 
 Map:    tiering.py         one per broker: looks after all partitions, answers uploads
         led_tier.py        the leader's work on one partition
+        history.py         how a partition begins with what buckets have of it
         attempt.py         the leader's side of one upload
         backlog.py         what the disk keeps for buckets, and its limit
         uploads.py         the uploader

@@ -15,6 +15,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
 
 from strandline.base.errors import ApiError, StorageError
 from strandline.base.rising import RisingLevel
@@ -24,6 +25,7 @@ from strandline.broker.operations.ticker import Ticker
 from strandline.broker.tiering.claims import Claims
 from strandline.broker.tiering.deleted_topics import DeletedTopics
 from strandline.broker.tiering.figures import TierFigures
+from strandline.broker.tiering.history import HistoryLoader
 from strandline.broker.tiering.led_tier import LedTier
 from strandline.broker.tiering.memory_budget import MemoryBudget
 from strandline.broker.tiering.messages import METHOD
@@ -37,6 +39,7 @@ from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId, Index, Off
 from strandline.records.batch import iterate_headers
 from strandline.replication.host.replication import Replication
 from strandline.replication.replica.replica import Replica
+from strandline.tiered.exports.names import PartitionPlace
 from strandline.tiered.objects.buckets import Buckets
 from strandline.tiered.objects.store import ObjectStore, StoreError
 from strandline.tiered.segments.entry import SegmentEntry
@@ -100,6 +103,7 @@ class Tiering:
             figures=self.figures,
             stall_ms=self.stall_ms,
         )
+        self._history = HistoryLoader(self.clock, self.own_store, self.export_place)
         self._plans = TopicPlans(controller.cluster, topic_configs, self._labels)
         self._led: dict[GroupId, LedTier] = {}
         self._under_way: Counter[str] = Counter()
@@ -137,6 +141,7 @@ class Tiering:
             led.stop()
         self._led.clear()
         self.uploads.stop()
+        self._history.stop()
         self.claims.stop()
         self._deleted_topics.stop()
         for task in list(self._deletions):
@@ -190,6 +195,8 @@ class Tiering:
             if led is not None:
                 self._led.pop(replica.group).stop()
             return
+        if replica.tier.awaits_history:
+            self._history.look(replica)
         if led is None:
             led = self._led[replica.group] = LedTier(replica, self, self.look_soon)
         now_ms, plan = self.clock.monotonic_ms(), self._plans.of(replica.group)
@@ -275,6 +282,13 @@ class Tiering:
         partition = cluster.groups[group]
         return cluster.cluster_id, str(cluster.topics[partition.topic].id), partition.index
 
+    def export_place(self, group: GroupId) -> PartitionPlace:
+        """Where a partition is in a bucket; raises StoreError if it is gone."""
+        if group not in self._controller.cluster.groups:
+            raise StoreError("the partition is gone")
+        cluster_id, topic_id, index = self.place_of(group)
+        return PartitionPlace(cluster_id, UUID(topic_id), index)
+
     def durable_end(self, replica: LedReplica) -> Offset:
         """See `TierContext`."""
         log = replica.log
@@ -313,6 +327,12 @@ class Tiering:
 
     def store(self, bucket: str) -> ObjectStore:
         """The store of a bucket."""
+        return self.buckets.store(bucket)
+
+    def own_store(self, bucket: str) -> ObjectStore:
+        """The store of a bucket that is surely this cluster's; raises StoreError."""
+        if not self.claims.is_claimed(bucket):
+            raise StoreError(f"bucket {bucket} is not known to be this cluster's yet")
         return self.buckets.store(bucket)
 
     def ends_of_live(self, group: GroupId, bucket: str) -> Sequence[SegmentEntry]:

@@ -30,6 +30,8 @@ from strandline.cli.text.loss_confirmation import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from strandline.client.cluster import Client
     from strandline.client.operations.survivors import ReplicaLogs
     from strandline.model.ids import BrokerId
@@ -53,6 +55,22 @@ def declare_lost(
         bool, typer.Option("--dry-run", help="Show the offsets at risk, and do nothing.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    from_bucket: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from-bucket",
+            metavar="NAME",
+            help="Give up all logs, and begin with what this bucket of the topic has; may be "
+            "repeated; all: every one that has records.",
+        ),
+    ] = None,
+    accept_missing: Annotated[
+        bool,
+        typer.Option(
+            "--accept-missing",
+            help="With --from-bucket: objects may be missing; records before them are lost.",
+        ),
+    ] = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
@@ -61,16 +79,38 @@ def declare_lost(
     log left becomes the leader's. Stop the processes of those brokers first."""
     from strandline.base.errors import OperatorError
     from strandline.cli.commands.partition_declare_many import declare_many
+    from strandline.cli.commands.partition_from_buckets import FromBuckets, recover_from_buckets
 
     topics = names or []
     if everything == bool(topics):
         raise OperatorError("name topics, or a topic and a partition, or give --all")
+    if accept_missing and not from_bucket:
+        raise OperatorError("--accept-missing goes with --from-bucket")
     how = How(is_sure=yes, is_dry=dry_run, as_json=as_json)
     with open_client(bootstrap, timeout) as client:
-        if len(topics) == len(("topic", "partition")) and topics[1].isdecimal():
+        if from_bucket:
+            buckets = FromBuckets(tuple(from_bucket), accept_missing)
+            recover_from_buckets(client, _logs(client, topics), buckets, how)
+        elif _is_one(topics):
             _declare_one(client, topics[0], int(topics[1]), how)
         else:
             declare_many(client, None if everything else sorted(set(topics)), how)
+
+
+def _is_one(topics: list[str]) -> bool:
+    """Whether these are a topic and a partition."""
+    return len(topics) == len(("topic", "partition")) and topics[1].isdecimal()
+
+
+def _logs(client: "Client", topics: list[str]) -> "Mapping[tuple[str, int], ReplicaLogs]":
+    """{partition: its logs}, of one partition, or of those without a leader: of these topics, or of
+    all if there are none."""
+    from strandline.client.operations.survivors import ask_leaderless_logs, ask_replica_logs
+
+    if _is_one(topics):
+        place = topics[0], int(topics[1])
+        return {place: ask_replica_logs(client, *place)}
+    return ask_leaderless_logs(client, sorted(set(topics)) or None)
 
 
 def _declare_one(client: "Client", topic: str, partition: int, how: How) -> None:

@@ -20,6 +20,7 @@ Map:    no_controller.py   why no controller is found
         replica_status.py  how far each replica is
         survivors.py       what is left of partitions without a leader
         losses.py          declared losses
+        recovery.py        partitions out of buckets
         tier.py            what buckets hold
         writers.py         which clients produce most
         isolation.py       brokers cut off by a drill

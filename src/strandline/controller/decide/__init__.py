@@ -5,7 +5,8 @@ Map:    brokers.py (RegisterBroker, UnregisterBroker), labels.py (AlterLabels),
         (CreatePartitions), alter_configs.py (AlterConfigs), producer_ids.py (AllocateProducerIds),
         internal_topics.py (EnsureInternalTopic), reassignments.py (AlterReassignments), balance.py
         (BalanceReplicas), voters.py (RequestVoters, ReportVoters), grants.py
-        (BeginGrant, AppointLeader), declared_losses.py (DeclareLost), broker_last_seen.py
+        (BeginGrant, AppointLeader), declared_losses.py (DeclareLost),
+        recovered_partitions.py (RecoverPartition), broker_last_seen.py
         (NoteLastSeen),
         outages.py (RuleDomain, NoteOutages), rejoined.py (NoteRejoined).
 Source: STYLE, rule 7."""

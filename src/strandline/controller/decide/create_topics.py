@@ -26,7 +26,7 @@ from strandline.controller.placing.policies import (
     with_factor,
 )
 from strandline.controller.placing.read_replicas import require_source
-from strandline.controller.placing.start_offsets import STARTS, start_offsets
+from strandline.controller.placing.start_offsets import restored_of
 from strandline.controller.placing.tiering import require_bucket
 from strandline.controller.records import TopicCreated
 from strandline.model.cluster import Roles
@@ -70,7 +70,7 @@ def add_topic(facts: Facts, draft: Draft, topic: NewTopic) -> TopicResult:
             Error.INVALID_TOPIC_EXCEPTION,
             f"Topic '{topic.name}' collides with existing topic: {colliding}",
         )
-    starts, given = start_offsets(facts, topic.configs)
+    restored, given = restored_of(facts, topic.configs)
     configs = _checked_configs(given)
     cluster = facts.state.cluster.cluster_configs
     conflict = conflict_of(cluster, configs)
@@ -82,6 +82,7 @@ def add_topic(facts: Facts, draft: Draft, topic: NewTopic) -> TopicResult:
     require_networks(policy, cluster)
     require_bucket(facts, configs)
     require_source(facts, configs)
+    restored.require_buckets(facts, configs)
     if topic.assignments:
         if policy is not None and policy[0] in configs:
             raise refuse(
@@ -94,14 +95,11 @@ def add_topic(facts: Facts, draft: Draft, topic: NewTopic) -> TopicResult:
         placed = _chosen(facts, draft, topic)
     else:
         placed = _by_policy(facts, draft, topic, configs, policy)
-    if len(starts) not in (0, len(placed)):
-        raise refuse(
-            Error.INVALID_CONFIG, f"{STARTS} has {len(starts)} offsets for {len(placed)} partitions"
-        )
+    restored.require_count(len(placed))
     created = TopicCreated(
         name=topic.name,
-        id=facts.new_uuid(),
-        partitions=draft.assign(placed, starts),
+        id=restored.topic_id or facts.new_uuid(),
+        partitions=draft.assign(placed, restored.beginnings),
         configs=configs,
     )
     draft.records.append(created)

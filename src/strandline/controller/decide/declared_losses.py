@@ -36,7 +36,7 @@ from strandline.controller.arbitration.survivors import (
     assess,
     has_all_of,
 )
-from strandline.controller.commands import DeclareLost, LossDeclared, ShownLog
+from strandline.controller.commands import DeclareLost, LossDeclared, RecoverPartition, ShownLog
 from strandline.controller.decide.voters import find_group, next_grant
 from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.placing.policies import SHRINK, derived_defaults
@@ -56,6 +56,22 @@ def decide_declare_lost(facts: Facts, command: DeclareLost) -> Decision:
         is_last = last.grant == partition.grant == command.grant + 1
         if is_last and {one.broker for one in last.lost} == brokers:
             return Decision(LossDeclared(last, command.shown))
+    logs = logs_left(facts, partition, command)
+    loss = _loss(facts, partition, command, logs)
+    answer = LossDeclared(loss, shown_of(logs))
+    if command.validate_only:
+        return Decision(answer)
+    require_shown(partition, answer, command)
+    return Decision(answer, (ReplicasDeclaredLost(partition.group, loss),))
+
+
+def logs_left(
+    facts: Facts, partition: Partition, command: DeclareLost | RecoverPartition
+) -> tuple[SurvivingLog, ...]:
+    """The logs of all holders that the command does not give up by name. Raises ApiError if it
+    rests on another grant, names a broker that is heard or none that holds the log, or if a log is
+    not known."""
+    brokers = set(command.brokers)
     if partition.grant != command.grant:
         raise refuse(
             Error.INVALID_REQUEST,
@@ -72,21 +88,39 @@ def decide_declare_lost(facts: Facts, command: DeclareLost) -> Decision:
             "gone for good",
         )
     _require_silence(facts, partition, brokers)
-    logs = _logs(facts, partition, brokers)
-    loss = _loss(facts, partition, command, logs)
-    shown = tuple(
+    return _logs(facts, partition, brokers)
+
+
+def shown_of(logs: Collection[SurvivingLog]) -> tuple[ShownLog, ...]:
+    """The logs as an operator is shown them."""
+    return tuple(
         ShownLog(one.broker, one.last_epoch, one.last_index, one.committed, one.end)
         for one in sorted(logs, key=lambda one: one.broker)
     )
-    answer = LossDeclared(loss, shown)
-    if command.validate_only:
-        return Decision(answer)
-    if set(shown) != set(command.shown):
+
+
+def require_shown(
+    partition: Partition, answer: LossDeclared, command: DeclareLost | RecoverPartition
+) -> None:
+    """Raises ApiError if the logs are not those that the operator was shown."""
+    if set(answer.logs) != set(command.shown):
         raise refuse(
             Error.INVALID_REQUEST,
             f"{partition.name}: the logs left have changed: show them again",
         )
-    return Decision(answer, (ReplicasDeclaredLost(partition.group, loss),))
+
+
+def lost_replicas(facts: Facts, brokers: Collection[BrokerId]) -> tuple[LostReplica, ...]:
+    """The replicas there, each with its broker's last registration."""
+    directories, cluster = facts.state.directories, facts.state.cluster
+    return tuple(
+        LostReplica(
+            one,
+            directories[one].id if one in directories else "",
+            cluster.brokers[one].incarnation if one in cluster.brokers else "",
+        )
+        for one in sorted(brokers)
+    )
 
 
 def _has_empty(facts: Facts, partition: Partition) -> bool:
@@ -100,9 +134,9 @@ def _has_empty(facts: Facts, partition: Partition) -> bool:
 def _require_missing_voter(facts: Facts, partition: Partition) -> None:
     """Refuse a command that names no broker if a majority answers: name the link to repair."""
     logs = [one for one in (_log_of(facts, partition, host) for host in partition.hosts) if one]
-    standing = _assess(partition, logs).standing
+    standing = assess_logs(partition, logs).standing
     if standing in (GroupStatus.LED, GroupStatus.ELECTABLE):
-        raise refuse(Error.POLICY_VIOLATION, _why_refused(facts, partition, logs, standing))
+        raise refuse(Error.POLICY_VIOLATION, why_refused(facts, partition, logs, standing))
 
 
 def _require_silence(facts: Facts, partition: Partition, brokers: Collection[BrokerId]) -> None:
@@ -171,30 +205,23 @@ def _log_of(facts: Facts, partition: Partition, broker: BrokerId) -> SurvivingLo
     )
 
 
-def _assess(partition: Partition, logs: Collection[SurvivingLog]) -> Survivors:
+def assess_logs(partition: Partition, logs: Collection[SurvivingLog]) -> Survivors:
+    """What these logs can do, by all voters that may be in force."""
     return assess(partition.possible, logs, needs_all=partition.is_declared, floor=partition.floor)
 
 
 def _loss(
     facts: Facts, partition: Partition, command: DeclareLost, logs: tuple[SurvivingLog, ...]
 ) -> Loss:
-    found = _assess(partition, logs)
-    why = _why_refused(facts, partition, logs, found.standing)
+    found = assess_logs(partition, logs)
+    why = why_refused(facts, partition, logs, found.standing)
     if why:
         raise refuse(Error.POLICY_VIOLATION, why)
     sound = {one.broker: one for one in logs if not one.has_lost}
     assert found.best is not None
     leader = sound[found.best]
     _require_less(partition, leader, [one for one in logs if one.has_lost])
-    directories, cluster = facts.state.directories, facts.state.cluster
-    lost = tuple(
-        LostReplica(
-            one,
-            directories[one].id if one in directories else "",
-            cluster.brokers[one].incarnation if one in cluster.brokers else "",
-        )
-        for one in sorted(command.brokers)
-    )
+    lost = lost_replicas(facts, command.brokers)
     survivors = tuple(one for one in partition.hosts if one in sound)
     return Loss(
         grant=next_grant(partition),
@@ -211,7 +238,7 @@ def _loss(
     )
 
 
-def _why_refused(
+def why_refused(
     facts: Facts, partition: Partition, logs: Collection[SurvivingLog], standing: GroupStatus
 ) -> str:
     """Why a declaration is not necessary or not possible; empty if it is both."""

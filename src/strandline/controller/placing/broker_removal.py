@@ -22,6 +22,7 @@ from strandline.controller.commands import (
     Command,
     ConfigOperation,
     DeclareLost,
+    RecoverPartition,
     ResourceType,
     RuleDomain,
 )
@@ -41,7 +42,7 @@ CONTROLLER = "the controller"
 
 def question_of(command: Command) -> Question | None:
     """The reports that such a command needs; None: none."""
-    if isinstance(command, DeclareLost):
+    if isinstance(command, DeclareLost | RecoverPartition):
         return Question(hears=True, logs=(command.group,))
     if isinstance(command, RuleDomain):
         return Question(hears=True) if command.ruling in (Ruling.LOST, Ruling.RELEASE) else None

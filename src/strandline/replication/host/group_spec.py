@@ -4,6 +4,7 @@ Source: design section 5."""
 
 from dataclasses import dataclass
 
+from strandline.model.cluster import BucketRange
 from strandline.model.ids import GroupId
 from strandline.raft.group.configuration import Configuration
 from strandline.replication.host.election_priority import ElectionPriority
@@ -23,7 +24,9 @@ class GroupSpec:
     began; a replica that lost its state takes part in no epoch before it. `rejoined`: the
     controller's number of the last rejoining; 0: none. `voter_count_min`: see `Appender`.
     `lag_ms_max`: see `Replica`. `snapshots`: of what the log's records make; None: the log is all
-    that there is. `start_offset`: where the log begins that has nothing yet."""
+    that there is. `start_offset`: where the log begins that has nothing yet; then
+    `first_grant` is that of the group's first epochs, and `history` the records before, in
+    buckets."""
 
     group: GroupId
     name: str
@@ -39,3 +42,5 @@ class GroupSpec:
     lag_ms_max: int = LAG_MS_MAX
     snapshots: SnapshotGate | None = None
     start_offset: int = 0
+    first_grant: int = 0
+    history: tuple[BucketRange, ...] = ()

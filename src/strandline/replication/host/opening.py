@@ -18,7 +18,6 @@ from strandline.base.errors import StorageError
 from strandline.model.ids import (
     CONTROLLER_GROUP,
     NO_BROKER,
-    Epoch,
     GroupId,
     Index,
     Offset,
@@ -138,7 +137,9 @@ class Opening:
                 may_use_whole_reserve=spec.group == CONTROLLER_GROUP,
             ),
         )
-        if log.last_epoch > (0 if state is None else state.epoch):
+        # An empty log may begin in the first epoch of the group, which no state has to have.
+        first = first_epoch(spec.first_grant)
+        if log.last_epoch > (first if state is None else max(first, state.epoch)):
             log.give_up(OSError(ECANCELED, "its epoch was lost"))
             # The epoch and the vote are durable before any entry of the epoch is: they were lost.
             raise StorageError(
@@ -184,7 +185,7 @@ class Opening:
     def _take_part(self, spec: GroupSpec, log: Log, *, is_new: bool) -> Replica:
         if spec.start_offset > log.start_offset and log.last_index < log.start_index:
             start = Offset(spec.start_offset)
-            log.reset_to(Index(start), start, previous_epoch=Epoch(0))
+            log.reset_to(Index(start), start, previous_epoch=first_epoch(spec.first_grant))
         state = self._remembered(spec)
         voters = spec.configuration.voters
         is_asking = spec.asks_voters and state is None and {self._self_id} < set(voters)
@@ -192,7 +193,8 @@ class Opening:
         is_doubtful = spec.asks_voters and state is None and self._self_id not in voters
         if state is None:
             lost_state = spec.is_lost or is_asking or is_doubtful
-            state = GroupState(Epoch(0), NO_BROKER, spec.configuration, lost_state)
+            epoch = first_epoch(spec.first_grant)
+            state = GroupState(epoch, NO_BROKER, spec.configuration, lost_state)
         is_beginning = state.lost_state and log.last_index < log.start_index
         if is_beginning and state.rejoined < spec.rejoined:
             # Written before the first entry: otherwise the log would count as an old one.
@@ -226,6 +228,7 @@ class Opening:
         )
         replica.appender.voter_count_min = spec.voter_count_min
         replica.lag_ms_max = spec.lag_ms_max
+        replica.tier.history = spec.history
         replica.snapshots, replica.lacks_snapshot = gate, lacks_snapshot
         self._replicas[spec.group] = replica
         self._shared.liveness.add(replica)

@@ -308,7 +308,7 @@ class Appender:
     def _log_start(self) -> Offset:
         """Where the partition begins for clients; -1 while that is not known."""
         deletions = self._deletions
-        if not deletions.are_settled:
+        if not deletions.are_settled or self._tier.awaits_history:
             return Offset(-1)
         return max(self._tier.start_offset, deletions.before, deletions.told)
 

@@ -122,7 +122,7 @@ class LogStartOffsets:
         except msgspec.DecodeError as error:
             raise ProtocolError(f"bad question for a start: {error}") from error
         replica = self._replicas.get(question.group)
-        if replica is None or not replica.can_serve_reads:
+        if replica is None or not (replica.can_serve_reads and replica.knows_start):
             raise ApiError(Error.NOT_LEADER_OR_FOLLOWER, "not led here, or not for certain")
         replica.deletions.note_asked(sender)
         return _encoder.encode(StartFound(replica.epoch, replica.log_start_offset))

@@ -82,7 +82,9 @@ class Replica(ReplicaDriver):
     @property
     def knows_start(self) -> bool:
         """Whether `log_start_offset` is where the partition begins, as far as can be known here."""
-        return self.is_leader or (self.deletions.are_settled and self.tier.knows_start)
+        if self.is_leader:
+            return not self.tier.awaits_history  # It comes out of the buckets soon.
+        return self.deletions.are_settled and self.tier.knows_start
 
     def may_count(self, broker: BrokerId) -> bool:
         """For a leader: whether commits would go on if they needed `broker`: it is alive, has
@@ -140,6 +142,8 @@ class Replica(ReplicaDriver):
         cannot be read."""
         if self.failed is not None:
             raise ApiError(Error.KAFKA_STORAGE_ERROR, str(self.failed))
+        if self.tier.awaits_history:
+            raise RejectedError(Error.NOT_LEADER_OR_FOLLOWER, leader_id=self.leader_id)
         if offset < self.log_start_offset or offset > self.log.end_offset:
             raise ApiError(
                 Error.OFFSET_OUT_OF_RANGE,

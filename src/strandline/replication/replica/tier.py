@@ -15,21 +15,25 @@ How:    leader: `propose` --> a TIER marker in the log, replicated and committed
 Owns:   the committed state, per replica.
 Source: decision 0057."""
 
+import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import msgspec
+
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
+from strandline.model.cluster import BucketRange
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.protocol.errors import Error
 from strandline.replication.leader.leadership import Leadership
 from strandline.replication.replica.state import ReplicaState
 from strandline.replication.waiters import MarkWaiters
 from strandline.storage.log.retention import Tiered
-from strandline.tiered.state.commands import Checkpoint, Command
+from strandline.tiered.state.commands import BucketImage, Checkpoint, Command
 from strandline.tiered.state.encoding import UnknownRecordError, decode, encode, is_checkpoint
-from strandline.tiered.state.tier import TierState
+from strandline.tiered.state.tier import LINEAGE_BYTES, TierState
 from strandline.tiered.state.transitions import Refusal
 
 MARKER_BYTES_MAX = 64 << 10
@@ -83,6 +87,8 @@ class ReplicaTier:
         self._waiters = waiters
         self._clock = clock
         self.state = TierState()
+        self.history: tuple[BucketRange, ...] = ()
+        """Records before the group's log, in buckets; its first checkpoint says what has them."""
         self.is_known = False
         """Whether `state` is the partition's, as of some commit. Otherwise markers are missing."""
         self.checkpoint_index = Index(-1)
@@ -110,6 +116,25 @@ class ReplicaTier:
         return not _has_above(log.tier_markers, self._applied) and not _has_above(
             log.deletions, self._applied
         )
+
+    @property
+    def awaits_history(self) -> bool:
+        """Whether the group's first checkpoint is missing, as far as is known here. Only a leader
+        that knows all commits is sure."""
+        return bool(self.history) and not self.is_known and self._replica.log.config.remote_storage
+
+    def begin_with(self, images: Sequence[BucketImage], deleted_before: Offset) -> bool:
+        """For the leader: append the first checkpoint, which says what buckets have of the history.
+        False if that is not possible now."""
+        if not self.awaits_history or not self.is_settled or not self._can_append:
+            return False
+        log = self._replica.log
+        assert log.start_index > 0, "a log with a history begins behind it"
+        epoch = self._replica.epoch
+        deleted = max(deleted_before, self.state.deleted_before)
+        blank = Checkpoint(Index(log.start_index - 1), epoch, b"", deleted, 0, tuple(images))
+        lineage = hashlib.blake2b(encode(blank), digest_size=LINEAGE_BYTES).digest()
+        return self._append(encode(msgspec.structs.replace(blank, lineage=lineage)))
 
     @property
     def knows_start(self) -> bool:
@@ -234,7 +259,7 @@ class ReplicaTier:
 
     def _checkpoint_soon(self) -> None:
         """Append a checkpoint after the work in hand, or once all markers are committed."""
-        if self._can_append and not self._is_checkpoint_due:
+        if self._can_append and not self._is_checkpoint_due and not self.awaits_history:
             self._is_checkpoint_due = True
             self._clock.call_soon(self._checkpoint_now)
 

@@ -8,5 +8,6 @@ Map:    names.py     where exports, their pages and the heads are
         reading.py   reads one, or the newest that is whole
         heads.py     hints: the newest exports of a broker's partitions
         exporter.py  exports one partition into one bucket
+        history.py   what a bucket has of a partition whose logs are lost
         old.py       which exports and pages may be removed
 Source: decisions 0057 and 0061."""
