@@ -459,30 +459,6 @@ def test_a_store_that_does_not_delete_is_asked_again_and_nothing_is_forgotten_be
     run(scenario)
 
 
-def test_a_bucket_that_does_not_delete_is_left_alone_for_a_while() -> None:
-    async def scenario(world: World) -> None:
-        world.fill()
-        await world.run(world.is_live)
-        asked: list[str] = []
-
-        def refuse(operation: str, name: str) -> None:
-            if operation == "delete":
-                asked.append(name)
-                raise StoreError("503")
-
-        world.stores["east"].fail = refuse
-        world.recheck_ms = HOUR_MS
-        world.plan = TierPlan(is_deleting_all=True)
-        await world.run(lambda: asked)
-        count = len(asked)
-        for _ in range(30):
-            world.fill(3)
-            await world.settle()
-        assert len(asked) == count
-
-    run(scenario)
-
-
 def test_a_grace_holds_deletion_back() -> None:
     async def scenario(world: World) -> None:
         world.delete_grace_ms = HOUR_MS

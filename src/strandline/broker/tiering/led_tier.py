@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from msgspec.structs import replace
+
 from strandline.base.errors import StorageError
 from strandline.broker.tiering.attempt import Attempt
 from strandline.broker.tiering.backlog import Backlog
@@ -24,7 +26,15 @@ from strandline.broker.tiering.tier_context import LedReplica, TierContext, Tier
 from strandline.model.ids import NO_BROKER, BrokerId, Offset
 from strandline.protocol.errors import Error
 from strandline.tiered.segments.names import SegmentName, draw_attempt
-from strandline.tiered.state.commands import Abandon, Command, Forget, GoLive, Intend, Retire
+from strandline.tiered.state.commands import (
+    Abandon,
+    Command,
+    Forget,
+    GoLive,
+    Intend,
+    Replace,
+    Retire,
+)
 from strandline.tiered.state.retirement import Limits, retire_before
 from strandline.tiered.state.transitions import Refusal
 from strandline.tiered.upload.gaps import Gap, is_next, next_gap
@@ -142,6 +152,9 @@ class LedTier:
         work.is_proposing = True
         if isinstance(command, Intend):
             work.own.add(command.name)
+        if isinstance(command, GoLive | Replace):
+            entry = replace(command.entry, live_ms=self._context.clock.wall_ms())
+            command = replace(command, entry=entry)
         self._replica.tier.propose(command, partial(self._on_proposed, work))
 
     def _on_proposed(self, work: BucketWork, error: Error, refusal: Refusal | None) -> None:

@@ -27,3 +27,6 @@ class SegmentEntry(msgspec.Struct, frozen=True, array_like=True):
     digest: bytes
     """SHA-256 of the chunks' CRC-32Cs in the trailer: equal for equal data. It finds errors; it is
     no protection against forgery."""
+    live_ms: int = -1
+    """When the leader said that the object counts, by its wall clock; -1 if it did not say. It
+    stands for the age of records without a timestamp, as a file's last change does locally."""

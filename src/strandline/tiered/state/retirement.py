@@ -7,6 +7,7 @@ Source: Kafka's KIP-405, "Remote log retention"; `storage.log.retention` for loc
 from typing import NamedTuple
 
 from strandline.model.ids import Offset
+from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.state.tier import TierState
 
 
@@ -17,7 +18,7 @@ class Limits(NamedTuple):
     retention_bytes: int
     retention_records: int
     timestamp_after_max_ms: int
-    """A timestamp farther ahead of the clock is no time: such an object stays."""
+    """A timestamp farther ahead of the clock is no time."""
 
 
 def retire_before(
@@ -48,12 +49,19 @@ def retire_before(
     left_bytes = state.size_bytes(bucket) + local_bytes
     for entry in live:
         left_bytes -= entry.size_bytes
-        is_old = 0 <= entry.max_timestamp <= now_ms + limits.timestamp_after_max_ms and (
-            0 <= limits.retention_ms < now_ms - entry.max_timestamp
-        )
+        newest_ms = _newest_ms(entry, limits, now_ms)
+        is_old = newest_ms >= 0 and 0 <= limits.retention_ms < now_ms - newest_ms
         is_much = 0 <= limits.retention_bytes <= left_bytes
         is_many = 0 <= limits.retention_records <= committed_end - entry.end_offset
         if not (is_old or is_much or is_many or entry.end_offset <= state.deleted_before):
             break
         before = entry.end_offset
     return before
+
+
+def _newest_ms(entry: SegmentEntry, limits: Limits, now_ms: int) -> int:
+    """How new an object's newest record is: without a time that a producer may send, as new as the
+    object; -1 if that is not known either."""
+    if 0 <= entry.max_timestamp <= now_ms + limits.timestamp_after_max_ms:
+        return entry.max_timestamp
+    return entry.live_ms
