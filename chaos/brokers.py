@@ -173,5 +173,6 @@ def render_config(host: Host, data: Path, *, preallocates: bool) -> str:
         f'[cluster]\nid = "chaos"\nseeds = [{seeds}]\n\n'
         f'[listener]\nkafka_host = "{host.address}"\nkafka_port = {KAFKA_PORT}\n\n'
         f'[rpc]\nhost = "{host.address}"\nport = {RPC_PORT}\n\n'
+        "[security]\ninsecure = true\n\n"
         f"[storage]\npreallocate = {str(preallocates).lower()}\n"
     )

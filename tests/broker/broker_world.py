@@ -293,6 +293,8 @@ class BrokerWorld:
         self.disk = SimDisk(
             HostDisk(self.scheduler, random.Random(1), flush_us=(0, 0)), self.process
         )
+        # Of the clients that ask.
+        self.session = Session(host="10.1.2.3")
         self.cluster = Cluster(cluster_id="cluster-1")
         for broker in (SELF, OTHER):
             self.cluster.brokers[broker] = Broker(
@@ -362,7 +364,9 @@ class BrokerWorld:
 
     def send_frame(self, frame: bytes, *, sink: Sink | None = None) -> "Pending":
         """Hand any bytes in; raises ProtocolError as the router does."""
-        sink = sink or Sink()
+        if sink is None:
+            sink = Sink()
+            sink.session = self.session
         pending = Pending(sink)
         pending.context = self.router.open(memoryview(bytearray(frame)), sink)
         self._run(lambda: self.router.run(pending.context))

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import ssl
 import struct
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -12,10 +13,12 @@ import uvloop
 from strandline.base.errors import ProtocolError
 from strandline.broker.context import AnswerSink, RequestContext
 from strandline.broker.server.limits import MIB, ServerLimits
+from strandline.broker.server.listening import ListenerTerms
 from strandline.broker.server.server import Server
 from strandline.network.loop_clock import LoopClock
 from strandline.protocol.apis import APIS
 from strandline.replication.memory_budget import MemoryBudget
+from strandline.security.session import Session
 
 DEADLINE_S = 20
 FETCH_HELD, HELD, FILE, ECHO, SILENT, BROKEN, BUG = 1, 2, 3, 8, 18, 99, 98
@@ -55,6 +58,8 @@ class Desk:
         # Who holds the requests that come now.
         self.blocker: FullPartition | None = None
         self.answers: dict[bytes, list[object]] = {}
+        # Who sent each request.
+        self.sessions: list[Session] = []
         self.arrived = asyncio.Event()
 
     def route(self, frame: memoryview, sink: AnswerSink) -> RequestContext:
@@ -84,6 +89,7 @@ class Desk:
         assert context.frame is not None
         body = bytes(context.frame[8:])
         self.seen.append(body)
+        self.sessions.append(context.session)
         self.arrived.set()
         if context.api.key in (HELD, FETCH_HELD, PRODUCE):
             self.blocked.append(context)
@@ -130,7 +136,7 @@ class Client:
         self.writer.close()
         try:
             await self.writer.wait_closed()
-        except ConnectionError:
+        except (ConnectionError, ssl.SSLError):
             pass
 
 
@@ -147,7 +153,10 @@ class WatchedServer(Server):
 class World:
     """A server with its desk, and clients."""
 
-    def __init__(self, limits: ServerLimits, memory_bytes: int) -> None:
+    def __init__(
+        self, limits: ServerLimits, memory_bytes: int, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._tls = tls
         self.desk = Desk()
         self.memory = MemoryBudget(memory_bytes)
         self.server = WatchedServer(
@@ -159,7 +168,9 @@ class World:
         self._clients: list[Client] = []
 
     async def connect(self) -> Client:
-        client = Client(*await asyncio.open_connection("127.0.0.1", self.server.port))
+        client = Client(
+            *await asyncio.open_connection("127.0.0.1", self.server.port, ssl=self._tls)
+        )
         self._clients.append(client)
         return client
 
@@ -186,10 +197,14 @@ def run(
     limits: ServerLimits | None = None,
     memory_bytes: int = MIB,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+    terms: ListenerTerms | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> None:
+    """`terms`: of the server's listener; `tls`: of its clients."""
+
     async def main() -> None:
-        world = World(limits or ServerLimits(), memory_bytes)
-        await world.server.start("127.0.0.1", 0)
+        world = World(limits or ServerLimits(), memory_bytes, tls)
+        await world.server.start("127.0.0.1", 0, terms=terms)
         try:
             await scenario(world)
         finally:

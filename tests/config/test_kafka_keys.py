@@ -60,6 +60,7 @@ TIGHTER = {
 CONFIG = load_broker_config(
     '[broker]\nid = 7\ndata_directory = "/d"\n[broker.labels]\nregion = "east"\n'
     '[listener]\nkafka_host = "0.0.0.0"\nadvertised_host = "b7.example"\n'
+    "[security]\ninsecure = true\n"
     '[cluster]\nseeds = ["1@10.0.0.1:33145"]\n',
     file="f",
 )

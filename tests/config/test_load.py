@@ -146,10 +146,10 @@ def test_what_must_be_given_and_is_not_is_named_with_an_example() -> None:
             "inflight_bytes_max: must be at least append_bytes_max = 20000000, not 16777216",
         ),
         (
-            '[listener]\nkafka_host = "0.0.0.0"',
+            '[listener]\nkafka_host = "0.0.0.0"\n[security]\ninsecure = true',
             "advertised_host: must be given when kafka_host is 0.0.0.0: no client can reach that",
         ),
-        ("[rpc]\nport = 9092", "port: must differ from kafka_port, which is 9092 too"),
+        ("[rpc]\nport = 9092", "port: must differ from [listener] kafka_port, which is 9092 too"),
         ("[limits]\nrequest_bytes_max = 200000000", "inflight_bytes_max: must be at least"),
     ],
 )

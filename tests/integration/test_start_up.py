@@ -184,6 +184,7 @@ def test_a_host_that_is_not_this_machines_is_named(configuration: Configuration)
         '\nhost = "127.0.0.1"',
         '\nhost = "no.such.host.invalid"\nadvertised_host = "127.0.0.1"',
     )
+    configuration.change("[cluster]", "[security]\ninsecure = true\n[cluster]")
     assert "[rpc] port: cannot listen on no.such.host.invalid" in refusal(configuration.path)
 
 

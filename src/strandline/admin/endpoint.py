@@ -15,9 +15,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from strandline.broker.broker import Broker
-from strandline.broker.server.server import claim_port
+from strandline.broker.server.listening import claim_port
 from strandline.config.addresses import format_address
-from strandline.config.broker import MetricsSection
+from strandline.config.other_ports import MetricsSection
 from strandline.model.cluster import Address
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 Why:    the real process and the simulator run the same broker; only what it is given differs.
 How:    start:  group 0 --replay--> known peers, topics --register--> own replicas --> ready
-            listen: the Kafka port (the real world only)
+            listen: the Kafka ports (the real world only)
         Until this broker has replayed its own registration, it holds no partition and accepts no
         client: then its state is at least as new as its own start.
 Owns:   the hosts of the control plane, the router, the loops; not what it is given.
@@ -12,7 +12,7 @@ import asyncio
 import logging
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 from uuid import UUID
 
@@ -46,6 +46,7 @@ from strandline.broker.operations.maintenance_loop import MaintenanceLoop
 from strandline.broker.operations.remembered_addresses import remembered_addresses
 from strandline.broker.read_replicas.hosting import ReadReplicas
 from strandline.broker.server.limits import ServerLimits
+from strandline.broker.server.listening import ListenerTerms
 from strandline.broker.server.router import Router
 from strandline.broker.server.server import Server
 from strandline.broker.snapshots.exporting import EXPORT_INTERVALS, ClusterExports
@@ -53,6 +54,7 @@ from strandline.broker.tier_exports.exporting import Exporting
 from strandline.broker.tiering.tiering import Tiering
 from strandline.broker.tiering.topic_plans import TopicPlans
 from strandline.config.broker import BrokerConfig
+from strandline.config.principal_rules import PrincipalRules
 from strandline.controller.commands import Answer, BrokerAdmitted, Refused, RegisterBroker
 from strandline.controller.decision import maintained_of
 from strandline.controller.records import BrokerRegistered, Record, ReplicasDeclaredLost
@@ -62,6 +64,7 @@ from strandline.model.ids import CONTROLLER_GROUP
 from strandline.protocol.errors import is_retriable
 from strandline.replication.host.replication import Replication
 from strandline.replication.replica.replica import Replica
+from strandline.security.tls import ServerTls
 from strandline.tiered.objects.buckets import Buckets
 
 REGISTER_TIMEOUT_MS = 5_000
@@ -216,20 +219,42 @@ class Broker:
         self._watching = asyncio.get_running_loop().create_task(self._watch())
         self._start_repairs()
 
-    async def listen(self, limits: ServerLimits, *, claimed: socket.socket | None = None) -> Server:
-        """Open the port for Kafka clients, on the socket of `server.claim_port` if there is one.
+    async def listen(
+        self,
+        limits: ServerLimits,
+        *,
+        claimed: Mapping[str, socket.socket] | None = None,
+        tls: Mapping[str, ServerTls] | None = None,
+    ) -> Server:
+        """Open the ports for Kafka clients. `claimed`: sockets of `listening.claim_port`, `tls`:
+        the certificates of listeners with TLS, both by the listener's name.
 
-        Raises OperatorError if the port is not available."""
+        Raises OperatorError if a port is not available."""
         server = Server(
             router=self.router,
             clock=self._clock,
             limits=limits,
             memory=self.replication.memory,
         )
-        address = self.config.kafka_bind
-        await server.start(address.host, address.port, claimed=claimed)
         self.server = server
-        _log.info("broker %d serves Kafka clients on %s", self.config.broker_id, address)
+        for listener in self.config.listeners:
+            rules = PrincipalRules(listener.entry.principal_mapping_rules if listener.entry else "")
+            await server.start(
+                listener.bind.host,
+                listener.bind.port,
+                claimed=(claimed or {}).get(listener.name),
+                terms=ListenerTerms(
+                    name=listener.name,
+                    tls=(tls or {})[listener.name] if listener.is_tls else None,
+                    rules=rules,
+                ),
+            )
+            _log.info(
+                "broker %d serves Kafka clients on %s%s",
+                self.config.broker_id,
+                listener.bind,
+                f" with {listener.protocol}" if listener.is_tls else "",
+            )
         return server
 
     def allow_isolation(self, silence: Callable[[bool], None]) -> None:
@@ -298,6 +323,7 @@ class Broker:
             directory_id=self._directory_id,
             rpc=config.rpc_advertised,
             kafka=config.kafka_advertised,
+            endpoints=tuple(one.endpoint for one in config.listeners if one.entry is not None),
             labels=self._labels.present(),
             configured=self._labels.configured,
             cluster_id=self._cluster_id or config.cluster.id,

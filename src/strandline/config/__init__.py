@@ -2,6 +2,9 @@
 
 Map:    keys.py             what a key is, how its value is read and checked
         broker.py           the broker's file
+        listener_section.py the broker's file: listeners for Kafka clients
+        other_ports.py      the broker's file: ports for brokers and for monitoring
+        security_section.py the broker's file: what may be open
         tiered_section.py   the broker's file: object stores
         broker_life.py      keys set on a single broker at run time
         kafka/              Kafka's other broker keys
@@ -17,6 +20,8 @@ Map:    keys.py             what a key is, how its value is read and checked
         outage_marks.py     when a zone or region is down
         load.py             file and environment -> BrokerConfig
         relations.py        rules between keys
+        access_rules.py     rules between the keys about who may reach a broker
+        principal_rules.py  names in certificates -> principals
         effective.py        the value in force and its source
         reference.py        generates the reference pages
 Source: STYLE, "Configuration"; design section 3."""

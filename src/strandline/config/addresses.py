@@ -5,6 +5,7 @@ Source: design section 3."""
 
 import re
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 from strandline.config.keys import INT_MAX, Value
 from strandline.model.cluster import Address
@@ -109,6 +110,21 @@ def check_peer_rtt(value: Value) -> str | None:
     except ValueError as error:
         return str(error)
     return "names a broker twice" if len(set(peers)) != len(peers) else None
+
+
+def is_wildcard(host: str) -> bool:
+    """Whether this host means all addresses, so that no client can connect to it."""
+    return host in WILDCARD_HOSTS
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs on this machine reach this host."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def check_host(value: Value) -> str | None:

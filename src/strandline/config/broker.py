@@ -11,9 +11,7 @@ from dataclasses import dataclass, field, fields
 
 from strandline.config.addresses import (
     RTT_MS_MAX,
-    WILDCARD_HOSTS,
     Seed,
-    check_host,
     check_label,
     check_peer_rtt,
     check_seeds,
@@ -21,6 +19,15 @@ from strandline.config.addresses import (
     parse_seed,
 )
 from strandline.config.keys import INT_MAX, LONG_MAX, Key, Value, key, keys_of, required
+from strandline.config.listener_section import (
+    PLAINTEXT,
+    Listener,
+    ListenerEntry,
+    ListenerSection,
+    listener_of,
+)
+from strandline.config.other_ports import MetricsSection, RpcSection
+from strandline.config.security_section import SecuritySection
 from strandline.config.tiered_section import TieredSection
 from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId
@@ -92,64 +99,6 @@ class LabelsSection:
         "A command with its arguments, run without a shell when the broker starts. It prints "
         "labels as lines name=value; labels in this file win over what it prints.",
         example="/usr/local/bin/where-am-i,--labels",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListenerSection:
-    """[listener]: where Kafka clients connect."""
-
-    kafka_host: str = key(
-        "127.0.0.1",
-        "The address to listen on; 0.0.0.0 for all. With the default, only clients on this "
-        "machine can connect.",
-        check=check_host,
-        example="0.0.0.0",
-    )
-    kafka_port: int = key(9092, "The port to listen on.", minimum=1, maximum=_PORT_MAX)
-    advertised_host: str = key(
-        "",
-        "The host that the broker tells clients to connect to; empty for `kafka_host`.",
-        check=check_host,
-        example="broker-1.example",
-    )
-    advertised_port: int = key(
-        0,
-        "The port that the broker tells clients to connect to; 0 for `kafka_port`.",
-        minimum=0,
-        maximum=_PORT_MAX,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RpcSection:
-    """[rpc]: where other brokers connect."""
-
-    host: str = key(
-        "127.0.0.1",
-        "The address to listen on; 0.0.0.0 for all.",
-        check=check_host,
-        example="0.0.0.0",
-    )
-    port: int = key(
-        33_145,
-        "The port to listen on. The kernel may give a port in its own range (Linux: 32768 to "
-        "60999) to another program before the broker starts: add such a port to "
-        "`net.ipv4.ip_local_reserved_ports` in /etc/sysctl.d.",
-        minimum=1,
-        maximum=_PORT_MAX,
-    )
-    advertised_host: str = key(
-        "",
-        "The host that the broker tells other brokers to connect to; empty for `host`.",
-        check=check_host,
-        example="broker-1.example",
-    )
-    advertised_port: int = key(
-        0,
-        "The port that the broker tells other brokers to connect to; 0 for `port`.",
-        minimum=0,
-        maximum=_PORT_MAX,
     )
 
 
@@ -438,34 +387,6 @@ class LogSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricsSection:
-    """[metrics]: the HTTP port for monitoring: `/metrics` for Prometheus, `/healthz` and `/readyz`
-    for supervisors, `/` for people."""
-
-    host: str = key(
-        "127.0.0.1",
-        "The address to listen on; 0.0.0.0 for all. Any client that can connect can read names "
-        "of topics, counts and sizes, but no records.",
-        check=check_host,
-        example="0.0.0.0",
-    )
-    port: int = key(
-        0,
-        "The port to listen on; 0 for none.",
-        minimum=0,
-        maximum=_PORT_MAX,
-        example="9404",
-    )
-    partition_count_max: int = key(
-        10_000,
-        "The most led partitions with their own metric series, the oldest first; 0 for none. "
-        "Totals over all partitions are always exported.",
-        minimum=0,
-        maximum=1_000_000,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DrillsSection:
     """[drills]: permission for `strandline drill` on this broker."""
 
@@ -497,16 +418,19 @@ class BrokerConfig:
     broker: BrokerSection
     cluster: ClusterSection
     labels: LabelsSection = LabelsSection()
-    listener: ListenerSection = ListenerSection()
-    rpc: RpcSection = RpcSection()
+    listener: ListenerSection = field(default_factory=ListenerSection)
+    rpc: RpcSection = field(default_factory=RpcSection)
     replication: ReplicationSection = ReplicationSection()
+    security: SecuritySection = field(default_factory=SecuritySection)
     limits: LimitsSection = LimitsSection()
     storage: StorageSection = StorageSection()
     tiered: TieredSection = field(default_factory=TieredSection)
     log: LogSection = LogSection()
-    metrics: MetricsSection = MetricsSection()
+    metrics: MetricsSection = field(default_factory=MetricsSection)
     drills: DrillsSection = DrillsSection()
     dev: DevSection = DevSection()
+    listener_entries: tuple[ListenerEntry, ...] = ()
+    """[[listener]], in the file's order. If there is any, `listener` means nothing."""
 
     @property
     def broker_id(self) -> BrokerId:
@@ -514,18 +438,27 @@ class BrokerConfig:
         return BrokerId(self.broker.id)
 
     @property
-    def kafka_bind(self) -> Address:
-        """Where to listen for Kafka clients."""
-        return Address(self.listener.kafka_host, self.listener.kafka_port)
-
-    @property
-    def kafka_advertised(self) -> Address:
-        """Where Kafka clients are told to connect."""
+    def listeners(self) -> tuple[Listener, ...]:
+        """The listeners for Kafka clients, at least one. Their addresses are good."""
+        if self.listener_entries:
+            return tuple(listener_of(one) for one in self.listener_entries)
         listener = self.listener
-        return Address(
+        bind = Address(listener.kafka_host, listener.kafka_port)
+        advertised = Address(
             listener.advertised_host or listener.kafka_host,
             listener.advertised_port or listener.kafka_port,
         )
+        return (Listener(PLAINTEXT, bind, advertised),)
+
+    @property
+    def kafka_bind(self) -> Address:
+        """Where the first listener for Kafka clients listens."""
+        return self.listeners[0].bind
+
+    @property
+    def kafka_advertised(self) -> Address:
+        """Where clients of the first listener are told to connect."""
+        return self.listeners[0].advertised
 
     @property
     def rpc_bind(self) -> Address:
@@ -561,6 +494,7 @@ SECTIONS: dict[str, type] = {
     "listener": ListenerSection,
     "rpc": RpcSection,
     "replication": ReplicationSection,
+    "security": SecuritySection,
     "limits": LimitsSection,
     "storage": StorageSection,
     "tiered": TieredSection,
@@ -582,9 +516,9 @@ def section_field(section: str) -> str:
     return section.rpartition(".")[2]
 
 
-def is_wildcard(host: str) -> bool:
-    """Whether this host means all addresses, so that no client can connect to it."""
-    return host in WILDCARD_HOSTS
+ENTRIES: dict[str, type] = {"listener": ListenerEntry}
+"""The sections that a file may have several times, `[[listener]]`: {name in the file: class}."""
 
-
-assert {section_field(name) for name in SECTIONS} == {field.name for field in fields(BrokerConfig)}
+assert {section_field(name) for name in SECTIONS} | {"listener_entries"} == {
+    field.name for field in fields(BrokerConfig)
+}

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from strandline.config.broker import SECTIONS, BrokerConfig, section_field
+from strandline.config.broker import ENTRIES, SECTIONS, BrokerConfig, section_field
 from strandline.config.broker_life import LIFE_KEYS_BY_NAME
 from strandline.config.cluster import CLUSTER_KEYS_BY_NAME
 from strandline.config.kafka.from_file import FILE_VALUES
@@ -112,6 +112,8 @@ def broker_values(
     it, then the cluster's."""
     values = []
     for section, body in SECTIONS.items():
+        if section in ENTRIES and config.listener_entries:
+            continue  # `listeners` and its like have them.
         table = getattr(config, section_field(section))
         for row in keys_of(body, prefix=f"{section}."):
             text = format_value(getattr(table, row.name.rpartition(".")[2]))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from strandline.base.errors import OperatorError
-from strandline.config.broker import SECTIONS, BrokerConfig, section_field
+from strandline.config.broker import ENTRIES, SECTIONS, BrokerConfig, section_field
 from strandline.config.keys import Key, Value, ValueType, keys_of
 from strandline.config.relations import broken_relations
 
@@ -38,11 +38,16 @@ class _Reading:
     """The values read so far, {section: {key: value}}, and all mistakes in them."""
 
     values: dict[str, dict[str, Value]] = field(default_factory=dict)
+    # Sections that stand several times: {section: [{key: value}]}, in the file's order.
+    entries: dict[str, list[dict[str, Value]]] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
 
 
 _KEYS: dict[str, dict[str, Key]] = {
     section: {row.name: row for row in keys_of(body)} for section, body in SECTIONS.items()
+}
+_ENTRY_KEYS: dict[str, dict[str, Key]] = {
+    section: {row.name: row for row in keys_of(body)} for section, body in ENTRIES.items()
 }
 
 
@@ -75,6 +80,9 @@ def read_broker_config(
         section_field(section): body(**reading.values.get(section, {}))
         for section, body in SECTIONS.items()
     }
+    for section, body in ENTRIES.items():
+        entries = tuple(body(**values) for values in reading.entries.get(section, ()))
+        sections[f"{section_field(section)}_entries"] = entries
     config = BrokerConfig(**sections)
     reading.mistakes += [Mistake(file, place, reason) for place, reason in broken_relations(config)]
     return (None if reading.mistakes else config), reading.mistakes
@@ -91,6 +99,8 @@ def _read_table(table: Mapping[str, object], section: str, source: str, reading:
                 reading.mistakes.append(Mistake(source, f"[{section}] {name}", str(error)))
         elif isinstance(value, dict) and path in SECTIONS:
             _read_table(value, path, source, reading)
+        elif isinstance(value, list) and path in ENTRIES:
+            _read_entries(value, path, source, reading)
         elif isinstance(value, dict):
             reason = f"unknown section{_suggest(path, SECTIONS)}"
             reading.mistakes.append(Mistake(source, f"[{path}]", reason))
@@ -98,6 +108,35 @@ def _read_table(table: Mapping[str, object], section: str, source: str, reading:
             reason = f"unknown key{_suggest_key(section, name)}"
             place = f"[{section}] {name}" if section else name
             reading.mistakes.append(Mistake(source, place, reason))
+
+
+def _read_entries(entries: list[object], section: str, source: str, reading: _Reading) -> None:
+    """Read a section that stands several times: [[section]]."""
+    rows = _ENTRY_KEYS[section]
+    for number, entry in enumerate(entries, start=1):
+        if not isinstance(entry, dict):
+            reason = f"must be a section of its own: [[{section}]]"
+            reading.mistakes.append(Mistake(source, section, reason))
+            continue
+        given = entry.get("name")
+        place = f"[[{section}]] {given if isinstance(given, str) and given else number}"
+        values: dict[str, Value] = {}
+        wrong = set()
+        for name, value in entry.items():
+            row = rows.get(name)
+            try:
+                if row is None:
+                    raise ValueError(f"unknown key{_suggest(name, rows)}")
+                values[name] = _native(row, value)
+                row.require(values[name])
+            except ValueError as error:
+                wrong.add(name)
+                reading.mistakes.append(Mistake(source, f"{place} {name}", str(error)))
+        for row in rows.values():
+            if row.default is None and row.name not in values and row.name not in wrong:
+                reason = f'is missing; give for example {row.name} = "{row.example}"'
+                reading.mistakes.append(Mistake(source, f"{place} {row.name}", reason))
+        reading.entries.setdefault(section, []).append(values)
 
 
 def _read_environment(environment: Mapping[str, str], reading: _Reading) -> None:

@@ -6,7 +6,7 @@ Source: STYLE, "Configuration" and rule 10."""
 
 from collections.abc import Iterable
 
-from strandline.config.broker import SECTIONS
+from strandline.config.broker import ENTRIES, SECTIONS
 from strandline.config.broker_life import LIFE_KEYS
 from strandline.config.cluster import CLUSTER_KEYS
 from strandline.config.kafka.other_resources import CLIENT_METRICS_KEYS, GROUP_KEYS
@@ -105,30 +105,37 @@ def render_pages() -> dict[str, str]:
 def _broker_page() -> str:
     parts = [_GENERATED, _BROKER_INTRODUCTION]
     for section, body in SECTIONS.items():
-        title, _, text = (body.__doc__ or "").partition(": ")
-        parts.append(f"## {title}\n\n{text[:1].upper()}{text[1:]}\n")
-        parts.append(
-            _table(
-                ("key", "type", "default", "may be", "meaning", "environment"),
-                (
-                    (
-                        f"`{row.name}`",
-                        _type(row),
-                        _default(row),
-                        row.bounds,
-                        _meaning(row),
-                        f"`{variable_name(section, row.name)}`",
-                    )
-                    for row in keys_of(body)
-                ),
-            )
-        )
+        parts += _section(body, section)
+        if section in ENTRIES:
+            parts += _section(ENTRIES[section], "")
     parts.append(_LIFE_INTRODUCTION)
     rows = (
         (f"`{row.name}`", _type(row), _default(row), row.bounds, _meaning(row)) for row in LIFE_KEYS
     )
     parts.append(_table(("key", "type", "default", "may be", "meaning"), rows))
     return "\n".join(parts)
+
+
+def _section(body: type, section: str) -> list[str]:
+    """A section of the file. `section`: its name in the environment; empty if there is none, as a
+    section may stand several times."""
+    title, _, text = (body.__doc__ or "").partition(": ")
+    heads = ("key", "type", "default", "may be", "meaning")
+    rows = (
+        (
+            f"`{row.name}`",
+            _type(row),
+            _default(row),
+            row.bounds,
+            _meaning(row),
+            *((f"`{variable_name(section, row.name)}`",) if section else ()),
+        )
+        for row in keys_of(body)
+    )
+    return [
+        f"## {title}\n\n{text[:1].upper()}{text[1:]}\n",
+        _table((*heads, "environment") if section else heads, rows),
+    ]
 
 
 def _kafka_page() -> str:

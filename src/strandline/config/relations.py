@@ -4,9 +4,11 @@ Source: STYLE, "Configuration": relations between values are checked at start.""
 
 from collections.abc import Iterator
 
-from strandline.config.addresses import format_address
-from strandline.config.broker import BrokerConfig, is_wildcard
+from strandline.config.access_rules import broken_access_rules
+from strandline.config.addresses import format_address, is_wildcard
+from strandline.config.broker import BrokerConfig
 from strandline.config.bucket_urls import unknown_label_owner
+from strandline.model.cluster import Address
 
 HEARTBEATS_PER_ELECTION_MIN = 3
 
@@ -15,6 +17,7 @@ def broken_relations(config: BrokerConfig) -> list[tuple[str, str]]:
     """Every rule that does not hold: (`[section] key`, reason)."""
     return [
         *_addresses(config),
+        *broken_access_rules(config),
         *_seeds(config),
         *_replication(config),
         *_limits(config),
@@ -24,26 +27,23 @@ def broken_relations(config: BrokerConfig) -> list[tuple[str, str]]:
 
 
 def _addresses(config: BrokerConfig) -> Iterator[tuple[str, str]]:
-    listener, rpc = config.listener, config.rpc
-    if is_wildcard(config.kafka_advertised.host):
-        yield (
-            "[listener] advertised_host",
-            f"must be given when kafka_host is {listener.kafka_host}: no client can reach that",
-        )
+    rpc = config.rpc
     if is_wildcard(config.rpc_advertised.host):
         yield (
             "[rpc] advertised_host",
             f"must be given when host is {rpc.host}: no broker can reach that",
         )
-    if _is_same_host(listener.kafka_host, rpc.host) and listener.kafka_port == rpc.port:
-        yield "[rpc] port", f"must differ from kafka_port, which is {rpc.port} too"
     metrics = config.metrics
-    for other, host, port in (
-        ("[listener] kafka_port", listener.kafka_host, listener.kafka_port),
-        ("[rpc] port", rpc.host, rpc.port),
+    taken: list[tuple[str, Address]] = []
+    for key, bind in (
+        *((one.port_key, one.bind) for one in config.listeners),
+        ("[rpc] port", config.rpc_bind),
+        *((("[metrics] port", Address(metrics.host, metrics.port)),) if metrics.port else ()),
     ):
-        if _is_same_host(metrics.host, host) and metrics.port == port:
-            yield "[metrics] port", f"must differ from {other}, which is {port} too"
+        for other, known in taken:
+            if _is_same_host(known.host, bind.host) and known.port == bind.port:
+                yield key, f"must differ from {other}, which is {bind.port} too"
+        taken.append((key, bind))
 
 
 def _is_same_host(one: str, other: str) -> bool:

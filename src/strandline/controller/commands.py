@@ -20,6 +20,7 @@ from strandline.model.cluster import (
     Address,
     BucketRange,
     Domain,
+    Endpoint,
     Labels,
     Loss,
     Outage,
@@ -39,7 +40,8 @@ class RegisterBroker(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """A broker's process has started. `cluster_id` is empty when it belongs to no cluster yet.
 
     `configured`: the labels of its configuration; `labels`: these and those of its data directory.
-    None: the broker does not distinguish them."""
+    None: the broker does not distinguish them. `endpoints`: its listeners, empty for one without
+    a name."""
 
     broker: BrokerId
     incarnation: str
@@ -49,6 +51,7 @@ class RegisterBroker(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     labels: Labels = Labels()
     configured: Labels | None = None
     cluster_id: str = ""
+    endpoints: tuple[Endpoint, ...] = ()
 
 
 class UnregisterBroker(msgspec.Struct, frozen=True, tag=True):

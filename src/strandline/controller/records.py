@@ -18,6 +18,7 @@ from strandline.model.cluster import (
     Address,
     BucketRange,
     Domain,
+    Endpoint,
     Labels,
     Loss,
     Ruling,
@@ -38,7 +39,8 @@ class BrokerRegistered(msgspec.Struct, frozen=True, tag_field="kind", tag="broke
     """The registration of a broker: its process has started, its labels have changed, it fell
     silent, or the controller hears it again.
 
-    `directory_id` names its data directory; `configured`: the labels of its configuration at its
+    `endpoints`: its listeners, empty for one without a name. `directory_id` names its data
+    directory; `configured`: the labels of its configuration at its
     start; `silent_ms`: how long, at least, the controller has not heard it, None if it hears it;
     `silent_since_ms`: since when, in milliseconds since 1970, for people only. Earlier versions
     ignore these fields, which is right."""
@@ -52,6 +54,7 @@ class BrokerRegistered(msgspec.Struct, frozen=True, tag_field="kind", tag="broke
     configured: Labels | None = None
     silent_ms: int | None = None
     silent_since_ms: int | None = None
+    endpoints: tuple[Endpoint, ...] = ()
 
 
 class BrokerUnregistered(msgspec.Struct, frozen=True, tag_field="kind", tag="broker_unregistered"):

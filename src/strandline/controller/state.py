@@ -155,6 +155,7 @@ class ControllerState:
             configured=known.configured,
             silent_ms=self.cluster.silent_ms.get(broker),
             silent_since_ms=self.cluster.silent_since_ms.get(broker),
+            endpoints=known.endpoints,
         )
 
     def first_roles(self, group: GroupId) -> Roles:
@@ -193,6 +194,7 @@ class ControllerState:
             kafka=record.kafka,
             labels=record.labels,
             configured=record.configured,
+            endpoints=record.endpoints,
         )
         if self.cluster.silent_ms.pop(record.id, None) != record.silent_ms:
             self.cluster.outages_version = self.cluster.version + 1

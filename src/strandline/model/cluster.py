@@ -17,6 +17,10 @@ NAMED_LABELS = ("region", "zone", "rack", "host", "upgrade_domain")
 """The labels that every broker may have, the levels of the topology first, widest first."""
 
 
+ONLY_LISTENER = "PLAINTEXT"
+"""The name of the listener of a broker whose configuration does not name one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Labels:
     """Where a broker is: region > zone > rack > host. An empty string means unknown."""
@@ -75,8 +79,20 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A listener for Kafka clients: its name, where clients connect, and its protocol."""
+
+    name: str
+    address: Address
+    protocol: str
+
+
+@dataclass(frozen=True, slots=True)
 class Broker:
     """A registered broker. `incarnation` changes with every start of its process.
+
+    `kafka`: the address of its first listener. `endpoints`: all listeners; empty if there is one
+    only, without a name of its own.
 
     `configured`: the labels in its configuration at that start; None if its registration did not
     tell them apart from `labels`."""
@@ -87,6 +103,13 @@ class Broker:
     kafka: Address
     labels: Labels
     configured: Labels | None = None
+    endpoints: tuple[Endpoint, ...] = ()
+
+    def address_at(self, listener: str) -> Address | None:
+        """Where clients of a listener connect; None if the broker has no listener of this name."""
+        if not self.endpoints:
+            return self.kafka if listener == ONLY_LISTENER else None
+        return next((one.address for one in self.endpoints if one.name == listener), None)
 
 
 @dataclass(frozen=True, slots=True)

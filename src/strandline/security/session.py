@@ -8,9 +8,9 @@ Source: docs/decisions/0069-access.md; Kafka's KafkaPrincipal and Authentication
 
 from dataclasses import dataclass
 
+from strandline.model.cluster import ONLY_LISTENER
+
 USER = "User"
-PLAINTEXT_NAME = "PLAINTEXT"
-"""The name of the listener of a broker whose file does not name one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Session:
 
     principal: Principal = ANONYMOUS
     groups: frozenset[str] = frozenset()
-    listener: str = PLAINTEXT_NAME
+    listener: str = ONLY_LISTENER
     host: str = "127.0.0.1"
     mechanism: str = ""
     is_encrypted: bool = False

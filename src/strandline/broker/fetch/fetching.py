@@ -479,14 +479,16 @@ class FetchCall:
                 if leader != NO_BROKER:
                     leaders.add(leader)
         brokers = self._services.cluster.brokers
+        listener = self._context.session.listener
         for leader in sorted(leaders):
             broker = brokers.get(leader)
-            if broker is not None:
+            address = None if broker is None else broker.address_at(listener)
+            if broker is not None and address is not None:
                 response.node_endpoints.append(
                     NodeEndpoint(
                         node_id=leader,
-                        host=broker.kafka.host,
-                        port=broker.kafka.port,
+                        host=address.host,
+                        port=address.port,
                         rack=broker.labels.kafka_rack(),
                     )
                 )

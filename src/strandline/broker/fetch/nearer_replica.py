@@ -44,7 +44,10 @@ def nearer_replica(
     places = {
         one: brokers[one].labels
         for one in leader.configuration.members
-        if path and one in brokers and _will_do(services, leader, one)
+        if path
+        and one in brokers
+        and _will_do(services, leader, one)
+        and brokers[one].address_at(context.session.listener) is not None
     }
     candidates = nearest(path, services.broker_id, places)
     if not candidates:

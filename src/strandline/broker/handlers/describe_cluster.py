@@ -1,4 +1,4 @@
-"""DescribeCluster: the live brokers, and which one is the controller.
+"""DescribeCluster: the live brokers at the client's listener, and which one is the controller.
 
 Source: KIP-700; KIP-919 (endpoint types: only brokers are described here)."""
 
@@ -32,13 +32,14 @@ async def handle(
     brokers = []
     for one in sorted(services.cluster.brokers.values(), key=lambda broker: broker.id):
         is_fenced = not is_alive(services, one.id)
-        if is_fenced and not request.include_fenced_brokers:
+        address = one.address_at(context.session.listener)
+        if address is None or (is_fenced and not request.include_fenced_brokers):
             continue
         brokers.append(
             DescribeClusterBroker(
                 broker_id=one.id,
-                host=one.kafka.host,
-                port=one.kafka.port,
+                host=address.host,
+                port=address.port,
                 rack=one.labels.kafka_rack(),
                 is_fenced=is_fenced,
             )

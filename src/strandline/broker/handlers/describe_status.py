@@ -12,7 +12,7 @@ from strandline.broker.context import RequestContext, Services
 from strandline.broker.handlers.metadata import Living, controller_id
 from strandline.broker.partitions import known_leader
 from strandline.controller.outages.outlook import Around, Outlook, is_thin, outlook, refusal
-from strandline.model.cluster import Partition, Topic
+from strandline.model.cluster import ONLY_LISTENER, Partition, Topic
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.placement.survival.courses import Rules
 from strandline.protocol.messages.describe_status import (
@@ -29,11 +29,11 @@ STEP = 500
 
 async def handle(_: DescribeStatusRequest, context: RequestContext) -> DescribeStatusResponse:
     """Describe what is known here and now."""
-    return await describe(context.services)
+    return await describe(context.services, context.session.listener)
 
 
-async def describe(services: Services) -> DescribeStatusResponse:
-    """See the module."""
+async def describe(services: Services, listener: str = ONLY_LISTENER) -> DescribeStatusResponse:
+    """See the module. `listener`: whose addresses of brokers are told, where they have it."""
     cluster = services.cluster
     findings = services.balancing.findings
     offsets = cluster.topics.get(OFFSETS_TOPIC)
@@ -45,7 +45,7 @@ async def describe(services: Services) -> DescribeStatusResponse:
         is_controller=findings is not None,
         is_settled=findings is not None and services.balancing.outages.judgement.is_settled,
         controller_voters=sorted(services.controller.voters),
-        brokers=[_broker(services, one) for one in sorted(cluster.brokers)],
+        brokers=[_broker(services, one, listener) for one in sorted(cluster.brokers)],
         partition_count=len(cluster.groups),
         offsets_partition_count=0 if offsets is None else len(offsets.partitions),
     )
@@ -56,14 +56,15 @@ async def describe(services: Services) -> DescribeStatusResponse:
 # ---- brokers -------------------------------------------------------------------------------------
 
 
-def _broker(services: Services, broker: BrokerId) -> StatusBroker:
+def _broker(services: Services, broker: BrokerId, listener: str) -> StatusBroker:
     known = services.cluster.brokers[broker]
+    address = known.address_at(listener) or known.kafka
     is_self = broker == services.broker_id
     silence_ms = 0 if is_self else services.replication.silence_ms(broker)
     told = StatusBroker(
         broker_id=broker,
-        host=known.kafka.host,
-        port=known.kafka.port,
+        host=address.host,
+        port=address.port,
         region=known.labels.region,
         zone=known.labels.zone,
         is_heard=is_self or services.replication.is_peer_alive(broker),

@@ -12,7 +12,7 @@ from strandline.broker.context import RequestContext, Services
 from strandline.broker.coordinators.applied_waiters import wait_for_leaders
 from strandline.broker.partitions import present_leader
 from strandline.controller.names import OFFSETS_TOPIC
-from strandline.model.cluster import Broker
+from strandline.model.cluster import Address, Broker
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.find_coordinator import (
     Coordinator,
@@ -31,15 +31,14 @@ async def handle(
     request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse:
     """Find the coordinator of each key."""
-    services = context.services
     if context.api_version >= MANY_KEYS_SINCE_VERSION:
         return FindCoordinatorResponse(
             coordinators=[
-                await _find(services, key, request.key_type)
+                await _find(context, key, request.key_type)
                 for key in dict.fromkeys(request.coordinator_keys)
             ]
         )
-    one = await _find(services, request.key, request.key_type)
+    one = await _find(context, request.key, request.key_type)
     return FindCoordinatorResponse(
         error_code=one.error_code,
         error_message=one.error_message if one.error_code else Error.NONE.name,
@@ -49,9 +48,10 @@ async def handle(
     )
 
 
-async def _find(services: Services, key: str, key_type: int) -> Coordinator:
+async def _find(context: RequestContext, key: str, key_type: int) -> Coordinator:
     try:
-        broker = await _coordinator(services, key, key_type)
+        broker = await _coordinator(context.services, key, key_type)
+        address = _address(broker, context.session.listener)
     except ApiError as error:
         return Coordinator(
             key=key,
@@ -63,8 +63,8 @@ async def _find(services: Services, key: str, key_type: int) -> Coordinator:
     return Coordinator(
         key=key,
         node_id=broker.id,
-        host=broker.kafka.host,
-        port=broker.kafka.port,
+        host=address.host,
+        port=address.port,
         error_message=None,
     )
 
@@ -83,6 +83,17 @@ async def _coordinator(services: Services, key: str, key_type: int) -> Broker:
     if broker is None:
         raise ApiError(Error.COORDINATOR_NOT_AVAILABLE, "the group's partition has no leader yet")
     return broker
+
+
+def _address(broker: Broker, listener: str) -> Address:
+    """Where clients of this listener reach a broker. Raises ApiError."""
+    address = broker.address_at(listener)
+    if address is None:
+        raise ApiError(
+            Error.COORDINATOR_NOT_AVAILABLE,
+            f"the coordinator, broker {broker.id}, has no listener {listener}",
+        )
+    return address
 
 
 async def _create(services: Services) -> None:

@@ -43,6 +43,7 @@ from strandline.protocol.messages.metadata import (
 NO_ID = UUID(int=0)
 ALL_TOPICS_IF_EMPTY_UNTIL_VERSION = 0
 NAME_MAY_BE_NULL_SINCE_VERSION = 12
+LISTENER_NOT_FOUND_SINCE_VERSION = 6
 CREATE_TIMEOUT_MS = 5_000
 
 _log = logging.getLogger("strandline.broker")
@@ -53,15 +54,16 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
     services = context.services
     version = context.api_version
     requested = request.topics
+    listener = context.session.listener
     if requested is None or (not requested and version <= ALL_TOPICS_IF_EMPTY_UNTIL_VERSION):
-        living = Living(services)
+        living = Living(services, listener, version)
         topics = [_describe(services, one, living) for one in services.cluster.topics.values()]
     else:
         created: dict[str, int] = {}
         if request.allow_auto_topic_creation:
             created = await _create_missing(services, requested)
         await _wait_for_first_leaders(services, requested, created)
-        living = Living(services)
+        living = Living(services, listener, version)
         topics = [
             _answer(services, one, version, living, created)
             for one in distinct(requested, _name_of)
@@ -73,11 +75,12 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
         brokers=[
             MetadataResponseBroker(
                 node_id=one.id,
-                host=one.kafka.host,
-                port=one.kafka.port,
+                host=address.host,
+                port=address.port,
                 rack=one.labels.kafka_rack(),
             )
             for one in living_brokers(services)
+            if (address := one.address_at(listener)) is not None
         ],
         cluster_id=services.cluster.cluster_id,
         controller_id=controller_id(services),
@@ -89,14 +92,23 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
 
 
 class Living:
-    """The live brokers, collected once for an answer about thousands of partitions."""
+    """The live brokers, collected once for an answer about thousands of partitions. `listener`: the
+    one that the client came to; None: a question that is not about addresses."""
 
-    __slots__ = ("alive", "named")
+    __slots__ = ("alive", "elsewhere", "named", "version")
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, listener: str | None = None, version: int = 0) -> None:
         brokers = services.cluster.brokers
+        self.version = version
         self.alive = frozenset(one for one in brokers if is_alive(services, one))
-        self.named = frozenset(one for one in self.alive if may_be_named(services, one))
+        named = frozenset(one for one in self.alive if may_be_named(services, one))
+        self.elsewhere = frozenset(
+            one
+            for one in (named if listener is not None else ())
+            if brokers[one].address_at(str(listener)) is None
+        )
+        """Those that the client cannot reach: they have no listener of this name."""
+        self.named = named - self.elsewhere
         """Those that may be named as leaders."""
 
 
@@ -237,13 +249,17 @@ def _describe_partition(
     """`is_copy`: of another cluster's topic, whose records have that cluster's epochs. A client
     compares them with the leader's, so it is told none."""
     leader, epoch = known_leader(services, partition)
+    error = Error.NONE
     if leader not in living.named:
+        is_elsewhere = leader in living.elsewhere
+        is_told = is_elsewhere and living.version >= LISTENER_NOT_FOUND_SINCE_VERSION
+        error = Error.LISTENER_NOT_FOUND if is_told else Error.LEADER_NOT_AVAILABLE
         leader = NO_BROKER
     replicas: list[int] = list(partition.hosts)
     present: list[int] = [one for one in partition.voters if one in living.alive]
     is_here = leader == services.broker_id
     return MetadataResponsePartition(
-        error_code=Error.LEADER_NOT_AVAILABLE if leader == NO_BROKER else Error.NONE,
+        error_code=error,
         partition_index=partition.index,
         leader_id=leader,
         leader_epoch=NO_EPOCH if is_copy else epoch,

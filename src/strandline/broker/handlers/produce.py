@@ -369,13 +369,18 @@ class ProduceCall:
     def _add_endpoint(self, leader: BrokerId) -> None:
         """Add the address of a leader to the answer."""
         broker = self._services.cluster.brokers.get(leader)
+        address = None if broker is None else broker.address_at(self._context.session.listener)
         endpoints = self._endpoints
-        if broker is not None and all(one.node_id != leader for one in endpoints):
+        if (
+            broker is not None
+            and address is not None
+            and all(one.node_id != leader for one in endpoints)
+        ):
             endpoints.append(
                 NodeEndpoint(
                     node_id=leader,
-                    host=broker.kafka.host,
-                    port=broker.kafka.port,
+                    host=address.host,
+                    port=address.port,
                     rack=broker.labels.kafka_rack(),
                 )
             )

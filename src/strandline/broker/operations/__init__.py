@@ -14,6 +14,7 @@ Map:    balancing.py            runs the balancer's rounds on the active control
         digesting.py            runs digests of logs beside the event loop, a few at a time
         isolation.py            cuts the broker off during a drill
         reporting.py            questions that the controller asks every broker
+        certificate_watch.py    reads certificates again, warns before they end
         ticker.py               repeats a task at an interval
         single_flight.py        runs at most one background task at a time
 """

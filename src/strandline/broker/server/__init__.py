@@ -1,6 +1,8 @@
 """Client connections: frames in, ordered answers out.
 
-Map:    server.py           listens, accepts, sweeps idle connections
+Map:    server.py           connections of all listeners; sweeps idle ones
+        listening.py        one socket that accepts clients
+        handshakes.py       TLS handshakes of clients that have just connected
         connection.py       one client
         inbox.py            bytes received, cut into frames
         outbox.py           answers, in the order of their requests

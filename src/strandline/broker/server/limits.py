@@ -44,7 +44,10 @@ class ServerLimits:
     inflight_bytes_max:       bytes of requests in work, all connections; beyond it no socket is
     read.
     partial_bytes_max:        memory of frames that have not come in whole; beyond it the connection
-                              that has been longest at its frame is closed."""
+                              that has been longest at its frame is closed.
+    handshake_ms:             a client has so long for a TLS handshake.
+    handshake_count_max:      TLS handshakes in progress; beyond it the one that has waited longest
+                              for its client is closed."""
 
     request_bytes_max: int = 100 * MIB
     connection_count_max: int = 10_000
@@ -54,3 +57,5 @@ class ServerLimits:
     connection_backlog_bytes_max: int = 4 * MIB
     inflight_bytes_max: int = 128 * MIB
     partial_bytes_max: int = 256 * MIB
+    handshake_ms: int = 10_000
+    handshake_count_max: int = 1_000

@@ -1,40 +1,36 @@
-"""Listens for Kafka clients and keeps their connections within the broker's bounds.
+"""Serves the Kafka clients of all listeners and keeps their connections within the broker's bounds.
 
 Why:    one client, or a thousand, may use up neither the memory nor the time of the broker.
-How:    It accepts clients until none waits. Above a bound on bytes, connections pause until there
-        is room. A sweep closes idle and stalled ones. It uses sockets and the running loop, so it
-        exists in the real world only: the simulator hands frames to the router itself.
-Owns:   the listening socket, the connections, the counts of bytes in hand.
+How:    Clients come from listening ports, those with TLS by way of a handshake. Above a bound on
+        bytes, connections pause until there is room. A sweep closes idle and stalled ones. It uses
+        sockets and the running loop, so it exists in the real world only: the simulator hands
+        frames to the router itself.
+Owns:   the listening ports, the connections, the counts of bytes in hand.
 Source: design section 5; reliability reference 4; python-speed reference 2."""
 
 from __future__ import annotations
 
-import asyncio
-import errno
 import logging
 import socket
 from collections.abc import Callable
 from typing import Protocol
 
 from strandline.base.clock import Clock
-from strandline.base.errors import OperatorError
 from strandline.broker.operations.ticker import Ticker
 from strandline.broker.server.connection import ClientStream, Connection, RequestRouter
+from strandline.broker.server.handshakes import Handshakes
 from strandline.broker.server.inbox import Scratch
 from strandline.broker.server.limits import ServerLimits
-from strandline.network.sockets import why_not_bound
+from strandline.broker.server.listening import ListenerTerms, ListeningPort, claim_port
 from strandline.protocol.apis import API_KEYS
 from strandline.security.session import Session
 
-LISTEN_BACKLOG = 1024
-KAFKA_PORT_KEY = "[listener] kafka_port"
 SWEEP_INTERVAL_MS = 1_000
 ISOLATE_KEY = API_KEYS["IsolateBroker"]
 REFUSED_OPEN_MS = 1_000
 """How long a broker that is cut off keeps a connection open: for the request to end this."""
 REFUSED_OPEN_MAX = 16
 """And so many at the same time."""
-ACCEPT_PAUSE_MS = 500
 RESUME_RATIO_PERCENT = 75
 """Paused connections are read again once at most this share of the bound is in use."""
 
@@ -50,33 +46,6 @@ class Memory(Protocol):
 
     def wait(self, callback: Callable[[], None]) -> None:
         """Call `callback` once when there is room again."""
-
-
-async def claim_port(host: str, port: int, *, key: str = KAFKA_PORT_KEY) -> socket.socket:
-    """A socket that has the address and does not listen yet. Raises OperatorError with `key`, the
-    configuration key of the port.
-
-    A process that has much to do before it serves learns at once that the port is taken."""
-    try:
-        info = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        family, kind, protocol, _, address = info[0]
-        claimed = socket.socket(family, kind, protocol)
-        try:
-            claimed.setblocking(False)
-            claimed.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            claimed.bind(address)
-        except OSError:
-            claimed.close()
-            raise
-    except OSError as error:
-        raise _cannot_listen(host, port, error, key=key) from error
-    return claimed
-
-
-def _cannot_listen(
-    host: str, port: int, error: OSError, *, key: str = KAFKA_PORT_KEY
-) -> OperatorError:
-    return OperatorError(f"{key}: cannot listen on {host}:{port}: {why_not_bound(port, error)}")
 
 
 class Server:
@@ -99,7 +68,13 @@ class Server:
         self._is_waiting_for_memory = False
         self._is_resume_due = False
         self._is_refusing = False
-        self._listener: socket.socket | None = None
+        self._ports: list[ListeningPort] = []
+        self._handshakes = Handshakes(
+            clock=clock,
+            timeout_ms=limits.handshake_ms,
+            count_max=limits.handshake_count_max,
+            on_done=self._add,
+        )
         self._sweeping = Ticker(
             clock,
             self._sweep,
@@ -113,27 +88,32 @@ class Server:
         """Connections that are open."""
         return len(self._connections)
 
-    async def start(self, host: str, port: int, *, claimed: socket.socket | None = None) -> None:
-        """Listen, on the socket of `claim_port` where there is one; raises OperatorError."""
-        listener = claimed if claimed is not None else await claim_port(host, port)
-        try:
-            listener.listen(LISTEN_BACKLOG)
-        except OSError as error:
-            listener.close()
-            raise _cannot_listen(host, port, error) from error
-        loop = asyncio.get_running_loop()
-        self._listener = listener
-        self.port = listener.getsockname()[1]
-        loop.add_reader(listener.fileno(), self._on_acceptable)
-        self._sweeping.start()
+    async def start(
+        self,
+        host: str,
+        port: int,
+        *,
+        claimed: socket.socket | None = None,
+        terms: ListenerTerms | None = None,
+    ) -> None:
+        """Listen, on the socket of `claim_port` if there is one; once for each listener. Raises
+        OperatorError."""
+        sock = claimed if claimed is not None else await claim_port(host, port)
+        listening = ListeningPort(
+            sock, terms or ListenerTerms(), clock=self._clock, on_accepted=self._on_accepted
+        )
+        self._ports.append(listening)
+        if len(self._ports) == 1:
+            self.port = listening.port
+            self._sweeping.start()
 
     def stop(self) -> None:
         """Close everything."""
         self._sweeping.stop()
-        if self._listener is not None:
-            asyncio.get_running_loop().remove_reader(self._listener.fileno())
-            self._listener.close()
-            self._listener = None
+        for listening in self._ports:
+            listening.close()
+        self._ports.clear()
+        self._handshakes.stop()
         for connection in list(self._connections):
             connection.close()
 
@@ -142,6 +122,7 @@ class Server:
         accept them again."""
         self._is_refusing = is_refusing
         if is_refusing:
+            self._handshakes.stop()
             for connection in list(self._connections):
                 connection.close()
 
@@ -218,33 +199,17 @@ class Server:
         for connection in list(self._paused):
             connection.resume()
 
-    def _on_acceptable(self) -> None:
-        listener = self._listener
-        while listener is not None:
-            try:
-                sock, address = listener.accept()
-            except (BlockingIOError, InterruptedError):
-                return
-            except ConnectionAbortedError:
-                continue
-            except OSError as error:
-                self._on_accept_failed(listener, error)
-                return
-            if self._is_refusing and len(self._connections) >= REFUSED_OPEN_MAX:
-                sock.close()
-                continue
-            if len(self._connections) >= self.limits.connection_count_max:
-                sock.close()
-                _log.warning(
-                    "refused a connection from %s: %d are open, the limit",
-                    address[0],
-                    len(self._connections),
-                )
-                continue
-            sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            self._add(sock, Session(host=address[0]))
+    def _on_accepted(self, sock: socket.socket, host: str, terms: ListenerTerms) -> None:
+        open_count = len(self._connections) + self._handshakes.count
+        if self._is_refusing and open_count >= REFUSED_OPEN_MAX:
+            sock.close()
+        elif open_count >= self.limits.connection_count_max:
+            sock.close()
+            _log.warning("refused a connection from %s: %d are open, the limit", host, open_count)
+        elif terms.tls is not None:
+            self._handshakes.begin(sock, host, terms)
+        else:
+            self._add(sock, Session(listener=terms.name, host=host))
 
     def _add(self, stream: ClientStream, session: Session) -> None:
         if not self._is_refusing:
@@ -253,19 +218,6 @@ class Server:
         connection = Connection(stream, self, session, only_key=ISOLATE_KEY)
         self._connections.add(connection)
         self._clock.call_later(REFUSED_OPEN_MS, connection.close)
-
-    def _on_accept_failed(self, listener: socket.socket, error: OSError) -> None:
-        """Out of descriptors or memory: leave clients in the backlog for a moment."""
-        level = logging.WARNING if error.errno in (errno.EMFILE, errno.ENFILE) else logging.ERROR
-        _log.log(level, "cannot accept a client: %s", error.strerror)
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(listener.fileno())
-
-        def accept_again() -> None:
-            if self._listener is listener:
-                loop.add_reader(listener.fileno(), self._on_acceptable)
-
-        self._clock.call_later(ACCEPT_PAUSE_MS, accept_again)
 
     def _sweep(self) -> None:
         """Close connections that are idle, take no answers, or whose client is gone."""

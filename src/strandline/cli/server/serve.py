@@ -18,21 +18,25 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TypedDict
 
 from strandline.admin.endpoint import MetricsEndpoint
 from strandline.base.errors import OperatorError, StrandlineError
 from strandline.broker.broker import Broker
+from strandline.broker.operations.certificate_watch import CertificateWatch
 from strandline.broker.server.digest_thread import DigestThread
 from strandline.broker.server.limits import ServerLimits
-from strandline.broker.server.server import claim_port
+from strandline.broker.server.listening import claim_port
 from strandline.broker.server.worker_thread import WorkerThread
 from strandline.cli.exit_codes import ERROR, OK
 from strandline.cli.output import print_error
 from strandline.cli.server.broker_file import load_file
+from strandline.cli.server.certificates import listeners_tls
 from strandline.cli.server.labels import find_labels, tell_origin
 from strandline.cli.server.logs import configure_logging
 from strandline.cli.server.open_files import raise_open_files_limit
 from strandline.config.broker import BrokerConfig
+from strandline.model.cluster import StoredLabels
 from strandline.network.loop_clock import LoopClock
 from strandline.network.tcp import TcpNetwork
 from strandline.network.webhook import Webhook
@@ -77,25 +81,27 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
     ended = asyncio.Event()
     _end_on_signals(loop, ended)
     raise_open_files_limit()
+    tls = listeners_tls(config)
     directory = DataDirectory.acquire(
         config.broker.data_directory, broker_id=config.broker_id, cluster_id=config.cluster.id
     )
     disk = _open_disk(config, loop)
     network = _open_network(config)
-    clock = LoopClock(loop)
-    rng = random.Random()
+    clock, rng = LoopClock(loop), random.Random()
     replication = _new_replication(config, clock=clock, rng=rng, disk=disk, network=network)
     webhook, metrics = Webhook(), MetricsEndpoint(config.metrics)
+    certificates = CertificateWatch(tls.values(), clock=clock)
     failures: list[str] = []
+    broker: Broker | None = None
+    claimed: dict[str, socket.socket] = {}
 
     def end_failed(reason: str) -> None:
         failures.append(reason)
         ended.set()
 
-    broker, claimed = None, None
     try:
         # Before this broker contacts the cluster: a broker that cannot serve clients must not join.
-        claimed = await claim_port(config.kafka_bind.host, config.kafka_bind.port)
+        await _claim_ports(config, claimed)
         await metrics.claim()
         await network.start()
         replication.start()
@@ -105,13 +111,9 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
             rng=rng,
             disk=disk,
             replication=replication,
-            directory_id=directory.identity.directory_id,
             labels=found.labels,
-            kept_labels=read_labels(directory.path),
-            on_labelled=partial(write_labels, directory.path),
-            cluster_id=directory.identity.cluster_id,
-            on_joined=directory.set_cluster_id,
             on_failed=end_failed,
+            **_kept_in(directory),
         )
         broker.allow_isolation(lambda is_cut: network.silence(is_silent=is_cut))
         broker.services.balancing.outages.poster = webhook
@@ -120,7 +122,8 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
         await _unless(ended, broker.start())
         if not ended.is_set():
             _log.info("labels: %s", "; ".join(tell_origin(found)) or "none")
-            await broker.listen(server_limits(config), claimed=claimed)
+            await broker.listen(server_limits(config), claimed=claimed, tls=tls)
+            certificates.start()
             settle_memory()
             metrics.set_ready(is_ready=True)
         await ended.wait()
@@ -132,14 +135,46 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
     finally:
         if broker is not None:
             broker.stop()
+        certificates.stop()
         webhook.stop()
         metrics.stop()
         replication.stop()
         network.stop()
-        if claimed is not None:
-            claimed.close()
+        _close_all(claimed)
         disk.close()
         directory.release()
+
+
+class _Kept(TypedDict):
+    """What a broker keeps in its data directory besides logs; arguments of `Broker`."""
+
+    directory_id: str
+    cluster_id: str
+    kept_labels: StoredLabels | None
+    on_labelled: Callable[[StoredLabels], None]
+    on_joined: Callable[[str], None]
+
+
+def _kept_in(directory: DataDirectory) -> _Kept:
+    return _Kept(
+        directory_id=directory.identity.directory_id,
+        cluster_id=directory.identity.cluster_id,
+        kept_labels=read_labels(directory.path),
+        on_labelled=partial(write_labels, directory.path),
+        on_joined=directory.set_cluster_id,
+    )
+
+
+async def _claim_ports(config: BrokerConfig, claimed: dict[str, socket.socket]) -> None:
+    """Claim the ports for Kafka clients: {listener: socket}. Raises OperatorError."""
+    for listener in config.listeners:
+        bind, key = listener.bind, listener.port_key
+        claimed[listener.name] = await claim_port(bind.host, bind.port, key=key)
+
+
+def _close_all(sockets: Mapping[str, socket.socket]) -> None:
+    for one in sockets.values():
+        one.close()
 
 
 def _give_threads(broker: Broker, config: BrokerConfig, loop: asyncio.AbstractEventLoop) -> None:
@@ -203,7 +238,7 @@ def replication_settings(config: BrokerConfig) -> ReplicationSettings:
 
 
 def server_limits(config: BrokerConfig) -> ServerLimits:
-    """The limits of [limits]."""
+    """The limits of [limits], and those on handshakes of [security]."""
     keys = config.limits
     return ServerLimits(
         request_bytes_max=keys.request_bytes_max,
@@ -212,6 +247,8 @@ def server_limits(config: BrokerConfig) -> ServerLimits:
         connection_requests_max=keys.connection_requests_max,
         inflight_bytes_max=keys.inflight_bytes_max,
         partial_bytes_max=keys.partial_bytes_max,
+        handshake_ms=config.security.handshake_ms,
+        handshake_count_max=config.security.handshake_count_max,
     )
 
 

@@ -13,8 +13,8 @@ from strandline.config.addresses import format_address
 from strandline.config.broker import BrokerConfig
 from strandline.config.kafka.rows import BOOLEAN, INT, LIST, LONG, STRING, fixed
 from strandline.config.keys import Key, Value, ValueType, format_value
+from strandline.config.listener_section import PLAINTEXT
 
-LISTENER = "PLAINTEXT"
 CONTROLLER_LISTENER = "CONTROLLER"
 
 
@@ -49,9 +49,11 @@ FILE_KEYS: tuple[FileKey, ...] = (
         "advertised.listeners",
         LIST,
         None,
-        "The address that clients connect to: `[listener] advertised_host` and `advertised_port` "
-        "of the broker's file.",
-        lambda config: f"{LISTENER}://{format_address(config.kafka_advertised)}",
+        "The addresses that clients connect to: `[listener]` or `[[listener]]` of the broker's "
+        "file.",
+        lambda config: ",".join(
+            f"{one.name}://{format_address(one.advertised)}" for one in config.listeners
+        ),
     ),
     _row(
         "broker.heartbeat.interval.ms",
@@ -121,24 +123,30 @@ FILE_KEYS: tuple[FileKey, ...] = (
         STRING,
         None,
         "Kafka's listener for other brokers. Brokers here use a port and a protocol of their own "
-        "(`[rpc]` of the broker's file); this names the listener of clients.",
-        lambda config: LISTENER,
+        "(`[rpc]` of the broker's file); this names the first listener of clients.",
+        lambda config: config.listeners[0].name,
     ),
     _row(
         "listener.security.protocol.map",
         STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "The security protocol of each listener, `[listener]` and `[rpc]` of the broker's file. "
-        "None is encrypted, for Strandline has no TLS yet.",
-        lambda config: f"{LISTENER}:PLAINTEXT,{CONTROLLER_LISTENER}:PLAINTEXT",
+        "The security protocol of each listener, `[listener]` or `[[listener]]` and `[rpc]` of the "
+        "broker's file.",
+        lambda config: ",".join(
+            (
+                *(f"{one.name}:{one.protocol}" for one in config.listeners),
+                f"{CONTROLLER_LISTENER}:{PLAINTEXT}",
+            )
+        ),
     ),
     _row(
         "listeners",
         LIST,
         ("PLAINTEXT://:9092",),
-        "Where the broker listens for clients: `[listener] kafka_host` and `kafka_port` of its "
-        "file.",
-        lambda config: f"{LISTENER}://{format_address(config.kafka_bind)}",
+        "Where the broker listens for clients: `[listener]` or `[[listener]]` of its file.",
+        lambda config: ",".join(
+            f"{one.name}://{format_address(one.bind)}" for one in config.listeners
+        ),
     ),
     _row(
         "log.dir",

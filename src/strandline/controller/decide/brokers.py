@@ -45,6 +45,7 @@ def decide_register_broker(facts: Facts, command: RegisterBroker) -> Decision:
         kafka=command.kafka,
         labels=_labels(facts, command),
         configured=_configured(command),
+        endpoints=command.endpoints,
     )
     if not _is_known(facts, registered):
         records.append(registered)
@@ -111,6 +112,7 @@ def _is_known(facts: Facts, registered: BrokerRegistered) -> bool:
         kafka=registered.kafka,
         labels=registered.labels,
         configured=registered.configured,
+        endpoints=registered.endpoints,
     )
 
 

@@ -26,10 +26,10 @@ from strandline.config.broker import (
     BrokerSection,
     ClusterSection,
     DrillsSection,
-    ListenerSection,
-    RpcSection,
     StorageSection,
 )
+from strandline.config.listener_section import ListenerSection
+from strandline.config.other_ports import RpcSection
 from strandline.config.tiered_section import TieredSection
 from strandline.controller.commands import ConfigOperation, ResourceType
 from strandline.controller.records import (

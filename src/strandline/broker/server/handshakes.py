@@ -1,0 +1,220 @@
+"""The TLS handshakes of clients that have just connected.
+
+Why:    a handshake costs a millisecond of CPU, and thousands of clients come at once after an
+        outage: requests of others must get their turn. And a client that never finishes may not
+        hold memory for long.
+How:    WAITING --the client's bytes--> READY --a step--> WAITING | done | failed
+            Each pass of the loop takes a few steps, the client first that has waited longest.
+        Above the bound, the connection that has waited longest for its client ends.
+            A client whose first byte is no TLS greeting is told apart before TLS sees it.
+Owns:   the sockets until their handshake is done.
+Source: docs/decisions/0069-access.md; RFC 8446 (records); OpenSSL's SSL_do_handshake(3)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections import deque
+from collections.abc import Callable
+
+from strandline.base.clock import Clock, Timer
+from strandline.broker.server.listening import ListenerTerms
+from strandline.network.streams import TlsStream
+from strandline.security.certificates import distinguished_name
+from strandline.security.session import ANONYMOUS, Principal, Session
+
+STEPS_PER_PASS = 2
+"""Handshakes that go on in one pass of the loop: with certificates on both sides, 4 ms."""
+TLS_HANDSHAKE_BYTE = b"\x16"
+_REASONS = {
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client showed no certificate, and must",
+    "UNSUPPORTED_PROTOCOL": "the client speaks no version of TLS that is new enough",
+    "NO_SHARED_CIPHER": "the client and the broker have no cipher in common",
+    "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust the broker's certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the client refuses the broker's certificate",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client refuses the broker's certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client finds the broker's certificate expired",
+    "UNEXPECTED_EOF_WHILE_READING": "the client went in the middle of the TLS handshake",
+}
+
+_log = logging.getLogger("strandline.broker")
+
+
+class Handshakes:
+    """See the module. `on_done` gets the stream and the session of each client."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        timeout_ms: int,
+        count_max: int,
+        on_done: Callable[[TlsStream, Session], None],
+    ) -> None:
+        self._clock = clock
+        self._timeout_ms = timeout_ms
+        self._count_max = count_max
+        self._on_done = on_done
+        self._loop = asyncio.get_running_loop()
+        # Those that wait for their client, since the longest time first: {handshake: None}.
+        self._waiting: dict[Handshake, None] = {}
+        self._ready: deque[Handshake] = deque()
+        self._is_step_due = False
+
+    @property
+    def count(self) -> int:
+        """Handshakes in progress."""
+        return len(self._waiting) + len(self._ready)
+
+    def begin(self, sock: socket.socket, host: str, terms: ListenerTerms) -> None:
+        """Begin the handshake of a client that has just connected."""
+        if self.count >= self._count_max:
+            slowest = next(iter(self._waiting), None) or self._ready[-1]
+            slowest.close(f"more than {self._count_max} TLS handshakes are in progress")
+        handshake = Handshake(sock, host, terms, owner=self)
+        handshake.timer = self._clock.call_later(
+            self._timeout_ms,
+            lambda: handshake.close(f"no TLS handshake within {self._timeout_ms} ms"),
+        )
+        self.wait(handshake)
+
+    def stop(self) -> None:
+        """Close all."""
+        for handshake in [*self._waiting, *self._ready]:
+            handshake.close()
+
+    def wait(self, handshake: Handshake) -> None:
+        """Wait for the client."""
+        self._waiting[handshake] = None
+        fd = handshake.sock.fileno()
+        watch = self._loop.add_writer if handshake.wants_write else self._loop.add_reader
+        watch(fd, self._on_client, handshake)
+
+    def forget(self, handshake: Handshake) -> None:
+        """A handshake is over: watch its socket no longer."""
+        if handshake in self._waiting:
+            del self._waiting[handshake]
+            self._unwatch(handshake)
+        elif handshake in self._ready:
+            self._ready.remove(handshake)
+
+    def done(self, handshake: Handshake, session: Session) -> None:
+        """A handshake has succeeded."""
+        assert isinstance(handshake.sock, ssl.SSLSocket)
+        self._on_done(TlsStream(handshake.sock), session)
+
+    def _unwatch(self, handshake: Handshake) -> None:
+        fd = handshake.sock.fileno()
+        (self._loop.remove_writer if handshake.wants_write else self._loop.remove_reader)(fd)
+
+    def _on_client(self, handshake: Handshake) -> None:
+        del self._waiting[handshake]
+        self._unwatch(handshake)
+        self._ready.append(handshake)
+        self._step_soon()
+
+    def _step_soon(self) -> None:
+        if self._ready and not self._is_step_due:
+            self._is_step_due = True
+            self._loop.call_soon(self._step)
+
+    def _step(self) -> None:
+        self._is_step_due = False
+        for _ in range(min(STEPS_PER_PASS, len(self._ready))):
+            self._ready.popleft().step()
+        self._step_soon()
+
+
+class Handshake:
+    """One client's handshake, which `Handshakes` drives."""
+
+    __slots__ = ("_host", "_owner", "_terms", "sock", "timer", "wants_write")
+
+    def __init__(
+        self, sock: socket.socket, host: str, terms: ListenerTerms, *, owner: Handshakes
+    ) -> None:
+        self.sock = sock
+        self.wants_write = False
+        self.timer: Timer | None = None
+        self._host = host
+        self._terms = terms
+        self._owner = owner
+
+    def step(self) -> None:
+        """Go on, as far as the client's bytes reach."""
+        try:
+            if not isinstance(self.sock, ssl.SSLSocket):
+                self._begin()
+            assert isinstance(self.sock, ssl.SSLSocket)
+            self.sock.do_handshake()
+            session = session_of(self.sock, self._host, self._terms)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as error:
+            self.wants_write = isinstance(error, ssl.SSLWantWriteError)
+            self._owner.wait(self)
+            return
+        except ssl.SSLError as error:
+            self.close(why_refused(error))
+            return
+        except ConnectionError:
+            self.close()
+            return
+        except (OSError, ValueError) as error:
+            self.close(str(error))
+            return
+        self._cancel_timer()
+        self._owner.done(self, session)
+
+    def close(self, reason: str = "") -> None:
+        """End it, and log the reason if there is one."""
+        if self.sock.fileno() < 0:
+            return
+        self._cancel_timer()
+        self._owner.forget(self)
+        self.sock.close()
+        if reason:
+            _log.info(
+                "closed the connection from %s at listener %s: %s",
+                self._host,
+                self._terms.name,
+                reason,
+            )
+
+    def _begin(self) -> None:
+        """Put TLS over the socket. Raises ValueError if the client speaks no TLS."""
+        first = self.sock.recv(1, socket.MSG_PEEK)
+        if not first:
+            raise ConnectionResetError
+        if first != TLS_HANDSHAKE_BYTE:
+            raise ValueError("a client without TLS came to a port with TLS")
+        tls = self._terms.tls
+        assert tls is not None
+        self.sock = tls.context.wrap_socket(
+            self.sock, server_side=True, do_handshake_on_connect=False
+        )
+
+    def _cancel_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+
+def session_of(sock: ssl.SSLSocket, host: str, terms: ListenerTerms) -> Session:
+    """The session of a client whose handshake is done. Raises ValueError if it may not come in."""
+    der = sock.getpeercert(binary_form=True)
+    principal = ANONYMOUS
+    if der is not None:
+        name = distinguished_name(der)
+        user = terms.rules.principal_name(name)
+        if not user:
+            raise ValueError(f"no principal_mapping_rules match its certificate's name, {name!r}")
+        principal = Principal.user(user)
+    return Session(principal=principal, listener=terms.name, host=host, is_encrypted=True)
+
+
+def why_refused(error: ssl.SSLError) -> str:
+    """Why a handshake failed, in one line."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the client's certificate is not accepted: {error.verify_message}"
+    return _REASONS.get(error.reason, f"the TLS handshake failed: {error.reason or error}")

@@ -1,0 +1,129 @@
+"""One socket that accepts Kafka clients, with the terms of its listener.
+
+Why:    a broker has several listeners, which differ in names, protection and who may come.
+How:    ACCEPTING --out of descriptors or memory--> RESTING (clients wait in the kernel) -->
+            ACCEPTING
+Owns:   the listening socket.
+Source: design section 5; docs/decisions/0069-access.md."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from strandline.base.clock import Clock
+from strandline.base.errors import OperatorError
+from strandline.config.principal_rules import PrincipalRules
+from strandline.model.cluster import ONLY_LISTENER
+from strandline.network.sockets import why_not_bound
+from strandline.security.tls import ServerTls
+
+LISTEN_BACKLOG = 1024
+KAFKA_PORT_KEY = "[listener] kafka_port"
+ACCEPT_PAUSE_MS = 500
+
+_log = logging.getLogger("strandline.broker")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerTerms:
+    """A listener's name, its TLS if it has any, and who the clients with certificates are."""
+
+    name: str = ONLY_LISTENER
+    tls: ServerTls | None = None
+    rules: PrincipalRules = field(default_factory=PrincipalRules)
+
+
+async def claim_port(host: str, port: int, *, key: str = KAFKA_PORT_KEY) -> socket.socket:
+    """A socket that has the address and does not listen yet. Raises OperatorError with `key`, the
+    configuration key of the port.
+
+    A process that has much to do before it serves learns at once that the port is taken."""
+    try:
+        info = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = info[0]
+        claimed = socket.socket(family, kind, protocol)
+        try:
+            claimed.setblocking(False)
+            claimed.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            claimed.bind(address)
+        except OSError:
+            claimed.close()
+            raise
+    except OSError as error:
+        raise _cannot_listen(host, port, error, key=key) from error
+    return claimed
+
+
+def _cannot_listen(host: str, port: int, error: OSError, *, key: str) -> OperatorError:
+    return OperatorError(f"{key}: cannot listen on {host}:{port}: {why_not_bound(port, error)}")
+
+
+class ListeningPort:
+    """See the module. `on_accepted` gets each client's socket, which does not block, and its
+    address."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        terms: ListenerTerms,
+        *,
+        clock: Clock,
+        on_accepted: Callable[[socket.socket, str, ListenerTerms], None],
+    ) -> None:
+        """Listen on a socket of `claim_port`. Raises OperatorError, and closes it."""
+        host, self.port = sock.getsockname()[:2]
+        self.terms = terms
+        self._socket = sock
+        self._clock = clock
+        self._on_accepted = on_accepted
+        self._loop = asyncio.get_running_loop()
+        try:
+            sock.listen(LISTEN_BACKLOG)
+        except OSError as error:
+            sock.close()
+            raise _cannot_listen(host, self.port, error, key=KAFKA_PORT_KEY) from error
+        self._loop.add_reader(sock.fileno(), self._on_acceptable)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` has been called."""
+        return self._socket.fileno() < 0
+
+    def close(self) -> None:
+        """Accept nothing more."""
+        if not self.is_closed:
+            self._loop.remove_reader(self._socket.fileno())
+            self._socket.close()
+
+    def _on_acceptable(self) -> None:
+        while not self.is_closed:
+            try:
+                sock, address = self._socket.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionAbortedError:
+                continue
+            except OSError as error:
+                self._rest(error)
+                return
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            self._on_accepted(sock, address[0], self.terms)
+
+    def _rest(self, error: OSError) -> None:
+        """Out of descriptors or memory: leave clients in the backlog for a moment."""
+        level = logging.WARNING if error.errno in (errno.EMFILE, errno.ENFILE) else logging.ERROR
+        _log.log(level, "cannot accept a client: %s", error.strerror)
+        self._loop.remove_reader(self._socket.fileno())
+
+        def accept_again() -> None:
+            if not self.is_closed:
+                self._loop.add_reader(self._socket.fileno(), self._on_acceptable)
+
+        self._clock.call_later(ACCEPT_PAUSE_MS, accept_again)

@@ -1,0 +1,96 @@
+"""Rules between the keys of a broker's file that are about who may reach it.
+
+Why:    a port that any machine may use must be open by decision, and a port with TLS needs all its
+        files; a broker finds out when it starts.
+Source: docs/decisions/0069-access.md."""
+
+from collections.abc import Iterator
+
+from strandline.config.addresses import format_address, is_loopback, is_wildcard
+from strandline.config.broker import BrokerConfig
+from strandline.config.listener_section import NO_CERTIFICATES, Listener, ListenerEntry
+
+_IF_WANTED = "or write `insecure = true` under [security] if every machine may"
+
+
+def broken_access_rules(config: BrokerConfig) -> Iterator[tuple[str, str]]:
+    """Every rule that does not hold: (`[section] key`, reason)."""
+    yield from _entries(config)
+    for listener in config.listeners:
+        if listener.entry is not None:
+            yield from _files(listener, listener.entry)
+    if not config.security.insecure:
+        yield from _open_ports(config)
+
+
+def _entries(config: BrokerConfig) -> Iterator[tuple[str, str]]:
+    listeners = config.listeners
+    if config.listener_entries and config.listener != type(config.listener)():
+        yield (
+            "[listener]",
+            "stands beside [[listener]], which takes its place: give one of the two",
+        )
+    names = [one.name for one in listeners]
+    for name in sorted({one for one in names if names.count(one) > 1}):
+        yield f"[[listener]] {name}", "stands twice: each listener has a name of its own"
+    for listener in listeners:
+        if is_wildcard(listener.advertised.host):
+            key = "advertised_host" if listener.entry is None else "advertised"
+            own = "kafka_host" if listener.entry is None else "bind"
+            bound = listener.bind.host if listener.entry is None else format_address(listener.bind)
+            yield (
+                f"{listener.place} {key}",
+                f"must be given when {own} is {bound}: no client can reach that",
+            )
+
+
+def _files(listener: Listener, entry: ListenerEntry) -> Iterator[tuple[str, str]]:
+    place = listener.place
+    if not listener.is_tls:
+        for name in ("certificate", "private_key", "trust", "more_certificates"):
+            if getattr(entry, name):
+                yield f"{place} {name}", f"means nothing with protocol = {entry.protocol!r}"
+        if entry.client_certificates != NO_CERTIFICATES:
+            yield (
+                f"{place} client_certificates",
+                f"means nothing with protocol = {entry.protocol!r}",
+            )
+        return
+    for name in ("certificate", "private_key"):
+        if not getattr(entry, name):
+            yield f"{place} {name}", 'must be given with protocol = "SSL": a PEM file'
+    if entry.client_certificates != NO_CERTIFICATES and not entry.trust:
+        yield (
+            f"{place} trust",
+            f'must be given with client_certificates = "{entry.client_certificates}": a PEM file '
+            "with the certificates of the authority that clients' certificates are of",
+        )
+
+
+def _open_ports(config: BrokerConfig) -> Iterator[tuple[str, str]]:
+    """Ports that other machines reach, and whose clients need not prove who they are."""
+    for listener in config.listeners:
+        if is_loopback(listener.bind.host) or listener.is_authenticated:
+            continue
+        advice = (
+            'write a [[listener]] with protocol = "SSL"' if not listener.is_tls else "write this"
+        )
+        key = "kafka_host" if listener.entry is None else "bind"
+        yield (
+            f"{listener.place} {key}",
+            f"{format_address(listener.bind)} is open to other machines, and clients need not "
+            f'prove who they are: {advice} and client_certificates = "required", {_IF_WANTED}',
+        )
+    if not is_loopback(config.rpc.host):
+        yield (
+            "[rpc] host",
+            f"{format_address(config.rpc_bind)} is open to other machines, and brokers need not "
+            f"prove who they are: use a loopback address, {_IF_WANTED}",
+        )
+    metrics = config.metrics
+    if metrics.port and not is_loopback(metrics.host):
+        yield (
+            "[metrics] host",
+            f"{metrics.host} is open to other machines, and clients need not prove who they are: "
+            f"use a loopback address, {_IF_WANTED}",
+        )

@@ -1,0 +1,175 @@
+"""Listeners in a broker's file, and which ports may be open (docs/decisions/0069-access.md)."""
+
+import pytest
+
+from strandline.config.broker import BrokerConfig
+from strandline.config.kafka.from_file import FILE_VALUES
+from strandline.config.load import load_broker_config, read_broker_config
+from strandline.model.cluster import Address, Endpoint
+
+LEAST = """
+[broker]
+id = 1
+data_directory = "/d"
+[cluster]
+id = "c1"
+seeds = ["1@127.0.0.1:33145"]
+"""
+TLS = 'protocol = "SSL"\ncertificate = "/c"\nprivate_key = "/k"\n'
+MUTUAL = TLS + 'trust = "/t"\nclient_certificates = "required"\n'
+OPEN = "\n[security]\ninsecure = true\n"
+
+
+def entry(name: str = "A", bind: str = "127.0.0.1:9093", more: str = "") -> str:
+    return f'[[listener]]\nname = "{name}"\nbind = "{bind}"\n{more}\n'
+
+
+def load(text: str) -> BrokerConfig:
+    return load_broker_config(LEAST + text, file="f", environment={})
+
+
+def refusals(text: str, **environment: str) -> list[str]:
+    config, mistakes = read_broker_config(LEAST + text, file="f", environment=environment)
+    assert config is None
+    return [str(one) for one in mistakes]
+
+
+def test_the_section_of_one_listener_is_one_plaintext_listener() -> None:
+    (listener,) = load("[listener]\nkafka_port = 9_000\nadvertised_host = 'b1'\n").listeners
+    assert (listener.name, listener.protocol) == ("PLAINTEXT", "PLAINTEXT")
+    assert listener.bind == Address("127.0.0.1", 9_000)
+    assert listener.advertised == Address("b1", 9_000)
+
+
+def test_several_listeners_have_names_and_addresses_of_their_own() -> None:
+    config = load(
+        entry("INTERNAL", "127.0.0.1:9093")
+        + entry("PUBLIC", "[::1]:9094", MUTUAL)
+        + 'advertised = "b1.example:443"\n'
+    )
+    assert [one.endpoint for one in config.listeners] == [
+        Endpoint("INTERNAL", Address("127.0.0.1", 9093), "PLAINTEXT"),
+        Endpoint("PUBLIC", Address("b1.example", 443), "SSL"),
+    ]
+    assert config.listeners[1].bind == Address("::1", 9094)
+    assert FILE_VALUES["listeners"](config) == "INTERNAL://127.0.0.1:9093,PUBLIC://[::1]:9094"
+    assert FILE_VALUES["listener.security.protocol.map"](config) == (
+        "INTERNAL:PLAINTEXT,PUBLIC:SSL,CONTROLLER:PLAINTEXT"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            entry(more='protocol = "TLS"'),
+            "[[listener]] A protocol: must be PLAINTEXT or SSL, not 'TLS'",
+        ),
+        (
+            entry(more='protocol = "SASL_SSL"'),
+            "[[listener]] A protocol: is SASL_SSL, which is not there yet: use SSL with client "
+            "certificates",
+        ),
+        (entry("a b"), "[[listener]] a b name: must be at most 64 of A-Z a-z 0-9 . _ -, not 'a b'"),
+        (
+            '[[listener]]\nname = "A"\n',
+            '[[listener]] A bind: is missing; give for example bind = "0.0.0.0:9093"',
+        ),
+        (
+            '[[listener]]\nbind = "a:1"\n',
+            '[[listener]] 1 name: is missing; give for example name = "INTERNAL"',
+        ),
+        (entry(bind="9093"), "[[listener]] A bind: must look like host:port, not '9093'"),
+        (entry(more="port = 7"), "[[listener]] A port: unknown key"),
+        (entry(more="trusts = 7"), "[[listener]] A trusts: unknown key (did you mean trust?)"),
+        (
+            entry() + entry(bind="127.0.0.1:1"),
+            "[[listener]] A: stands twice: each listener has a name of its own",
+        ),
+        (
+            entry() + entry("B"),
+            "[[listener]] B bind: must differ from [[listener]] A bind, which is 9093 too",
+        ),
+        (
+            entry(more='protocol = "SSL"\nprivate_key = "/k"'),
+            '[[listener]] A certificate: must be given with protocol = "SSL": a PEM file',
+        ),
+        (
+            entry(more=TLS + 'client_certificates = "required"'),
+            '[[listener]] A trust: must be given with client_certificates = "required": a PEM file '
+            "with the certificates of the authority that clients' certificates are of",
+        ),
+        (
+            entry(more='certificate = "/c"'),
+            "[[listener]] A certificate: means nothing with protocol = 'PLAINTEXT'",
+        ),
+        (
+            entry(more=MUTUAL + 'principal_mapping_rules = "CN"'),
+            "[[listener]] A principal_mapping_rules: must be DEFAULT, or RULE:pattern/replacement/ "
+            "with L or U behind it, not 'CN'",
+        ),
+        (
+            entry(more=TLS + 'more_certificates = ["/c"]'),
+            "[[listener]] A more_certificates: must be certificate=key, two PEM files, not '/c'",
+        ),
+        (
+            entry(bind="0.0.0.0:9093", more=MUTUAL),
+            "[[listener]] A advertised: must be given when bind is 0.0.0.0:9093: no client can "
+            "reach that",
+        ),
+    ],
+)
+def test_a_wrong_listener_is_refused_in_one_line(text: str, reason: str) -> None:
+    assert refusals(text) == [f"f: {reason}"]
+
+
+def test_one_listener_and_several_are_not_given_together() -> None:
+    assert refusals(entry(), STRANDLINE_LISTENER__KAFKA_PORT="9099") == [
+        "f: [listener]: stands beside [[listener]], which takes its place: give one of the two"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("[listener]\nkafka_host = '10.0.0.1'\n", "[listener] kafka_host"),
+        ("[listener]\nkafka_host = 'broker-1'\n", "[listener] kafka_host"),
+        (entry(bind="[2001:db8::1]:9093"), "[[listener]] A bind"),
+        (entry(bind="10.0.0.1:9093", more=TLS), "[[listener]] A bind"),
+        (
+            entry(bind="10.0.0.1:9093", more=MUTUAL.replace("required", "requested")),
+            "[[listener]] A bind",
+        ),
+        ("[metrics]\nhost = '10.0.0.1'\nport = 9404\n", "[metrics] host"),
+    ],
+)
+def test_a_port_that_is_open_to_other_machines_must_be_so_by_decision(
+    text: str, place: str
+) -> None:
+    (refusal,) = refusals(text)
+    assert refusal.startswith(f"f: {place}: ")
+    assert "is open to other machines" in refusal
+    assert refusal.endswith("or write `insecure = true` under [security] if every machine may")
+    assert load(text + OPEN).security.insecure
+
+
+def test_a_port_for_brokers_that_is_open_must_be_so_by_decision() -> None:
+    seeds = LEAST.replace("127.0.0.1:33145", "10.0.0.1:33145")
+    text = seeds + "[rpc]\nhost = '10.0.0.1'\n"
+    _, mistakes = read_broker_config(text, file="f", environment={})
+    assert [one.place for one in mistakes] == ["[rpc] host"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[listener]\nkafka_host = 'localhost'\n",
+        "[listener]\nkafka_host = '127.8.0.1'\n",
+        entry(bind="[::1]:9093"),
+        entry(bind="10.0.0.1:9093", more=MUTUAL),
+        "[metrics]\nhost = '10.0.0.1'\nport = 0\n",
+    ],
+)
+def test_a_port_whose_clients_prove_who_they_are_or_are_here_may_be_open(text: str) -> None:
+    load(text)
