@@ -5,6 +5,7 @@ Source: decision 0063; docs/operating/restore.md."""
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -95,12 +96,17 @@ def test_a_lost_cluster_comes_back_out_of_one_bucket(tmp_path: Path) -> None:
     other = Tiered(tmp_path / "other")
     bootstrap = other.cluster.bootstrap
     try:
-        # A bucket that lacks an object for a while interrupts it.
+        # A bucket that lacks an object is not taken for one that has everything.
         hidden = sorted(lost.buckets["east"].glob("*/*/0/*.segment"))[-1]
         hidden.rename(hidden.with_suffix(".hidden"))
         done = run("restore", "--from", url, "-b", bootstrap, check=False)
+        assert done.returncode and "--partial" in done.stderr
+        assert f"{TOPIC}-0" in done.stderr
+        # One that has half of it interrupts the copying.
+        whole = hidden.with_suffix(".hidden").read_bytes()
+        hidden.write_bytes(whole[: len(whole) // 2])
+        done = run("restore", "--from", url, "-b", bootstrap, check=False)
         assert done.returncode and "cannot be read" in done.stderr
-        assert rows(bootstrap, 1_000)
         hidden.with_suffix(".hidden").rename(hidden)
         run("restore", "--from", url, "--config", "segment.bytes=2000000", "-b", bootstrap)
         expected = [one for one in before if one[1] < end[one[0]][1]]
@@ -124,3 +130,46 @@ def test_a_lost_cluster_comes_back_out_of_one_bucket(tmp_path: Path) -> None:
         assert done.returncode and f"topic {TOPIC} exists" in done.stderr
     finally:
         stop_cluster(other.cluster)
+
+
+def test_a_time_before_the_grace_names_what_is_gone_and_one_within_it_has_all(
+    tmp_path: Path,
+) -> None:
+    cluster = Tiered(
+        tmp_path / "lost", "tiered.export_interval_ms=200", "tiered.delete_grace_ms=20000"
+    )
+    url = f"file://{cluster.buckets['east']}"
+
+    def cut() -> dict[str, object]:
+        done = run("restore", "--from", url, "--as-of", str(at_ms), "--dry-run", "--json")
+        (topic,) = json.loads(done.stdout)["topics"]
+        (first, _) = topic["partitions"]
+        return dict(first)
+
+    try:
+        cluster.create(TOPIC)
+        cluster.produce(TOPIC, 6_000)
+        commit(cluster.cluster.bootstrap, {0: 1})
+        wait_until(lambda: is_exported(url, 1_800), what="the bucket has it", timeout_s=TIMEOUT_S)
+        at_ms = round(time.time() * 1000)
+        before = cut()
+        place = TopicPartition(TOPIC, 0, 1_100)
+        cluster.admin.delete_records([place])[place].result(TIMEOUT_S)
+        newest = ends(listed(url))
+        wait_until(
+            lambda: ends(listed(url))[0][0] > newest[0][0] or ends(listed(url))[0][0] == 1_100,
+            what="an export without the deleted records",
+            timeout_s=TIMEOUT_S,
+        )
+        within = cut()
+        assert (within["start_offset"], within["gone"]) == (0, [])
+        assert within == before
+        wait_until(lambda: cut()["gone"], what="the end of the grace", timeout_s=TIMEOUT_S)
+        after = cut()
+        names = sorted((cluster.buckets["east"]).glob("*/*/0/*.segment"))
+        first = int(names[0].name.split("-")[0])
+        assert 0 < first <= 1_100
+        assert after["gone"] == [[0, first]]
+        assert (after["start_offset"], after["end_offset"]) == (first, before["end_offset"])
+    finally:
+        stop_cluster(cluster.cluster)

@@ -69,10 +69,13 @@ async def put_offsets(
     await store.put(f"{offsets_prefix(CLUSTER, 0)}{number}", [data])
 
 
-def entry(base: int, end: int, topic: str = "orders", partition: int = 0) -> SegmentEntry:
+def entry(
+    base: int, end: int, topic: str = "orders", partition: int = 0, *, attempt: int | None = None
+) -> SegmentEntry:
     """A segment of the log."""
+    drawn = base if attempt is None else attempt
     return SegmentEntry(
-        name=f"{CLUSTER}/{IDS[topic]}/{partition}/{base:020d}-1-{base:016x}.segment",
+        name=f"{CLUSTER}/{IDS[topic]}/{partition}/{base:020d}-1-{drawn:016x}.segment",
         base_offset=Offset(base),
         end_offset=Offset(end),
         data_bytes=1_000,
@@ -116,6 +119,8 @@ async def put_export(
         live=live,
     )
     await write_export(store, export, (), f"{at_ms:x}")
+    for one in live:
+        await store.put(one.name, [bytes(one.size_bytes)])
 
 
 async def lost_bucket() -> MemoryStore:

@@ -174,6 +174,29 @@ def test_the_command_lists_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "is its file system mounted" in capsys.readouterr().err
 
 
+def test_the_command_does_not_begin_without_all_objects(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"file://{tmp_path}/bucket"
+
+    async def fill() -> None:
+        store = open_store(parse_url(url))
+        objects = (await lost_bucket()).objects
+        gone = min(one for one in objects if one.endswith(".segment"))
+        for name, (data, _) in objects.items():
+            if name != gone:
+                await store.put(name, [data])
+
+    asyncio.run(fill())
+    with pytest.raises(SystemExit) as ended:
+        main(["restore", "--from", url, "--as-of", "150", "--bootstrap", "localhost:1"])
+    assert ended.value.code
+    told = capsys.readouterr()
+    assert "deleted or lost objects: 0 to 10" in told.out
+    assert "lack objects of 1 partition, see MISSING: orders-0" in told.err
+    assert "--partial" in told.err
+
+
 def test_an_older_snapshot_serves_while_a_bucket_lags() -> None:
     async def lagging() -> tuple[MemoryStore, MemoryStore]:
         old, new = await lost_bucket(), MemoryStore()

@@ -376,6 +376,19 @@ def test_old_exports_go_but_the_newest_few_and_those_within_the_grace() -> None:
     assert len(run(list_numbers(store, PLACE))) == KEPT_MIN
 
 
+def test_with_a_long_grace_one_export_of_each_hour_stays() -> None:
+    store, minute_ms, hours = MemoryStore(), 60_000, 48
+    for one in range(hours * 6):
+        store.now_ms = one * 10 * minute_ms
+        run(write_export(store, state(0, 1, number=(1, one), at_ms=one), (), "a"))
+    run(remove_old(store, PLACE, grace_ms=24 * 60 * minute_ms))
+    left = [one.index for one in run(list_numbers(store, PLACE))]
+    last = hours * 6 - 1
+    assert left[:8] == [*range(last, last - 8, -1)], "all of the last hour, and the one before it"
+    assert left[8:] == [one * 6 + 5 for one in range(hours - 3, hours - 26, -1)]
+    assert run(remove_old(store, PLACE, grace_ms=24 * 60 * minute_ms)) == 0
+
+
 def test_a_page_stays_while_an_export_names_it() -> None:
     store = MemoryStore()
     writer = exporter(store)

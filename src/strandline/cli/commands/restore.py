@@ -64,6 +64,15 @@ Credentials = Annotated[
         "environment.",
     ),
 ]
+Partial = Annotated[
+    bool,
+    typer.Option(
+        "--partial",
+        help="Go on although objects are deleted or lost: of each partition the longest range "
+        "without a gap comes back.",
+    ),
+]
+NAMED_MAX = 3
 
 
 def restore(
@@ -74,6 +83,7 @@ def restore(
     config: Config = None,
     unset: Unset = None,
     dry_run: DryRun = False,
+    partial: Partial = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
@@ -96,11 +106,23 @@ def restore(
             plan = runner.run(plan_restore(stores, as_of_ms=as_of_ms, topics=topics or ()))
             show(plan_json(plan), as_json=as_json, people=lambda: _print(plan))
             if not dry_run:
+                if plan.lacking and not partial:
+                    raise _lacking(plan.lacking)
                 with open_client(bootstrap, timeout) as client:
                     say = (lambda _: None) if as_json else print_line
                     carry_out(client, runner, stores, plan, changes=changes, say=say)
     except StoreError as error:
         raise OperatorError(f"the buckets cannot be read: {error}") from error
+
+
+def _lacking(partitions: list[str]) -> OperatorError:
+    more = len(partitions) - NAMED_MAX
+    named = ", ".join(partitions[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+    count = counted(len(partitions), "partition")
+    return OperatorError(
+        f"the buckets lack objects of {count}, see MISSING: {named}; give the other buckets with "
+        "--from, or another --as-of; with --partial, what is left comes back"
+    )
 
 
 def parse_time(text: str) -> int:

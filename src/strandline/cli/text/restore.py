@@ -49,6 +49,8 @@ def plan_json(plan: "RestorePlan") -> Json:
                         "end_offset": one.end,
                         "missing_count": one.missing_count,
                         "lost_before": one.lost_before,
+                        "gone": [[start, end] for start, end in one.gone],
+                        "oldest_ms": one.oldest_ms if one.oldest_ms >= 0 else None,
                         "written_ms": None if one.export is None else one.export.written_ms,
                         "bucket": one.bucket,
                     }

@@ -1,6 +1,7 @@
 """A lost cluster, out of its buckets.
 
-Map:    plan.py     what the buckets have of it at one time, and what is missing
-        source.py   records out of a bucket, checked
-        copying.py  carries a plan out in another cluster
+Map:    plan.py      what the buckets have of it at one time, and what is missing
+        presence.py  which objects of an export are there still
+        source.py    records out of a bucket, checked
+        copying.py   carries a plan out in another cluster
 """

@@ -5,16 +5,20 @@ Why:    the time for surprises is before a restore: every topic, partition and g
 How:    the cut:  1. the newest snapshot of the controller not later than the time
                   2. of each partition of its topics, the newest export not later than the time
                   3. the newest committed offsets not later than the time, cut at the logs' ends
-        A partition takes the export that ends the latest, of all buckets given. Damaged objects are
-        passed over for the next older ones, and named in the notes.
+        A partition takes the bucket whose objects reach the farthest, of all buckets given. Damaged
+        exports are passed over for the next older ones, and named in the notes.
 Owns:   nothing.
 Source: decision 0063."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 
+from msgspec.structs import replace
+
 from strandline.base.errors import OperatorError
+from strandline.client.restore.presence import Range, look, ranges_text
 from strandline.controller.names import is_internal
 from strandline.controller.snapshots import format as snapshot_format
 from strandline.controller.snapshots.format import BadSnapshotError
@@ -40,13 +44,17 @@ Stores = Mapping[str, ObjectStore]
 class PlannedPartition:
     """One partition: its records of [start, end) come back. `bucket`: where from; empty if no
     bucket has anything. `missing_count`: records that were acknowledged when the export was
-    written, and that no bucket has; more may have come later."""
+    written, and that no bucket has; more may have come later. `gone`: ranges of the export whose
+    objects are deleted, or lost. `oldest_ms`: without an export that is old enough, when the oldest
+    one was written; -1 if there is none at all."""
 
     index: int
     start: Offset = NOTHING
     end: Offset = NOTHING
     bucket: str = ""
     export: Export | None = None
+    gone: tuple[Range, ...] = ()
+    oldest_ms: int = -1
 
     @property
     def missing_count(self) -> int:
@@ -61,6 +69,9 @@ class PlannedPartition:
     @property
     def missing(self) -> str:
         """What does not come back, in words."""
+        if self.export is None and self.oldest_ms >= 0:
+            oldest = datetime.fromtimestamp(self.oldest_ms / 1000, UTC)
+            return f"all: its oldest export is of {oldest:%Y-%m-%dT%H:%M:%SZ}"
         if self.export is None:
             return "all: no bucket has anything of it"
         words = []
@@ -68,6 +79,8 @@ class PlannedPartition:
             words.append(f"{self.lost_before} before {self.start}")
         if self.missing_count:
             words.append(f"{self.missing_count} from {self.end} on, at least")
+        if self.gone:
+            words.append(f"deleted or lost objects: {ranges_text(self.gone)}")
         return ", ".join(words) or "none known"
 
 
@@ -104,6 +117,16 @@ class RestorePlan:
     topics: tuple[PlannedTopic, ...]
     offsets: tuple[PlannedOffset, ...]
     notes: tuple[str, ...]
+
+    @property
+    def lacking(self) -> list[str]:
+        """The partitions that lack objects of the cut, or have no export of it any more."""
+        return [
+            f"{topic.name}-{one.index}"
+            for topic in self.topics
+            for one in topic.partitions
+            if one.gone or one.oldest_ms >= 0
+        ]
 
 
 async def plan_restore(
@@ -182,18 +205,42 @@ async def _topic(
         place = PartitionPlace(cluster_id, topic.id, index)
         best = PlannedPartition(index)
         for url, store in stores.items():
-            export = await _newest(store, place, as_of_ms, notes)
-            if export is None or (best.export is not None and export.end_offset <= best.end):
-                continue
-            best = PlannedPartition(index, export.start_offset, export.end_offset, url, export)
+            found = await _partition(store, url, place, as_of_ms, notes)
+            if found is not None and _rank(found) > _rank(best):
+                best = found
         partitions.append(best)
     return PlannedTopic(topic.name, dict(topic.configs), tuple(partitions))
 
 
-async def _newest(
+def _rank(one: PlannedPartition) -> tuple[bool, int, int, int]:
+    """The higher the better: it ends later, then has more, then knows of more."""
+    return one.export is not None, one.end, one.end - one.start, one.oldest_ms
+
+
+async def _partition(
+    store: ObjectStore, url: str, place: PartitionPlace, as_of_ms: int | None, notes: list[str]
+) -> PlannedPartition | None:
+    """What one bucket has of a partition; None if it knows nothing of it."""
+    exports = await _exports(store, place, as_of_ms, notes)
+    if not exports:
+        return None
+    newest, chosen = exports[0], exports[-1]
+    if as_of_ms is not None and chosen.written_ms > as_of_ms:
+        return PlannedPartition(place.partition, oldest_ms=chosen.written_ms)
+    present = await look(store, chosen, newest)
+    end = present.live[-1].end_offset if present.live else chosen.end_offset
+    export = replace(chosen, live=present.live, end_offset=end)
+    return PlannedPartition(
+        place.partition, export.start_offset, export.end_offset, url, export, present.gone
+    )
+
+
+async def _exports(
     store: ObjectStore, place: PartitionPlace, as_of_ms: int | None, notes: list[str]
-) -> Export | None:
-    """The newest whole export that is not later than the time."""
+) -> list[Export]:
+    """Whole exports, from the newest one back to the first that is not later than the time, or to
+    the oldest one."""
+    found: list[Export] = []
     for number in await list_numbers(store, place):
         try:
             export = (await read_export(store, place, number)).export
@@ -202,9 +249,10 @@ async def _newest(
         except DamagedObjectError as damage:
             notes.append(f"{damage}; an older one is used")
             continue
+        found = [*found[:1], export]
         if as_of_ms is None or export.written_ms <= as_of_ms:
-            return export
-    return None
+            break
+    return found
 
 
 async def _offsets(

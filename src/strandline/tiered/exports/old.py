@@ -1,7 +1,8 @@
 """Which exports and pages of a partition may be removed from a bucket.
 
 Why:    an export is written again and again. A reader may still be at an older one.
-How:    the newest few stay, and each that was the newest one within the grace. A page stays while
+How:    the newest few stay, and each that was the newest one within the grace; of those that were
+        it more than `ALL_KEPT_MS` ago, the last one of each hour, for restores. A page stays while
         an export names it, and while it is younger than the grace: a writer puts pages first.
         All times are the store's own, so its clock is compared with itself only.
 Source: decision 0061."""
@@ -16,6 +17,8 @@ from strandline.tiered.objects.store import ObjectAbsentError, ObjectInfo, Objec
 
 KEPT_MIN = 3
 """The newest exports stay whatever their age."""
+ALL_KEPT_MS = 3_600_000
+_HOUR_MS = 3_600_000
 _DELETE_AT_ONCE = 1_000
 
 
@@ -30,7 +33,12 @@ def old_exports(listed: Sequence[ObjectInfo], *, grace_ms: int) -> list[str]:
         one.name
         for one, successor in pairwise(listed[: 1 - KEPT_MIN])
         if successor.modified_ms < now_ms - grace_ms
+        or (successor.modified_ms < now_ms - ALL_KEPT_MS and _is_same_hour(one, successor))
     ]
+
+
+def _is_same_hour(one: ObjectInfo, other: ObjectInfo) -> bool:
+    return one.modified_ms // _HOUR_MS == other.modified_ms // _HOUR_MS
 
 
 async def remove_old(store: ObjectStore, place: PartitionPlace, *, grace_ms: int) -> int:
