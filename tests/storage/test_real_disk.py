@@ -24,7 +24,7 @@ from strandline.model.ids import BrokerId, Index, Offset
 from strandline.records.batch import read_header
 from strandline.records.record import Record, build_batch
 from strandline.storage.config import LogConfig
-from strandline.storage.disk import flusher
+from strandline.storage.disk import descriptor, flusher
 from strandline.storage.disk.flusher import FDATASYNC_FILES_MAX
 from strandline.storage.disk.real_disk import RealDisk, RealFile
 from strandline.storage.identity import DataDirectory
@@ -436,3 +436,27 @@ def _open_files() -> list[str]:
     """What this process has open; a removed one has "(deleted)" behind its name."""
     links = Path("/proc/self/fd").iterdir()
     return [os.readlink(link) for link in links if link.is_symlink()]
+
+
+def test_the_last_close_of_a_removed_file_is_on_another_thread(
+    disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel frees the space in it, and waits for the file's writeback first."""
+    closed: queue.SimpleQueue[tuple[int, int]] = queue.SimpleQueue()
+    close = os.close
+
+    def note_close(number: int) -> None:
+        closed.put((number, threading.get_ident()))
+        close(number)
+
+    monkeypatch.setattr(descriptor, "_closer", descriptor.Closer(note_close))
+    path = str(tmp_path / "file")
+    for is_removed in (False, True):
+        file = disk.open(path, create=True)
+        number = file.fileno()
+        if is_removed:
+            disk.remove(path)
+        del file
+        found, thread = closed.get(timeout=30)
+        assert found == number
+        assert (thread == threading.get_ident()) != is_removed

@@ -65,8 +65,11 @@ from strandline.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
+from strandline.protocol.primitives import Part
 from strandline.replication.replica.replica import Replica
 from strandline.replication.replica.tier import RemoteOffsetError
+from strandline.tiered.reading.finding import RemoteSlice
+from strandline.tiered.reading.memory_file import MemoryFile
 
 TOPIC_IDS_SINCE_VERSION = 13
 FOLLOWERS_SERVE_SINCE_VERSION = 11
@@ -384,7 +387,7 @@ class FetchCall:
         if found.size_bytes > limit_bytes and not is_first:
             self._is_full = True
             return
-        fetch.answer.records = [FilePart(*one) for one in found.slices]
+        fetch.answer.records = [_part(one) for one in found.slices]
         fetch.size_bytes = found.size_bytes
         if found.is_over and found.slices:  # The records behind them are local: no more will come.
             self._is_settled = True
@@ -492,6 +495,14 @@ class FetchCall:
                         rack=broker.labels.kafka_rack(),
                     )
                 )
+
+
+def _part(found: RemoteSlice) -> Part:
+    """Old records as a part of the answer; those in memory are sent from there."""
+    file = found.file
+    if isinstance(file, MemoryFile):
+        return file.view(found.size_bytes, found.position)
+    return FilePart(file, found.position, found.size_bytes)
 
 
 _MOVED = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)

@@ -14,6 +14,7 @@ Map:    reader.py         RemoteReader: what a broker reads old records with
         ranged_store.py   ranges of objects, within a deadline
         failures.py       which buckets and objects are left alone for a while
         chunk_cache.py    the cache of chunks
+        chunk_memory.py   chunks of scans, in memory
         admission.py      what stays in it
         chunk_files.py    chunks as files
         memory_file.py    a chunk in memory, as a file

@@ -8,8 +8,11 @@ How:    new --> PROBATION --used again, after a pause--> PROTECTED
                  evicted                        evicted only if PROBATION is empty
         A reader takes a chunk in several fetches. Uses within `SAME_USE_MS` of a chunk's arrival
         are therefore one use.
+            A scan's chunks stay in memory, and are not kept when it has passed them. `GhostList`
+        remembers their keys: the next scan of them has them written to the disk.
 Owns:   keys and sizes; no file.
-Source: Karedla et al. 1994 (segmented LRU); O'Neil et al. 1993 (correlated references)."""
+Source: Karedla et al. 1994 (segmented LRU); O'Neil et al. 1993 (correlated references); Johnson and
+        Shasha 1994 (2Q, whose A1out is a list of keys alone)."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -20,6 +23,39 @@ K = TypeVar("K", bound=Hashable)
 SAME_USE_MS = 30_000
 PROTECTED_RATIO = 0.75
 """The share of the bytes that protected chunks may have."""
+
+
+GHOST_COUNT_MAX = 65_536
+"""So many keys are remembered, about 200 bytes each."""
+
+
+class GhostList(Generic[K]):
+    """Keys of what was used once and let go. `bytes_max`: what all of it would take."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._sizes: OrderedDict[K, int] = OrderedDict()
+        """{key: bytes}, the oldest first."""
+        self._size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def add(self, key: K, size_bytes: int) -> None:
+        """Remember a key; the oldest ones are forgotten."""
+        self.take(key)
+        self._sizes[key] = size_bytes
+        self._size_bytes += size_bytes
+        while self._size_bytes > self._bytes_max or len(self._sizes) > GHOST_COUNT_MAX:
+            _, gone_bytes = self._sizes.popitem(last=False)
+            self._size_bytes -= gone_bytes
+
+    def take(self, key: K) -> bool:
+        """Forget a key; whether it was remembered."""
+        size_bytes = self._sizes.pop(key, None)
+        if size_bytes is not None:
+            self._size_bytes -= size_bytes
+        return size_bytes is not None
 
 
 class SegmentedLru(Generic[K]):

@@ -1,8 +1,11 @@
-"""The cache of chunks on this broker's disk; what the disk does not take stays in memory a while.
+"""The cache of chunks on this broker's disk, and of those in memory that need none.
 
 Why:    a request to a bucket costs money and a round trip; ten consumers of one history, or one
         with small fetches, should cost it once.
 How:    scan names --> READY;  put: a file, or memory if the disk fails;  get: a chunk, or None
+        put_ahead: memory. A scan's chunk goes when it has been read to its end and others need its
+        room. It goes to the disk instead if no reader has come to its end by then, or if an earlier
+        scan had it.
         A chunk is verified on arrival by its downloader. It is read and verified again, on a
         worker, if it is from an earlier process, if nothing used it for `WARM_MS`, or if it was
         verified more than `TRUST_MS` ago: the kernel may have to read it from the disk again. So
@@ -15,21 +18,26 @@ Source: decision 0060; base.disk for the meaning of errors."""
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Buffer, File, is_full
-from strandline.tiered.reading.admission import SegmentedLru
+from strandline.tiered.reading.admission import GhostList, SegmentedLru
 from strandline.tiered.reading.chunk_files import ChunkFiles, ChunkKey, FoundChunk
+from strandline.tiered.reading.chunk_memory import ChunkInMemory, ChunkMemory
 from strandline.tiered.reading.counters import ReadCounters
 from strandline.tiered.reading.memory_file import MemoryFile
 from strandline.tiered.reading.worker import DiskWorker
 
 OPEN_FILES_MAX = 256
-MEMORY_BYTES_MAX = 32 << 20
-"""Chunks in memory that the disk did not take."""
+MEMORY_BYTES_MAX = 64 << 20
+"""Chunks in memory: of scans, and those that the disk did not take."""
+SPILLING_BYTES_MAX = 32 << 20
+"""Chunks on their way from memory to the disk; what is more than the disk takes is forgotten."""
+MEMORY_IDLE_MS = 60_000
+"""If no scan brought a chunk for so long, the memory is given up."""
 WRITE_PAUSE_MS = 10_000
 WARM_MS = 60_000
 """The page cache keeps what was used so recently."""
@@ -85,8 +93,13 @@ class ChunkCache:
         self._kept: dict[ChunkKey, _Kept] = {}
         self._open: OrderedDict[ChunkKey, File] = OrderedDict()
         """The files in use last, verified ones only. A dropped one closes with its last reader."""
-        self._memory: OrderedDict[ChunkKey, Chunk] = OrderedDict()
-        self._memory_bytes = 0
+        self._memory = ChunkMemory(MEMORY_BYTES_MAX)
+        self._read_once: GhostList[ChunkKey] = GhostList(bytes_max)
+        self._spilling: dict[ChunkKey, MemoryFile] = {}
+        self._spilling_bytes = 0
+        self._is_scanned = False
+        """Whether read-ahead has brought something since the last look at the memory."""
+        self._look: asyncio.TimerHandle | None = None
         self._no_write_before_ms = 0
         self._was_told = False
         self._opening: dict[ChunkKey, asyncio.Future[Chunk | None]] = {}
@@ -101,7 +114,7 @@ class ChunkCache:
         return len(self._lru) + len(self._memory)
 
     def __contains__(self, key: ChunkKey) -> bool:
-        return key in self._kept or key in self._memory
+        return key in self._kept or key in self._memory or key in self._spilling
 
     async def start(self) -> None:
         """Find what an earlier process left. A disk that fails leaves the cache empty."""
@@ -117,10 +130,9 @@ class ChunkCache:
     async def get(self, key: ChunkKey, *, crc: int) -> Chunk | None:
         """The chunk, verified; None if it is not here, or was damaged."""
         now_ms = self._clock.monotonic_ms()
-        in_memory = self._memory.get(key)
+        in_memory = self._memory.get(key) or self._spilling.get(key)
         if in_memory is not None:
-            self._memory.move_to_end(key)
-            return in_memory
+            return Chunk(key.number, in_memory.size(), in_memory)
         kept = self._kept.get(key)
         if kept is None:
             return None
@@ -140,18 +152,36 @@ class ChunkCache:
 
     async def put(self, key: ChunkKey, data: Buffer) -> Chunk:
         """Keep a chunk that has been verified."""
-        now_ms = self._clock.monotonic_ms()
-        if self.bytes_max >= len(data) and now_ms >= self._no_write_before_ms:
-            try:
-                file = await self._worker.run(lambda: self._files.write(key, data))
-            except OSError as error:
-                self._fail("write", error)
-            else:
-                return self._add(key, len(data), file)
-        return self._add_to_memory(key, data)
+        chunk = await self._write(key, data)
+        if chunk is None:
+            chunk = self._add_to_memory([(key, bytes(data))], buffer_bytes=len(data))[0]
+        return chunk
+
+    def put_ahead(
+        self, chunks: Sequence[tuple[ChunkKey, Buffer]], *, buffer_bytes: int
+    ) -> list[Chunk]:
+        """Keep chunks of a scan that have been verified: parts of one buffer."""
+        self._is_scanned = True
+        if self._look is None:
+            loop = asyncio.get_running_loop()
+            self._look = loop.call_later(MEMORY_IDLE_MS / 1000, self._look_at_memory)
+        found = self._add_to_memory(chunks, buffer_bytes=buffer_bytes)
+        again = [
+            ChunkInMemory(key, chunk.file, is_read=False)
+            for (key, _), chunk in zip(chunks, found, strict=True)
+            if self._read_once.take(key) and isinstance(chunk.file, MemoryFile)
+        ]
+        self._spill(again)
+        return found
+
+    def note_read(self, key: ChunkKey) -> None:
+        """A reader has read a chunk to its end."""
+        self._memory.note_read(key)
 
     async def stop(self) -> None:
         """Wait for the removals that are under way."""
+        if self._look is not None:
+            self._look.cancel()
         while self._removals:
             await asyncio.wait(set(self._removals))
 
@@ -168,6 +198,18 @@ class ChunkCache:
             self._kept[one.key] = _Kept(one.size_bytes, NEVER)
             self._evict(self._lru.add(one.key, one.size_bytes, now_ms))
         self._remove(twice)
+
+    async def _write(self, key: ChunkKey, data: Buffer) -> Chunk | None:
+        """Keep a chunk on the disk; None if the disk does not take it."""
+        now_ms = self._clock.monotonic_ms()
+        if self.bytes_max < len(data) or now_ms < self._no_write_before_ms:
+            return None
+        try:
+            file = await self._worker.run(lambda: self._files.write(key, data))
+        except OSError as error:
+            self._fail("write", error)
+            return None
+        return self._add(key, len(data), file)
 
     def _add(self, key: ChunkKey, size_bytes: int, file: File) -> Chunk:
         now_ms = self._clock.monotonic_ms()
@@ -256,15 +298,53 @@ class ChunkCache:
 
     # ---- memory ----------------------------------------------------------------------------------
 
-    def _add_to_memory(self, key: ChunkKey, data: Buffer) -> Chunk:
-        file = MemoryFile(f"{key.object_id}-{key.number}", bytes(data))
-        chunk = Chunk(key.number, len(data), file)
-        replaced = self._memory.pop(key, None)
-        if replaced is not None:
-            self._memory_bytes -= replaced.size_bytes
-        self._memory[key] = chunk
-        self._memory_bytes += len(data)
-        while self._memory_bytes > MEMORY_BYTES_MAX:
-            _, gone = self._memory.popitem(last=False)
-            self._memory_bytes -= gone.size_bytes
-        return chunk
+    def _add_to_memory(
+        self, chunks: Sequence[tuple[ChunkKey, Buffer]], *, buffer_bytes: int
+    ) -> list[Chunk]:
+        files = self._memory.add(chunks, buffer_bytes=buffer_bytes)
+        self._let_go(self._memory.overflow())
+        return [
+            Chunk(key.number, len(data), file)
+            for (key, data), file in zip(chunks, files, strict=True)
+        ]
+
+    def _let_go(self, gone: Iterable[ChunkInMemory]) -> None:
+        """Remember what was read, and write the rest to the disk."""
+        unread = []
+        for one in gone:
+            if one.is_read:
+                self._read_once.add(one.key, one.file.size())
+            else:
+                unread.append(one)
+        self._spill(unread)
+
+    def _spill(self, chunks: Sequence[ChunkInMemory]) -> None:
+        """Write chunks to the disk, in the background; what it does not take is forgotten."""
+        taken = []
+        for one in chunks:
+            size_bytes = one.file.size()
+            is_there = one.key in self._kept or one.key in self._spilling
+            if not is_there and self._spilling_bytes + size_bytes <= SPILLING_BYTES_MAX:
+                self._spilling[one.key] = one.file
+                self._spilling_bytes += size_bytes
+                taken.append(one)
+        if taken:
+            self._keep_task(asyncio.get_running_loop().create_task(self._write_all(taken)))
+
+    async def _write_all(self, chunks: Sequence[ChunkInMemory]) -> None:
+        for key, file, _ in chunks:
+            try:
+                await self._write(key, file.view(file.size(), 0))
+            finally:
+                del self._spilling[key]
+                self._spilling_bytes -= file.size()
+
+    def _look_at_memory(self) -> None:
+        """Give the memory up if no scan is under way."""
+        self._look = None
+        if self._is_scanned:
+            self._is_scanned = False
+            loop = asyncio.get_running_loop()
+            self._look = loop.call_later(MEMORY_IDLE_MS / 1000, self._look_at_memory)
+        else:
+            self._let_go(self._memory.clear())

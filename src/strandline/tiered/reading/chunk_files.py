@@ -89,7 +89,8 @@ class ChunkFiles:
             raise OSError(ENOSPC, os.strerror(ENOSPC), path)
         try:
             file = disk.open(new_path, create=True)
-            file.truncate(0)
+            if file.size():  # Otherwise the last close would start to write the file out.
+                file.truncate(0)
             file.pwrite((data,), 0)
             disk.rename(new_path, path)
         except OSError:

@@ -4,13 +4,12 @@ Why:    a fetch gives up after its client's wait, often 500 ms. If the download 
         fetch would begin anew, and a slow bucket would never be read.
 How:    wanted --a range of chunks--> bucket --each chunk's CRC-32C, on a worker--> cache --> askers
         A chunk that a reader waits for comes alone; read-ahead comes in ranges of up to 8 MiB, if
-        bytes in flight are free.
+        bytes in flight are free. The cache is told of read-ahead: a scan's chunks are used once.
 Owns:   the downloads that are under way.
 Source: decision 0060."""
 
 import asyncio
 import logging
-from functools import partial
 from typing import NamedTuple
 
 from strandline.base.disk import Buffer
@@ -73,7 +72,7 @@ class Downloads:
         counters.cache_misses += 1
         coming = self._coming.get(key)
         if coming is None:
-            self._start(source, number, number + 1, is_taken=False)
+            self._start(source, number, number + 1, is_ahead=False)
             coming = self._coming[key]
         answer = await asyncio.shield(coming)
         if isinstance(answer, StoreError):
@@ -101,7 +100,7 @@ class Downloads:
             if stop > first:
                 if not self.budget.take_nowait(_size(source, first, stop)):
                     return False
-                self._start(source, first, stop, is_taken=True)
+                self._start(source, first, stop, is_ahead=True)
             first = max(stop, first + 1)
         return True
 
@@ -114,25 +113,26 @@ class Downloads:
         key = ChunkKey(source.object_id, number)
         return key in self._coming or key in self._cache
 
-    def _start(self, source: ReadObject, first: int, end: int, *, is_taken: bool) -> None:
-        """Begin a download. `is_taken`: its bytes in flight are taken already."""
+    def _start(self, source: ReadObject, first: int, end: int, *, is_ahead: bool) -> None:
+        """Begin a download. `is_ahead`: no reader waits, and its bytes in flight are taken."""
         loop = asyncio.get_running_loop()
         for number in range(first, end):
             self._coming[ChunkKey(source.object_id, number)] = loop.create_future()
-        task = loop.create_task(self._download(source, first, end, is_taken=is_taken))
+        task = loop.create_task(self._download(source, first, end, is_ahead=is_ahead))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _download(self, source: ReadObject, first: int, end: int, *, is_taken: bool) -> None:
+    async def _download(self, source: ReadObject, first: int, end: int, *, is_ahead: bool) -> None:
         size_bytes = _size(source, first, end)
         error = StoreError("the broker ends")
+        is_taken = is_ahead
         try:
             if not is_taken:
                 await self.budget.take(size_bytes)
                 is_taken = True
             start = source.trailer.chunk_range(first)[0]
             data = await self._store.get(source.bucket, source.name, start, start + size_bytes)
-            await self._accept(source, first, end, data)
+            await self._accept(source, range(first, end), data, is_ahead=is_ahead)
         except StoreError as failure:
             error = failure
         except Exception as failure:  # A task boundary: the readers get an error instead.
@@ -144,21 +144,32 @@ class Downloads:
             for number in range(first, end):
                 self._answer(source, number, error)
 
-    async def _accept(self, source: ReadObject, first: int, end: int, data: Buffer) -> None:
+    async def _accept(
+        self, source: ReadObject, numbers: range, data: Buffer, *, is_ahead: bool
+    ) -> None:
         """Check the chunks that came, keep the good ones, and answer those who wait."""
         view = memoryview(data)
         trailer = source.trailer
-        origin = trailer.chunk_range(first)[0]
-        for number in range(first, end):
-            low, high = trailer.chunk_range(number)
-            part = view[low - origin : high - origin]
-            if await self._worker.run(partial(trailer.chunk_matches, number, part)):
-                chunk = await self._cache.put(ChunkKey(source.object_id, number), part)
-                self._answer(source, number, chunk)
+        origin = trailer.chunk_range(numbers[0])[0]
+        ranges = [trailer.chunk_range(number) for number in numbers]
+        parts = [view[low - origin : high - origin] for low, high in ranges]
+        matches = await self._worker.run(
+            lambda: [trailer.chunk_matches(*one) for one in zip(numbers, parts, strict=True)]
+        )
+        good: list[tuple[ChunkKey, Buffer]] = []
+        for number, one, (low, high), is_sound in zip(numbers, parts, ranges, matches, strict=True):
+            if is_sound:
+                good.append((ChunkKey(source.object_id, number), one))
                 continue
             wrong = WrongBytesError(f"the checksum of bytes {low} to {high} does not match")
             self._store.failures.note(source.bucket, source.name, wrong)
             self._answer(source, number, wrong)
+        if is_ahead:
+            for chunk in self._cache.put_ahead(good, buffer_bytes=len(data)):
+                self._answer(source, chunk.number, chunk)
+        else:
+            for key, part in good:
+                self._answer(source, key.number, await self._cache.put(key, part))
 
     def _answer(self, source: ReadObject, number: int, answer: Answer) -> None:
         future = self._coming.pop(ChunkKey(source.object_id, number), None)

@@ -4,7 +4,7 @@ Why:    chunks are cut anywhere, and a client gets whole batches, the first one 
         (KIP-74).
 How:    the trailer's index leads to at most 16 KiB before the batch with an offset, and before the
         end; from there it walks over headers. The walk may need a chunk that is not here yet.
-        It reads the cache's files, so it runs on a worker.
+        If it reads the cache's files, it runs on a worker.
 Source: decision 0060."""
 
 from bisect import bisect_left
@@ -16,6 +16,7 @@ from strandline.base.disk import File
 from strandline.model.ids import Offset
 from strandline.records.batch import HEADER_BYTES, LENGTH_END
 from strandline.tiered.reading.chunk_cache import Chunk
+from strandline.tiered.reading.memory_file import MemoryFile
 from strandline.tiered.segments.trailer import Trailer
 
 _PLACE = Struct(">qi11xi")
@@ -64,6 +65,11 @@ class ObjectBytes:
         self.end = chunks[-1].number * chunk_bytes + chunks[-1].size_bytes
         self._buffer = b""
         self._buffer_at = 0
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether reading needs no disk."""
+        return all(isinstance(one.file, MemoryFile) for one in self._chunks)
 
     def slices(self, start: int, end: int) -> list[RemoteSlice]:
         """[start, end), in files."""

@@ -1,7 +1,8 @@
 """A chunk in memory, as a file: for a cache that cannot write.
 
-Why:    a full or broken disk must not keep consumers from their records.
-Owns:   the bytes."""
+Why:    a scan's chunks need no disk, and a full or broken disk must not keep consumers from their
+        records.
+Owns:   the bytes; they may be a part of a larger buffer."""
 
 from collections.abc import Sequence
 from typing import NoReturn
@@ -14,12 +15,16 @@ class MemoryFile:
 
     __slots__ = ("_data", "path")
 
-    def __init__(self, path: str, data: bytes) -> None:
+    def __init__(self, path: str, data: Buffer) -> None:
         self.path = path
-        self._data = data
+        self._data = memoryview(data)
 
     def pread(self, length: int, position: int) -> bytes:
         """See `base.disk.File`."""
+        return bytes(self._data[position : position + length])
+
+    def view(self, length: int, position: int) -> memoryview:
+        """The same bytes, without a copy."""
         return self._data[position : position + length]
 
     def size(self) -> int:

@@ -68,7 +68,8 @@ class ObjectReader:
         while True:
             await self._add_cached(source, chunks, wanted_end)
             data = ObjectBytes(chunks, trailer.chunk_bytes)
-            found = await self._worker.run(partial(find_batches, data, trailer, offset, max_bytes))
+            find = partial(find_batches, data, trailer, offset, max_bytes)
+            found = find() if data.is_in_memory else await self._worker.run(find)
             if isinstance(found, FoundBatches):
                 return found
             await self._add_cached(source, chunks, found.end)

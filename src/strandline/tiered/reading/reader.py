@@ -17,9 +17,14 @@ from strandline.base.disk import Disk
 from strandline.model.ids import Offset
 from strandline.tiered.reading.bucket_order import BucketOrder
 from strandline.tiered.reading.chunk_cache import ChunkCache
-from strandline.tiered.reading.chunk_files import ChunkFiles
+from strandline.tiered.reading.chunk_files import ChunkFiles, ChunkKey
 from strandline.tiered.reading.counters import ReadCounters
-from strandline.tiered.reading.downloads import INFLIGHT_BYTES_MAX, Downloads, ReadObject
+from strandline.tiered.reading.downloads import (
+    INFLIGHT_BYTES_MAX,
+    RANGE_CHUNKS_MAX,
+    Downloads,
+    ReadObject,
+)
 from strandline.tiered.reading.failures import UnreadableError
 from strandline.tiered.reading.finding import FoundBatches
 from strandline.tiered.reading.object_reader import ObjectReader
@@ -143,11 +148,20 @@ class RemoteReader:
             if read.size_bytes and found.size_bytes > left_bytes:
                 return
             read.add(found)
+            self._note_read(source, found)
             self.counters.served_bytes += found.size_bytes
             self._read_ahead(stream, partition, source, found, limits.end_offset)
             self._streams.move(partition.key, stream, source=offset, target=read.next_offset)
             if found.size_bytes:
                 read.tell()
+
+    def _note_read(self, source: ReadObject, found: FoundBatches) -> None:
+        """Tell the cache which chunks have been read to their end."""
+        trailer = source.trailer
+        is_end = found.end >= trailer.data_bytes
+        end = trailer.chunk_count if is_end else found.end // trailer.chunk_bytes
+        for number in range(found.start // trailer.chunk_bytes, end):
+            self.cache.note_read(ChunkKey(source.object_id, number))
 
     def _is_here(self, partition: RemotePartition, offset: Offset) -> bool:
         """Whether the first bucket that has `offset` needs to be asked for nothing."""
@@ -196,13 +210,20 @@ class RemoteReader:
         found: FoundBatches,
         end_offset: Offset,
     ) -> None:
-        """Have the chunks come that this reader needs next."""
+        """Have the chunks come that this reader needs next, and the next object's trailer."""
         if not stream.window_chunks:
             return
         trailer = source.trailer
+        following = entry_at(partition.source.live(source.bucket), trailer.end_offset)
+        if following is not None and following.base_offset >= end_offset:
+            following = None
+        target = None
+        if following is not None:
+            target = self._objects.open_nowait(source.bucket, following)
+            if target is None and self.failures.may_ask(source.bucket, following.name):
+                self._objects.prepare(source.bucket, following)
         name, ahead = stream.ahead
         here = -(-found.end // trailer.chunk_bytes)
-        following = entry_at(partition.source.live(source.bucket), trailer.end_offset)
         if following is not None and name == following.name:
             distance = trailer.chunk_count - here + ahead
             start = trailer.chunk_count
@@ -213,15 +234,12 @@ class RemoteReader:
             return
         if start < trailer.chunk_count:
             self._ahead_in(stream, source, start)
-        elif following is not None and following.base_offset < end_offset:
-            target = self._objects.open_nowait(source.bucket, following)
-            if target is not None:
-                self._ahead_in(stream, target, ahead if name == following.name else 0)
-            elif self.failures.may_ask(source.bucket, following.name):
-                self._objects.prepare(source.bucket, following)
+        elif target is not None:
+            self._ahead_in(stream, target, ahead if name == target.name else 0)
 
     def _ahead_in(self, stream: Stream, source: ReadObject, start: int) -> None:
-        end = min(start + stream.window_chunks, source.trailer.chunk_count)
+        wanted = min(stream.window_chunks, RANGE_CHUNKS_MAX)
+        end = min(start + wanted, source.trailer.chunk_count)
         if start < end and self.downloads.read_ahead(source, start, end):
             stream.ahead = source.name, end
             stream.widen()

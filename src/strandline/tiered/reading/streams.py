@@ -3,7 +3,8 @@
 Why:    a consumer of old data asks for the next records in a moment. If their chunk is on its way
         by then, the consumer reads as fast as the bucket gives.
 How:    a read at an unknown offset: nothing ahead;  a read where an earlier one ended: 1 MiB ahead,
-        doubled with each range up to 8 MiB; past an object's end it goes on in the next one.
+        doubled with each range up to 16 MiB; past an object's end it goes on in the next one. At
+        most half of it is asked for in one range, so that two ranges are on their way.
         A reader is known by the offset that it should ask for next.
 Owns:   one small entry for each reader, of the most recent ones.
 Source: decision 0060."""
@@ -16,6 +17,8 @@ from strandline.model.ids import Offset
 from strandline.tiered.reading.downloads import RANGE_CHUNKS_MAX
 
 STREAM_COUNT_MAX = 4_096
+WINDOW_CHUNKS_MAX = 2 * RANGE_CHUNKS_MAX
+"""Two ranges: one comes while the other one is read."""
 
 
 @dataclass(slots=True)
@@ -27,7 +30,7 @@ class Stream:
 
     def widen(self) -> None:
         """Read further ahead from now on."""
-        self.window_chunks = min(max(1, 2 * self.window_chunks), RANGE_CHUNKS_MAX)
+        self.window_chunks = min(max(1, 2 * self.window_chunks), WINDOW_CHUNKS_MAX)
 
 
 class Streams:
