@@ -31,7 +31,13 @@ class FakeBuckets:
 
     def __init__(self, **stores: MemoryStore) -> None:
         self.stores = stores
-        self.claimed = set(stores)
+        self.claimed = frozenset(stores)
+
+    def generation(self, bucket: str) -> int:
+        return 0
+
+    async def confirm(self, bucket: str, generation: int, *, age_ms_max: int = 0) -> None:
+        """Every bucket is the right one."""
 
     def store(self, bucket: str) -> ObjectStore:
         return self.stores[bucket]
@@ -51,7 +57,7 @@ def exports_of(world: ClusterWorld, broker: int, buckets: FakeBuckets) -> Cluste
         controller=made.controller,
         coordinator=made.coordinator,
         buckets=buckets,
-        claimed=buckets.claimed,
+        claims=buckets,
         interval_ms=60_000,
     )
 
@@ -124,7 +130,7 @@ def test_a_bucket_that_fails_gets_it_at_the_next_look_and_the_others_do_not_wait
 
 def test_a_bucket_of_another_cluster_gets_nothing(world: ClusterWorld) -> None:
     buckets = FakeBuckets(east=MemoryStore())
-    buckets.claimed.clear()
+    buckets.claimed = frozenset()
     export_all(world, buckets)
     assert not buckets.stores["east"].objects
 

@@ -103,6 +103,7 @@ class World:
         self.damaged: list[str] = []
         self.errors: list[Exception] = []
         self.may_delete_all = True
+        self.generations: dict[str, int] = {}
         # What a context has.
         self.broker_id = SELF
         self.clock = LoopClock(asyncio.get_running_loop())
@@ -131,6 +132,13 @@ class World:
 
     def has_bucket(self, bucket: str) -> bool:
         return bucket in BUCKETS
+
+    def generation(self, bucket: str) -> int:
+        return self.generations.get(bucket, 0)
+
+    async def confirm_bucket(self, bucket: str, generation: int, *, age_ms_max: int) -> None:
+        if generation != self.generation(bucket):
+            raise StoreError("it was replaced")
 
     def take_turn(self, bucket: str) -> bool:
         return True

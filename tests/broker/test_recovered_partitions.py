@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 from tests.broker.cluster_world import ClusterWorld, joined
 from tests.broker.test_broker_in_a_cluster import fetch, latest, produce
+from tests.broker.test_bucket_identities import replace as replace_bucket
 from tests.broker.test_lost_disk import lose_disk
 from tests.broker.test_tiering_in_a_cluster import leader, set_configs
 
@@ -329,3 +330,27 @@ def test_until_a_bucket_answers_readers_wait_and_producers_go_on(world: ClusterW
         world.buckets[name].faults.is_gone = False
     world.until(lambda: not leader(world).tier.awaits_history, every_ms=500)
     assert read_all(world, end + 1) == values(0, end + 1)
+
+
+def test_history_out_of_a_bucket_that_was_replaced_is_not_forgotten_again(
+    world: ClusterWorld,
+) -> None:
+    """The first checkpoint says in which of the buckets of that name the objects are."""
+    world.buckets["west"].versions = {}
+    replace_bucket(world, "west")
+    world.until(lambda: "west" in leader(world).tier.state.buckets, every_ms=200)
+    world.until(
+        lambda: leader(world).tier.state.buckets["west"].generation == 1,
+        every_ms=200,
+    )
+    until_exported(world)
+    end = end_in_buckets(world)
+    lose_logs(world)
+    recover(world, "west")
+    until_history(world)
+    world.advance(5_000)
+    state = leader(world).tier.state
+    assert state.buckets["west"].generation == 1
+    assert state.start("west") == 0 and state.live_end("west") == end
+    assert not state.buckets["west"].counters.retired_count
+    assert read_all(world, end) == values(0, end)

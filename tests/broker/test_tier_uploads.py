@@ -66,6 +66,9 @@ class World:
         self.data = _batches(10)
         self.lookups: list[Callable[[], tuple[Source, str] | None]] = []
         self.damaged: list[str] = []
+        self.buckets_generation = 0
+        self.is_wrong = False
+        self.confirmations = 0
         self.figures = TierFigures()
         self.uploads = Uploads(
             clock=LoopClock(asyncio.get_running_loop()),
@@ -80,6 +83,14 @@ class World:
         if self.lookups:
             return self.lookups.pop(0)()
         return Batches(self.data), "east"
+
+    def generation(self, bucket: str) -> int:
+        return self.buckets_generation
+
+    async def confirm_bucket(self, bucket: str, generation: int, *, age_ms_max: int) -> None:
+        self.confirmations += 1
+        if self.is_wrong or generation != self.buckets_generation:
+            raise StoreError("it is another bucket")
 
     def on_damaged(self, group: GroupId, intent: Intend) -> None:
         self.damaged.append(intent.name)
@@ -353,3 +364,57 @@ def test_asks_are_read_as_they_were_written() -> None:
     intent = Intend("east", "a", Offset(0), Offset(10), BrokerId(1))
     ask = UploadAsk(GROUP, intent, may_start=True, wait_ms=1, seen=2)
     assert decode_ask(encode_message(ask)) == ask
+
+
+def test_nothing_is_put_into_a_bucket_that_is_not_the_one_of_its_name() -> None:
+    async def scenario(world: World) -> None:
+        world.is_wrong = True
+        status = await world.ask()
+        while status.phase is not UploadPhase.BLOCKED:
+            status = await world.ask(seen=status.changes)
+        assert status.reason == "it is another bucket"
+        assert not world.objects.objects
+        world.is_wrong = False
+        assert (await world.finish()).phase is UploadPhase.DONE
+
+    run(scenario)
+
+
+def test_what_was_put_counts_once_the_bucket_is_the_right_one_after_it() -> None:
+    async def scenario(world: World) -> None:
+        put = world.objects.put
+
+        async def put_while_it_changes(name: str, parts: Sequence[Any]) -> None:
+            await put(name, parts)
+            world.is_wrong = True
+
+        world.objects.put = put_while_it_changes  # type: ignore[method-assign]
+        status = await world.ask()
+        while status.phase is not UploadPhase.BLOCKED:
+            status = await world.ask(seen=status.changes)
+        assert status.reason == "it is another bucket"
+        world.is_wrong = False
+        assert (await world.finish()).phase is UploadPhase.DONE
+        assert [one for one, _ in world.objects.calls].count("put") == 1, "it was there already"
+
+    run(scenario)
+
+
+def test_an_uploader_that_has_not_heard_of_a_replacement_waits_and_one_that_has_gives_up() -> None:
+    async def scenario(world: World) -> None:
+        intent = Intend("east", "a", Offset(0), Offset(10), BrokerId(1))
+        ask = UploadAsk(GROUP, intent, True, 20, 0, generation=1)
+        status = await world.uploads.status(ask)
+        assert status.phase is UploadPhase.WAITING
+        await settle()
+        assert not world.objects.objects
+        world.buckets_generation = 1
+        while status.phase < UploadPhase.DONE:
+            again = UploadAsk(GROUP, intent, True, 5_000, status.changes, generation=1)
+            status = await world.uploads.status(again)
+        assert status.phase is UploadPhase.DONE
+        status = await world.finish("b")
+        assert status.phase is UploadPhase.FAILED
+        assert "replaced" in status.reason
+
+    run(scenario)

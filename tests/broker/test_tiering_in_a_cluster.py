@@ -273,7 +273,7 @@ def test_another_clusters_bucket_is_not_used() -> None:
         for broker in VOTERS:
             tiering = world.broker(broker).services.tiering
             assert tiering is not None
-            assert "belongs to cluster other" in tiering.claims.foreign["west"]
+            assert "belongs to cluster other" in tiering.claims.wrong["west"]
 
 
 def test_a_deleted_topic_leaves_every_bucket_after_the_grace_and_others_stay(

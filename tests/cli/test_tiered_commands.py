@@ -15,6 +15,7 @@ from strandline.cli.commands import tiered
 from strandline.cli.dev.cluster_file import ClusterDirectory
 from strandline.cli.dev.plan import Plan, PlannedBroker
 from strandline.client.cluster import Client
+from strandline.client.operations.buckets import only_in_bucket
 from strandline.config.bucket_urls import parse_bucket
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.protocol.errors import Error, message_of
@@ -24,11 +25,16 @@ from strandline.protocol.messages.describe_tier import (
     TierBucketStatus,
     TierPartitionStatus,
 )
+from strandline.protocol.messages.identify_bucket import (
+    IdentifyBucketRequest,
+    IdentifyBucketResponse,
+)
 from strandline.protocol.messages.metadata import MetadataResponse
 from strandline.protocol.table import Message
 from strandline.records.record import Record, build_batch
 from strandline.tiered.objects.bucket_store import BucketStore
 from strandline.tiered.objects.claim import CLAIM, claim_bucket
+from strandline.tiered.objects.identity import IDENTITY
 from strandline.tiered.objects.opening import open_store
 from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.segments.names import SegmentName
@@ -56,7 +62,13 @@ class Tier:
         self.state = TierState()
         self.error = Error.NONE
         self.cluster_id = "fake"
-        fake.extra = {"DescribeTier": self._answer, "Metadata": self._metadata}
+        fake.extra = {
+            "DescribeTier": self._answer,
+            "Metadata": self._metadata,
+            "IdentifyBucket": self._identify,
+        }
+        self.bucket_ids = ["a"]
+        """Those that the cluster has known, the present one last."""
         self.do(lambda store: claim_bucket(store, bucket=BUCKET, cluster_id="fake"))
 
     def do(self, work: Callable[[BucketStore], object]) -> None:
@@ -108,6 +120,17 @@ class Tier:
             "t", self.topic_id, 0, 5, 0, 15, 42, [self._bucket()], encode(self.state.checkpoint())
         )
         return DescribeTierResponse(broker_id=broker, partitions=[row])
+
+    def _identify(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        assert isinstance(request, IdentifyBucketRequest)
+        known = self.bucket_ids
+        if request.bucket_id and known and request.replaced_id == known[-1]:
+            known.append(request.bucket_id)
+        return IdentifyBucketResponse(
+            cluster_id=self.cluster_id,
+            bucket_id=known[-1] if known else "",
+            generation=len(known) - 1,
+        )
 
     def _bucket(self) -> TierBucketStatus:
         live = self.state.live(BUCKET)
@@ -297,3 +320,70 @@ class TestWithoutAFileNamed:
         code, _, err = run("tiered", "verify")
         assert code == 1
         assert "--config is missing, and strandline-dev has no local cluster" in err
+
+
+def test_replace_gives_an_empty_bucket_an_identity_and_has_the_cluster_use_it(
+    run: Run, tier: Tier
+) -> None:
+    code, out, err = run("tiered", "replace", BUCKET, "--config", str(tier.config))
+    assert (code, err) == (0, "")
+    found = json.loads((tier.root / IDENTITY).read_bytes())["bucket_id"]
+    assert tier.bucket_ids == ["a", found]
+    assert f"bucket east: {found} is used instead of a" in out
+    code, _, err = run("tiered", "replace", BUCKET, "--config", str(tier.config))
+    assert code == 1 and "it is the bucket that the cluster uses as east already" in err
+    assert tier.bucket_ids == ["a", found]
+
+
+def test_replace_gives_nothing_up_that_only_the_old_bucket_has(run: Run, tier: Tier) -> None:
+    tier.put(0)
+    tier.put(10)
+    code, _, err = run("tiered", "replace", BUCKET, "--config", str(tier.config))
+    assert code == 1
+    assert "t-0 0..15" in err and "--accept-loss" in err
+    assert tier.bucket_ids == ["a"] and not (tier.root / IDENTITY).exists()
+    code, out, _ = run("tiered", "replace", BUCKET, "--config", str(tier.config), "--accept-loss")
+    assert code == 0 and "given up  t-0: 0..15" in out
+    assert len(tier.bucket_ids) == 2
+
+
+def test_replace_takes_an_unknown_log_for_a_loss(run: Run, tier: Tier) -> None:
+    tier.fake.silent.add(2)
+    code, _, err = run("tiered", "replace", BUCKET, "--config", str(tier.config))
+    assert code == 1 and "broker 2 does not answer" in err
+    assert tier.bucket_ids == ["a"]
+
+
+def test_replace_refuses_what_it_cannot_do(run: Run, tier: Tier) -> None:
+    config = str(tier.config)
+    code, _, err = run("tiered", "replace", "west", "--config", config)
+    assert code == 1 and "west: [tiered] buckets of" in err and "has east" in err
+    (tier.root / CLAIM).write_text('{"format":1,"cluster_id":"other"}')
+    code, _, err = run("tiered", "replace", BUCKET, "--config", config)
+    assert code == 1 and "belongs to cluster other" in err and "nothing has changed" in err
+    tier.bucket_ids.clear()
+    code, _, err = run("tiered", "replace", BUCKET, "--config", config)
+    assert code == 1 and "has not used bucket east yet" in err
+
+
+def test_what_is_in_a_bucket_alone_is_what_no_disk_and_no_other_bucket_has() -> None:
+    def row(local: int, *buckets: tuple[str, int, int]) -> TierPartitionStatus:
+        return TierPartitionStatus(
+            topic="t",
+            local_start_offset=local,
+            log_start_offset=5,
+            buckets=[
+                TierBucketStatus(bucket=one, start_offset=start, end_offset=end, object_count=1)
+                for one, start, end in buckets
+            ],
+        )
+
+    def lost(one: TierPartitionStatus) -> list[tuple[int, int]]:
+        return [(each.start, each.end) for each in only_in_bucket([one], "east")]
+
+    assert lost(row(50, ("east", 0, 60))) == [(5, 50)]
+    assert lost(row(50, ("east", 0, 60), ("west", 0, 60))) == []
+    assert lost(row(50, ("east", 0, 60), ("west", 20, 30))) == [(5, 20), (30, 50)]
+    assert lost(row(50, ("east", 0, 40), ("west", 20, 60))) == [(5, 20)]
+    assert lost(row(0, ("east", 0, 40))) == []
+    assert lost(row(50, ("west", 0, 40))) == []

@@ -19,6 +19,7 @@ from strandline.controller.records import (
     Assignment,
     BrokerRegistered,
     BrokerUnregistered,
+    BucketIdentified,
     ClusterNamed,
     ConfigsChanged,
     DomainRuled,
@@ -132,6 +133,7 @@ def history() -> list[Record]:
         {"cleanup.policy": "compact"},
     )
     rejoined = ReplicasRejoined(BrokerId(1), (group,))
+    identified = BucketIdentified("eu", "a" * 32, 2)
     down = DomainRuled(("east", "a"), True, Ruling.HOLD, 11, 12)
     return [
         ClusterNamed("cluster"),
@@ -143,7 +145,7 @@ def history() -> list[Record]:
         PartitionsAdded("t", 3, (Assignment(GroupId(6), ids(2, 1, 4)),)),
         TopicDeleted("gone", UUID(int=3)),
         BrokerUnregistered(BrokerId(6)),
-        ConfigsChanged("cluster", "", {"num.partitions": "3"}, (down,), rejoined),
+        ConfigsChanged("cluster", "", {"num.partitions": "3"}, (down,), rejoined, identified),
         ConfigsChanged("broker", "5", {"decommission": "true"}),
         ConfigsChanged("topic", "u", {"retention.ms": "7"}),
         ProducerIdsAllocated(BrokerId(2), 0, 1_000),

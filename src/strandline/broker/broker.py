@@ -51,6 +51,7 @@ from strandline.broker.server.router import Router
 from strandline.broker.server.server import Server
 from strandline.broker.snapshots.exporting import EXPORT_INTERVALS, ClusterExports
 from strandline.broker.tier_exports.exporting import Exporting
+from strandline.broker.tiering.claims import Claims
 from strandline.broker.tiering.tiering import Tiering
 from strandline.broker.tiering.topic_plans import TopicPlans
 from strandline.config.broker import BrokerConfig
@@ -501,7 +502,8 @@ def _services(
         topic_configs=topic_configs,
     )
     services.buckets = buckets
-    services.exporting = _exporting(services)
+    claims = Claims(clock, buckets, rng=rng, controller=controller, replication=replication)
+    services.exporting = _exporting(services, claims)
     services.read_replicas = ReadReplicas(
         clock=clock,
         replication=replication,
@@ -510,7 +512,7 @@ def _services(
         interval_ms=config.tiered.export_interval_ms,
     )
     if buckets.names:
-        services.tiering = _tiering(services)
+        services.tiering = _tiering(services, claims)
     services.balancing = Balancing(
         clock=clock, controller=controller, topic_configs=services.topic_configs
     )
@@ -533,12 +535,12 @@ def _cluster_exports(services: Services) -> ClusterExports:
         controller=services.controller,
         coordinator=services.coordinator,
         buckets=services.buckets,
-        claimed=services.tiering.claims.claimed,
+        claims=services.tiering.claims,
         interval_ms=EXPORT_INTERVALS * services.config.tiered.export_interval_ms,
     )
 
 
-def _tiering(services: Services) -> Tiering:
+def _tiering(services: Services, claims: Claims) -> Tiering:
     """Uploads, retention and deletion in the buckets."""
     tiering = Tiering(
         config=services.config,
@@ -547,6 +549,7 @@ def _tiering(services: Services) -> Tiering:
         controller=services.controller,
         topic_configs=services.topic_configs,
         buckets=services.buckets,
+        claims=claims,
     )
     tiering.may_delete_by.append(services.exporting.has_no_live)
     reporting = services.controller.reporting
@@ -555,7 +558,7 @@ def _tiering(services: Services) -> Tiering:
     return tiering
 
 
-def _exporting(services: Services) -> Exporting:
+def _exporting(services: Services, claims: Claims) -> Exporting:
     """The exports of what this broker's leaders know of the buckets."""
     cluster, buckets, tiered = services.cluster, services.buckets, services.config.tiered
     plans = TopicPlans(cluster, services.topic_configs, buckets.labels)
@@ -566,6 +569,7 @@ def _exporting(services: Services) -> Exporting:
         groups=services.replication,
         cluster=cluster,
         stores=buckets,
+        claims=claims,
         buckets_of=lambda group: plans.of(group).buckets,
         check_interval_ms=tiered.check_interval_ms,
         export_interval_ms=tiered.export_interval_ms,

@@ -51,6 +51,7 @@ from strandline.broker.handlers import (
     fetch,
     find_coordinator,
     heartbeat,
+    identify_bucket,
     incremental_alter_configs,
     init_producer_id,
     isolate_broker,
@@ -143,6 +144,7 @@ _HANDLERS: dict[str, Handler] = {
     "DescribeStatus": Cold(describe_status.handle),
     "DigestReplica": Cold(digest_replica.handle),
     "DescribeTier": Cold(describe_tier.handle),
+    "IdentifyBucket": Cold(identify_bucket.handle),
 }
 
 HANDLERS: dict[int, Handler] = {API_KEYS[name]: handler for name, handler in _HANDLERS.items()}

@@ -341,6 +341,15 @@ class NoteRejoined(msgspec.Struct, frozen=True, tag=True):
     groups: tuple[GroupId, ...]
 
 
+class IdentifyBucket(msgspec.Struct, frozen=True, tag=True):
+    """A broker has found this identity in a bucket, or an operator has: `replaces` is the identity
+    of the bucket whose place it takes; empty if the cluster shall know none yet."""
+
+    bucket: str
+    id: str
+    replaces: str = ""
+
+
 Command = (
     RegisterBroker
     | UnregisterBroker
@@ -363,6 +372,7 @@ Command = (
     | RuleDomain
     | NoteOutages
     | NoteRejoined
+    | IdentifyBucket
 )
 
 # ---- answers -------------------------------------------------------------------------------------
@@ -523,6 +533,14 @@ class RejoinedNoted(msgspec.Struct, frozen=True, tag=True):
     error_message: str = ""
 
 
+class BucketAnswer(msgspec.Struct, frozen=True, tag=True):
+    """The identity that the bucket has in the cluster now."""
+
+    id: str
+    generation: int
+    error_code: int = 0
+
+
 Answer = (
     Refused
     | BrokerAdmitted
@@ -539,6 +557,7 @@ Answer = (
     | RejoinedNoted
     | VotersNoted
     | LossDeclared
+    | BucketAnswer
 )
 
 # ---- encoding ------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from strandline.controller.commands import (
     DeclareLost,
     DeleteTopics,
     EnsureInternalTopic,
+    IdentifyBucket,
     NoteLastSeen,
     NoteOutages,
     NoteRejoined,
@@ -38,6 +39,7 @@ from strandline.controller.decide.alter_configs import decide_alter_configs
 from strandline.controller.decide.balance import decide_balance_replicas
 from strandline.controller.decide.broker_last_seen import decide_note_last_seen
 from strandline.controller.decide.brokers import decide_register_broker, decide_unregister_broker
+from strandline.controller.decide.buckets import decide_identify_bucket
 from strandline.controller.decide.create_partitions import decide_create_partitions
 from strandline.controller.decide.create_topics import decide_create_topics
 from strandline.controller.decide.declared_losses import decide_declare_lost
@@ -79,6 +81,7 @@ _DECIDE: dict[type, Callable[[Facts, Any], Decision]] = {
     RuleDomain: decide_rule_domain,
     NoteOutages: decide_note_outages,
     NoteRejoined: decide_note_rejoined,
+    IdentifyBucket: decide_identify_bucket,
 }
 
 

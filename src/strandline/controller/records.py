@@ -121,18 +121,28 @@ class ReplicasRejoined(msgspec.Struct, frozen=True):
     groups: tuple[GroupId, ...]
 
 
+class BucketIdentified(msgspec.Struct, frozen=True):
+    """This bucket has this identity from now on; `generation`: how often it was replaced."""
+
+    bucket: str
+    id: str
+    generation: int
+
+
 class ConfigsChanged(msgspec.Struct, frozen=True, tag_field="kind", tag="configs_changed"):
     """Configuration was set, or removed if the value is None.
 
     `name` is the topic's name, the broker's id as text, or empty for the cluster. `outages`:
-    the state of zones and regions from now on; `rejoined`: replicas that take part again.
-    Earlier versions ignore these two and read an empty change, which is right."""
+    the state of zones and regions from now on; `rejoined`: replicas that take part again;
+    `identified`: which bucket a name stands for. Earlier versions ignore these
+    three and read an empty change, which is right."""
 
     scope: Scope
     name: str
     values: dict[str, str | None]
     outages: tuple[DomainRuled, ...] = ()
     rejoined: ReplicasRejoined | None = None
+    identified: BucketIdentified | None = None
 
 
 class ProducerIdsAllocated(

@@ -40,6 +40,7 @@ from strandline.controller.records import (
 from strandline.model.cluster import (
     Appointment,
     Broker,
+    BucketIdentity,
     BucketRange,
     Cluster,
     Outage,
@@ -257,6 +258,9 @@ class ControllerState:
                 del self.cluster.outages[ruled.domain]
         if record.rejoined is not None:
             self._note_rejoined(record.rejoined)
+        if record.identified is not None:
+            one = record.identified
+            self.cluster.buckets[one.bucket] = BucketIdentity(one.id, one.generation)
         values = self._configs_of(record)
         if record.values and record.scope == "topic":
             self.cluster.topics[record.name].rules_version = self.cluster.version + 1

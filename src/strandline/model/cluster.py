@@ -385,6 +385,16 @@ class Outage:
     it down. For people only: no decision rests on it."""
 
 
+@dataclass(frozen=True, slots=True)
+class BucketIdentity:
+    """Which bucket a bucket's name stands for (docs/decisions/0068-which-bucket.md)."""
+
+    id: str
+    """What the bucket's `identity.json` says."""
+    generation: int = 0
+    """How often an operator has put another bucket in its place."""
+
+
 @dataclass(slots=True)
 class Cluster:
     """The whole cluster. `version` counts the records applied."""
@@ -411,6 +421,8 @@ class Cluster:
     """{group: the same, of a decommission that was cancelled: the balancer brings it back}"""
     deleted_tiered: dict[UUID, str] = field(default_factory=dict)
     """{id: name} of deleted topics whose objects may be in buckets still; the newest ones."""
+    buckets: dict[str, BucketIdentity] = field(default_factory=dict)
+    """{bucket's name: which bucket it is}, of those that a broker has claimed."""
     next_group: int = 1
     next_producer_id: int = 0
     version: int = 0

@@ -144,6 +144,10 @@ from strandline.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from strandline.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from strandline.protocol.messages.identify_bucket import (
+    IdentifyBucketRequest,
+    IdentifyBucketResponse,
+)
 from strandline.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -317,6 +321,7 @@ APIS: dict[int, Api] = {
         _api(DescribeExportsRequest, DescribeExportsResponse),
         _api(DescribeReadReplicasRequest, DescribeReadReplicasResponse),
         _api(RecoverPartitionRequest, RecoverPartitionResponse),
+        _api(IdentifyBucketRequest, IdentifyBucketResponse),
     )
 }
 """{API key: row}, ascending."""

@@ -7,7 +7,7 @@ Source: design section 5."""
 
 import random
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk
@@ -51,6 +51,8 @@ class Shared:
     reserve: Reserve
     durable: DurableState
     cores: RaftFactory
+    wrong_buckets: set[str] = field(default_factory=set)
+    """Buckets that are not those of their names (decision 0068): nothing counts as held there."""
 
 
 def make_shared(

@@ -63,7 +63,8 @@ class Ability(IntFlag):
     PROMISED_QUORUMS: keep a group's promised write quorum (`raft.group.configuration`).
     CONTROLLER_VOTES: vote in the controller's group without being a seed: a replica without state
     takes no part until the group's leader lets it (`replication.host.opening`).
-    TIERING: read TIER markers in logs (`records.marker`)."""
+    TIERING: read TIER markers in logs (`records.marker`).
+    BUCKET_IDENTITIES: record which bucket a name stands for, and read `Reset` markers (0068)."""
 
     PEER_CATCHUP = 1
     PEER_CATCHUP_COMPACTED = 2
@@ -71,6 +72,7 @@ class Ability(IntFlag):
     PROMISED_QUORUMS = 8
     CONTROLLER_VOTES = 16
     TIERING = 32
+    BUCKET_IDENTITIES = 64
 
 
 ABILITIES = (
@@ -80,6 +82,7 @@ ABILITIES = (
     | Ability.PROMISED_QUORUMS
     | Ability.CONTROLLER_VOTES
     | Ability.TIERING
+    | Ability.BUCKET_IDENTITIES
 )
 """Those of this release."""
 

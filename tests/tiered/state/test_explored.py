@@ -16,7 +16,7 @@ from tests.tiered.state.entries import BUCKET, FAR, abandon, entry, forget, go_l
 
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.tiered.state.bucket import BucketState
-from strandline.tiered.state.commands import BucketImage, Command, Replace, Retire
+from strandline.tiered.state.commands import BucketImage, Command, Replace, Reset, Retire
 from strandline.tiered.state.encoding import decode, encode
 from strandline.tiered.state.tier import TierState
 from strandline.tiered.state.transitions import Phase, Refusal
@@ -69,11 +69,22 @@ class OneObjectOnePhase:
 
 
 class LiveDataStays:
-    """Only a Retire makes records that were live unreachable."""
+    """Only a Retire, or a Reset, makes records that were live unreachable."""
 
     def check(self, before: BucketState, after: BucketState, command: Command) -> None:
-        if not isinstance(command, Retire):
+        if not isinstance(command, Retire | Reset):
             assert offsets_of(before) <= offsets_of(after)
+
+
+class ResetForgetsAll:
+    """Of the bucket that was replaced nothing counts, and nothing is deleted of the new one."""
+
+    def check(self, before: BucketState, after: BucketState, command: Command) -> None:
+        assert after.generation >= before.generation
+        if isinstance(command, Reset):
+            assert after.generation > before.generation
+            assert not after.live and not after.intents and not after.removals
+            assert after.is_emptied
 
 
 INVARIANTS = (
@@ -82,6 +93,7 @@ INVARIANTS = (
     EmptiedCoversNothing(),
     OneObjectOnePhase(),
     LiveDataStays(),
+    ResetForgetsAll(),
 )
 
 
@@ -101,6 +113,7 @@ def commands(names: str, end: int) -> Iterator[Command]:
     for before in range(1, end + 1):
         yield retire(before)
         yield Retire(BUCKET, Offset(before), 9, empties=True)
+    yield Reset(BUCKET, 1)
     for first in names:
         for second in names:
             for name in names:
@@ -143,12 +156,12 @@ def explore(names: str, end: int, *, states_max: int) -> int:
 
 
 def test_every_order_of_commands_at_a_small_scope() -> None:
-    assert explore("ab", 2, states_max=200) > 50
+    assert explore("ab", 2, states_max=500) > 50
 
 
 @pytest.mark.long
 def test_every_order_of_commands_at_a_larger_scope() -> None:
-    assert explore("abc", 3, states_max=20_000) > 2_000
+    assert explore("abc", 3, states_max=50_000) > 2_000
 
 
 class _SkipsTheLine(BucketState):
@@ -161,7 +174,7 @@ class _SkipsTheLine(BucketState):
 def test_planted_mistake_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BucketState, "_is_in_line", _SkipsTheLine._is_in_line)
     with pytest.raises(AssertionError):
-        explore("abc", 3, states_max=20_000)
+        explore("abc", 3, states_max=50_000)
 
 
 @pytest.mark.parametrize("cut", range(7))

@@ -14,7 +14,7 @@ from tests.tiered.state.entries import (
 
 from strandline.model.ids import Offset
 from strandline.tiered.state.bucket import INTENTS_MAX
-from strandline.tiered.state.commands import Command, Replace
+from strandline.tiered.state.commands import Command, Replace, Reset
 from strandline.tiered.state.encoding import encode
 from strandline.tiered.state.tier import BUCKETS_MAX
 from strandline.tiered.state.transitions import TRANSITIONS, Phase, Refusal
@@ -34,6 +34,7 @@ COMMANDS: tuple[Command, ...] = (
     retire(10),
     Replace(BUCKET, (NAME,), entry(0, 10, name="another"), 9),
     forget(NAME),
+    Reset(BUCKET, 1),
 )
 
 

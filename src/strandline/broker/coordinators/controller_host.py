@@ -31,6 +31,7 @@ from strandline.controller.commands import (
     Answer,
     Command,
     EnsureInternalTopic,
+    IdentifyBucket,
     Refused,
     RegisterBroker,
     ReportVoters,
@@ -72,6 +73,7 @@ _REPEATABLE = (
     AllocateProducerIds,
     RequestVoters,
     ReportVoters,
+    IdentifyBucket,
 )
 _log = logging.getLogger("strandline.controller")
 

@@ -13,7 +13,7 @@ Source: decision 0063."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Protocol
 
@@ -56,9 +56,22 @@ class Stores(Protocol):
         """The store of one. Raises StoreError."""
 
 
+class BucketClaims(Protocol):
+    """Which buckets are this cluster's, and those of their names."""
+
+    @property
+    def claimed(self) -> frozenset[str]:
+        """All that surely are."""
+
+    def generation(self, bucket: str) -> int:
+        """How often it was replaced."""
+
+    async def confirm(self, bucket: str, generation: int, *, age_ms_max: int = 0) -> None:
+        """Make sure. Raises StoreError."""
+
+
 class ClusterExports:
-    """See the module; one per broker with buckets. `claimed`: the buckets that are surely this
-    cluster's."""
+    """See the module; one per broker with buckets."""
 
     def __init__(
         self,
@@ -67,18 +80,19 @@ class ClusterExports:
         controller: ControllerHost,
         coordinator: CoordinatorHost,
         buckets: Stores,
-        claimed: Collection[str],
+        claims: BucketClaims,
         interval_ms: int,
     ) -> None:
         self._clock = clock
         self._controller = controller
         self._coordinator = coordinator
         self._buckets = buckets
-        self._claimed = claimed
+        self._claims = claims
         self._taking = Taking(clock)
         self._exporting = SingleFlight()
-        self._written: dict[tuple[str, str], tuple[int, Offset]] = {}
-        """{(bucket, prefix): (epoch of this leader, offset) of what it has for certain}"""
+        self._written: dict[tuple[str, str], tuple[int, int, Offset]] = {}
+        """{(bucket, prefix): (how often it was replaced, epoch of this leader, offset) of what it
+        has for certain}"""
         self._write_counts: dict[tuple[str, str], int] = {}
         self._reported: set[str] = set()
         self._ticker = Ticker(
@@ -100,7 +114,7 @@ class ClusterExports:
         self._exporting.stop()
 
     def _look(self) -> None:
-        if not self._exporting.is_under_way and self._claimed:
+        if not self._exporting.is_under_way and self._claims.claimed:
             self._exporting.begin(self.export)
 
     async def export(self) -> None:
@@ -135,20 +149,22 @@ class ClusterExports:
         """Write what one log says into each bucket that lacks it."""
         epoch = replica.epoch
         lacking = [
-            bucket
-            for bucket in sorted(self._claimed)
-            if self._written.get((bucket, prefix)) != (epoch, offset)
+            (bucket, generation)
+            for bucket in sorted(self._claims.claimed)
+            for generation in (self._claims.generation(bucket),)
+            if self._written.get((bucket, prefix)) != (generation, epoch, offset)
         ]
         if not lacking or not 0 < offset <= replica.committed_end:
             return
         number = ClusterNumber(epoch, offset, self._clock.wall_ms())
         data = await make(offset)
-        for bucket in lacking:
+        for bucket, generation in lacking:
             key = bucket, prefix
             try:
                 store = self._buckets.store(bucket)
+                await self._claims.confirm(bucket, generation)
                 await store.put(f"{prefix}{number}", [data])
-                self._written[key] = epoch, offset
+                self._written[key] = generation, epoch, offset
                 self._reported.discard(bucket)
                 self._write_counts[key] = self._write_counts.get(key, 0) + 1
                 if self._write_counts[key] % WRITES_PER_REMOVAL == 0:

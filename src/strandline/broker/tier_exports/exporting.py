@@ -34,7 +34,6 @@ from strandline.replication.replica.replica import Replica
 from strandline.tiered.exports.exporter import Exporter
 from strandline.tiered.exports.heads import Key, write_heads
 from strandline.tiered.exports.names import ExportNumber
-from strandline.tiered.objects.claim import claim_bucket
 from strandline.tiered.objects.store import ObjectStore, StoreError
 from strandline.tiered.segments.names import draw_attempt
 
@@ -42,6 +41,8 @@ WRITES_AT_ONCE = 4
 """Exports into one bucket."""
 HEADS_PER_INTERVAL = 3
 """Heads are written again after so many intervals without an export."""
+CONFIRMED_MS = 5_000
+"""So long ago at most a bucket's identity was read before an export is put there."""
 CALL_MS_MAX = 120_000
 """One export, or one object of heads, takes no longer."""
 
@@ -57,6 +58,22 @@ class Stores(Protocol):
 
     def store(self, bucket: str) -> ObjectStore:
         """The store of a bucket. Raises StoreError for an unknown one."""
+
+
+class BucketClaims(Protocol):
+    """Which buckets are this cluster's, and those of their names."""
+
+    def look(self) -> None:
+        """Look at the buckets that are due."""
+
+    def is_claimed(self, bucket: str) -> bool:
+        """Whether it surely is."""
+
+    def generation(self, bucket: str) -> int:
+        """How often it was replaced."""
+
+    async def confirm(self, bucket: str, generation: int, *, age_ms_max: int = 0) -> None:
+        """Make sure. Raises StoreError."""
 
 
 class Groups(Protocol):
@@ -79,6 +96,7 @@ class Exporting:
         groups: Groups,
         cluster: Cluster,
         stores: Stores,
+        claims: BucketClaims,
         buckets_of: Callable[[GroupId], Sequence[str]],
         check_interval_ms: int,
         export_interval_ms: int,
@@ -90,6 +108,7 @@ class Exporting:
         self._groups = groups
         self._cluster = cluster
         self._stores = stores
+        self._claims = claims
         self._buckets_of = buckets_of
         self._interval_ms = export_interval_ms
         self._grace_ms = grace_ms
@@ -101,7 +120,6 @@ class Exporting:
         self._heads_due_ms: dict[str, int] = {}
         """{bucket: when its heads are written again at the latest}"""
         self._heads_under_way: set[str] = set()
-        self._claimed: set[str] = set()
         self._failed: set[str] = set()
         """Buckets that did not take the last export."""
         self._gates: defaultdict[str, asyncio.Semaphore] = defaultdict(
@@ -198,19 +216,22 @@ class Exporting:
         marks = marks_of(replica, self._cluster)
         for bucket in wanted:
             one = buckets.get(bucket)
-            if one is None:
-                one = self._open(replica, bucket)
+            generation = self._claims.generation(bucket)
+            if one is None or (one.generation != generation and not one.is_under_way):
+                one = self._open(replica, bucket, generation)
                 if one is None:
                     continue
                 buckets[bucket] = one
             due_ms = max(one.due_ms, self._paused_ms.get(bucket, 0))
-            if one.said != marks and not one.is_under_way and now_ms >= due_ms:
+            if one.said != marks and not self._claims.is_claimed(bucket):
+                self._claims.look()  # It says why, if it is a wrong one.
+            elif one.said != marks and not one.is_under_way and now_ms >= due_ms:
                 one.is_under_way = True
                 one.due_ms = now_ms + self._interval_ms
                 self._begin(self._write(replica, bucket, one))
         return all(one.said == marks for one in buckets.values())
 
-    def _open(self, replica: Replica, bucket: str) -> BucketExports | None:
+    def _open(self, replica: Replica, bucket: str, generation: int) -> BucketExports | None:
         try:
             store = self._stores.store(bucket)
         except StoreError:
@@ -222,14 +243,14 @@ class Exporting:
             report=lambda line: self._report(bucket, line),
             grace_ms=self._grace_ms,
         )
-        return BucketExports(exporter)
+        return BucketExports(exporter, generation)
 
     async def _write(self, replica: Replica, bucket: str, one: BucketExports) -> None:
         try:
             async with self._gates[bucket], asyncio.timeout(CALL_MS_MAX / 1000):
                 if self._clock.monotonic_ms() < self._paused_ms.get(bucket, 0):
                     return
-                await self._claim(bucket)
+                await self._claims.confirm(bucket, one.generation, age_ms_max=CONFIRMED_MS)
                 if self._leader(replica.group) is not replica:
                     return
                 marks: Marks = marks_of(replica, self._cluster)
@@ -258,13 +279,6 @@ class Exporting:
                 _log.info("bucket %s takes exports again", bucket)
         finally:
             one.is_under_way = False
-
-    async def _claim(self, bucket: str) -> None:
-        """Make sure that the bucket is this cluster's. Raises StoreError."""
-        if bucket not in self._claimed:
-            store = self._stores.store(bucket)
-            await claim_bucket(store, bucket=bucket, cluster_id=self._cluster.cluster_id)
-            self._claimed.add(bucket)
 
     def _report(self, bucket: str, line: str) -> None:
         self.damaged_count += 1
@@ -302,6 +316,8 @@ class Exporting:
         try:
             async with asyncio.timeout(CALL_MS_MAX / 1000):
                 store = self._stores.store(bucket)
+                generation = self._claims.generation(bucket)
+                await self._claims.confirm(bucket, generation, age_ms_max=CONFIRMED_MS)
                 await write_heads(
                     store, self._cluster.cluster_id, self._broker_id, as_of_ms, newest
                 )

@@ -29,8 +29,10 @@ class Marks(NamedTuple):
 class BucketExports:
     """The exports of one partition into one bucket."""
 
-    def __init__(self, exporter: Exporter) -> None:
+    def __init__(self, exporter: Exporter, generation: int) -> None:
         self.exporter = exporter
+        self.generation = generation
+        """How often the bucket had been replaced when this began."""
         self.said: Marks | None = None
         """What the bucket's newest export says; None while that is not known."""
         self.due_ms = 0

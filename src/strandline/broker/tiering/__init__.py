@@ -10,7 +10,7 @@ Map:    tiering.py         one per broker: looks after all partitions, answers u
         messages.py        what leader and uploader say to each other
         deleting.py        which objects may be deleted
         deleted_topics.py  deletes what buckets hold of deleted topics
-        claims.py          which buckets are this cluster's
+        claims.py          which buckets are this cluster's, and those of their names
         topic_plans.py     what topics want of the buckets
         tier_context.py    what the leader's work asks of its broker
         memory_budget.py   what uploads hold in memory

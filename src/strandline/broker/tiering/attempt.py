@@ -33,7 +33,8 @@ ASK_AGAIN_MS = 1_000
 
 
 class Attempt:
-    """See the module. `on_change` is called once the attempt has come to something, or is stuck."""
+    """See the module. `on_change` is called once the attempt has come to something, or is stuck.
+    `generation`: of the bucket, as the log has it."""
 
     def __init__(
         self,
@@ -41,11 +42,13 @@ class Attempt:
         intent: Intend,
         context: TierContext,
         *,
+        generation: int = 0,
         on_change: Callable[[], None],
     ) -> None:
         self._group = group
         self._intent = intent
         self._context = context
+        self._generation = generation
         self._on_change = on_change
         self._task: asyncio.Task[None] | None = None
         self._progress_ms = self._answered_ms = context.clock.monotonic_ms()
@@ -79,7 +82,7 @@ class Attempt:
     async def _ask_on(self, *, may_start: bool) -> None:
         seen = 0
         while True:
-            ask = UploadAsk(self._group, self._intent, may_start, WAIT_MS, seen)
+            ask = UploadAsk(self._group, self._intent, may_start, WAIT_MS, seen, self._generation)
             status = await self._ask(ask)
             if status is None:
                 await asyncio.sleep(ASK_AGAIN_MS / 1000)

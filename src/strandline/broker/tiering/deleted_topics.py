@@ -70,7 +70,7 @@ class DeletedTopics:
         now_ms = self._clock.monotonic_ms()
         if now_ms >= self._due_ms and not self._work.is_under_way:
             self._due_ms = now_ms + LOOK_MS
-            self._claims.look(self._controller.cluster.cluster_id)
+            self._claims.look()
             self._work.begin(self._round)
 
     async def _round(self) -> None:
@@ -114,6 +114,7 @@ class DeletedTopics:
             store = self._buckets.store(bucket)
             count = 0
             try:
+                await self._claims.confirm(bucket, self._claims.generation(bucket))
                 batch: list[str] = []
                 async for one in store.list(f"{cluster_id}/{topic_id}/"):
                     batch.append(one.name)

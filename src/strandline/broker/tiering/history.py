@@ -12,6 +12,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from strandline.base.clock import Clock
 from strandline.model.cluster import BucketRange
 from strandline.model.ids import GroupId, Offset
@@ -33,17 +35,19 @@ _log = logging.getLogger("strandline.broker")
 
 class HistoryLoader:
     """See the module. `store`: a bucket that is surely this cluster's, or StoreError; `place_of`:
-    where a group's objects are."""
+    where a group's objects are; `generation`: how often a bucket was replaced."""
 
     def __init__(
         self,
         clock: Clock,
         store: Callable[[str], ObjectStore],
         place_of: Callable[[GroupId], PartitionPlace],
+        generation: Callable[[str], int],
     ) -> None:
         self._clock = clock
         self._store = store
         self._place_of = place_of
+        self._generation = generation
         self._tasks: dict[GroupId, asyncio.Task[None]] = {}
         self._retry_ms: dict[GroupId, tuple[int, int]] = {}
         """{group: (not before that, the pause after the next failure)}"""
@@ -94,6 +98,7 @@ class HistoryLoader:
         place = self._place_of(replica.group)
         images, deleted_before = [], Offset(0)
         for one in replica.tier.history:
+            generation = self._generation(one.bucket)
             found = await read_history(
                 self._store(one.bucket),
                 place,
@@ -102,7 +107,7 @@ class HistoryLoader:
             cut = None if found is None else found.cut(Offset(one.start), Offset(one.end))
             if found is None or cut is None:
                 raise StoreError(_lack(one, found.missing if found is not None else ()))
-            images.append(cut.image(one.bucket))
+            images.append(replace(cut.image(one.bucket), generation=generation))
             deleted_before = max(deleted_before, found.export.log_start_offset)
         return images, min(deleted_before, replica.log.start_offset)
 

@@ -7,6 +7,7 @@ How:    look --> for each bucket:  each intent has an `Attempt` that asks its up
                                     DONE --> GoLive    FAILED, UNKNOWN, stalled --> Abandon
                                    a gap in closed, committed, durable records --> Intend
                                    total retention --> Retire;  grace over --> delete --> Forget
+                                   the bucket was replaced --> Reset, before anything else
         One command per bucket is on its way at a time.
 Owns:   the attempts and delays of one partition while this broker leads it; the log has the rest.
 Source: decision 0059."""
@@ -33,6 +34,7 @@ from strandline.tiered.state.commands import (
     GoLive,
     Intend,
     Replace,
+    Reset,
     Retire,
 )
 from strandline.tiered.state.retirement import Limits, retire_before
@@ -139,6 +141,14 @@ class LedTier:
         self._measure(bucket, work, is_wanted=bucket in plan.buckets)
         if work.is_proposing:
             return
+        known = self._replica.tier.state.buckets.get(bucket)
+        lag = self._context.generation(bucket) - (0 if known is None else known.generation)
+        if lag:
+            if lag > 0:
+                self._propose(bucket, work, Reset(bucket, self._context.generation(bucket)))
+            else:  # The log knows more than this broker's copy of the controller's state.
+                self.soon(now_ms + self._context.interval_ms)
+            return
         command = (
             self._settled(bucket, work, plan, now_ms)
             or self._retirement(bucket, plan)
@@ -176,7 +186,11 @@ class LedTier:
         for name, intent in pending.items():
             if name not in work.attempts and not self._is_stopped:
                 attempt = work.attempts[name] = Attempt(
-                    self._replica.group, intent, self._context, on_change=self._on_attempt
+                    self._replica.group,
+                    intent,
+                    self._context,
+                    generation=self._replica.tier.state.buckets[bucket].generation,
+                    on_change=self._on_attempt,
                 )
                 attempt.begin(may_start=name in work.own)
 

@@ -42,6 +42,8 @@ class UploadAsk(msgspec.Struct, frozen=True, array_like=True):
     may_start: bool
     wait_ms: int
     seen: int
+    generation: int = 0
+    """How often the bucket was replaced when the intent was made (decision 0068)."""
 
 
 class UploadStatus(msgspec.Struct, frozen=True, array_like=True):

@@ -117,6 +117,9 @@ class TierContext(Protocol):
     def has_bucket(self, bucket: str) -> bool:
         """Whether this broker's file has it."""
 
+    def generation(self, bucket: str) -> int:
+        """How often the bucket was replaced, as far as this broker knows."""
+
     def take_turn(self, bucket: str) -> bool:
         """Whether one more upload to a bucket may begin; it counts as under way if so."""
 

@@ -68,6 +68,7 @@ class Tiering:
         controller: ControllerHost,
         topic_configs: TopicConfigs,
         buckets: Buckets,
+        claims: Claims,
     ) -> None:
         tiered = config.tiered
         self.broker_id: BrokerId = config.broker_id
@@ -83,7 +84,8 @@ class Tiering:
         self.figures = TierFigures()
         self.may_delete_by: list[Callable[[GroupId, str, str], bool]] = []
         """Asked before an object is deleted: (group, bucket, name) -> whether it may be."""
-        self.claims = Claims(self.clock, buckets)
+        self.claims = claims
+        claims.on_changed.append(self.look_soon)
         self._deleted_topics = DeletedTopics(
             self.clock,
             controller,
@@ -103,7 +105,9 @@ class Tiering:
             figures=self.figures,
             stall_ms=self.stall_ms,
         )
-        self._history = HistoryLoader(self.clock, self.own_store, self.export_place)
+        self._history = HistoryLoader(
+            self.clock, self.own_store, self.export_place, claims.generation
+        )
         self._plans = TopicPlans(controller.cluster, topic_configs, self._labels)
         self._led: dict[GroupId, LedTier] = {}
         self._under_way: Counter[str] = Counter()
@@ -169,7 +173,7 @@ class Tiering:
         if any(one.tier.is_in_use for one in replicas.values()):
             if self._disk.is_due(self.clock.monotonic_ms()):
                 self._look_at_disk()
-            self.claims.look(self._controller.cluster.cluster_id)
+            self.claims.look()
         for group in [
             one for one in self._led if one not in replicas or not replicas[one].tier.is_in_use
         ]:
@@ -212,7 +216,11 @@ class Tiering:
             replica = self._replication.replicas.get(group)
             bucket = self.uploads.known[group, name].intent.bucket
             known = None if replica is None else replica.tier.state.buckets.get(bucket)
-            if replica is None or (known is not None and known.phase_of(name) in _SETTLED):
+            upload = self.uploads.known[group, name]
+            if replica is None or (
+                known is not None
+                and (known.phase_of(name) in _SETTLED or known.generation > upload.generation)
+            ):
                 self.uploads.settle(group, name)
 
     def lagging(self) -> list[GroupId]:
@@ -259,6 +267,10 @@ class Tiering:
     def has_bucket(self, bucket: str) -> bool:
         """See `TierContext`."""
         return bucket in self._labels
+
+    def generation(self, bucket: str) -> int:
+        """See `TierContext`."""
+        return self.claims.generation(bucket)
 
     def take_turn(self, bucket: str) -> bool:
         """See `TierContext`."""
@@ -309,9 +321,8 @@ class Tiering:
     async def _delete(self, bucket: str, names: Sequence[str], done: Deleted) -> None:
         is_done = False
         try:
-            if not self.claims.is_claimed(bucket):
-                raise StoreError("it is not known to be this cluster's")
             async with asyncio.timeout(self.stall_ms / 1000):
+                await self.claims.confirm(bucket, self.claims.generation(bucket))
                 await self.store(bucket).delete(names)
             is_done = True
             self._undeleted.discard(bucket)
@@ -341,14 +352,19 @@ class Tiering:
         live = () if replica is None else replica.tier.state.live(bucket)
         return (live[0], live[-1]) if live else ()
 
+    async def confirm_bucket(self, bucket: str, generation: int, *, age_ms_max: int) -> None:
+        """See `Uploading`."""
+        await self.claims.confirm(bucket, generation, age_ms_max=age_ms_max)
+
     def find_source(self, group: GroupId, intent: Intend) -> tuple[Source, str] | None:
         """See `Uploading`."""
         if not self.has_bucket(intent.bucket):
             raise NotHereError(f"this broker's file has no bucket {intent.bucket}")
-        if intent.bucket in self.claims.foreign:
-            raise NotHereError(self.claims.foreign[intent.bucket])
+        if intent.bucket in self.claims.wrong:
+            self.claims.look()
+            raise NotHereError(self.claims.wrong[intent.bucket])
         if not self.claims.is_claimed(intent.bucket):
-            self.claims.look(self._controller.cluster.cluster_id)
+            self.claims.look()
             return None
         replica = self._replication.replicas.get(group)
         if replica is None or replica.failed is not None:

@@ -7,6 +7,7 @@ How:    ask that may start --> WAITING for its turn, memory, own log --> RUNNING
         An object is a function of its range and name, so putting it twice changes nothing. After a
         put, whatever its result, only what can be read back counts. Nothing is put while the bucket
         lacks all that the log says it has: its file system is not mounted, or it is another one.
+        Its identity is read before and after each put, and has to be the same.
 Owns:   the uploads on this broker, and their results until the intent is settled.
 Source: decision 0059."""
 
@@ -51,6 +52,8 @@ WAIT_MS_MAX = 10_000
 RETRY_MS_MIN = 500
 RETRY_MS_MAX = 30_000
 """Between two puts of an object that the store refuses."""
+CONFIRMED_MS = 5_000
+"""So long ago at most the bucket's identity was read before a put; after one it is read anew."""
 POLL_MS = 100
 """Between two looks whether this broker's log has the records by now."""
 
@@ -69,6 +72,13 @@ class Uploading(Protocol):
         """(the source, its region); None while this broker's log does not have all of it durable
         and committed. Raises NotHereError, OSError, StorageError."""
 
+    def generation(self, bucket: str) -> int:
+        """How often the bucket was replaced, as far as known here."""
+
+    async def confirm_bucket(self, bucket: str, generation: int, *, age_ms_max: int) -> None:
+        """Make sure that it is the right bucket, replaced so often: read it, unless that was done
+        `age_ms_max` ago or later. Raises StoreError."""
+
     def on_damaged(self, group: GroupId, intent: Intend) -> None:
         """The batches were damaged where they were read."""
 
@@ -85,6 +95,7 @@ class Upload:
     """One attempt, here. `changed`: set, and replaced, at each change of its status."""
 
     intent: Intend
+    generation: int = 0
     status: UploadStatus = _WAITING
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     asked_ms: int = 0
@@ -156,7 +167,7 @@ class Uploads:
             self._forget_old()
             if len(self._known) >= KNOWN_COUNT_MAX:
                 return UploadStatus(UploadPhase.WAITING, reason="too many uploads wait")
-            upload = self._known[key] = Upload(ask.intent)
+            upload = self._known[key] = Upload(ask.intent, ask.generation)
             upload.task = asyncio.get_running_loop().create_task(self._run(ask.group, upload))
         upload.asked_ms = self._clock.monotonic_ms()
         if upload.status.changes == ask.seen and upload.status.phase < UploadPhase.DONE:
@@ -183,7 +194,7 @@ class Uploads:
         intent = upload.intent
         turns = self._turns.setdefault(intent.bucket, asyncio.Semaphore(UPLOADS_PER_BUCKET_MAX))
         try:
-            source, region = await self._wait_source(group, intent)
+            source, region = await self._wait_source(group, upload)
             async with turns, self._memory.hold(source.size_bytes):
                 made = await self._build(upload, source)
                 await self._store(group, upload, made, region)
@@ -202,14 +213,20 @@ class Uploads:
         _log.warning("the upload of %s to %s failed: %s", intent.name, intent.bucket, reason)
         upload.move(UploadPhase.FAILED, reason=reason)
 
-    async def _wait_source(self, group: GroupId, intent: Intend) -> tuple[Source, str]:
+    async def _wait_source(self, group: GroupId, upload: Upload) -> tuple[Source, str]:
         """Raises NotHereError if this broker does not have the records in time."""
         deadline = self._clock.monotonic_ms() + self._stall_ms
-        while (found := self._broker.find_source(group, intent)) is None:
+        while (found := self._find_source(group, upload)) is None:
             if self._clock.monotonic_ms() >= deadline:
                 raise NotHereError("this replica is behind")
             await asyncio.sleep(POLL_MS / 1000)
         return found
+
+    def _find_source(self, group: GroupId, upload: Upload) -> tuple[Source, str] | None:
+        known = self._broker.generation(upload.intent.bucket)
+        if known > upload.generation:
+            raise NotHereError(f"bucket {upload.intent.bucket} was replaced meanwhile")
+        return None if known < upload.generation else self._broker.find_source(group, upload.intent)
 
     async def _build(self, upload: Upload, source: Source) -> SegmentObject:
         upload.move(UploadPhase.RUNNING)
@@ -228,33 +245,61 @@ class Uploads:
         intent, entry = upload.intent, made.entry
         store = self._broker.store(intent.bucket)
         retry_ms = RETRY_MS_MIN
+        is_put = False
         while True:
-            ends = self._broker.ends_of_live(group, intent.bucket)
-            reason = await self._try(partial(_recognise, store, ends))
-            if reason is None:
-                failed = await self._try(lambda: store.put(entry.name, made.parts))
-                self._figures.count_sent(region, intent.bucket, entry.size_bytes)
+            reason = None if is_put else await self._put(group, upload, made, region)
+            is_put = is_put or reason is None
+            if is_put:
                 missing = await self._try(lambda: _confirm(store, made))
+                is_put = not isinstance(missing, ObjectAbsentError | _OtherBytesError)
+                missing = missing or await self._is_right(upload)
                 if missing is None:
                     break
-                reason = failed or missing
+                reason = missing
             self._figures.count_error(intent.bucket)
-            upload.move(UploadPhase.BLOCKED, reason=reason)
+            upload.move(UploadPhase.BLOCKED, reason=str(reason))
             await asyncio.sleep(retry_ms / 1000)
             retry_ms = min(2 * retry_ms, RETRY_MS_MAX)
         self._figures.count_upload(region, intent.bucket, entry.size_bytes)
         upload.move(UploadPhase.DONE, moved=entry.size_bytes, entry=entry)
 
-    async def _try(self, work: Callable[[], Awaitable[None]]) -> str | None:
+    async def _put(
+        self, group: GroupId, upload: Upload, made: SegmentObject, region: str
+    ) -> StoreError | None:
+        """Put it, if it is the right bucket; why it was not tried. Whatever a put is answered with,
+        only what is read back counts."""
+        intent = upload.intent
+        store = self._broker.store(intent.bucket)
+        ends = self._broker.ends_of_live(group, intent.bucket)
+        reason = await self._is_right(upload, age_ms_max=CONFIRMED_MS)
+        reason = reason or await self._try(partial(_recognise, store, ends))
+        if reason is None:
+            failed = await self._try(lambda: store.put(made.entry.name, made.parts))
+            if failed is not None:
+                _log.info("the put of %s to %s: %s", intent.name, intent.bucket, failed)
+            self._figures.count_sent(region, intent.bucket, made.entry.size_bytes)
+        return reason
+
+    async def _is_right(self, upload: Upload, *, age_ms_max: int = 0) -> StoreError | None:
+        """Why it is not certain that the bucket is the one of its name."""
+        bucket, generation = upload.intent.bucket, upload.generation
+        confirm = partial(self._broker.confirm_bucket, bucket, generation, age_ms_max=age_ms_max)
+        return await self._try(confirm)
+
+    async def _try(self, work: Callable[[], Awaitable[None]]) -> StoreError | None:
         """Why a call to a store failed, or None; it may have been carried out all the same."""
         try:
             async with asyncio.timeout(self._stall_ms / 1000):
                 await work()
         except StoreError as error:
-            return str(error) or type(error).__name__
+            return error
         except TimeoutError:
-            return f"the store did not answer within {self._stall_ms} ms"
+            return StoreError(f"the store did not answer within {self._stall_ms} ms")
         return None
+
+
+class _OtherBytesError(StoreError):
+    """The object is there with other bytes, or a part of it only."""
 
 
 async def _recognise(store: ObjectStore, ends: Sequence[SegmentEntry]) -> None:
@@ -278,6 +323,6 @@ async def _confirm(store: ObjectStore, made: SegmentObject) -> None:
     try:
         found = await store.get_range(entry.name, entry.data_bytes, entry.size_bytes)
     except ObjectAbsentError as error:
-        raise StoreError("the object is absent after it was put") from error
+        raise ObjectAbsentError("the object is absent after it was put") from error
     if crc32.iscsi(found) != entry.trailer_crc:
-        raise StoreError("the object's trailer was read back with other bytes")
+        raise _OtherBytesError("the object's trailer was read back with other bytes")

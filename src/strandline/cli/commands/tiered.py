@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strandline.base.errors import OperatorError
 from strandline.cli.exit_codes import UNHEALTHY
 from strandline.cli.options import (
     DEFAULT_TIMEOUT_S,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 DEFAULT_GRACE_DAYS = 7.0
 
 app = typer.Typer(
-    help="Show and check what is in the buckets of tiered storage.", no_args_is_help=True
+    help="Show, check and replace the buckets of tiered storage.", no_args_is_help=True
 )
 
 Topics = Annotated[
@@ -129,6 +130,50 @@ def gc(
     )
     if any(one.uncertain for one in found.values()):
         raise typer.Exit(UNHEALTHY)
+
+
+@app.command()
+def replace(
+    bucket: Annotated[
+        str, typer.Argument(metavar="BUCKET", help="Its name in [tiered] buckets: a region.")
+    ],
+    config: ConfigFile = None,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss", help="Give up records that only the bucket that it replaces has."
+        ),
+    ] = False,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Use another bucket under this name: the one at the address in the brokers' files, instead of
+    the one that the cluster has used. Everything is uploaded to it anew, from the brokers' disks
+    and the other buckets. Nothing is deleted from the old one."""
+    import asyncio
+
+    from strandline.cli.text.replaced_bucket import replace_bucket, replaced_json
+    from strandline.cli.text.tiered import open_buckets
+
+    config = config or find_config(bootstrap)
+    buckets = open_buckets(config, "")
+    if bucket not in buckets:
+        raise OperatorError(f"{bucket}: [tiered] buckets of {config} has {', '.join(buckets)}")
+    with open_client(bootstrap, timeout) as client:
+        found = asyncio.run(
+            replace_bucket(client, bucket, buckets[bucket], accepts_loss=accept_loss)
+        )
+
+    def tell() -> None:
+        for one in found.given_up:
+            print_line(f"given up  {one.topic}-{one.partition}: {one.start}..{one.end}")
+        print_line(
+            f"bucket {bucket}: {found.new_id} is used instead of {found.old_id}; everything is "
+            "uploaded anew: see `strandline tiered status`"
+        )
+
+    show(replaced_json(found), as_json=as_json, people=tell)
 
 
 # ---- text ----------------------------------------------------------------------------------------

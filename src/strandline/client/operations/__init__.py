@@ -22,6 +22,7 @@ Map:    no_controller.py   why no controller is found
         losses.py          declared losses
         recovery.py        partitions out of buckets
         tier.py            what buckets hold
+        buckets.py         which bucket a name stands for
         writers.py         which clients produce most
         isolation.py       brokers cut off by a drill
         read_replicas.py   copies of other clusters' topics

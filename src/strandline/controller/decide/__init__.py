@@ -8,5 +8,6 @@ Map:    brokers.py (RegisterBroker, UnregisterBroker), labels.py (AlterLabels),
         (BeginGrant, AppointLeader), declared_losses.py (DeclareLost),
         recovered_partitions.py (RecoverPartition), broker_last_seen.py
         (NoteLastSeen),
-        outages.py (RuleDomain, NoteOutages), rejoined.py (NoteRejoined).
+        outages.py (RuleDomain, NoteOutages), rejoined.py (NoteRejoined), buckets.py
+        (IdentifyBucket).
 Source: STYLE, rule 7."""

@@ -17,7 +17,16 @@ from uuid import UUID
 import msgspec
 
 from strandline.controller.state import ControllerState, Directory, GroupBootstrap
-from strandline.model.cluster import Broker, Cluster, Domain, Outage, Partition, Roles, Topic
+from strandline.model.cluster import (
+    Broker,
+    BucketIdentity,
+    Cluster,
+    Domain,
+    Outage,
+    Partition,
+    Roles,
+    Topic,
+)
 from strandline.model.ids import BrokerId, GroupId
 
 TOPICS_COUNT = 200
@@ -42,6 +51,7 @@ class HeadPart(msgspec.Struct, frozen=True, tag_field="kind", tag="head"):
     displaced: dict[GroupId, Roles]
     returning: dict[GroupId, Roles]
     deleted_tiered: dict[UUID, str] = {}
+    buckets: dict[str, BucketIdentity] = {}
 
 
 class BrokersPart(msgspec.Struct, frozen=True, tag_field="kind", tag="brokers"):
@@ -113,6 +123,7 @@ def capture(state: ControllerState) -> Image:
         displaced=dict(cluster.displaced),
         returning=dict(cluster.returning),
         deleted_tiered=dict(cluster.deleted_tiered),
+        buckets=dict(cluster.buckets),
     )
     return Image(
         head,

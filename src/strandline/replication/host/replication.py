@@ -106,6 +106,7 @@ class Replication:
         self.memory, self.queues, self.throttle = shared.memory, shared.queues, shared.throttle
         self.nearness, self.liveness = shared.nearness, shared.liveness
         self.contacts, self.bound_votes = shared.contacts, shared.bound_votes
+        self.wrong_buckets = shared.wrong_buckets
         self.reserve, self.durable = shared.reserve, shared.durable
         self.led = LedGroups()
         self.leaders = Leaders(self._on_leader_known)

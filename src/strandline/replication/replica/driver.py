@@ -123,7 +123,9 @@ class ReplicaDriver(ReplicaState):
         self._visible_waiters = MarkWaiters()
         self.lease = Lease(self, shared)
         self.deletions = Deletions(self, self, self._commit_waiters, shared)
-        self.tier = ReplicaTier(self, self, self._commit_waiters, clock)
+        self.tier = ReplicaTier(
+            self, self, self._commit_waiters, clock, wrong_buckets=shared.wrong_buckets
+        )
         self.appender = Appender(
             self,
             self,

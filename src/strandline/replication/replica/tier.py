@@ -17,7 +17,7 @@ Source: decision 0057."""
 
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 import msgspec
@@ -77,15 +77,22 @@ class TieringReplica(Protocol):
 
 class ReplicaTier:
     """See the module. `state`: of what is committed; read it only. `checkpoint_index`: of the last
-    committed checkpoint; -1 for none."""
+    committed checkpoint; -1 for none. `wrong_buckets`: see `Shared`."""
 
     def __init__(
-        self, replica: ReplicaState, owner: TieringReplica, waiters: MarkWaiters, clock: Clock
+        self,
+        replica: ReplicaState,
+        owner: TieringReplica,
+        waiters: MarkWaiters,
+        clock: Clock,
+        *,
+        wrong_buckets: Collection[str] = (),
     ) -> None:
         self._replica = replica
         self._owner = owner
         self._waiters = waiters
         self._clock = clock
+        self._wrong_buckets = wrong_buckets
         self.state = TierState()
         self.history: tuple[BucketRange, ...] = ()
         """Records before the group's log, in buckets; its first checkpoint says what has them."""
@@ -187,7 +194,10 @@ class ReplicaTier:
             return Tiered(local, is_first=False)
         config = log.config
         covered_end = self.state.covered_end(
-            config.remote_copies_min, config.remote_buckets, from_offset=local
+            config.remote_copies_min,
+            config.remote_buckets,
+            from_offset=local,
+            wrong=self._wrong_buckets,
         )
         return Tiered(covered_end, is_first=self.state.start_offset(local) >= local)
 

@@ -3,6 +3,7 @@
 Map:    store.py         what tiering asks of a store, and the errors it may get
         buckets.py       all buckets of a broker, by region
         claim.py         one cluster a prefix
+        identity.py      which bucket it is
         opening.py       a store by its URL
         bucket_store.py  deadlines, and what an answer proves: written, absent, taken
         limits.py        requests, bytes and pace of a broker

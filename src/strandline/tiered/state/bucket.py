@@ -24,6 +24,7 @@ from strandline.tiered.state.commands import (
     Intend,
     Removal,
     Replace,
+    Reset,
     Retire,
 )
 from strandline.tiered.state.transitions import TRANSITIONS, Phase, Refusal
@@ -62,6 +63,8 @@ class BucketState:
     """The topic needs no record below this offset; no live object begins below it."""
     is_emptied: bool = False
     """Whether the topic did not use the bucket any more, and nothing has gone live since."""
+    generation: int = 0
+    """How often an operator had replaced the bucket when it last began anew (decision 0068)."""
     size_bytes: int = 0
     """Of the live objects."""
     counters: Counters = field(default_factory=Counters)
@@ -185,6 +188,20 @@ class BucketState:
         self.counters.forgotten_count += len(names)
         return None
 
+    def _reset(self, command: Reset, _: Offset) -> Refusal | None:
+        if command.generation <= self.generation:
+            return Refusal.OLD_GENERATION
+        self.counters.retired_count += len(self.live)
+        self.counters.abandoned_count += len(self.intents)
+        self.live.clear()
+        self.intents.clear()
+        self.removals.clear()
+        self._phases.clear()
+        self.size_bytes = 0
+        self.is_emptied = True
+        self.generation = command.generation
+        return None
+
     # ---- parts of commands -----------------------------------------------------------------------
 
     def _is_in_line(self, base: Offset) -> bool:
@@ -232,6 +249,7 @@ class BucketState:
                 counters.forgotten_count,
             ),
             self.is_emptied,
+            self.generation,
         )
 
     @classmethod
@@ -248,6 +266,7 @@ class BucketState:
             image.end_offset,
             image.retired_before,
             image.is_emptied,
+            image.generation,
             sum(one.size_bytes for one in image.live),
             Counters(*image.counters),
             phases,
@@ -288,6 +307,7 @@ def _table() -> dict[type, Callable[[BucketState, Command, Offset], Refusal | No
         Retire: state._retire,
         Replace: state._replace,
         Forget: state._forget,
+        Reset: state._reset,
     }
     return cast(dict[type, Callable[[BucketState, Command, Offset], Refusal | None]], table)
 

@@ -2,6 +2,7 @@
 
 How:    intent --> live --> retired --> gone;  intent --> abandoned --> gone;
         a run of live --> one live that replaces it, and the run retires
+        anything --Reset--> absent: the bucket is another one
         A command that does not fit the state at its place in the log is refused there, by every
         replica alike, and changes nothing.
 Source: decision 0057."""
@@ -70,6 +71,16 @@ class Forget(msgspec.Struct, frozen=True, tag=6, array_like=True):
     names: tuple[str, ...]
 
 
+class Reset(msgspec.Struct, frozen=True, tag=8, array_like=True):
+    """An operator put another bucket in this one's place: what the old one had counts no more, and
+    uploads begin anew where the partition begins. Nothing is deleted: the objects are elsewhere.
+
+    `generation`: how often the bucket was replaced in all (decision 0068)."""
+
+    bucket: str
+    generation: int
+
+
 class Removal(msgspec.Struct, frozen=True, array_like=True):
     """An object that counts no more, and may be in the bucket still."""
 
@@ -92,6 +103,7 @@ class BucketImage(msgspec.Struct, frozen=True, array_like=True):
     retired_before: Offset
     counters: tuple[int, ...]
     is_emptied: bool = False
+    generation: int = 0
 
 
 class Checkpoint(msgspec.Struct, frozen=True, tag=7, array_like=True):
@@ -107,5 +119,5 @@ class Checkpoint(msgspec.Struct, frozen=True, tag=7, array_like=True):
     """In the order of their names."""
 
 
-Command = Intend | GoLive | Abandon | Retire | Replace | Forget
+Command = Intend | GoLive | Abandon | Retire | Replace | Forget | Reset
 Record = Command | Checkpoint

@@ -186,14 +186,20 @@ class TierState:
         return max(start, self.deleted_before)
 
     def covered_end(
-        self, copies_min: int, buckets: Collection[str], *, from_offset: Offset
+        self,
+        copies_min: int,
+        buckets: Collection[str],
+        *,
+        from_offset: Offset,
+        wrong: Collection[str] = (),
     ) -> Offset:
         """Local records of [from_offset, this) are no longer needed: at least `copies_min` of
         `buckets` have all of them live, or had until the topic needed them no more. 0 means all of
-        the buckets; no bucket covers nothing, nor does one that was emptied."""
+        the buckets; no bucket covers nothing, nor does one that was emptied, or is `wrong`."""
         needed = copies_min if 0 < copies_min <= len(buckets) else len(buckets)
-        ends = sorted((self._covered_by(one, from_offset) for one in buckets), reverse=True)
-        return max(ends[needed - 1], from_offset) if ends else from_offset
+        held = (one for one in buckets if one not in wrong)
+        ends = sorted((self._covered_by(one, from_offset) for one in held), reverse=True)
+        return max(ends[needed - 1], from_offset) if len(ends) >= needed > 0 else from_offset
 
     def _covered_by(self, name: str, from_offset: Offset) -> Offset:
         bucket = self._buckets.get(name)

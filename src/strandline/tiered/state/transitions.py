@@ -3,12 +3,21 @@
 How:    absent --Intend--> intended --GoLive--> live --Retire, Replace--> retired --Forget--> absent
                            intended --Abandon--> abandoned --Forget--> absent
         absent --Replace--> live, for the object that takes the place of others
+        any of these --Reset--> absent: another bucket has taken the place of this one
         A pair that has no row is refused.
 Source: decision 0057."""
 
 from enum import Enum
 
-from strandline.tiered.state.commands import Abandon, Forget, GoLive, Intend, Replace, Retire
+from strandline.tiered.state.commands import (
+    Abandon,
+    Forget,
+    GoLive,
+    Intend,
+    Replace,
+    Reset,
+    Retire,
+)
 
 
 class Phase(Enum):
@@ -33,6 +42,7 @@ class Refusal(Enum):
     MALFORMED = "a field is out of its bounds"
     TOO_MANY = "the bucket has as many of these as it may have"
     NOT_EMPTY = "other objects or intents of the bucket remain, so it would not be empty"
+    OLD_GENERATION = "the bucket was replaced as often before, or more often"
     NOTHING_TO_RETIRE = "no live object ends at or below the offset"
 
 
@@ -45,5 +55,10 @@ TRANSITIONS: dict[tuple[Phase, type], Phase] = {
     (Phase.ABSENT, Replace): Phase.LIVE,
     (Phase.RETIRED, Forget): Phase.ABSENT,
     (Phase.ABANDONED, Forget): Phase.ABSENT,
+    (Phase.ABSENT, Reset): Phase.ABSENT,
+    (Phase.INTENDED, Reset): Phase.ABSENT,
+    (Phase.LIVE, Reset): Phase.ABSENT,
+    (Phase.RETIRED, Reset): Phase.ABSENT,
+    (Phase.ABANDONED, Reset): Phase.ABSENT,
 }
 """{(the phase before, the command): the phase after}; the only ones."""
