@@ -88,8 +88,14 @@ def test_only_a_leader_that_certainly_leads_gives_a_state(world: ClusterWorld) -
     assert answer.error_code == Error.NOT_LEADER_OR_FOLLOWER
 
 
-def test_only_the_controller_says_that_a_topic_is_gone(world: ClusterWorld) -> None:
+def test_only_the_controller_says_that_a_topic_was_deleted(world: ClusterWorld) -> None:
     gone = UUID(int=99)
+    errors = {one: ask(world, one, topic_id=gone, partition=0).error_code for one in BROKERS}
+    assert set(errors.values()) == {Error.UNKNOWN_TOPIC_OR_PARTITION, Error.NOT_CONTROLLER}, (
+        "it was never heard of"
+    )
+    for one in BROKERS:
+        world.broker(one).services.cluster.deleted_tiered[gone] = "gone"
     errors = {one: ask(world, one, topic_id=gone, partition=0).error_code for one in BROKERS}
     controllers = [one for one, code in errors.items() if code == Error.UNKNOWN_TOPIC_ID]
     assert len(controllers) == 1

@@ -61,14 +61,16 @@ class Tier:
         self.topic_id = UUID(int=7)
         self.state = TierState()
         self.error = Error.NONE
-        self.cluster_id = "fake"
+        self.cluster_id = self.answering_id = "fake"
         fake.extra = {
             "DescribeTier": self._answer,
             "Metadata": self._metadata,
             "IdentifyBucket": self._identify,
         }
-        self.bucket_ids = ["a"]
+        self.bucket_ids: list[str] = []
         """Those that the cluster has known, the present one last."""
+        self.deleted: set[UUID] = set()
+        """Topics whose deletion the controller remembers."""
         self.do(lambda store: claim_bucket(store, bucket=BUCKET, cluster_id="fake"))
 
     def do(self, work: Callable[[BucketStore], object]) -> None:
@@ -111,15 +113,19 @@ class Tier:
     def _answer(self, fake: FakeCluster, broker: int, request: Message) -> Message:
         assert isinstance(request, DescribeTierRequest)
         if request.topic_id not in (self.topic_id, UUID(int=0)):
-            return DescribeTierResponse(error_code=Error.UNKNOWN_TOPIC_ID)
+            is_deleted = request.topic_id in self.deleted
+            code = Error.UNKNOWN_TOPIC_ID if is_deleted else Error.UNKNOWN_TOPIC_OR_PARTITION
+            return DescribeTierResponse(error_code=code, cluster_id=self.answering_id)
         if self.error and request.topic_id.int:
-            return DescribeTierResponse(error_code=self.error)
+            return DescribeTierResponse(error_code=self.error, cluster_id=self.answering_id)
         if broker != 1:
-            return DescribeTierResponse(broker_id=broker)
+            return DescribeTierResponse(broker_id=broker, cluster_id=self.answering_id)
         row = TierPartitionStatus(
             "t", self.topic_id, 0, 5, 0, 15, 42, [self._bucket()], encode(self.state.checkpoint())
         )
-        return DescribeTierResponse(broker_id=broker, partitions=[row])
+        return DescribeTierResponse(
+            broker_id=broker, partitions=[row], cluster_id=self.answering_id
+        )
 
     def _identify(self, fake: FakeCluster, broker: int, request: Message) -> Message:
         assert isinstance(request, IdentifyBucketRequest)
@@ -246,6 +252,7 @@ def test_gc_leaves_a_partition_alone_whose_leader_is_not_certain(
 
 def test_gc_deletes_what_a_deleted_topic_left(run: Run, tier: Tier) -> None:
     orphan = tier.put(0, is_known=False, topic=UUID(int=99)).name
+    tier.deleted.add(UUID(int=99))
     assert run("tiered", "gc", "--config", str(tier.config), "--delete")[0] == 0
     assert not (tier.root / orphan).exists()
 
@@ -325,6 +332,7 @@ class TestWithoutAFileNamed:
 def test_replace_gives_an_empty_bucket_an_identity_and_has_the_cluster_use_it(
     run: Run, tier: Tier
 ) -> None:
+    tier.bucket_ids.append("a")
     code, out, err = run("tiered", "replace", BUCKET, "--config", str(tier.config))
     assert (code, err) == (0, "")
     found = json.loads((tier.root / IDENTITY).read_bytes())["bucket_id"]
@@ -336,6 +344,7 @@ def test_replace_gives_an_empty_bucket_an_identity_and_has_the_cluster_use_it(
 
 
 def test_replace_gives_nothing_up_that_only_the_old_bucket_has(run: Run, tier: Tier) -> None:
+    tier.bucket_ids.append("a")
     tier.put(0)
     tier.put(10)
     code, _, err = run("tiered", "replace", BUCKET, "--config", str(tier.config))
@@ -348,6 +357,7 @@ def test_replace_gives_nothing_up_that_only_the_old_bucket_has(run: Run, tier: T
 
 
 def test_replace_takes_an_unknown_log_for_a_loss(run: Run, tier: Tier) -> None:
+    tier.bucket_ids.append("a")
     tier.fake.silent.add(2)
     code, _, err = run("tiered", "replace", BUCKET, "--config", str(tier.config))
     assert code == 1 and "broker 2 does not answer" in err
@@ -355,6 +365,7 @@ def test_replace_takes_an_unknown_log_for_a_loss(run: Run, tier: Tier) -> None:
 
 
 def test_replace_refuses_what_it_cannot_do(run: Run, tier: Tier) -> None:
+    tier.bucket_ids.append("a")
     config = str(tier.config)
     code, _, err = run("tiered", "replace", "west", "--config", config)
     assert code == 1 and "west: [tiered] buckets of" in err and "has east" in err
@@ -387,3 +398,51 @@ def test_what_is_in_a_bucket_alone_is_what_no_disk_and_no_other_bucket_has() -> 
     assert lost(row(50, ("east", 0, 40), ("west", 20, 60))) == [(5, 20)]
     assert lost(row(0, ("east", 0, 40))) == []
     assert lost(row(50, ("west", 0, 40))) == []
+
+
+def test_no_command_judges_a_bucket_that_is_not_the_one_of_its_name(run: Run, tier: Tier) -> None:
+    """Its objects are another bucket's: the logs would know none of them."""
+    orphan = tier.name(0)
+    tier.put(0, is_known=False)
+    tier.bucket_ids.append("a")
+    for text, says in ((None, "nothing"), ('{"format":1,"bucket_id":"b","bucket":"east"}', "b")):
+        if text is not None:
+            (tier.root / IDENTITY).write_text(text)
+        for command in (["gc", "--delete"], ["verify"]):
+            code, _, err = run("tiered", *command, "--config", str(tier.config))
+            assert code == 1
+            assert "bucket east is not the one that the cluster uses by this name" in err
+            assert f"says {says}, and the cluster a" in err
+    assert (tier.root / orphan).exists()
+    tier.bucket_ids.append("b")
+    assert run("tiered", "gc", "--delete", "--config", str(tier.config))[0] == 0
+    assert not (tier.root / orphan).exists()
+
+
+def test_gc_leaves_a_topic_of_unknown_deletion_unless_it_is_named(run: Run, tier: Tier) -> None:
+    """The controller may be behind, or a declared loss may have cut the topic off."""
+    unknown = UUID(int=8)
+    entry = tier.put(0, is_known=False, topic=unknown)
+    options = ("tiered", "gc", "--config", str(tier.config), "--delete")
+    code, out, _ = run(*options)
+    assert code == 10
+    assert "knows neither a topic with the id" in out and f"--deleted-topic {unknown}" in out
+    assert (tier.root / entry.name).exists()
+    code, _, _ = run(*options, "--deleted-topic", str(UUID(int=9)))
+    assert code == 10 and (tier.root / entry.name).exists()
+    code, out, _ = run(*options, "--deleted-topic", str(unknown))
+    assert code == 0 and not (tier.root / entry.name).exists()
+
+
+def test_gc_takes_no_word_of_another_cluster(run: Run, tier: Tier) -> None:
+    topic = UUID(int=8)
+    entry = tier.put(0, is_known=False, topic=topic)
+    tier.deleted.add(topic)
+    tier.answering_id = "other"
+    options = ("tiered", "gc", "--config", str(tier.config), "--delete")
+    code, out, _ = run(*options)
+    assert code == 10 and "is of cluster other" in out
+    assert (tier.root / entry.name).exists()
+    tier.answering_id = "fake"
+    assert run(*options)[0] == 0
+    assert not (tier.root / entry.name).exists()

@@ -121,7 +121,21 @@ def test_an_error_of_the_store_says_nothing_of_the_object() -> None:
     assert (found.verdict, found.reason) == (Verdict.UNREADABLE, "503")
 
 
-def test_an_object_that_is_cut_is_no_sound_one() -> None:
+@pytest.mark.parametrize("kept", (0, 1, 100, -1))
+def test_an_object_that_is_cut_is_damaged(kept: int) -> None:
     store, entry = made(10)
-    store.objects[NAME] = (store.objects[NAME][0][:-1], 0)
-    assert check(store, entry).verdict in (Verdict.DAMAGED, Verdict.UNREADABLE)
+    store.objects[NAME] = (store.objects[NAME][0][:kept], 0)
+    found = check(store, entry)
+    assert found.verdict is Verdict.DAMAGED
+    assert f"had {entry.size_bytes} when it was uploaded" in found.reason
+
+
+def test_an_answer_that_is_cut_says_nothing_of_a_whole_object() -> None:
+    store, entry = made(10)
+
+    def fail(operation: str, name: str) -> None:
+        if operation != "list":
+            raise StoreError("5 bytes came")
+
+    store.fail = fail
+    assert check(store, entry).verdict is Verdict.UNREADABLE

@@ -1,7 +1,8 @@
 """DescribeTier: what buckets hold of the partitions that this broker leads.
 
 How:    the leader's committed state, which only a leader with a lease may give away: collectors of
-        orphans delete by it. That a topic is gone, only the controller may say.
+        orphans delete by it. That a topic was deleted, only the controller may say, and only if it
+        remembers the deletion: one that it does not know may be of another cluster, or lost.
 Source: decision 0058."""
 
 import asyncio
@@ -47,8 +48,10 @@ def _tell_one(
 ) -> Error:
     topic = topic_by_id(services, request.topic_id)
     if topic is None:
-        is_certain = services.controller.knows_everything
-        return Error.UNKNOWN_TOPIC_ID if is_certain else Error.NOT_CONTROLLER
+        if not services.controller.knows_everything:
+            return Error.NOT_CONTROLLER
+        is_deleted = request.topic_id in services.cluster.deleted_tiered
+        return Error.UNKNOWN_TOPIC_ID if is_deleted else Error.UNKNOWN_TOPIC_OR_PARTITION
     partition = find_partition(topic, request.partition)
     if partition is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION

@@ -5,6 +5,7 @@ Source: decision 0058."""
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
 
 import typer
 
@@ -106,6 +107,15 @@ def gc(
     delete: Annotated[
         bool, typer.Option("--delete", help="Delete them. Without it nothing changes.")
     ] = False,
+    deleted_topic: Annotated[
+        list[UUID] | None,
+        typer.Option(
+            "--deleted-topic",
+            metavar="ID",
+            help="Take this topic for deleted if the cluster knows neither it nor its deletion (it "
+            "remembers the last 10,000). May be repeated.",
+        ),
+    ] = None,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
@@ -121,7 +131,14 @@ def gc(
     grace_ms = int(grace_days * 86_400_000)
     with open_client(bootstrap, timeout) as client:
         found = asyncio.run(
-            collect_buckets(client, buckets, now_ms=now_ms, grace_ms=grace_ms, deletes=delete)
+            collect_buckets(
+                client,
+                buckets,
+                now_ms=now_ms,
+                grace_ms=grace_ms,
+                deletes=delete,
+                deleted=deleted_topic or (),
+            )
         )
     show(
         collected_json(found),

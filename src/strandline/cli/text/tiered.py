@@ -3,14 +3,16 @@
 Source: decision 0058."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+from uuid import UUID
 
 from strandline.base.errors import OperatorError
 from strandline.base.json_value import Json
 from strandline.client.cluster import Client
+from strandline.client.operations.buckets import identify_bucket
 from strandline.client.operations.tier import TierStatus, known_objects, tier_state, tier_status
 from strandline.config.load import load_broker_config
 from strandline.protocol.messages.describe_tier import TierPartitionStatus
@@ -19,6 +21,7 @@ from strandline.tiered.collection.orphans import Place
 from strandline.tiered.collection.verify import Verdict, verify_entry
 from strandline.tiered.objects.buckets import Buckets
 from strandline.tiered.objects.claim import CLAIM, read_claim
+from strandline.tiered.objects.identity import IDENTITY, read_identity
 from strandline.tiered.objects.store import ObjectAbsentError, ObjectStore, StoreError
 
 
@@ -66,8 +69,11 @@ def open_buckets(config: Path, bucket: str) -> dict[str, ObjectStore]:
 async def verify_buckets(
     client: Client, buckets: dict[str, ObjectStore], topics: Sequence[str]
 ) -> Verified:
-    """Read all live objects of these buckets, partition by partition."""
+    """Read all live objects of these buckets, partition by partition. Raises OperatorError if one
+    is not the bucket of its name."""
     found = Verified()
+    for bucket, store in buckets.items():
+        await _require_identity(client, bucket, store)
     status = tier_status(client, topics)
     found.uncertain += status.missing
     for row in status.partitions:
@@ -97,8 +103,10 @@ async def collect_buckets(
     now_ms: int,
     grace_ms: int,
     deletes: bool,
+    deleted: Collection[UUID] = (),
 ) -> dict[str, Collected]:
-    """{bucket: what it holds of this cluster}; raises OperatorError if it is another cluster's."""
+    """{bucket: what it holds of this cluster}; raises OperatorError if it is another cluster's, or
+    not the bucket of its name. `deleted`: see `known_objects`."""
     cluster_id = client.metadata().cluster_id
     found = {}
     for bucket, store in buckets.items():
@@ -113,9 +121,10 @@ async def collect_buckets(
             raise OperatorError(f"{error}; to judge another bucket: --bucket REGION") from None
         if owner != cluster_id:
             raise OperatorError(f"bucket {bucket} belongs to cluster {owner}, not to {cluster_id}")
+        await _require_identity(client, bucket, store)
 
         async def ask(place: Place, bucket: str = bucket) -> Answer:
-            return known_objects(client, place, bucket)
+            return known_objects(client, place, bucket, cluster_id=cluster_id, deleted=deleted)
 
         found[bucket] = await collect(
             store,
@@ -126,6 +135,26 @@ async def collect_buckets(
             deletes=deletes,
         )
     return found
+
+
+async def _require_identity(client: Client, bucket: str, store: ObjectStore) -> None:
+    """Refuse a bucket that is not the one that the cluster uses by this name. One that gives no
+    answer is no other one."""
+    known = identify_bucket(client, bucket)
+    if not known.bucket_id:
+        return
+    try:
+        found = await read_identity(store)
+    except ObjectAbsentError:
+        found = ""
+    except StoreError:
+        return
+    if found != known.bucket_id:
+        raise OperatorError(
+            f"bucket {bucket} is not the one that the cluster uses by this name: its {IDENTITY} "
+            f"says {found or 'nothing'}, and the cluster {known.bucket_id}; compare [tiered] "
+            "buckets with the brokers' files, or judge another one: --bucket REGION"
+        )
 
 
 def status_json(found: TierStatus) -> Json:

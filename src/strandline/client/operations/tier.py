@@ -2,7 +2,7 @@
 
 Source: decision 0058."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -22,6 +22,10 @@ from strandline.tiered.state.encoding import UnknownRecordError, decode
 
 ATTEMPTS_MAX = 3
 """A leader that has moved meanwhile is looked for again."""
+
+
+class UnknownTopicError(UncertainError):
+    """The controller knows neither the topic nor that it was deleted."""
 
 
 class TierStatus(NamedTuple):
@@ -59,9 +63,11 @@ def tier_status(client: Client, topics: Sequence[str] = ()) -> TierStatus:
     return TierStatus([found[name] for name in sorted(found)], missing)
 
 
-def tier_state(client: Client, place: Place) -> Checkpoint | None:
+def tier_state(client: Client, place: Place, *, cluster_id: str = "") -> Checkpoint | None:
     """The whole state of a partition, from its present leader; None if the controller says that
-    the topic is gone. Raises UncertainError if neither says so now."""
+    the topic was deleted. `cluster_id`: brokers of another cluster do not count. Raises
+    UnknownTopicError if the controller knows neither the topic nor its deletion, UncertainError if
+    neither answers now."""
     reason = "no broker answers"
     for _ in range(ATTEMPTS_MAX):
         view = client.metadata(None)
@@ -74,8 +80,14 @@ def tier_state(client: Client, place: Place) -> Checkpoint | None:
         answer = _ask(client, target, place.topic_id, place.partition)
         if answer is None:
             reason = f"broker {target} does not answer" if target >= 0 else "no leader is known"
+        elif cluster_id and answer.cluster_id != cluster_id:
+            raise UncertainError(f"broker {target} is of cluster {answer.cluster_id}")
         elif answer.error_code == Error.UNKNOWN_TOPIC_ID:
             return None
+        elif topic is None and answer.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
+            raise UnknownTopicError(
+                f"the cluster knows neither a topic with the id {place.topic_id} nor its deletion"
+            )
         elif answer.error_code:
             reason = f"broker {target}: {message_of(answer.error_code)}"
         else:
@@ -83,9 +95,19 @@ def tier_state(client: Client, place: Place) -> Checkpoint | None:
     raise UncertainError(reason)
 
 
-def known_objects(client: Client, place: Place, bucket: str) -> Answer:
-    """The names of all objects that a partition's log has in a bucket. Raises UncertainError."""
-    state = tier_state(client, place)
+def known_objects(
+    client: Client, place: Place, bucket: str, *, cluster_id: str, deleted: Collection[UUID] = ()
+) -> Answer:
+    """The names of all objects that a partition's log has in a bucket. `deleted`: topics that the
+    operator takes for deleted if the cluster does not know them. Raises UncertainError."""
+    try:
+        state = tier_state(client, place, cluster_id=cluster_id)
+    except UnknownTopicError as error:
+        if place.topic_id not in deleted:
+            raise UncertainError(
+                f"{error}; if it was deleted long ago: --deleted-topic {place.topic_id}"
+            ) from None
+        state = None
     if state is None:
         return Answer((), is_topic_gone=True)
     names: set[str] = set()

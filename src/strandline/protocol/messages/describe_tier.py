@@ -71,10 +71,10 @@ class DescribeTierResponse(Message):
     FLEXIBLE = "0+"
 
     throttle_time_ms: Annotated[int, F("int32")] = 0
-    # Of one partition: UNKNOWN_TOPIC_ID if this broker is the controller and there is no such
-    # topic for certain; NOT_CONTROLLER if another broker has to say that;
-    # UNKNOWN_TOPIC_OR_PARTITION if the topic has fewer partitions; NOT_LEADER_OR_FOLLOWER if this
-    # broker does not lead it for certain now
+    # Of one partition: UNKNOWN_TOPIC_ID if this broker is the controller and the topic was deleted
+    # for certain; NOT_CONTROLLER if another broker has to say that; UNKNOWN_TOPIC_OR_PARTITION if
+    # the controller knows neither the topic nor its deletion, or the topic has fewer partitions;
+    # NOT_LEADER_OR_FOLLOWER if this broker does not lead it for certain now
     error_code: Annotated[int, F("int16")] = 0
     error_message: Annotated[str | None, F("string", nullable="0+")] = None
     cluster_id: Annotated[str, F("string")] = ""

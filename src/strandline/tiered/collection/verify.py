@@ -3,7 +3,7 @@
 Why:    stores lose and damage objects; an operator wants to know before a reader does.
 How:    trailer by the entry's CRC, its fields by the entry, each chunk of data by the trailer. What
         does not match is read once more: the wire may have been at fault. A store that gives no
-        answer proves nothing.
+        answer proves nothing, but its listing tells the size of an object that was cut.
 Source: decisions 0057 and 0058."""
 
 from enum import Enum
@@ -45,9 +45,24 @@ async def verify_entry(store: ObjectStore, entry: SegmentEntry) -> Checked:
     except ObjectAbsentError:
         return Checked(entry, Verdict.MISSING, "the bucket has no such object")
     except StoreError as error:
+        size = await _listed_size(store, entry.name)
+        if size is not None and size != entry.size_bytes:
+            reason = f"it has {size} bytes, and had {entry.size_bytes} when it was uploaded"
+            return Checked(entry, Verdict.DAMAGED, reason)
         return Checked(entry, Verdict.UNREADABLE, str(error))
     verdict = Verdict.DAMAGED if reason else Verdict.SOUND
     return Checked(entry, verdict, reason, entry.size_bytes)
+
+
+async def _listed_size(store: ObjectStore, name: str) -> int | None:
+    """The size of an object, as the store lists it; None if it does not say."""
+    try:
+        async for one in store.list(name):
+            if one.name == name:
+                return one.size_bytes
+    except StoreError:
+        pass
+    return None
 
 
 async def _trailer(store: ObjectStore, entry: SegmentEntry) -> Trailer:
