@@ -8,6 +8,7 @@ import pytest
 from tests.broker.cluster_world import VOTERS, ClusterWorld, joined
 from tests.broker.tiering_world import BUCKET, retire, upload, write_segments
 
+from strandline.broker.tier_exports import exporting
 from strandline.config.tiered_section import TieredSection
 from strandline.controller.commands import CreatePartitions, MorePartitions
 from strandline.model.ids import BrokerId
@@ -18,6 +19,7 @@ from strandline.tiered.exports.reading import find_topic, list_numbers, read_new
 from strandline.tiered.objects.claim import claim_bucket
 
 INTERVAL_MS = 1_000
+CHECK_MS = 4_000
 SECTION = TieredSection(
     buckets=(f"{BUCKET}=file:///buckets/eu",),
     check_interval_ms=100,
@@ -32,8 +34,9 @@ CONFIGS = (
 
 
 @pytest.fixture
-def world() -> Iterator[ClusterWorld]:
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[ClusterWorld]:
     """Three brokers with a bucket, topic t with three closed segments of ten records."""
+    monkeypatch.setattr(exporting, "CHECK_MS", CHECK_MS)
     with joined(ClusterWorld(VOTERS, tiered=SECTION)) as cluster:
         cluster.create_topic("t", configs=CONFIGS)
         write_segments(cluster, 3)
@@ -61,6 +64,15 @@ def until_exported(world: ClusterWorld, end: int) -> Export:
     found = newest(world)
     assert found is not None
     return found
+
+
+def names_of(world: ClusterWorld) -> list[str]:
+    store = world.broker(1).services.buckets.store(BUCKET)
+
+    async def listed() -> list[str]:
+        return [one.name async for one in store.list("")]
+
+    return world.do(1, listed())
 
 
 def count(world: ClusterWorld) -> int:
@@ -151,6 +163,33 @@ def test_nothing_is_exported_into_a_bucket_of_another_cluster() -> None:
         world.create_topic("t", configs=CONFIGS)
         world.advance(20 * INTERVAL_MS)
         assert bucket.names() == ["claim.json"]
+
+
+def test_an_export_that_the_bucket_has_lost_is_put_there_again(
+    world: ClusterWorld,
+) -> None:
+    upload(world, 0, 10)
+    before = until_exported(world, 10)
+    store = world.broker(1).services.buckets.store(BUCKET)
+    world.do(1, store.delete([one for one in names_of(world) if "/manifest/" in one]))
+    assert newest(world) is None
+    world.advance(CHECK_MS + 2_000)
+    found = newest(world)
+    assert found is not None
+    assert (found.number, found.live) == (before.number, before.live)
+    world.advance(CHECK_MS)
+    assert count(world) == 1
+
+
+def test_nothing_is_put_again_into_a_bucket_without_a_claim(
+    world: ClusterWorld,
+) -> None:
+    upload(world, 0, 10)
+    until_exported(world, 10)
+    store = world.broker(1).services.buckets.store(BUCKET)
+    world.do(1, store.delete([one for one in names_of(world) if not one.endswith(".segment")]))
+    world.advance(2 * CHECK_MS)
+    assert [one for one in names_of(world) if "/manifest/" in one] == []
 
 
 def test_a_changed_topic_is_exported_though_its_log_is_idle(world: ClusterWorld) -> None:

@@ -8,6 +8,7 @@ import random
 from collections.abc import Coroutine
 from itertools import count
 from typing import Any, TypeVar
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -69,7 +70,7 @@ class World:
             clock=self.clock,  # type: ignore[arg-type]
         )
         self.changes = 0
-        self.view = self.source.open(KEY, self._on_change)
+        self.view = self.source.open(KEY, self._on_change, topic="orders")
 
     def _on_change(self) -> None:
         self.changes += 1
@@ -180,6 +181,42 @@ def test_a_source_that_is_deleted_is_told_from_a_bucket_that_is_empty() -> None:
     assert world.refresh(LISTING_INTERVAL_MS).state is ViewState.DELETED
     world.store.objects = kept
     assert world.refresh(LISTING_INTERVAL_MS).state is ViewState.READY
+
+
+def test_a_source_that_was_made_anew_is_not_followed_and_the_copy_says_so() -> None:
+    world = World()
+    world.export(state(0, 1, number=(3, 10)), heads_ms=5)
+    assert world.refresh().is_ready
+    for name in [one for one in world.store.objects if one != "claim.json"]:
+        del world.store.objects[name]
+    assert world.refresh(LISTING_INTERVAL_MS).failure == ""
+    assert world.view.state is ViewState.DELETED
+    run(write_topic(world.store, "cluster", "orders2", UUID(int=8), 0))
+    assert world.refresh().failure == ""
+    run(write_topic(world.store, "cluster", "orders", UUID(int=9), 0))
+    view = world.refresh()
+    assert view.state is ViewState.DELETED
+    assert "delete this topic and create it again" in view.failure
+
+
+def test_a_bucket_that_was_emptied_and_fills_again_is_followed_once_it_is_where_readers_are() -> (
+    None
+):
+    world = World()
+    world.export(state(0, 9, number=(3, 90)), heads_ms=5)
+    world.refresh()
+    emptied = msgspec.structs.replace(state(0, 9, number=(3, 91)), live=())
+    world.export(emptied, heads_ms=6)
+    view = world.refresh()
+    assert (view.start_offset, view.high_watermark) == (90, 90)
+    for last in (3, 8):
+        world.export(state(0, last, number=(3, 100 + last)), heads_ms=10 + last)
+        view = world.refresh()
+        assert (view.state, view.start_offset, view.high_watermark) == (ViewState.READY, 90, 90)
+    assert world.source.damaged_exports == 0, "that is no damage"
+    world.export(state(0, 9, number=(3, 110)), heads_ms=30)
+    view = world.refresh()
+    assert (view.start_offset, view.high_watermark) == (0, 90)
 
 
 def test_a_bucket_that_another_cluster_has_is_no_source() -> None:

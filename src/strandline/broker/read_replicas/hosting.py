@@ -136,7 +136,8 @@ class ReadReplicas:
 
     def _open_view(self, topic: Topic, partition: Partition) -> ReplicaView:
         source_id = parse_source_id(topic.configs[SOURCE_ID])
-        url = parse_replica_of(topic.configs[READ_REPLICA_OF]).url
+        wanted = parse_replica_of(topic.configs[READ_REPLICA_OF])
+        url = wanted.url
         source = self._source(_SourceKey(url, source_id.cluster_id))
         key = (source_id.topic_id, partition.index)
         group = partition.group
@@ -146,7 +147,7 @@ class ReadReplicas:
             if replica is not None:
                 replica.watchers.notify()
 
-        view = source.open(key, notify)
+        view = source.open(key, notify, topic=wanted.topic or topic.name)
         self._open[group] = _Open(source, view)
         self.refresh_soon()
         return view

@@ -43,6 +43,8 @@ HEADS_PER_INTERVAL = 3
 """Heads are written again after so many intervals without an export."""
 CONFIRMED_MS = 5_000
 """So long ago at most a bucket's identity was read before an export is put there."""
+CHECK_MS = 600_000
+"""How often an exporter sees whether the bucket still has its newest export."""
 CALL_MS_MAX = 120_000
 """One export, or one object of heads, takes no longer."""
 
@@ -202,6 +204,7 @@ class Exporting:
                 self._quiet[group] = replica.epoch, replica.tier.state.index, version, True
             else:
                 self._quiet.pop(group, None)
+        self._check_some(now_ms)
         self._look_at_heads(now_ms)
 
     def _forget(self, group: GroupId) -> None:
@@ -277,6 +280,30 @@ class Exporting:
             if bucket in self._failed:
                 self._failed.discard(bucket)
                 _log.info("bucket %s takes exports again", bucket)
+        finally:
+            one.is_under_way = False
+
+    def _check_some(self, now_ms: int) -> None:
+        """Begin the checks of newest exports that are due, each at a time of its own."""
+        for group, buckets in self._led.items():
+            for bucket, one in buckets.items():
+                if not one.check_ms:
+                    spread_ms = self._rng.getrandbits(32) % (CHECK_MS // 2)
+                    one.check_ms = now_ms + CHECK_MS // 2 + spread_ms
+                elif now_ms >= one.check_ms and not one.is_under_way:
+                    one.is_under_way = True
+                    one.check_ms = now_ms + CHECK_MS
+                    self._begin(self._check(group, bucket, one))
+
+    async def _check(self, group: GroupId, bucket: str, one: BucketExports) -> None:
+        try:
+            async with self._gates[bucket], asyncio.timeout(CALL_MS_MAX / 1000):
+                await self._claims.confirm(bucket, one.generation)
+                if not await one.exporter.check():
+                    one.said = None
+                    self._quiet.pop(group, None)
+        except (StrandlineError, StoreError, TimeoutError) as error:
+            _log.debug("bucket %s does not say which exports it has: %s", bucket, error)
         finally:
             one.is_under_way = False
 

@@ -38,6 +38,8 @@ class BucketExports:
         self.due_ms = 0
         """Not before that."""
         self.is_under_way = False
+        self.check_ms = 0
+        """When to see whether the bucket has lost the newest export; 0: not set yet."""
 
 
 def marks_of(replica: Replica, cluster: Cluster) -> Marks:

@@ -3,7 +3,7 @@
 Why:    the leader's state is the work list: an export is due whenever the bucket's newest one says
         something else. No event has to be remembered for that.
 How:    UNKNOWN --the bucket's newest export is read--> KNOWN --state differs, and the interval is
-        over--> an export is written --success--> KNOWN;   --unclear--> UNKNOWN
+        over--> an export is written --success--> KNOWN;   --unclear, or lost later--> UNKNOWN
 
         Until it is known what the bucket has, nothing is written and nothing may be deleted.
 Owns:   `newest`, and the pages that it names.
@@ -19,7 +19,12 @@ from strandline.tiered.exports.names import PartitionPlace
 from strandline.tiered.exports.old import remove_old
 from strandline.tiered.exports.reading import Report, read_newest
 from strandline.tiered.exports.writing import write_export, write_topic
-from strandline.tiered.objects.store import ObjectExistsError, ObjectStore, StoreError
+from strandline.tiered.objects.store import (
+    ObjectAbsentError,
+    ObjectExistsError,
+    ObjectStore,
+    StoreError,
+)
 
 WRITES_PER_REMOVAL = 8
 """Old exports are looked for after so many new ones."""
@@ -78,6 +83,19 @@ class Exporter:
         self._writes += 1
         if self._writes % WRITES_PER_REMOVAL == 0:
             await remove_old(self._store, self._place, grace_ms=self._grace_ms)
+        return True
+
+    async def check(self) -> bool:
+        """Whether the newest export is in the bucket still. If it is not, the next `write` puts one
+        there. Raises StoreError: then nothing is known."""
+        if self.newest is None:
+            return True
+        try:
+            await self._store.get_range(self._place.export_name(self.newest.number), 0, 1)
+        except ObjectAbsentError:
+            self._report(f"{self._place.prefix}: export {self.newest.number} is lost")
+            self._is_known, self.newest, self._pages = False, None, ()
+            return False
         return True
 
     async def _find_newest(self) -> None:

@@ -43,6 +43,8 @@ class ReplicaSource:
         self.cluster_id = cluster_id
         self.views: dict[ReplicaView, Key] = {}
         """{view: its partition}; several topics here may be copies of one."""
+        self._names: dict[ReplicaView, str] = {}
+        """{view: the name of the topic at the source}"""
         self.failure = ""
         """Why the last round failed; empty after one that did not."""
         self.failed_rounds = 0
@@ -55,15 +57,16 @@ class ReplicaSource:
         """The bucket. Raises StoreError if it cannot be opened, for want of credentials."""
         return self._open_store()
 
-    def open(self, key: Key, on_change: Callable[[], None]) -> ReplicaView:
-        """A view of a partition, empty at first."""
+    def open(self, key: Key, on_change: Callable[[], None], *, topic: str = "") -> ReplicaView:
+        """A view of a partition, empty at first. `topic`: its name at the source."""
         view = ReplicaView(self.bucket, on_change)
-        self.views[view] = key
+        self.views[view], self._names[view] = key, topic
         return view
 
     def close(self, view: ReplicaView) -> None:
         """Look at a partition no more."""
         self.views.pop(view, None)
+        self._names.pop(view, None)
 
     async def refresh(self) -> None:
         """One round; it raises nothing."""
@@ -88,7 +91,8 @@ class ReplicaSource:
                     view.failure = str(error)
                     failures.append(error)
                 else:
-                    view.failure = "" if view.export is not None else view.failure
+                    if view.export is not None and view.state is not ViewState.DELETED:
+                        view.failure = ""
                     view.checked_ms = began_ms
 
         await asyncio.gather(*(look(view, key) for view, key in views.items()))
@@ -135,7 +139,8 @@ class ReplicaSource:
         if found is not None:
             self._adopt(place, view, found)
         elif await self._is_deleted(place):
-            view.delete()
+            topic = self._names.get(view, "")
+            view.delete(is_made_anew=bool(topic) and await self._has_other(topic))
         elif view.export is None:
             view.failure = "the bucket has no export of the partition yet"
         view.on_listed(began_ms)
@@ -153,6 +158,13 @@ class ReplicaSource:
         if owner != self.cluster_id:
             raise StoreError(f"it is of cluster {owner} now, not of {self.cluster_id}")
         return True
+
+    async def _has_other(self, topic: str) -> bool:
+        """Whether the source has a topic of this name, which must be another one. Raises
+        StoreError."""
+        async for _ in self.store.list(topics_prefix(self.cluster_id, topic)):
+            return True
+        return False
 
     def _adopt(self, place: PartitionPlace, view: ReplicaView, found: ReadExport) -> None:
         reason = view.adopt(found)

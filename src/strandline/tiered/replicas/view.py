@@ -6,7 +6,8 @@ How:    LOADING --an export--> READY --a higher export--> READY
         LOADING | READY --no export, and the topic's object is gone--> DELETED --it is back--> READY
 
         Only a higher number is taken over. Its end is not below the present one, unless the source
-        has a declared loss (a later grant): then records are gone there, and here.
+        has a declared loss (a later grant): then records are gone there, and here. A bucket that
+        the source has emptied, and uses again, is waited for until it reaches the present end.
 Owns:   the export that is served.
 Source: decisions 0057 and 0061."""
 
@@ -24,6 +25,10 @@ from strandline.tiered.segments.entry import SegmentEntry
 NO_EPOCH = Epoch(-1)
 NO_OFFSET = Offset(-1)
 NEVER_MS = -1
+MADE_ANEW = (
+    "the source has another topic of this name now, whose offsets belong to other records: delete "
+    "this topic and create it again to read that one"
+)
 
 
 class ViewState(StrEnum):
@@ -121,6 +126,8 @@ class ReplicaView:
             grant_of(export.number.epoch) == grant_of(number.epoch)
         )
         if is_same_past and export.end_offset < self.high_watermark:
+            if self.export is not None and not self.export.live:
+                return ""  # A bucket that was emptied fills again, up to where readers are.
             return (
                 f"export {export.number} ends at {export.end_offset}, and {number} at "
                 f"{self.high_watermark}: it is not served"
@@ -142,8 +149,9 @@ class ReplicaView:
         if was_wanted:
             self._on_change()
 
-    def delete(self) -> None:
-        """The source's topic is gone."""
+    def delete(self, *, is_made_anew: bool = False) -> None:
+        """The source's topic is gone; `is_made_anew`: the source has another one of its name."""
+        self.failure = MADE_ANEW if is_made_anew else ""
         if self.state is not ViewState.DELETED:
             self.state = ViewState.DELETED
             self._on_change()
