@@ -10,8 +10,16 @@ from tests.broker.test_broker_in_a_cluster import fetch, produce
 from tests.broker.test_lost_disk import lose_disk
 from tests.controller.controller_world import World
 
-from strandline.controller.commands import CreatePartitions, MorePartitions, NewTopic
-from strandline.controller.placing.start_offsets import STARTS
+from strandline.controller.commands import (
+    CreatePartitions,
+    DeleteTopics,
+    MorePartitions,
+    NewTopic,
+    TopicResult,
+    TopicToDelete,
+)
+from strandline.controller.placing.start_offsets import HISTORY, STARTS, TOPIC_ID
+from strandline.model.cluster import BucketRange, Labels
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 
@@ -87,6 +95,73 @@ def test_offsets_that_do_not_fit_are_refused(value: str, message: str) -> None:
     )
     assert result.error_code == Error.INVALID_CONFIG
     assert message in result.message
+
+
+ID = "00000000-0000-0000-0000-00000000000b"
+
+
+def restored(world: World, value: str, topic_id: str = ID, **configs: str) -> TopicResult:
+    keys = {"remote.storage.enable": "true", **configs, HISTORY: value, TOPIC_ID: topic_id}
+    topic = NewTopic(name="t", partitions=2, replication_factor=3, configs=tuple(keys.items()))
+    (result,) = world.create(topic)
+    return result
+
+
+def tiered_world() -> World:
+    world = World()
+    world.buckets = {"east": Labels("east"), "west": Labels("west")}
+    return world
+
+
+def test_a_partition_begins_behind_what_a_bucket_has() -> None:
+    world = tiered_world()
+    result = restored(world, "east:5:120:3,-")
+    assert result.error_code == Error.NONE
+    topic = world.state.cluster.topics["t"]
+    assert topic.configs == {"remote.storage.enable": "true"} and str(topic.id) == ID
+    first, second = (one.group for one in topic.partitions)
+    assert world.state.history(first) == (BucketRange("east", 5, 120),)
+    assert (world.state.first_offset(first), world.state.first_grant(first)) == (120, 3)
+    assert (world.state.first_offset(second), world.state.history(second)) == (0, ())
+    assert topic.partitions[0].grant == 3
+    assert world.replayed().cluster == world.state.cluster
+    again = restored(world, "-,-")
+    assert again.error_code == Error.TOPIC_ALREADY_EXISTS
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("east:5:120:3", "1 offsets for 2"),
+        ("east:5:5:3,-", "out of bounds"),
+        ("east:5:9:0,-", "out of bounds"),
+        ("east:5:9:2048,-", "out of bounds"),
+        ("east:5:9,-", "is not BUCKET:START:END:GRANT"),
+        ("north:5:9:1,-", "may not have a bucket north"),
+    ],
+)
+def test_a_history_that_does_not_fit_is_refused(value: str, message: str) -> None:
+    result = restored(tiered_world(), value)
+    assert result.error_code == Error.INVALID_CONFIG
+    assert message in result.message
+
+
+def test_a_history_needs_tiered_storage_and_a_bucket_that_the_policy_allows() -> None:
+    off = restored(tiered_world(), "east:5:9:1,-", **{"remote.storage.enable": "false"})
+    assert "needs remote.storage.enable=true" in off.message
+    residency = '{"residency":{"allow":[{"label":"region","op":"in","values":["west"]}]}}'
+    elsewhere = restored(tiered_world(), "east:5:9:1,-", **{"placement.policy": residency})
+    assert "may not have a bucket east in this cluster" in elsewhere.message
+    both = restored(tiered_world(), "-,-", **{STARTS: "1,2"})
+    assert "not both" in both.message
+    assert "is no UUID" in restored(tiered_world(), "-,-", "x").message
+
+
+def test_the_id_of_a_deleted_topic_is_not_used_again() -> None:
+    world = tiered_world()
+    assert restored(world, "-,-").error_code == Error.NONE
+    world.run(DeleteTopics((TopicToDelete(name="t"),)))
+    assert restored(world, "-,-").error_code == Error.INCONSISTENT_TOPIC_ID
 
 
 def test_they_are_no_configuration() -> None:

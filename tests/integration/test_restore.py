@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 from tests.integration.conftest import run, stop_cluster, wait_until
+from tests.integration.pages import commands
 from tests.integration.test_tiered_uploads import PARTITIONS, Tiered
 
 pytestmark = pytest.mark.integration
@@ -75,7 +76,7 @@ def is_exported(url: str, end: int) -> bool:
     return all(one >= end for _, one in ends(plan).values())
 
 
-def test_a_lost_cluster_comes_back_out_of_one_bucket(tmp_path: Path) -> None:
+def test_a_lost_cluster_comes_back_record_by_record(tmp_path: Path) -> None:
     lost = Tiered(tmp_path / "lost", "tiered.export_interval_ms=200")
     url = f"file://{lost.buckets['east']}"
     try:
@@ -87,7 +88,8 @@ def test_a_lost_cluster_comes_back_out_of_one_bucket(tmp_path: Path) -> None:
         plan = listed(url)
         end = ends(plan)
         before = rows(lost.cluster.bootstrap, 6_000)
-        done = run("restore", "--from", url, "-b", lost.cluster.bootstrap, check=False)
+        where = ("--records", "-b", lost.cluster.bootstrap)
+        done = run("restore", "--from", url, *where, check=False)
         assert done.returncode and "restore into another one" in done.stderr
     finally:
         stop_cluster(lost.cluster)
@@ -99,16 +101,17 @@ def test_a_lost_cluster_comes_back_out_of_one_bucket(tmp_path: Path) -> None:
         # A bucket that lacks an object is not taken for one that has everything.
         hidden = sorted(lost.buckets["east"].glob("*/*/0/*.segment"))[-1]
         hidden.rename(hidden.with_suffix(".hidden"))
-        done = run("restore", "--from", url, "-b", bootstrap, check=False)
+        done = run("restore", "--from", url, "--records", "-b", bootstrap, check=False)
         assert done.returncode and "--partial" in done.stderr
         assert f"{TOPIC}-0" in done.stderr
         # One that has half of it interrupts the copying.
         whole = hidden.with_suffix(".hidden").read_bytes()
         hidden.write_bytes(whole[: len(whole) // 2])
-        done = run("restore", "--from", url, "-b", bootstrap, check=False)
+        done = run("restore", "--from", url, "--records", "-b", bootstrap, check=False)
         assert done.returncode and "cannot be read" in done.stderr
         hidden.with_suffix(".hidden").rename(hidden)
-        run("restore", "--from", url, "--config", "segment.bytes=2000000", "-b", bootstrap)
+        options = ("--records", "--config", "segment.bytes=2000000")
+        run("restore", "--from", url, *options, "-b", bootstrap)
         expected = [one for one in before if one[1] < end[one[0]][1]]
         assert rows(bootstrap, len(expected)) == expected
         assert committed(bootstrap) == {
@@ -121,12 +124,13 @@ def test_a_lost_cluster_comes_back_out_of_one_bucket(tmp_path: Path) -> None:
         assert "987654321" in json.dumps(told)
         assert "2000000" in json.dumps(told)
         # A second run finds everything there.
-        run("restore", "--from", url, "-b", bootstrap)
+        again = on_the_page(1, url, bootstrap)
+        run(*(one for one in again if "remote.storage" not in one and one != "--unset"))
         assert rows(bootstrap, len(expected)) == expected
         other.produce(TOPIC, 2)
         last = rows(bootstrap, len(expected) + 2)[-1]
         assert last[1] == end[last[0]][1]
-        done = run("restore", "--from", url, "-b", bootstrap, check=False)
+        done = run("restore", "--from", url, "--records", "-b", bootstrap, check=False)
         assert done.returncode and f"topic {TOPIC} exists" in done.stderr
     finally:
         stop_cluster(other.cluster)
@@ -173,3 +177,87 @@ def test_a_time_before_the_grace_names_what_is_gone_and_one_within_it_has_all(
         assert (after["start_offset"], after["end_offset"]) == (first, before["end_offset"])
     finally:
         stop_cluster(cluster.cluster)
+
+
+def on_the_page(block: int, url: str, bootstrap: str, file: str = "") -> list[str]:
+    """The command of the page, about these places."""
+    (line,) = commands("restore.md", "Bring it back", block)
+    words = {
+        "s3://log-east/prod?region=us-east-1": url,
+        "/etc/strandline/broker.toml": file,
+        "new-cluster:9092": bootstrap,
+    }
+    return [words.get(word, word) for word in line.split()[1:]]
+
+
+def files(bucket: Path) -> dict[str, tuple[int, int]]:
+    """{file: (size, time)} of all objects of a bucket."""
+    return {
+        str(one.relative_to(bucket)): (one.stat().st_size, one.stat().st_mtime_ns)
+        for one in bucket.rglob("*")
+        if one.is_file()
+    }
+
+
+def test_a_lost_clusters_objects_are_copied_and_read_at_once(tmp_path: Path) -> None:
+    lost = Tiered(tmp_path / "lost", "tiered.export_interval_ms=200")
+    url = f"file://{lost.buckets['east']}"
+    try:
+        lost.create(TOPIC)
+        lost.set(TOPIC, "retention.ms", "987654321")
+        lost.produce(TOPIC, 6_000)
+        commit(lost.cluster.bootstrap, {0: 1_500, 1: 2_999})
+        wait_until(lambda: is_exported(url, 1_800), what="the bucket has it", timeout_s=TIMEOUT_S)
+        end = ends(listed(url))
+        before = rows(lost.cluster.bootstrap, 6_000)
+    finally:
+        stop_cluster(lost.cluster)
+    shutil.rmtree(lost.cluster.directory)
+    end = ends(listed(url))
+
+    other = Tiered(tmp_path / "other")
+    bootstrap = other.cluster.bootstrap
+    options = ("--to", str(other.cluster.directory / "broker-1/config.toml"))
+    expected = [one for one in before if one[1] < end[one[0]][1]]
+    try:
+        done = run("restore", "--from", url, "-b", bootstrap, check=False)
+        assert done.returncode and "--to FILE" in done.stderr and "--records" in done.stderr
+        dry = run("restore", "--from", url, *options, "--dry-run").stdout
+        assert dry.count("to east, inside the store") == PARTITIONS and "bytes in all" in dry
+        # A bucket that lacks an object is not taken for one that has everything.
+        hidden = sorted(lost.buckets["east"].glob("*/*/1/*.segment"))[-1]
+        whole = hidden.read_bytes()
+        hidden.unlink()
+        done = run("restore", "--from", url, *options, "-b", bootstrap, check=False)
+        assert done.returncode and "--partial" in done.stderr
+        # One that has half of it interrupts the copying.
+        hidden.write_bytes(whole[: len(whole) // 2])
+        done = run("restore", "--from", url, *options, "-b", bootstrap, check=False)
+        assert done.returncode and "cannot be read" in done.stderr and hidden.name in done.stderr
+        hidden.write_bytes(whole)
+        untouched = files(lost.buckets["east"])
+        told = run(*on_the_page(0, url, bootstrap, options[1])).stdout
+        assert "0 through this client" in told and " were there" in told
+        assert rows(bootstrap, len(expected)) == expected
+        assert committed(bootstrap) == {0: 1_500, 1: min(2_999, end[1][1])}
+        described = run("topic", "describe", TOPIC, "--bootstrap", bootstrap, "--json").stdout
+        assert "987654321" in described
+        # A second run finds everything there.
+        assert "0 objects copied" in run("restore", "--from", url, *options, "-b", bootstrap).stdout
+        assert files(lost.buckets["east"]) == untouched
+        other.produce(TOPIC, 4_000)
+        assert rows(bootstrap, len(expected) + 4_000)[: end[0][1]] == expected[: end[0][1]]
+        assert all(rows_at[1] >= end[rows_at[0]][1] for rows_at in later_rows(bootstrap, end))
+        done = run("restore", "--from", url, *options, "-b", bootstrap, check=False)
+        assert done.returncode and "was written to since" in done.stderr
+        # The other buckets get the history, too, and all of it is sound.
+        wait_until(lambda: other.has_all(TOPIC), what="later uploads", timeout_s=TIMEOUT_S)
+        verified = run("tiered", "verify", "--config", options[1], "-b", bootstrap)
+        assert "0 not sound" in verified.stdout
+    finally:
+        stop_cluster(other.cluster)
+
+
+def later_rows(bootstrap: str, end: dict[int, tuple[int, int]]) -> list[Row]:
+    """Some records behind those that came back."""
+    return rows(bootstrap, 10, start=max(one for _, one in end.values()))

@@ -42,6 +42,18 @@ class BucketUrl:
         """The value of an option; empty if it is not given."""
         return dict(self.options).get(name, "")
 
+    def is_beside(self, other: "BucketUrl") -> bool:
+        """Whether both are prefixes of one bucket of a store."""
+        return (self.scheme, self.container, self.options) == (
+            other.scheme,
+            other.container,
+            other.options,
+        )
+
+    def path_of(self, name: str) -> str:
+        """An object's name in the whole bucket."""
+        return f"{self.prefix}/{name}" if self.prefix else name
+
     def __str__(self) -> str:
         """Where it is, for people: the URL without options."""
         place = f"{self.scheme}://{self.container}"

@@ -189,7 +189,8 @@ def test_the_command_does_not_begin_without_all_objects(
 
     asyncio.run(fill())
     with pytest.raises(SystemExit) as ended:
-        main(["restore", "--from", url, "--as-of", "150", "--bootstrap", "localhost:1"])
+        options = ("--records", "--as-of", "150", "--bootstrap", "localhost:1")
+        main(["restore", "--from", url, *options])
     assert ended.value.code
     told = capsys.readouterr()
     assert "deleted or lost objects: 0 to 10" in told.out

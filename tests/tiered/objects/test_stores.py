@@ -3,6 +3,7 @@ servers that are there."""
 
 import asyncio
 import random
+from dataclasses import replace
 
 import pytest
 from tests.tiered.objects.opened import Opener, error_of, names, run
@@ -43,6 +44,40 @@ def test_a_large_object_goes_up_in_parts(store: BucketStore) -> None:
         for start, end in ((0, 9), (PART_BYTES - 3, PART_BYTES + 3), (len(data) - 5, len(data))):
             assert await store.get_range("large", start, end) == data[start:end]
         assert [one.size_bytes async for one in store.list("")] == [len(data)]
+
+    run(main())
+
+
+def test_an_object_is_copied_inside_the_store_under_another_name(store: BucketStore) -> None:
+    data = random.Random(2).randbytes(PART_BYTES + 3)
+
+    async def main() -> None:
+        await store.put("a/b", [data])
+        assert store.copies_from(store)
+        assert await store.copy_from(store, "a/b", "c/d", size_bytes=len(data))
+        assert await store.get("c/d") == data == await store.get("a/b")
+        # Again, over what is there.
+        assert await store.copy_from(store, "a/b", "c/d", size_bytes=len(data))
+        assert not await store.copy_from(store, "a/b", "e", size_bytes=len(data) - 1)
+        error = await error_of(store.copy_from(store, "a/c", "f", size_bytes=1))
+        assert isinstance(error, ObjectAbsentError)
+        assert await names(store, "f") == []
+
+    run(main())
+
+
+def test_another_prefix_of_the_same_bucket_is_beside_it(opener: Opener, moto_port: int) -> None:
+    ours, theirs = opener.s3(moto_port), replace(opener, prefix="another/one").s3(moto_port)
+    other = opener.s3(moto_port, bucket="elsewhere")
+
+    async def main() -> None:
+        await theirs.put("a/b", [b"0123"])
+        assert await ours.copy_from(theirs, "a/b", "c/d", size_bytes=4)
+        assert await ours.get("c/d") == b"0123"
+        assert isinstance(await error_of(ours.get("a/b")), ObjectAbsentError)
+        for one in (other, opener.directory()):
+            assert not ours.copies_from(one) and not one.copies_from(ours)
+            assert not await ours.copy_from(one, "a/b", "e", size_bytes=4)
 
     run(main())
 

@@ -22,6 +22,8 @@ from strandline.cli.options import (
 from strandline.cli.output import Table, counted, print_line, print_table, show
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from strandline.client.restore.plan import RestorePlan
 
 From = Annotated[
@@ -74,6 +76,22 @@ Partial = Annotated[
 ]
 NAMED_MAX = 3
 
+To = Annotated[
+    Path | None,
+    typer.Option(
+        "--to",
+        metavar="FILE",
+        help="A broker's file of this cluster: its [tiered] section says which buckets get the "
+        "copies, and where their credentials are.",
+    ),
+]
+Records = Annotated[
+    bool,
+    typer.Option(
+        "--records", help="Produce every record again: for a cluster without tiered storage."
+    ),
+]
+
 
 def restore(
     sources: From,
@@ -82,6 +100,8 @@ def restore(
     credentials: Credentials = None,
     config: Config = None,
     unset: Unset = None,
+    to: To = None,
+    records: Records = False,
     dry_run: DryRun = False,
     partial: Partial = False,
     bootstrap: Bootstrap = "",
@@ -89,30 +109,48 @@ def restore(
     as_json: AsJson = False,
 ) -> None:
     """Bring the topics of a lost cluster back in this one, out of its buckets: records under their
-    offsets, configurations, committed offsets. Lists exactly what is missing. Run again, it goes
-    on. With --dry-run: only the list; no cluster is needed."""
+    offsets, configurations, committed offsets. With --to their objects are copied into this
+    cluster's buckets; with --records they are produced again. Lists exactly what is missing. Run
+    again, it goes on. With --dry-run: only the list; no cluster is needed."""
     import asyncio
 
-    from strandline.cli.text.restore import open_sources, plan_json
+    from strandline.cli.text.restore import open_sources, open_targets, plan_json, ways
     from strandline.client.restore.copying import carry_out
+    from strandline.client.restore.objects import carry_out_objects
+    from strandline.client.restore.offsets import require_other_cluster
     from strandline.client.restore.plan import plan_restore
     from strandline.tiered.objects.store import StoreError
 
     as_of_ms = parse_time(as_of) if as_of else None
     changes = parse_changes(config, unset) if config or unset else {}
+    if ((to is not None) and records) or not (to or records or dry_run):
+        raise OperatorError(
+            "say how records come back: with --to FILE, a broker's file of this cluster, their "
+            "objects are copied into its buckets; with --records they are produced again, for a "
+            "cluster without tiered storage"
+        )
+    targets = None if to is None else open_targets(to)
     stores = open_sources(sources, credentials)
     try:
         with asyncio.Runner() as runner:
             plan = runner.run(plan_restore(stores, as_of_ms=as_of_ms, topics=topics or ()))
-            show(plan_json(plan), as_json=as_json, people=lambda: _print(plan))
+            way = ways(plan, stores, targets, changes) if to or records else {}
+            told = plan_json(plan, way)
+            show(told, as_json=as_json, people=lambda: _print(plan, way))
             if not dry_run:
                 if plan.lacking and not partial:
                     raise _lacking(plan.lacking)
                 with open_client(bootstrap, timeout) as client:
+                    require_other_cluster(client, plan)
                     say = (lambda _: None) if as_json else print_line
-                    carry_out(client, runner, stores, plan, changes=changes, say=say)
+                    if targets is None:
+                        carry_out(client, runner, stores, plan, changes=changes, say=say)
+                    else:
+                        carry_out_objects(
+                            client, runner, stores, targets, plan, changes=changes, say=say
+                        )
     except StoreError as error:
-        raise OperatorError(f"the buckets cannot be read: {error}") from error
+        raise OperatorError(f"the buckets cannot be read or written: {error}") from error
 
 
 def _lacking(partitions: list[str]) -> OperatorError:
@@ -140,19 +178,30 @@ def parse_time(text: str) -> int:
     return round(moment.timestamp() * 1000)
 
 
-def _print(plan: "RestorePlan") -> None:
+def _print(plan: "RestorePlan", ways: "Mapping[tuple[str, int], str]") -> None:
     taken = datetime.fromtimestamp(plan.taken.written_ms / 1000, UTC)
     print_line(f"cluster {plan.cluster_id}, as its controller was at {taken:%Y-%m-%dT%H:%M:%SZ}")
     print_table(
         Table(
-            heads=("PARTITION", "FROM", "TO", "MISSING", "BUCKET"),
+            heads=("PARTITION", "FROM", "TO", "BYTES", "MISSING", "BUCKET", *["WAY"] * bool(ways)),
             rows=[
-                (f"{topic.name}-{one.index}", one.start, one.end, one.missing, one.bucket or "-")
+                (
+                    f"{topic.name}-{one.index}",
+                    one.start,
+                    one.end,
+                    one.size_bytes,
+                    one.missing,
+                    one.bucket or "-",
+                    *[ways.get((topic.name, one.index), "-")] * bool(ways),
+                )
                 for topic in plan.topics
                 for one in topic.partitions
             ],
+            right=frozenset(("FROM", "TO", "BYTES")),
         )
     )
+    size = sum(one.size_bytes for topic in plan.topics for one in topic.partitions)
+    print_line(f"{size} bytes in all")
     cut = [one for one in plan.offsets if one.restored != one.committed]
     groups = {one.group for one in plan.offsets}
     print_line(f"{counted(len(groups), 'group')}, {counted(len(plan.offsets), 'committed offset')}")

@@ -2,13 +2,19 @@
 
 Source: decision 0063."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import OperatorError
 from strandline.base.json_value import Json
+from strandline.client.restore.objects import Targets, way_of
+from strandline.client.restore.offsets import changed_configs
 from strandline.config.bucket_urls import parse_url
+from strandline.config.load import load_broker_config
+from strandline.tiered.objects.buckets import Buckets
 from strandline.tiered.objects.credentials import CredentialsFile
 from strandline.tiered.objects.opening import open_store
 from strandline.tiered.objects.store import ObjectStore
@@ -32,8 +38,42 @@ def open_sources(urls: Sequence[str], credentials: Path | None) -> dict[str, Obj
     return stores
 
 
-def plan_json(plan: "RestorePlan") -> Json:
-    """For programs."""
+def open_targets(file: Path) -> Targets:
+    """The buckets of the cluster that gets the topics, by a broker's file. Raises OperatorError."""
+    try:
+        text = file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise OperatorError(f"--to {file}: cannot read: {error}") from None
+    section = load_broker_config(text, file=str(file), environment=os.environ).tiered
+    buckets = Buckets.of(section)
+    if not buckets.names:
+        raise OperatorError(
+            f"--to {file}: [tiered] buckets names no bucket: without tiered storage in this "
+            "cluster, restore with --records, which produces every record again"
+        )
+    stores = {name: buckets.store(name) for name in buckets.names}
+    return Targets(stores, section.labels_of_buckets)
+
+
+def ways(
+    plan: "RestorePlan",
+    stores: Mapping[str, ObjectStore],
+    targets: Targets | None,
+    changes: Mapping[str, str | None],
+) -> Mapping[tuple[str, int], str]:
+    """{(topic, partition): how its records would come}, if it has any."""
+    found = {}
+    for lost in plan.topics:
+        topic = replace(lost, configs=changed_configs(lost.configs, changes))
+        for one in topic.partitions:
+            if one.objects:
+                way = "records" if targets is None else way_of(topic, one, stores, targets)
+                found[topic.name, one.index] = way
+    return found
+
+
+def plan_json(plan: "RestorePlan", ways: Mapping[tuple[str, int], str]) -> Json:
+    """For programs. `ways`: see the function; empty if that was not said."""
     return {
         "cluster_id": plan.cluster_id,
         "controller_ms": plan.taken.written_ms,
@@ -53,6 +93,8 @@ def plan_json(plan: "RestorePlan") -> Json:
                         "oldest_ms": one.oldest_ms if one.oldest_ms >= 0 else None,
                         "written_ms": None if one.export is None else one.export.written_ms,
                         "bucket": one.bucket,
+                        "size_bytes": one.size_bytes,
+                        "way": ways.get((topic.name, one.index)),
                     }
                     for one in topic.partitions
                 ],

@@ -3,5 +3,7 @@
 Map:    plan.py      what the buckets have of it at one time, and what is missing
         presence.py  which objects of an export are there still
         source.py    records out of a bucket, checked
-        copying.py   carries a plan out in another cluster
+        objects.py   carries a plan out by copying objects inside stores
+        copying.py   carries a plan out by producing records
+        offsets.py   what both share: configurations, committed offsets
 """

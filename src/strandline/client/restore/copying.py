@@ -1,4 +1,4 @@
-"""Carries a plan out: a lost cluster's topics, records and committed offsets into another cluster.
+"""Carries a plan out by producing its records: for a cluster without tiered storage.
 
 Why:    the other cluster has to own what it serves: the lost one's buckets may be on their way out,
         and two clusters never share a prefix.
@@ -11,9 +11,8 @@ Owns:   nothing.
 Source: decision 0063."""
 
 from asyncio import Runner
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import groupby
 
 from strandline.base.errors import ApiError, OperatorError
 from strandline.client.admin import (
@@ -22,24 +21,17 @@ from strandline.client.admin import (
     NewTopic,
     create_topic,
     delete_records,
-    find_coordinator,
     list_offsets,
 )
 from strandline.client.cluster import Client
-from strandline.client.errors import refusal
 from strandline.client.operations.configs import alter_topic_configs
 from strandline.client.producer import Producer, ProducerSettings
-from strandline.client.restore.plan import PlannedOffset, PlannedTopic, RestorePlan, Stores
+from strandline.client.restore.offsets import Say, changed_configs, commit_offsets
+from strandline.client.restore.plan import PlannedTopic, RestorePlan, Stores
 from strandline.client.restore.source import SourceBatch, read_batches
 from strandline.controller.placing.start_offsets import STARTS
 from strandline.model.ids import Offset
 from strandline.protocol.errors import Error
-from strandline.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
 
 LZ4 = 3
 LONG_MAX = str((1 << 63) - 1)
@@ -54,7 +46,6 @@ WHILE_COPYING = {
     "strandline.retention.records": "-1",
 }
 """A topic's configuration while its records come back: none of them may go, or be refused."""
-Say = Callable[[str], None]
 
 
 def carry_out(
@@ -69,30 +60,15 @@ def carry_out(
     """Restore everything that the plan has; `say` gets a line for each step. `changes`: keys that
     every topic gets another value of, or none. Raises OperatorError, ApiError, StoreError; another
     run goes on."""
-    present = client.metadata(deadline_ms=client.deadline()).cluster_id
-    if present == plan.cluster_id:
-        raise OperatorError(
-            f"cluster {present} is the one whose buckets these are, and it is there: restore into "
-            "another one"
-        )
     for lost in plan.topics:
-        topic = replace(lost, configs=_changed(lost.configs, changes))
+        topic = replace(lost, configs=changed_configs(lost.configs, changes))
         _begin(client, topic)
         count = _copy(client, runner, stores, topic)
         _delete_again(client, topic)
         own = {key: topic.configs.get(key) for key in (*WHILE_COPYING, *changes)}
         alter_topic_configs(client, topic.name, {**own, **topic.configs})
         say(f"topic {topic.name}: {count} records copied")
-    ordered = sorted(plan.offsets, key=lambda one: (one.group, one.topic, one.partition))
-    for group, some in groupby(ordered, key=lambda one: one.group):
-        offsets = list(some)
-        _commit(client, group, offsets)
-        say(f"group {group}: {len(offsets)} committed offsets")
-
-
-def _changed(configs: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
-    changed = {**configs, **changes}
-    return {key: value for key, value in changed.items() if value is not None}
+    commit_offsets(client, plan, say)
 
 
 def _first(topic: PlannedTopic, index: int) -> Offset:
@@ -164,36 +140,3 @@ def _delete_again(client: Client, topic: PlannedTopic) -> None:
     for one in topic.partitions:
         if one.start > _first(topic, one.index):
             delete_records(client, topic.name, one.index, one.start)
-
-
-def _commit(client: Client, group: str, offsets: Sequence[PlannedOffset]) -> None:
-    """Commit a group's offsets. Epochs are of the lost cluster, so that none is given."""
-    topics = {name: list(some) for name, some in groupby(offsets, key=lambda one: one.topic)}
-    ids: Mapping[str, object] = {name: client.topic(name).id for name in topics}
-    request = OffsetCommitRequest(
-        group_id=group,
-        topics=[
-            OffsetCommitRequestTopic(
-                name=name,
-                topic_id=ids[name],  # type: ignore[arg-type]
-                partitions=[
-                    OffsetCommitRequestPartition(
-                        partition_index=one.partition,
-                        committed_offset=one.restored,
-                        committed_metadata=one.metadata,
-                    )
-                    for one in some
-                ],
-            )
-            for name, some in topics.items()
-        ],
-    )
-
-    def commit(until: int) -> None:
-        coordinator = find_coordinator(client, group, until)
-        answer = client.ask(coordinator, request, OffsetCommitResponse, deadline_ms=until)
-        for one in (part for topic in answer.topics for part in topic.partitions):
-            if one.error_code:
-                raise refusal(one.error_code, f"the offsets of group {group}")
-
-    client.attempt(commit)

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from uuid import UUID
 
 from msgspec.structs import replace
 
@@ -34,6 +35,7 @@ from strandline.tiered.exports.reading import list_numbers, read_export
 from strandline.tiered.framing import DamagedObjectError
 from strandline.tiered.objects.claim import read_claim
 from strandline.tiered.objects.store import ObjectAbsentError, ObjectStore
+from strandline.tiered.segments.entry import SegmentEntry
 
 NOTHING = Offset(0)
 Stores = Mapping[str, ObjectStore]
@@ -55,6 +57,16 @@ class PlannedPartition:
     export: Export | None = None
     gone: tuple[Range, ...] = ()
     oldest_ms: int = -1
+
+    @property
+    def objects(self) -> tuple[SegmentEntry, ...]:
+        """Those that have the records."""
+        return () if self.export is None else self.export.live
+
+    @property
+    def size_bytes(self) -> int:
+        """Of these objects."""
+        return sum(one.size_bytes for one in self.objects)
 
     @property
     def missing_count(self) -> int:
@@ -86,9 +98,10 @@ class PlannedPartition:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTopic:
-    """One topic, with the configuration of its own."""
+    """One topic, with the configuration of its own. `id`: in the lost cluster."""
 
     name: str
+    id: UUID
     configs: Mapping[str, str]
     partitions: tuple[PlannedPartition, ...]
 
@@ -209,7 +222,7 @@ async def _topic(
             if found is not None and _rank(found) > _rank(best):
                 best = found
         partitions.append(best)
-    return PlannedTopic(topic.name, dict(topic.configs), tuple(partitions))
+    return PlannedTopic(topic.name, topic.id, dict(topic.configs), tuple(partitions))
 
 
 def _rank(one: PlannedPartition) -> tuple[bool, int, int, int]:

@@ -18,8 +18,10 @@ from uuid import UUID
 from strandline.base.errors import ApiError
 from strandline.config.topic import TopicConfig
 from strandline.controller.decision import Beginning, Facts, refuse
+from strandline.controller.placing.policies import policy_in_force
 from strandline.model.cluster import BucketRange
 from strandline.model.ids import GRANT_MAX
+from strandline.placement.buckets import allowed_buckets
 from strandline.protocol.errors import Error
 
 STARTS = "restore.start.offsets"
@@ -56,11 +58,12 @@ class Restored:
         cluster = facts.state.cluster.cluster_configs
         if not TopicConfig.from_overrides(cluster, configs).remote_storage_enable:
             raise _invalid(f"{HISTORY} needs remote.storage.enable=true")
-        unknown = sorted(wanted - facts.buckets.keys())
+        allowed = allowed_buckets(policy_in_force(configs, cluster), facts.buckets)
+        unknown = sorted(wanted.difference(allowed))
         if unknown:
             raise _invalid(
-                f"{HISTORY}: this cluster has no bucket {', '.join(unknown)}: its buckets are "
-                f"{', '.join(facts.buckets)}"
+                f"{HISTORY}: the topic may not have a bucket {', '.join(unknown)} in this cluster: "
+                f"its buckets are {', '.join(allowed)}"
             )
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from strandline.simulation.buckets.bucket import SimBucket
 from strandline.simulation.world.process import Process
-from strandline.tiered.objects.backend import NotFoundAnswerError, TakenAnswerError
+from strandline.tiered.objects.backend import Backend, NotFoundAnswerError, TakenAnswerError
 from strandline.tiered.objects.store import ObjectInfo, StoreError
 
 PAGE_COUNT = 7
@@ -73,6 +73,14 @@ class SimBackend:
         while page := await self._request(lambda last=last: self._page(prefix, last)):  # type: ignore[misc]
             last = page[-1].name
             yield page
+
+    def copies_from(self, source: Backend) -> bool:
+        """See `Backend.copies_from`: this store has no such request."""
+        return False
+
+    async def copy_from(self, source: Backend, name: str, new_name: str) -> None:
+        """See `Backend.copy_from`."""
+        raise StoreError("no such request")
 
     async def delete(self, names: Sequence[str]) -> None:
         """See `Backend.delete`."""

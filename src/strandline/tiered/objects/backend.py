@@ -47,5 +47,12 @@ class Backend(Protocol):
     def pages(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
         """All objects whose names begin so, in the order of their names, page by page."""
 
+    def copies_from(self, source: "Backend") -> bool:
+        """Whether `copy_from` may work for that bucket."""
+
+    async def copy_from(self, source: "Backend", name: str, new_name: str) -> None:
+        """Copy an object of another bucket inside the store, under a new name; only if
+        `copies_from`. Raises NotFoundAnswerError, StoreError."""
+
     async def delete(self, names: Sequence[str]) -> None:
         """Remove objects; what is absent is no error."""

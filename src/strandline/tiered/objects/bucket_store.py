@@ -29,6 +29,8 @@ PART_BYTES = 8 * MIB
 PARTS_INFLIGHT_MAX = 2
 GET_BYTES_MAX = 64 * MIB
 """The largest object that is read whole."""
+COPIED_PER_TIMEOUT_BYTES = 256 * MIB
+"""A copy inside the store has one more timeout for each of these."""
 DELETES_MAX = 1_000
 """Objects in one request of deletion."""
 _NAME = re.compile(r"(?!\.)[A-Za-z0-9._-]+(/(?!\.)[A-Za-z0-9._-]+)*")
@@ -122,6 +124,34 @@ class BucketStore:
             some = names[first : first + DELETES_MAX]
             await self._in_time(self._backend.delete(some), f"delete {len(some)} objects")
 
+    def copies_from(self, source: "BucketStore") -> bool:
+        """Whether the store can copy objects of that bucket inside itself, as far as is known."""
+        return self._backend.copies_from(source._backend)
+
+    async def copy_from(
+        self, source: "BucketStore", name: str, new_name: str, *, size_bytes: int
+    ) -> bool:
+        """Copy an object of another bucket inside the store: no byte comes here. False if the store
+        cannot do that for these two, or does not say that it has; then nothing is known. Raises
+        ObjectAbsentError if the other bucket lacks it, StoreError."""
+        _check(name)
+        _check(new_name)
+        timeout_ms = self._timeout_ms * (1 + size_bytes // COPIED_PER_TIMEOUT_BYTES)
+        if not self.copies_from(source):
+            return False
+        request = self._backend.copy_from(source._backend, name, new_name)
+        try:
+            await self._in_time(request, f"copy {name}", timeout_ms=timeout_ms)
+            size = await self._in_time(self._backend.size(new_name), f"size of {new_name}")
+        except NotFoundAnswerError:
+            check = source._backend.is_absent(name)
+            if await source._in_time(check, f"look for {name}"):
+                raise ObjectAbsentError(f"{source._title}: has no {name}") from None
+            return False
+        except StoreError:
+            return False
+        return size == size_bytes
+
     # ---- writes ----------------------------------------------------------------------------------
 
     async def _put_whole(self, name: str, data: bytes) -> None:
@@ -177,12 +207,13 @@ class BucketStore:
                 raise ObjectAbsentError(f"{self._title}: has no {name}") from error
             raise StoreError(f"{self._title}: lists {name}, and does not find it") from error
 
-    async def _in_time(self, request: Awaitable[_T], what: str) -> _T:
+    async def _in_time(self, request: Awaitable[_T], what: str, *, timeout_ms: int = 0) -> _T:
+        timeout_ms = timeout_ms or self._timeout_ms
         try:
-            async with asyncio.timeout(self._timeout_ms / 1000):
+            async with asyncio.timeout(timeout_ms / 1000):
                 return await request
         except TimeoutError:
-            raise StoreError(f"{self._title}: {what}: no answer in {self._timeout_ms} ms") from None
+            raise StoreError(f"{self._title}: {what}: no answer in {timeout_ms} ms") from None
         except (NotFoundAnswerError, TakenAnswerError) as error:
             raise type(error)(f"{self._title}: {what}: {error}") from error
         except StoreError as error:

@@ -20,9 +20,10 @@ from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
+from shutil import copyfile
 from typing import TypeVar
 
-from strandline.tiered.objects.backend import NotFoundAnswerError, TakenAnswerError
+from strandline.tiered.objects.backend import Backend, NotFoundAnswerError, TakenAnswerError
 from strandline.tiered.objects.store import ObjectInfo, StoreError
 
 THREADS_MAX = 4
@@ -86,6 +87,16 @@ class DirectoryBackend:
         while page := await self._run(lambda: self._page(found)):
             yield page
 
+    def copies_from(self, source: Backend) -> bool:
+        """See `Backend.copies_from`."""
+        return isinstance(source, DirectoryBackend)
+
+    async def copy_from(self, source: Backend, name: str, new_name: str) -> None:
+        """See `Backend.copy_from`: the kernel copies, and the copy is flushed."""
+        assert isinstance(source, DirectoryBackend)
+        origin = source._path(name)
+        await self._run(lambda: self._copy(origin, new_name), makes_root=True)
+
     async def delete(self, names: Sequence[str]) -> None:
         """See `Backend.delete`."""
         await self._run(lambda: self._delete(names))
@@ -144,6 +155,14 @@ class DirectoryBackend:
         try:
             _append(temporary, data)
             self._publish(temporary, name, publish)
+        finally:
+            _remove(temporary)
+
+    def _copy(self, origin: Path, name: str) -> None:
+        temporary = self._new_temporary()
+        try:
+            copyfile(origin, temporary)
+            self._publish(temporary, name, os.replace)
         finally:
             _remove(temporary)
 

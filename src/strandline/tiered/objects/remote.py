@@ -12,6 +12,7 @@ import asyncio
 import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from strandline.base.disk import Buffer
 from strandline.base.errors import OperatorError
 from strandline.config.bucket_urls import BucketUrl
-from strandline.tiered.objects.backend import NotFoundAnswerError, TakenAnswerError
+from strandline.tiered.objects.backend import Backend, NotFoundAnswerError, TakenAnswerError
 from strandline.tiered.objects.credentials import CredentialsFile
 from strandline.tiered.objects.store import ObjectInfo, StoreError
 
@@ -48,6 +49,7 @@ class RemoteBackend:
         self._credentials = credentials.read(url.name, url.scheme)
         self._ca = _read_ca(url)
         self._client: Client | None = None
+        self._whole: Client | None = None
 
     async def put(self, name: str, data: bytes) -> None:
         """See `Backend.put`."""
@@ -136,6 +138,16 @@ class RemoteBackend:
                 if one["path"].startswith(prefix)
             ]
 
+    def copies_from(self, source: Backend) -> bool:
+        """See `Backend.copies_from`. A store copies inside one bucket."""
+        return isinstance(source, RemoteBackend) and self._url.is_beside(source._url)
+
+    async def copy_from(self, source: Backend, name: str, new_name: str) -> None:
+        """See `Backend.copy_from`: with the credentials of the prefix that gets the copy."""
+        assert isinstance(source, RemoteBackend)
+        origin, target = source._url.path_of(name), self._url.path_of(new_name)
+        await self._ask(lambda _: self._open_whole().copy_async(origin, target, overwrite=True))
+
     async def delete(self, names: Sequence[str]) -> None:
         """See `Backend.delete`. GCS and Azure answer with an error for what is absent."""
         if self._url.scheme == "s3":
@@ -183,8 +195,15 @@ class RemoteBackend:
             return False
         if now == self._credentials:
             return False
-        self._credentials, self._client = now, None
+        self._credentials, self._client, self._whole = now, None, None
         return True
+
+    def _open_whole(self) -> "Client":
+        """A client of the whole bucket, whatever the prefix."""
+        if self._whole is None:
+            url = replace(self._url, prefix="")
+            self._whole = _client(url, self._credentials, ca=self._ca, timeout_ms=self._timeout_ms)
+        return self._whole
 
     def _open(self) -> "Client":
         if self._client is None:
