@@ -38,6 +38,7 @@ LONG: tuple[Row, ...] = (
     Row("tests/broker/test_read_replicas_by_seed.py", 0, "tests/broker/test_tier_exports.py"),
     Row("tests/broker/test_full_backlogs.py::test_alarms_say", 0, "test_voting.py has each alarm"),
     Row(f"{REAL}test_restore.py", 0, "half a minute; tests/client/restore has each part"),
+    Row(f"{REAL}test_broker_tls.py::test_a_cluster", 0, "a minute; tests/network/test_peer_tls"),
     Row(f"{REAL}test_tiered_uploads.py::test_uploads_outlive", 0, f"half a minute; {BESIDE}"),
     Row("tests/chaos/test_run.py", 0, "a minute of real faults; tests/integration has each kind"),
     Row(

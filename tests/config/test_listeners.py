@@ -117,6 +117,18 @@ def test_several_listeners_have_names_and_addresses_of_their_own() -> None:
             "[[listener]] A advertised: must be given when bind is 0.0.0.0:9093: no client can "
             "reach that",
         ),
+        (
+            '[rpc]\ntls = "require"\ncertificate = "/c"\nprivate_key = "/k"\n',
+            '[rpc] trust: must be given with tls = "require": a PEM file',
+        ),
+        (
+            '[rpc]\ncertificate = "/c"\n',
+            '[rpc] certificate: means nothing with tls = "off"',
+        ),
+        (
+            '[metrics]\ncertificate = "/c"\n',
+            "[metrics] private_key: must be given too: TLS needs both files",
+        ),
     ],
 )
 def test_a_wrong_listener_is_refused_in_one_line(text: str, reason: str) -> None:
@@ -126,6 +138,17 @@ def test_a_wrong_listener_is_refused_in_one_line(text: str, reason: str) -> None
 def test_one_listener_and_several_are_not_given_together() -> None:
     assert refusals(entry(), STRANDLINE_LISTENER__KAFKA_PORT="9099") == [
         "f: [listener]: stands beside [[listener]], which takes its place: give one of the two"
+    ]
+
+
+def test_brokers_with_tls_need_the_name_of_their_cluster() -> None:
+    text = LEAST.replace('id = "c1"\n', "") + (
+        '[rpc]\ntls = "prefer"\ncertificate = "/c"\nprivate_key = "/k"\ntrust = "/t"\n'
+    )
+    _, mistakes = read_broker_config(text, file="f", environment={})
+    assert [str(one) for one in mistakes] == [
+        'f: [cluster] id: must be given with [rpc] tls = "prefer": the certificates of brokers '
+        "name it"
     ]
 
 
@@ -156,8 +179,11 @@ def test_a_port_that_is_open_to_other_machines_must_be_so_by_decision(
 def test_a_port_for_brokers_that_is_open_must_be_so_by_decision() -> None:
     seeds = LEAST.replace("127.0.0.1:33145", "10.0.0.1:33145")
     text = seeds + "[rpc]\nhost = '10.0.0.1'\n"
-    _, mistakes = read_broker_config(text, file="f", environment={})
-    assert [one.place for one in mistakes] == ["[rpc] host"]
+    for tls in ("off", "prefer"):
+        files = "certificate = '/c'\nprivate_key = '/k'\ntrust = '/t'\n" if tls != "off" else ""
+        _, mistakes = read_broker_config(f"{text}tls = '{tls}'\n{files}", file="f", environment={})
+        assert [one.place for one in mistakes] == ["[rpc] host"]
+    load_broker_config(f"{text}tls = 'require'\n{files}", file="f", environment={})
 
 
 @pytest.mark.parametrize(
@@ -169,6 +195,8 @@ def test_a_port_for_brokers_that_is_open_must_be_so_by_decision() -> None:
         entry(bind="[::1]:9093"),
         entry(bind="10.0.0.1:9093", more=MUTUAL),
         "[metrics]\nhost = '10.0.0.1'\nport = 0\n",
+        "[metrics]\nhost = '10.0.0.1'\nport = 9404\ncertificate = '/c'\nprivate_key = '/k'\n"
+        "trust = '/t'\nclient_certificates = 'required'\n",
     ],
 )
 def test_a_port_whose_clients_prove_who_they_are_or_are_here_may_be_open(text: str) -> None:

@@ -19,6 +19,7 @@ from strandline.broker.server.listening import claim_port
 from strandline.config.addresses import format_address
 from strandline.config.other_ports import MetricsSection
 from strandline.model.cluster import Address
+from strandline.security.tls import ServerTls
 
 if TYPE_CHECKING:
     from strandline.admin.exposition import Exposition
@@ -32,8 +33,9 @@ _log = logging.getLogger("strandline.admin")
 class MetricsEndpoint:
     """See the module. All of it does nothing where no port is configured."""
 
-    def __init__(self, config: MetricsSection) -> None:
+    def __init__(self, config: MetricsSection, tls: ServerTls | None = None) -> None:
         self._config = config
+        self._tls = tls
         self._claimed: socket.socket | None = None
         self._exposition: Exposition | None = None
         self._server: HttpServer | None = None
@@ -85,9 +87,10 @@ class MetricsEndpoint:
         }
         self._server = HttpServer(pages, {"/v1/topics": api.topic, "/topics": console.topic})
         claimed, self._claimed = self._claimed, None
-        await self._server.start(claimed)
+        await self._server.start(claimed, tls=self._tls)
         address = format_address(Address(self._config.host, self._config.port))
-        _log.info("metrics: http://%s/metrics; console: /", address)
+        scheme = "http" if self._tls is None else "https"
+        _log.info("metrics: %s://%s/metrics; console: /", scheme, address)
 
     def set_ready(self, *, is_ready: bool) -> None:
         """Whether Kafka clients are served."""

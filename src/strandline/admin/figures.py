@@ -134,6 +134,9 @@ def broker_figures(
         },
         "strandline_controller_active": services.balancing.findings is not None,
         **_snapshot_figures(services),
+        "strandline_certificate_seconds_left": (
+            {} if services.certificates is None else services.certificates.seconds_left_by_port()
+        ),
         **remote_figures(log if log is not None and log.is_in_use else None),
     }
 

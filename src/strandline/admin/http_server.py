@@ -7,15 +7,17 @@ Why:    a monitor requests one page now and then. A web framework would be more 
 How:    h11 parses requests and formats responses; this file moves the bytes, finds the page and
         sets limits. One request a connection: head --page--> answer, closed. A head of at most
         16 KiB, 30 s from the first byte to the last, 32 connections; beyond that the server closes
-        the oldest one.
+        the oldest one. With TLS a handshake comes first, within the same time; it uses the
+        certificates as they are at that moment.
 Owns:   the listening socket, the connections.
 Source: RFC 9112; decision 0023."""
 
 import asyncio
 import logging
 import socket
+import ssl
 import zlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -24,10 +26,14 @@ import h11
 from prometheus_client.exposition import gzip_accepted
 
 from strandline.admin.pace import Pace
+from strandline.network.handshakes import why_refused
+from strandline.security.tls import ServerTls
 
 HEAD_BYTES_MAX = 16 * 1024
 CONNECTION_COUNT_MAX = 32
 TIMEOUT_S = 30.0
+SHUTDOWN_S = 5.0
+LISTEN_BACKLOG = 128
 PLAIN = "text/plain; charset=utf-8"
 METHODS = (b"GET", b"HEAD")
 _READ_BYTES = 4096
@@ -68,13 +74,16 @@ class HttpServer:
         self._pages = pages
         self._folders = folders or {}
         self._timeout_s = timeout_s
-        self._server: asyncio.Server | None = None
+        self._server: asyncio.Server | _TlsPort | None = None
         # In the order in which they came: {task: None}.
         self._tasks: dict[asyncio.Task[None], None] = {}
 
-    async def start(self, claimed: socket.socket) -> None:
+    async def start(self, claimed: socket.socket, *, tls: ServerTls | None = None) -> None:
         """Listen on a socket that has its address. Raises OSError."""
-        self._server = await asyncio.start_server(self._on_connection, sock=claimed)
+        if tls is None:
+            self._server = await asyncio.start_server(self._on_connection, sock=claimed)
+        else:
+            self._server = _TlsPort(claimed, on_accepted=partial(self._on_accepted, tls))
 
     def stop(self) -> None:
         """Stop listening, and drop all responses in progress."""
@@ -85,18 +94,48 @@ class HttpServer:
             task.cancel()
 
     def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Also ends one that was given up before it began.
+        self._begin(self._serve(reader, writer), writer.transport.abort)
+
+    def _on_accepted(self, tls: ServerTls, sock: socket.socket, host: str) -> None:
+        self._begin(self._secure(tls, sock, host), sock.close)
+
+    def _begin(self, work: Coroutine[None, None, None], end: Callable[[], None]) -> None:
+        """Do the work of one connection; `end` closes it."""
         if len(self._tasks) >= CONNECTION_COUNT_MAX:
             oldest = next(iter(self._tasks))
             del self._tasks[oldest]
             oldest.cancel()
-        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = None
 
         def on_done(_: asyncio.Task[None]) -> None:
             self._tasks.pop(task, None)
-            writer.transport.abort()  # Also of one that was given up before it began.
+            end()
 
         task.add_done_callback(on_done)
+
+    async def _secure(self, tls: ServerTls, sock: socket.socket, host: str) -> None:
+        """Shake hands, then serve."""
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(loop=loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+        try:
+            transport, _ = await loop.connect_accepted_socket(
+                lambda: protocol,
+                sock,
+                ssl=tls.context,
+                ssl_handshake_timeout=self._timeout_s,
+                ssl_shutdown_timeout=SHUTDOWN_S,
+            )
+        except (OSError, TimeoutError) as error:
+            reason = why_refused(error) if isinstance(error, ssl.SSLError) else str(error)
+            _log.info("closed the connection from %s at the HTTP port: %s", host, reason)
+            return
+        try:
+            await self._serve(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
+        finally:
+            transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -140,6 +179,36 @@ class HttpServer:
         parent, _, name = path.rpartition("/")
         folder = self._folders.get(parent)
         return self._pages.get(path) or (partial(folder, name) if folder else None)
+
+
+class _TlsPort:
+    """A listening socket whose connections get TLS one by one. `on_accepted` gets each socket and
+    the client's address."""
+
+    def __init__(
+        self, sock: socket.socket, on_accepted: Callable[[socket.socket, str], None]
+    ) -> None:
+        self._socket = sock
+        self._on_accepted = on_accepted
+        self._loop = asyncio.get_running_loop()
+        sock.listen(LISTEN_BACKLOG)
+        self._loop.add_reader(sock.fileno(), self._on_acceptable)
+
+    def close(self) -> None:
+        """Accept nothing more."""
+        self._loop.remove_reader(self._socket.fileno())
+        self._socket.close()
+
+    def _on_acceptable(self) -> None:
+        try:
+            sock, address = self._socket.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            _log.warning("cannot accept an HTTP client: %s", error.strerror)
+            return
+        sock.setblocking(False)
+        self._on_accepted(sock, address[0])
 
 
 async def _request(peer: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:

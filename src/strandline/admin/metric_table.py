@@ -251,6 +251,14 @@ BROKER_METRICS = (
         kafka="kafka.server:type=SnapshotEmitter,name=LatestSnapshotGeneratedAgeMs",
         help="The age of that snapshot; of the process without one.",
     ),
+    Metric(
+        name="strandline_certificate_seconds_left",
+        labels=("port",),
+        help=(
+            "How long the certificate holds that a port shows: a listener by its name, `rpc`, "
+            "`metrics`. Negative once it has expired; a port without TLS has none."
+        ),
+    ),
     *REMOTE_METRICS,
 )
 """Metrics of every broker."""

@@ -32,6 +32,7 @@ from strandline.broker.leadership.leader_ranks import LeaderRanks
 from strandline.broker.leadership.new_topics import NewTopics
 from strandline.broker.leadership.writers import Writers
 from strandline.broker.operations.balancing import Balancing
+from strandline.broker.operations.certificate_watch import CertificateWatch
 from strandline.broker.operations.copy_budget import CopyBudget
 from strandline.broker.operations.digesting import Digesting
 from strandline.broker.operations.isolation import Isolation
@@ -101,6 +102,8 @@ class Services:
     isolation: Isolation = field(init=False)
     # Records that are in buckets only; None without `[tiered] buckets`.
     remote_log: RemoteLog | None = None
+    # None but in a real process.
+    certificates: CertificateWatch | None = None
     # None if the broker has no buckets.
     tiering: Tiering | None = None
 

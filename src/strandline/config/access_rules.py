@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from strandline.config.addresses import format_address, is_loopback, is_wildcard
 from strandline.config.broker import BrokerConfig
-from strandline.config.listener_section import NO_CERTIFICATES, Listener, ListenerEntry
+from strandline.config.listener_section import NO_CERTIFICATES, REQUIRED, Listener, ListenerEntry
+from strandline.config.other_ports import OFF, REQUIRE
 
 _IF_WANTED = "or write `insecure = true` under [security] if every machine may"
 
@@ -19,6 +20,8 @@ def broken_access_rules(config: BrokerConfig) -> Iterator[tuple[str, str]]:
     for listener in config.listeners:
         if listener.entry is not None:
             yield from _files(listener, listener.entry)
+    yield from _peers(config)
+    yield from _monitoring(config)
     if not config.security.insecure:
         yield from _open_ports(config)
 
@@ -67,6 +70,35 @@ def _files(listener: Listener, entry: ListenerEntry) -> Iterator[tuple[str, str]
         )
 
 
+def _peers(config: BrokerConfig) -> Iterator[tuple[str, str]]:
+    rpc = config.rpc
+    for name in ("certificate", "private_key", "trust"):
+        if rpc.tls == OFF and getattr(rpc, name):
+            yield f"[rpc] {name}", 'means nothing with tls = "off"'
+        if rpc.tls != OFF and not getattr(rpc, name):
+            yield f"[rpc] {name}", f'must be given with tls = "{rpc.tls}": a PEM file'
+    if rpc.tls != OFF and not config.cluster.id:
+        yield (
+            "[cluster] id",
+            f'must be given with [rpc] tls = "{rpc.tls}": the certificates of brokers name it',
+        )
+
+
+def _monitoring(config: BrokerConfig) -> Iterator[tuple[str, str]]:
+    metrics = config.metrics
+    if bool(metrics.certificate) != bool(metrics.private_key):
+        missing = "private_key" if metrics.certificate else "certificate"
+        yield f"[metrics] {missing}", "must be given too: TLS needs both files"
+    if metrics.client_certificates != NO_CERTIFICATES:
+        for name in ("certificate", "trust"):
+            if not getattr(metrics, name):
+                yield (
+                    f"[metrics] {name}",
+                    f'must be given with client_certificates = "{metrics.client_certificates}": a '
+                    "PEM file",
+                )
+
+
 def _open_ports(config: BrokerConfig) -> Iterator[tuple[str, str]]:
     """Ports that other machines reach, and whose clients need not prove who they are."""
     for listener in config.listeners:
@@ -81,16 +113,17 @@ def _open_ports(config: BrokerConfig) -> Iterator[tuple[str, str]]:
             f"{format_address(listener.bind)} is open to other machines, and clients need not "
             f'prove who they are: {advice} and client_certificates = "required", {_IF_WANTED}',
         )
-    if not is_loopback(config.rpc.host):
+    if not is_loopback(config.rpc.host) and config.rpc.tls != REQUIRE:
         yield (
             "[rpc] host",
             f"{format_address(config.rpc_bind)} is open to other machines, and brokers need not "
-            f"prove who they are: use a loopback address, {_IF_WANTED}",
+            f'prove who they are: write tls = "require" and its certificates, {_IF_WANTED}',
         )
     metrics = config.metrics
-    if metrics.port and not is_loopback(metrics.host):
+    is_proven = metrics.client_certificates == REQUIRED
+    if metrics.port and not is_loopback(metrics.host) and not is_proven:
         yield (
             "[metrics] host",
             f"{metrics.host} is open to other machines, and clients need not prove who they are: "
-            f"use a loopback address, {_IF_WANTED}",
+            f'write a certificate and client_certificates = "required", {_IF_WANTED}',
         )

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from strandline.config.addresses import check_host
 from strandline.config.keys import key
-from strandline.config.listener_section import PORT_MAX
+from strandline.config.listener_section import CLIENT_CERTIFICATES, NO_CERTIFICATES, PORT_MAX
+
+OFF, PREFER, REQUIRE = PEER_TLS = ("off", "prefer", "require")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,32 @@ class RpcSection:
         minimum=0,
         maximum=PORT_MAX,
     )
+    tls: str = key(
+        OFF,
+        "Whether TLS protects the traffic between brokers, with certificates on both sides. "
+        "`prefer`: the broker opens connections with TLS, without it to brokers that have it off, "
+        "and accepts both. A running cluster goes from `off` to `prefer` to `require`, one broker "
+        "after the other.",
+        choices=PEER_TLS,
+    )
+    certificate: str = key(
+        "",
+        "A PEM file: the broker's certificate, with the name strandline://CLUSTER/broker/ID (a URI "
+        "among its subject alternative names), and those between it and the authority. The broker "
+        "reads it again when it changes.",
+        example="/etc/strandline/peer.pem",
+    )
+    private_key: str = key(
+        "",
+        "A PEM file: the certificate's private key, without a password.",
+        example="/etc/strandline/peer.key",
+    )
+    trust: str = key(
+        "",
+        "A PEM file: the certificates of the authority that other brokers' certificates are of; "
+        "whatever it issues with such a name is a broker of the cluster.",
+        example="/etc/strandline/peers-ca.pem",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,4 +95,25 @@ class MetricsSection:
         "Totals over all partitions are always exported.",
         minimum=0,
         maximum=1_000_000,
+    )
+    certificate: str = key(
+        "",
+        "A PEM file: the port's certificate; with it the port speaks HTTPS only. The broker reads "
+        "it again when it changes.",
+        example="/etc/strandline/http.pem",
+    )
+    private_key: str = key(
+        "",
+        "A PEM file: the certificate's private key, without a password.",
+        example="/etc/strandline/http.key",
+    )
+    trust: str = key(
+        "",
+        "A PEM file: the certificates of the authorities that clients' certificates may be of.",
+        example="/etc/strandline/monitors-ca.pem",
+    )
+    client_certificates: str = key(
+        NO_CERTIFICATES,
+        "Whether clients show a certificate, which must be of an authority in `trust`.",
+        choices=CLIENT_CERTIFICATES,
     )

@@ -1,11 +1,14 @@
 """Connections between brokers, and the webhook for alarms.
 
 Map:    tcp.py         the endpoint: listens, and knows the peers
+        opening.py     opens a connection to a peer, with TLS or without
         outgoing.py    one connection to one peer, with its queue and injected delay
         incoming.py    one accepted connection
+        handshakes.py  TLS handshakes of accepted connections
         streams.py     the bytes of a connection, plain or TLS
         loop_clock.py  real time
         calls.py       requests and responses on top of messages
+        refusals.py    logs why peers are refused
         webhook.py     posts alarms to an operator's URL
         sockets.py     detects a connection to itself, and a taken port
 Source: design section 5."""

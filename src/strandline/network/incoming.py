@@ -9,9 +9,11 @@ Source: design section 4 (data plane); `outgoing.py` for the framing; reliabilit
 
 import asyncio
 import logging
-import socket
 import struct
 from collections.abc import Callable
+
+from strandline.model.ids import BrokerId
+from strandline.network.streams import Stream, TlsStream
 
 FRAME_BYTES_MAX = 128 * 1024 * 1024
 GREETING_BYTES_MAX = 16 * 1024
@@ -29,12 +31,17 @@ class Incoming:
 
     def __init__(
         self,
-        sock: socket.socket,
+        stream: Stream,
         *,
+        peer: BrokerId | None = None,
         on_frame: Callable[["Incoming", memoryview], None],
         on_closed: Callable[["Incoming"], None],
     ) -> None:
-        self._socket = sock
+        # The broker that its certificate names; None without TLS.
+        self.peer = peer
+        self._stream = stream
+        # The same if it may hold bytes that the kernel does not report, else None.
+        self._tls = stream if isinstance(stream, TlsStream) else None
         self._on_frame = on_frame
         self._on_closed = on_closed
         # The owner raises it once it knows the peer.
@@ -42,24 +49,24 @@ class Incoming:
         self._buffer = bytearray(_LENGTH.size + GREETING_BYTES_MAX)
         self._filled = 0
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(sock.fileno(), self._on_readable)
+        self._loop.add_reader(stream.fileno(), self._on_readable)
 
     def close(self) -> None:
         """Stop reading; `on_closed` is called once."""
-        if self._socket.fileno() < 0:
+        if self._stream.fileno() < 0:
             return
-        self._loop.remove_reader(self._socket.fileno())
-        self._socket.close()
+        self._loop.remove_reader(self._stream.fileno())
+        self._stream.close()
         self._on_closed(self)
 
     def pause(self) -> None:
         """Stop reading, without telling the peer."""
-        self._loop.remove_reader(self._socket.fileno())
+        self._loop.remove_reader(self._stream.fileno())
 
     def _on_readable(self) -> None:
         while True:
             try:
-                count = self._socket.recv_into(memoryview(self._buffer)[self._filled :])
+                count = self._stream.recv_into(memoryview(self._buffer)[self._filled :])
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
@@ -77,7 +84,10 @@ class Incoming:
                 _log.exception("a peer's message could not be dealt with; closing its connection")
                 self.close()
                 return
-            if self._socket.fileno() < 0 or count < READ_AGAIN_BYTES:
+            if self._stream.fileno() < 0:
+                return
+            is_held = self._tls is not None and self._tls.pending_bytes > 0
+            if count < READ_AGAIN_BYTES and not is_held:
                 return
 
     def _take_frames(self) -> None:
@@ -95,7 +105,7 @@ class Incoming:
                 break
             self._on_frame(self, view[position + _LENGTH.size : end])
             position = end
-            if self._socket.fileno() < 0:
+            if self._stream.fileno() < 0:
                 return
         self._make_room(view, position, needed)
 

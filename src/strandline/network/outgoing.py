@@ -3,8 +3,8 @@
 Why:    a broker sends on the connections that it opened and receives on those it accepted. So each
         direction and each lane has its own queue, and none waits for another.
 How:    DOWN --connect--> CONNECTING --established--> UP --error, end of file--> DOWN (backoff, then
-        again). If the peer acknowledges no sent bytes for `UNACKNOWLEDGED_MAX_MS`, the connection
-        counts as dead and its owner is told (`on_silence`).
+        again). If the peer acknowledges no sent bytes for `UNACKNOWLEDGED_MAX_MS` of `opening`, the
+        connection counts as dead and its owner is told (`on_silence`).
         With an injected delay, a message first waits in the delay line for half the round trip.
 Owns:   the socket and everything queued; one per (peer, lane).
 Source: design section 5; frames are `u32 length, payload`, the first one is the greeting."""
@@ -12,6 +12,7 @@ Source: design section 5; frames are `u32 length, payload`, the first one is the
 import asyncio
 import errno
 import socket
+import ssl
 import struct
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -20,12 +21,16 @@ from itertools import islice
 from strandline.base.disk import Buffer
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
-from strandline.network.sockets import drop_unsent, refuse_itself
+from strandline.network.opening import open_connection
+from strandline.network.sockets import drop_unsent
+from strandline.network.streams import Stream, TlsStream
+from strandline.security.peers import PeerTls
 
 RECONNECT_FIRST_MS = 20
 RECONNECT_MAX_MS = 500
+LASTING_MS = 1_000
+"""A connection that was up for so long was accepted."""
 CONNECT_TIMEOUT_MS = 3_000
-UNACKNOWLEDGED_MAX_MS = 10_000
 ENDED_ERRNOS = frozenset((errno.ECONNRESET, errno.EPIPE))
 """How the end of a connection is told that the peer's host has ended. TCP_USER_TIMEOUT ends one
 with ETIMEDOUT, or with whatever was said on the way meanwhile."""
@@ -51,6 +56,7 @@ class Outgoing:
         address: tuple[str, int],
         greeting: bytes,
         one_way_delay_ms: float,
+        tls: PeerTls | None = None,
         on_connected: Callable[[BrokerId, Lane], None],
         on_lost: Callable[[BrokerId, Lane], None],
         on_silence: Callable[[BrokerId, Lane], None],
@@ -61,12 +67,16 @@ class Outgoing:
         self.backlog_bytes = 0
         self._address = address
         self._greeting = greeting
+        self._tls = tls
         self._delay_s = one_way_delay_ms / 1000
         self._on_connected = on_connected
         self._on_lost = on_lost
         self._on_silence = on_silence
         self._loop = asyncio.get_running_loop()
         self._socket: socket.socket | None = None
+        # What the socket is written through: itself, or TLS over it.
+        self._stream: Stream | None = None
+        self._up_since_s = 0.0
         self._queue: deque[Buffer] = deque()
         # Bytes that went into the queue, and into the socket, since the connection is up.
         self._queued_bytes = 0
@@ -123,14 +133,15 @@ class Outgoing:
         await asyncio.sleep(delay_ms / 1000)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
-                sock = await self._open()
+                sock = await open_connection(self._address, tls=self._tls, peer=self.peer)
         except (OSError, TimeoutError):
             self._backoff_ms = min(self._backoff_ms * 2, RECONNECT_MAX_MS)
             self._on_lost(self.peer, self.lane)
             self._connect_soon(self._backoff_ms)
             return
-        self._backoff_ms = RECONNECT_FIRST_MS
         self._socket = sock
+        self._stream = TlsStream(sock) if isinstance(sock, ssl.SSLSocket) else sock
+        self._up_since_s = self._loop.time()
         self.is_up = True
         self._loop.add_reader(sock.fileno(), self._on_readable)
         greeting = _LENGTH.pack(len(self._greeting)) + self._greeting
@@ -138,30 +149,11 @@ class Outgoing:
         self._enqueue((greeting,), len(greeting), None)
         self._on_connected(self.peer, self.lane)
 
-    async def _open(self) -> socket.socket:
-        host, port = self._address
-        info = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        family, kind, protocol, _, address = info[0]
-        sock = socket.socket(family, kind, protocol)
-        try:
-            sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            # Whatever port the kernel gives to this side: a broker may listen there all the same.
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if hasattr(socket, "TCP_USER_TIMEOUT"):
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MAX_MS)
-            await self._loop.sock_connect(sock, address)
-            refuse_itself(sock)
-        except BaseException:
-            sock.close()
-            raise
-        return sock
-
     def _on_readable(self) -> None:
         """The peer never writes here: readable means that it is gone."""
-        assert self._socket is not None
+        assert self._stream is not None
         try:
-            if self._socket.recv(64):
+            if self._stream.recv_into(bytearray(64)):
                 return
         except (BlockingIOError, InterruptedError):
             return
@@ -171,6 +163,13 @@ class Outgoing:
         self._lose()
 
     def _lose(self, error: OSError | None = None) -> None:
+        """Connect again: at once after a connection that lasted, later and later after those that
+        the peer ends at the greeting."""
+        lasted_s = self._loop.time() - self._up_since_s
+        if lasted_s * 1000 >= LASTING_MS:
+            self._backoff_ms = RECONNECT_FIRST_MS
+        else:
+            self._backoff_ms = min(self._backoff_ms * 2, RECONNECT_MAX_MS)
         self._drop()
         self._on_lost(self.peer, self.lane)
         self._connect_soon(self._backoff_ms)
@@ -183,8 +182,9 @@ class Outgoing:
             self._loop.remove_reader(self._socket.fileno())
             if self._writing:
                 self._loop.remove_writer(self._socket.fileno())
-            self._socket.close()
-            self._socket = None
+            assert self._stream is not None
+            self._stream.close()
+            self._socket = self._stream = None
         self._writing = False
         if self._delay_timer is not None:
             self._delay_timer.cancel()
@@ -226,8 +226,8 @@ class Outgoing:
     def _flush(self) -> None:
         self._flush_scheduled = False
         try:
-            while self._queue and self._socket is not None:
-                if not self._write_some(self._socket):
+            while self._queue and self._stream is not None:
+                if not self._write_some(self._stream):
                     self._watch_writable(watch=True)
                     return
         except OSError as error:
@@ -235,13 +235,13 @@ class Outgoing:
             return
         self._watch_writable(watch=False)
 
-    def _write_some(self, sock: socket.socket) -> bool:
+    def _write_some(self, stream: Stream) -> bool:
         """One gathering write; False when the socket took less than it was offered."""
         queue = self._queue
         is_all = len(queue) <= IOVEC_COUNT_MAX
         parts = list(queue if is_all else islice(queue, IOVEC_COUNT_MAX))
         try:
-            written = sock.sendmsg(parts)
+            written = stream.sendmsg(parts)
         except (BlockingIOError, InterruptedError):
             return False
         self._written_bytes += written

@@ -12,6 +12,7 @@ How:    A `Stream` has the methods of a non-blocking socket. It raises BlockingI
 Owns:   the SSLSocket, and the bytes of one unfinished write.
 Source: docs/decisions/0069-access.md; OpenSSL's SSL_write(3) and SSL_get_error(3)."""
 
+import errno
 import ssl
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -85,7 +86,7 @@ class TlsStream:
             except ssl.SSLError as error:
                 if filled:
                     return filled  # The next read meets the same error.
-                raise ConnectionResetError(str(error)) from error
+                raise ConnectionResetError(errno.ECONNRESET, str(error)) from error
             if count == 0:
                 return filled
             filled += count
@@ -114,7 +115,7 @@ class TlsStream:
             if not written:
                 raise BlockingIOError from error
         except ssl.SSLError as error:
-            raise ConnectionResetError(str(error)) from error
+            raise ConnectionResetError(errno.ECONNRESET, str(error)) from error
         return written
 
     def close(self) -> None:

@@ -18,12 +18,18 @@ from strandline.base.disk import Buffer
 from strandline.base.errors import OperatorError
 from strandline.base.network import Lane, PeerEvents
 from strandline.model.ids import BrokerId
+from strandline.network.handshakes import Handshakes
 from strandline.network.incoming import FRAME_BYTES_MAX, Incoming
-from strandline.network.outgoing import Outgoing
+from strandline.network.outgoing import CONNECT_TIMEOUT_MS, Outgoing
+from strandline.network.refusals import Refusals
 from strandline.network.sockets import why_not_bound
+from strandline.network.streams import Stream, TlsStream
+from strandline.security.peers import PeerTls
 
 LISTEN_BACKLOG = 256
 WIRE_VERSION = 2
+HANDSHAKE_COUNT_MAX = 256
+"""TLS handshakes in progress; beyond it the one that has waited longest for its peer ends."""
 
 _log = logging.getLogger("strandline.network")
 
@@ -39,7 +45,7 @@ class Greeting(msgspec.Struct, frozen=True, array_like=True):
 
 class TcpNetwork:
     """See the module. `one_way_delay_ms` maps a peer to an injected delay (development
-    clusters)."""
+    clusters); `tls`: None for none."""
 
     def __init__(
         self,
@@ -49,12 +55,16 @@ class TcpNetwork:
         host: str,
         port: int,
         one_way_delay_ms: Mapping[BrokerId, float] | Callable[[BrokerId], float] | None = None,
+        tls: PeerTls | None = None,
     ) -> None:
         self._self_id = self_id
         self._cluster = cluster
         self._host = host
         self._port = port
         self._delays = one_way_delay_ms
+        self._tls = tls
+        self._handshakes: Handshakes[PeerTls] | None = None
+        self._refusals = Refusals()
         self._events: PeerEvents | None = None
         self._listener: socket.socket | None = None
         self._is_silent = False
@@ -97,6 +107,8 @@ class TcpNetwork:
                 f"[rpc] port: cannot listen on {self._host}:{self._port}: "
                 f"{why_not_bound(self._port, error)}"
             ) from error
+        if self._tls is not None:
+            self._handshakes = self._new_handshakes(self._tls)
         self._port = listener.getsockname()[1]
         self._listener = listener
         asyncio.get_running_loop().add_reader(listener.fileno(), self._on_acceptable)
@@ -111,6 +123,8 @@ class TcpNetwork:
             outgoing.close()
         self._outgoing.clear()
         self._addresses.clear()
+        if self._handshakes is not None:
+            self._handshakes.stop()
         for incoming in list(self._incoming):
             incoming.close()
 
@@ -132,6 +146,7 @@ class TcpNetwork:
                 address=self._addresses[peer],
                 greeting=msgspec.msgpack.encode(greeting),
                 one_way_delay_ms=self._delay_to(peer),
+                tls=self._tls,
                 on_connected=self._on_connected,
                 on_lost=self._on_lost,
                 on_silence=self._on_silence,
@@ -155,6 +170,8 @@ class TcpNetwork:
         self._is_silent = is_silent
         if is_silent:
             asyncio.get_running_loop().remove_reader(self._listener.fileno())
+            if self._handshakes is not None:
+                self._handshakes.stop()
             for incoming in self._incoming:
                 incoming.pause()
             ended, self._outgoing = self._outgoing, {}
@@ -228,7 +245,7 @@ class TcpNetwork:
         assert self._listener is not None
         while True:
             try:
-                sock, _ = self._listener.accept()
+                sock, address = self._listener.accept()
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
@@ -236,8 +253,25 @@ class TcpNetwork:
                 return
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            incoming = Incoming(sock, on_frame=self._on_frame, on_closed=self._on_closed)
-            self._incoming[incoming] = None
+            if self._tls is not None and self._handshakes is not None:
+                self._handshakes.begin(sock, address[0], self._tls)
+            else:
+                self._add(sock, peer=None)
+
+    def _new_handshakes(self, tls: PeerTls) -> Handshakes[PeerTls]:
+        return Handshakes(
+            timeout_ms=CONNECT_TIMEOUT_MS,
+            count_max=HANDSHAKE_COUNT_MAX,
+            context_of=lambda _: tls.accepting,
+            on_done=lambda sock, _, __: self._add(TlsStream(sock), peer=tls.broker_of(sock)),
+            on_refused=lambda host, _, reason: self._refusals.tell(host, reason),
+            on_plain=None if tls.is_required else lambda sock, _, __: self._add(sock, peer=None),
+        )
+
+    def _add(self, stream: Stream, *, peer: BrokerId | None) -> None:
+        """`peer`: the broker that the certificate names; None without TLS."""
+        incoming = Incoming(stream, peer=peer, on_frame=self._on_frame, on_closed=self._on_closed)
+        self._incoming[incoming] = None
 
     def _on_closed(self, incoming: Incoming) -> None:
         self._incoming.pop(incoming, None)
@@ -246,6 +280,14 @@ class TcpNetwork:
         greeting = self._incoming.get(incoming)
         if greeting is None:
             greeting = self._check_greeting(frame)
+            if incoming.peer not in (None, greeting.sender):
+                _log.warning(
+                    "refused a connection that says it is broker %d, with the certificate of "
+                    "broker %d",
+                    greeting.sender,
+                    incoming.peer,
+                )
+                raise ValueError("another broker's certificate")
             self._close_earlier(incoming, greeting)
             self._incoming[incoming] = greeting
             incoming.frame_bytes_max = FRAME_BYTES_MAX

@@ -10,6 +10,7 @@ Source: RFC 2253 and 5280; Java's X500Principal.getName; docs/decisions/0069-acc
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 _SHORT_NAMES = {
@@ -54,6 +55,11 @@ def host_names(file: Path) -> tuple[str, ...]:
     except x509.ExtensionNotFound:
         return ()
     return tuple(one.lower() for one in names.value.get_values_for_type(x509.DNSName))
+
+
+def der_of(file: Path) -> bytes:
+    """The first certificate in a PEM file, in DER. Raises OSError, ValueError."""
+    return _first(file).public_bytes(Encoding.DER)
 
 
 def not_after_ms(file: Path) -> int:

@@ -64,8 +64,10 @@ class TlsSettings:
 class ServerTls:
     """See the module. Raises OperatorError if the files cannot be used at the start."""
 
-    def __init__(self, settings: TlsSettings) -> None:
+    def __init__(self, settings: TlsSettings, check: Callable[[Path], None] | None = None) -> None:
+        """`check`: raises OperatorError if a certificate's file is good and yet not to be used."""
         self.settings = settings
+        self._check = check
         # When the certificate that ends first ends, in milliseconds since 1970.
         self.ends_at_ms = 0
         self._contexts: list[tuple[tuple[str, ...], ssl.SSLContext]] = []
@@ -93,6 +95,8 @@ class ServerTls:
         ends = []
         for pair in settings.pairs:
             context = server_context(settings, pair)
+            if self._check is not None:
+                self._check(pair.certificate)
             names = _read(settings.place, pair.certificate, host_names)
             ends.append(_read(settings.place, pair.certificate, not_after_ms))
             contexts.append((names, context))

@@ -10,10 +10,11 @@ Source: docs/decisions/0069-access.md."""
 import asyncio
 import logging
 from collections.abc import Iterable
+from typing import Protocol
 
 from strandline.base.clock import Clock
 from strandline.base.errors import OperatorError
-from strandline.security.tls import ServerTls
+from strandline.security.tls import TlsSettings
 
 LOOK_INTERVAL_MS = 2_000
 WARN_DAYS = 30
@@ -23,11 +24,28 @@ DAY_MS = 86_400_000
 _log = logging.getLogger("strandline.broker")
 
 
+class WatchedTls(Protocol):
+    """The TLS of a port: `tls.ServerTls` or `peers.PeerTls`."""
+
+    settings: TlsSettings
+
+    @property
+    def ends_at_ms(self) -> int:
+        """When its certificate ends, in milliseconds since 1970."""
+
+    def reload_if_changed(self) -> bool:
+        """Take changed files; whether there were any. Raises OperatorError."""
+
+
 class CertificateWatch:
     """See the module. `ports`: the TLS of each port."""
 
     def __init__(
-        self, ports: Iterable[ServerTls], *, clock: Clock, interval_ms: int = LOOK_INTERVAL_MS
+        self,
+        ports: Iterable[WatchedTls],
+        *,
+        clock: Clock,
+        interval_ms: int = LOOK_INTERVAL_MS,
     ) -> None:
         self.ports = tuple(ports)
         self._clock = clock
@@ -51,6 +69,11 @@ class CertificateWatch:
         """{port: how long its certificate holds, in seconds}; negative after its end."""
         now_ms = self._clock.wall_ms()
         return {one.settings.place: (one.ends_at_ms - now_ms) // 1000 for one in self.ports}
+
+    def seconds_left_by_port(self) -> dict[tuple[str, ...], float]:
+        """The same by short names: a listener's, `rpc`, `metrics`."""
+        left = self.seconds_left().items()
+        return {(place.split()[-1].strip("[]"),): seconds for place, seconds in left}
 
     def look(self) -> None:
         """Take changed files, and log what is wrong. Called on a thread."""

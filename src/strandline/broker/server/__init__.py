@@ -2,7 +2,6 @@
 
 Map:    server.py           connections of all listeners; sweeps idle ones
         listening.py        one socket that accepts clients
-        handshakes.py       TLS handshakes of clients that have just connected
         connection.py       one client
         inbox.py            bytes received, cut into frames
         outbox.py           answers, in the order of their requests

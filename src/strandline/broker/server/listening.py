@@ -12,6 +12,7 @@ import asyncio
 import errno
 import logging
 import socket
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -20,6 +21,8 @@ from strandline.base.errors import OperatorError
 from strandline.config.principal_rules import PrincipalRules
 from strandline.model.cluster import ONLY_LISTENER
 from strandline.network.sockets import why_not_bound
+from strandline.security.certificates import distinguished_name
+from strandline.security.session import ANONYMOUS, Principal, Session
 from strandline.security.tls import ServerTls
 
 LISTEN_BACKLOG = 1024
@@ -36,6 +39,26 @@ class ListenerTerms:
     name: str = ONLY_LISTENER
     tls: ServerTls | None = None
     rules: PrincipalRules = field(default_factory=PrincipalRules)
+
+    def context(self) -> ssl.SSLContext:
+        """For the next handshake; the listener has TLS."""
+        assert self.tls is not None
+        return self.tls.context
+
+    def session(self, sock: ssl.SSLSocket, host: str) -> Session:
+        """The session of a client whose handshake is done. Raises ValueError if it may not come
+        in."""
+        der = sock.getpeercert(binary_form=True)
+        principal = ANONYMOUS
+        if der is not None:
+            name = distinguished_name(der)
+            user = self.rules.principal_name(name)
+            if not user:
+                raise ValueError(
+                    f"no principal_mapping_rules match its certificate's name, {name!r}"
+                )
+            principal = Principal.user(user)
+        return Session(principal=principal, listener=self.name, host=host, is_encrypted=True)
 
 
 async def claim_port(host: str, port: int, *, key: str = KAFKA_PORT_KEY) -> socket.socket:

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import logging
 import socket
+import ssl
 from collections.abc import Callable
 from typing import Protocol
 
 from strandline.base.clock import Clock
 from strandline.broker.operations.ticker import Ticker
 from strandline.broker.server.connection import ClientStream, Connection, RequestRouter
-from strandline.broker.server.handshakes import Handshakes
 from strandline.broker.server.inbox import Scratch
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.listening import ListenerTerms, ListeningPort, claim_port
+from strandline.network.handshakes import Handshakes
+from strandline.network.streams import TlsStream
 from strandline.protocol.apis import API_KEYS
 from strandline.security.session import Session
 
@@ -69,11 +71,12 @@ class Server:
         self._is_resume_due = False
         self._is_refusing = False
         self._ports: list[ListeningPort] = []
-        self._handshakes = Handshakes(
-            clock=clock,
+        self._handshakes: Handshakes[ListenerTerms] = Handshakes(
             timeout_ms=limits.handshake_ms,
             count_max=limits.handshake_count_max,
-            on_done=self._add,
+            context_of=ListenerTerms.context,
+            on_done=self._on_handshake,
+            on_refused=_tell_refused,
         )
         self._sweeping = Ticker(
             clock,
@@ -211,6 +214,10 @@ class Server:
         else:
             self._add(sock, Session(listener=terms.name, host=host))
 
+    def _on_handshake(self, sock: ssl.SSLSocket, host: str, terms: ListenerTerms) -> None:
+        """A client has proved what its listener wants. Raises ValueError if it may not come in."""
+        self._add(TlsStream(sock), terms.session(sock, host))
+
     def _add(self, stream: ClientStream, session: Session) -> None:
         if not self._is_refusing:
             self._connections.add(Connection(stream, self, session))
@@ -227,3 +234,7 @@ class Server:
                 connection.close(f"idle for {self.limits.connection_idle_ms} ms")
         for connection in list(self._paused):
             connection.close_if_left()
+
+
+def _tell_refused(host: str, terms: ListenerTerms, reason: str) -> None:
+    _log.info("closed the connection from %s at listener %s: %s", host, terms.name, reason)

@@ -4,16 +4,69 @@ Why:    a broker whose files are missing or do not match must say so before it j
 Owns:   nothing.
 Source: docs/decisions/0069-access.md."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from strandline.config.broker import BrokerConfig
 from strandline.config.listener_section import Listener
+from strandline.config.other_ports import OFF, REQUIRE
+from strandline.security.peers import PeerTls
 from strandline.security.tls import Pair, ServerTls, TlsSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """The TLS of a broker's ports. `listeners`: {listener: ...}, of those that have it."""
+
+    listeners: dict[str, ServerTls]
+    peers: PeerTls | None
+    monitoring: ServerTls | None
+
+    @property
+    def all(self) -> tuple[ServerTls | PeerTls, ...]:
+        """All of them."""
+        others = (self.peers, self.monitoring)
+        return (*self.listeners.values(), *(one for one in others if one is not None))
+
+
+def load_certificates(config: BrokerConfig) -> Certificates:
+    """Load all. Raises OperatorError."""
+    return Certificates(listeners_tls(config), peers_tls(config), monitoring_tls(config))
 
 
 def listeners_tls(config: BrokerConfig) -> dict[str, ServerTls]:
     """The TLS of the listeners that have it: {listener: ...}. Raises OperatorError."""
     return {one.name: ServerTls(_settings(one)) for one in config.listeners if one.is_tls}
+
+
+def peers_tls(config: BrokerConfig) -> PeerTls | None:
+    """The TLS between brokers; None if it is off. Raises OperatorError."""
+    rpc = config.rpc
+    if rpc.tls == OFF:
+        return None
+    return PeerTls(
+        certificate=Path(rpc.certificate),
+        private_key=Path(rpc.private_key),
+        trust=Path(rpc.trust),
+        cluster=config.cluster.id,
+        broker=config.broker_id,
+        is_required=rpc.tls == REQUIRE,
+    )
+
+
+def monitoring_tls(config: BrokerConfig) -> ServerTls | None:
+    """The TLS of the HTTP port; None if it has none. Raises OperatorError."""
+    metrics = config.metrics
+    if not metrics.port or not metrics.certificate:
+        return None
+    return ServerTls(
+        TlsSettings(
+            place="[metrics]",
+            pairs=(Pair(Path(metrics.certificate), Path(metrics.private_key)),),
+            trust=Path(metrics.trust) if metrics.trust else None,
+            client_certificates=metrics.client_certificates,
+        )
+    )
 
 
 def _settings(listener: Listener) -> TlsSettings:

@@ -31,7 +31,7 @@ from strandline.broker.server.worker_thread import WorkerThread
 from strandline.cli.exit_codes import ERROR, OK
 from strandline.cli.output import print_error
 from strandline.cli.server.broker_file import load_file
-from strandline.cli.server.certificates import listeners_tls
+from strandline.cli.server.certificates import load_certificates
 from strandline.cli.server.labels import find_labels, tell_origin
 from strandline.cli.server.logs import configure_logging
 from strandline.cli.server.open_files import raise_open_files_limit
@@ -43,6 +43,7 @@ from strandline.network.webhook import Webhook
 from strandline.placement.topology.labels import MergedLabels
 from strandline.replication.host.replication import Replication
 from strandline.replication.settings import ReplicationSettings
+from strandline.security.peers import PeerTls
 from strandline.storage.disk.real_disk import RealDisk
 from strandline.storage.identity import DataDirectory
 from strandline.storage.stored_labels import read_labels, write_labels
@@ -81,16 +82,16 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
     ended = asyncio.Event()
     _end_on_signals(loop, ended)
     raise_open_files_limit()
-    tls = listeners_tls(config)
+    tls = load_certificates(config)
     directory = DataDirectory.acquire(
         config.broker.data_directory, broker_id=config.broker_id, cluster_id=config.cluster.id
     )
     disk = _open_disk(config, loop)
-    network = _open_network(config)
+    network = _open_network(config, tls.peers)
     clock, rng = LoopClock(loop), random.Random()
     replication = _new_replication(config, clock=clock, rng=rng, disk=disk, network=network)
-    webhook, metrics = Webhook(), MetricsEndpoint(config.metrics)
-    certificates = CertificateWatch(tls.values(), clock=clock)
+    webhook, metrics = Webhook(), MetricsEndpoint(config.metrics, tls.monitoring)
+    certificates = CertificateWatch(tls.all, clock=clock)
     failures: list[str] = []
     broker: Broker | None = None
     claimed: dict[str, socket.socket] = {}
@@ -117,12 +118,13 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
         )
         broker.allow_isolation(lambda is_cut: network.silence(is_silent=is_cut))
         broker.services.balancing.outages.poster = webhook
+        broker.services.certificates = certificates
         _give_threads(broker, config, loop)
         await metrics.serve(broker)
         await _unless(ended, broker.start())
         if not ended.is_set():
             _log.info("labels: %s", "; ".join(tell_origin(found)) or "none")
-            await broker.listen(server_limits(config), claimed=claimed, tls=tls)
+            await broker.listen(server_limits(config), claimed=claimed, tls=tls.listeners)
             certificates.start()
             settle_memory()
             metrics.set_ready(is_ready=True)
@@ -271,13 +273,14 @@ def _new_replication(
     )
 
 
-def _open_network(config: BrokerConfig) -> TcpNetwork:
+def _open_network(config: BrokerConfig, tls: PeerTls | None) -> TcpNetwork:
     return TcpNetwork(
         self_id=config.broker_id,
         cluster=config.network_name,
         host=config.rpc_bind.host,
         port=config.rpc_bind.port,
         one_way_delay_ms={peer: rtt_ms / 2 for peer, rtt_ms in config.peer_rtt_ms.items()},
+        tls=tls,
     )
 
 

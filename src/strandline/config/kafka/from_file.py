@@ -13,7 +13,8 @@ from strandline.config.addresses import format_address
 from strandline.config.broker import BrokerConfig
 from strandline.config.kafka.rows import BOOLEAN, INT, LIST, LONG, STRING, fixed
 from strandline.config.keys import Key, Value, ValueType, format_value
-from strandline.config.listener_section import PLAINTEXT
+from strandline.config.listener_section import PLAINTEXT, SSL
+from strandline.config.other_ports import REQUIRE
 
 CONTROLLER_LISTENER = "CONTROLLER"
 
@@ -135,7 +136,7 @@ FILE_KEYS: tuple[FileKey, ...] = (
         lambda config: ",".join(
             (
                 *(f"{one.name}:{one.protocol}" for one in config.listeners),
-                f"{CONTROLLER_LISTENER}:{PLAINTEXT}",
+                f"{CONTROLLER_LISTENER}:{SSL if config.rpc.tls == REQUIRE else PLAINTEXT}",
             )
         ),
     ),

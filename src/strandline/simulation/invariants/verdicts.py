@@ -13,7 +13,7 @@ from strandline.base.network import Lane
 from strandline.controller.arbitration.promotion import Bounds
 from strandline.controller.decision import leaving_of, maintained_of
 from strandline.model.ids import BrokerId, GroupId, Offset
-from strandline.network.outgoing import UNACKNOWLEDGED_MAX_MS
+from strandline.network.opening import UNACKNOWLEDGED_MAX_MS
 from strandline.simulation.clients.group_consumers import SESSION_TIMEOUT_MS
 from strandline.simulation.clients.load import Load
 from strandline.simulation.clients.producers import Producer

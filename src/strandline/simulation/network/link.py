@@ -25,7 +25,7 @@ from typing import Protocol
 
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
-from strandline.network.outgoing import UNACKNOWLEDGED_MAX_MS
+from strandline.network.opening import UNACKNOWLEDGED_MAX_MS
 from strandline.simulation.world.process import Process
 from strandline.simulation.world.scheduler import US_PER_MS, ScheduledEvent, Scheduler
 

@@ -1,9 +1,9 @@
-"""The TLS handshakes of clients that have just connected.
+"""The TLS handshakes of connections that have just been accepted.
 
 Why:    a handshake costs a millisecond of CPU, and thousands of clients come at once after an
         outage: requests of others must get their turn. And a client that never finishes may not
         hold memory for long.
-How:    WAITING --the client's bytes--> READY --a step--> WAITING | done | failed
+How:    WAITING --the client's bytes--> READY --a step--> WAITING | done | refused
             Each pass of the loop takes a few steps, the client first that has waited longest.
         Above the bound, the connection that has waited longest for its client ends.
             A client whose first byte is no TLS greeting is told apart before TLS sees it.
@@ -13,17 +13,11 @@ Source: docs/decisions/0069-access.md; RFC 8446 (records); OpenSSL's SSL_do_hand
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import ssl
 from collections import deque
 from collections.abc import Callable
-
-from strandline.base.clock import Clock, Timer
-from strandline.broker.server.listening import ListenerTerms
-from strandline.network.streams import TlsStream
-from strandline.security.certificates import distinguished_name
-from strandline.security.session import ANONYMOUS, Principal, Session
+from typing import Generic, TypeVar
 
 STEPS_PER_PASS = 2
 """Handshakes that go on in one pass of the loop: with certificates on both sides, 4 ms."""
@@ -36,31 +30,44 @@ _REASONS = {
     "SSLV3_ALERT_BAD_CERTIFICATE": "the client refuses the broker's certificate",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client refuses the broker's certificate",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client finds the broker's certificate expired",
+    "HTTP_REQUEST": "a client without TLS came to a port with TLS",
+    "WRONG_VERSION_NUMBER": "a client without TLS came to a port with TLS",
     "UNEXPECTED_EOF_WHILE_READING": "the client went in the middle of the TLS handshake",
 }
 
-_log = logging.getLogger("strandline.broker")
+T = TypeVar("T")
 
 
-class Handshakes:
-    """See the module. `on_done` gets the stream and the session of each client."""
+class Handshakes(Generic[T]):
+    """See the module. `T` is whatever the owner needs to know of a connection, such as its
+    listener.
+
+    context_of: the context for the next handshake.
+    on_done:    gets the socket and the client's address; it raises ValueError, with the reason, if
+                the client may not come in.
+    on_refused: gets the client's address and the reason; the socket is closed.
+    on_plain:   gets a connection that begins without TLS; None refuses it."""
 
     def __init__(
         self,
         *,
-        clock: Clock,
         timeout_ms: int,
         count_max: int,
-        on_done: Callable[[TlsStream, Session], None],
+        context_of: Callable[[T], ssl.SSLContext],
+        on_done: Callable[[ssl.SSLSocket, str, T], None],
+        on_refused: Callable[[str, T, str], None],
+        on_plain: Callable[[socket.socket, str, T], None] | None = None,
     ) -> None:
-        self._clock = clock
+        self.context_of = context_of
+        self.on_done = on_done
+        self.on_refused = on_refused
+        self.on_plain = on_plain
         self._timeout_ms = timeout_ms
         self._count_max = count_max
-        self._on_done = on_done
         self._loop = asyncio.get_running_loop()
         # Those that wait for their client, since the longest time first: {handshake: None}.
-        self._waiting: dict[Handshake, None] = {}
-        self._ready: deque[Handshake] = deque()
+        self._waiting: dict[Handshake[T], None] = {}
+        self._ready: deque[Handshake[T]] = deque()
         self._is_step_due = False
 
     @property
@@ -68,15 +75,16 @@ class Handshakes:
         """Handshakes in progress."""
         return len(self._waiting) + len(self._ready)
 
-    def begin(self, sock: socket.socket, host: str, terms: ListenerTerms) -> None:
+    def begin(self, sock: socket.socket, host: str, what: T) -> None:
         """Begin the handshake of a client that has just connected."""
         if self.count >= self._count_max:
             slowest = next(iter(self._waiting), None) or self._ready[-1]
             slowest.close(f"more than {self._count_max} TLS handshakes are in progress")
-        handshake = Handshake(sock, host, terms, owner=self)
-        handshake.timer = self._clock.call_later(
-            self._timeout_ms,
-            lambda: handshake.close(f"no TLS handshake within {self._timeout_ms} ms"),
+        handshake = Handshake(sock, host, what, owner=self)
+        handshake.timer = self._loop.call_later(
+            self._timeout_ms / 1000,
+            handshake.close,
+            f"no TLS handshake within {self._timeout_ms} ms",
         )
         self.wait(handshake)
 
@@ -85,14 +93,14 @@ class Handshakes:
         for handshake in [*self._waiting, *self._ready]:
             handshake.close()
 
-    def wait(self, handshake: Handshake) -> None:
+    def wait(self, handshake: Handshake[T]) -> None:
         """Wait for the client."""
         self._waiting[handshake] = None
         fd = handshake.sock.fileno()
         watch = self._loop.add_writer if handshake.wants_write else self._loop.add_reader
         watch(fd, self._on_client, handshake)
 
-    def forget(self, handshake: Handshake) -> None:
+    def forget(self, handshake: Handshake[T]) -> None:
         """A handshake is over: watch its socket no longer."""
         if handshake in self._waiting:
             del self._waiting[handshake]
@@ -100,16 +108,11 @@ class Handshakes:
         elif handshake in self._ready:
             self._ready.remove(handshake)
 
-    def done(self, handshake: Handshake, session: Session) -> None:
-        """A handshake has succeeded."""
-        assert isinstance(handshake.sock, ssl.SSLSocket)
-        self._on_done(TlsStream(handshake.sock), session)
-
-    def _unwatch(self, handshake: Handshake) -> None:
+    def _unwatch(self, handshake: Handshake[T]) -> None:
         fd = handshake.sock.fileno()
         (self._loop.remove_writer if handshake.wants_write else self._loop.remove_reader)(fd)
 
-    def _on_client(self, handshake: Handshake) -> None:
+    def _on_client(self, handshake: Handshake[T]) -> None:
         del self._waiting[handshake]
         self._unwatch(handshake)
         self._ready.append(handshake)
@@ -127,29 +130,27 @@ class Handshakes:
         self._step_soon()
 
 
-class Handshake:
-    """One client's handshake, which `Handshakes` drives."""
+class Handshake(Generic[T]):
+    """One handshake, which `Handshakes` drives."""
 
-    __slots__ = ("_host", "_owner", "_terms", "sock", "timer", "wants_write")
+    __slots__ = ("_host", "_owner", "_what", "sock", "timer", "wants_write")
 
-    def __init__(
-        self, sock: socket.socket, host: str, terms: ListenerTerms, *, owner: Handshakes
-    ) -> None:
+    def __init__(self, sock: socket.socket, host: str, what: T, *, owner: Handshakes[T]) -> None:
         self.sock = sock
         self.wants_write = False
-        self.timer: Timer | None = None
+        self.timer: asyncio.TimerHandle | None = None
         self._host = host
-        self._terms = terms
+        self._what = what
         self._owner = owner
 
     def step(self) -> None:
         """Go on, as far as the client's bytes reach."""
         try:
-            if not isinstance(self.sock, ssl.SSLSocket):
-                self._begin()
+            if not isinstance(self.sock, ssl.SSLSocket) and not self._begin():
+                return
             assert isinstance(self.sock, ssl.SSLSocket)
             self.sock.do_handshake()
-            session = session_of(self.sock, self._host, self._terms)
+            self._owner.on_done(self.sock, self._host, self._what)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as error:
             self.wants_write = isinstance(error, ssl.SSLWantWriteError)
             self._owner.wait(self)
@@ -164,53 +165,37 @@ class Handshake:
             self.close(str(error))
             return
         self._cancel_timer()
-        self._owner.done(self, session)
 
     def close(self, reason: str = "") -> None:
-        """End it, and log the reason if there is one."""
+        """End it, and report the reason if there is one."""
         if self.sock.fileno() < 0:
             return
         self._cancel_timer()
         self._owner.forget(self)
         self.sock.close()
         if reason:
-            _log.info(
-                "closed the connection from %s at listener %s: %s",
-                self._host,
-                self._terms.name,
-                reason,
-            )
+            self._owner.on_refused(self._host, self._what, reason)
 
-    def _begin(self) -> None:
-        """Put TLS over the socket. Raises ValueError if the client speaks no TLS."""
+    def _begin(self) -> bool:
+        """Put TLS over the socket; False if the connection goes on without. Raises ValueError if
+        it may not."""
         first = self.sock.recv(1, socket.MSG_PEEK)
         if not first:
             raise ConnectionResetError
         if first != TLS_HANDSHAKE_BYTE:
-            raise ValueError("a client without TLS came to a port with TLS")
-        tls = self._terms.tls
-        assert tls is not None
-        self.sock = tls.context.wrap_socket(
-            self.sock, server_side=True, do_handshake_on_connect=False
-        )
+            if self._owner.on_plain is None:
+                raise ValueError("a client without TLS came to a port with TLS")
+            self._cancel_timer()
+            self._owner.on_plain(self.sock, self._host, self._what)
+            return False
+        context = self._owner.context_of(self._what)
+        self.sock = context.wrap_socket(self.sock, server_side=True, do_handshake_on_connect=False)
+        return True
 
     def _cancel_timer(self) -> None:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-
-
-def session_of(sock: ssl.SSLSocket, host: str, terms: ListenerTerms) -> Session:
-    """The session of a client whose handshake is done. Raises ValueError if it may not come in."""
-    der = sock.getpeercert(binary_form=True)
-    principal = ANONYMOUS
-    if der is not None:
-        name = distinguished_name(der)
-        user = terms.rules.principal_name(name)
-        if not user:
-            raise ValueError(f"no principal_mapping_rules match its certificate's name, {name!r}")
-        principal = Principal.user(user)
-    return Session(principal=principal, listener=terms.name, host=host, is_encrypted=True)
 
 
 def why_refused(error: ssl.SSLError) -> str:
