@@ -12,6 +12,11 @@ from tests.integration.test_tiered_reading import RECORDS, STEP_MS, value_of
 from tests.integration.test_tiered_uploads import PARTITIONS
 from tests.spark.tiered_history import Kept
 
+from strandline.client.buckets.options import bucket_options
+from strandline.pipeline.audit.job import Audit, AuditOptions
+from strandline.pipeline.audit.results import AuditResult, Verdict
+from strandline.pipeline.audit.runners import SparkRunner, ThreadRunner
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -97,3 +102,30 @@ def test_without_usable_buckets_brokers_go_on_or_the_query_fails_with_one_line(
     )
     with pytest.raises(Exception, match=r"partition t-\d: no bucket gives offsets 0 to \d+"):
         alone.count()
+
+
+def test_an_audit_by_executors_finds_what_one_with_threads_finds(
+    kept: Kept, spark: "SparkSession"
+) -> None:
+    buckets = bucket_options("bucket", kept.buckets, "")
+    options = AuditOptions(kept.tiered.cluster.bootstrap, ("t",), buckets=buckets)
+
+    def audits() -> list[AuditResult]:
+        return [
+            Audit(options, SparkRunner(spark, tasks_per_line_max=2)).run(),
+            Audit(options, ThreadRunner()).run(),
+        ]
+
+    by_executors, by_threads = audits()
+    assert by_executors.verdict is Verdict.EQUAL, by_executors.not_compared
+    assert by_executors.bucket_bytes == by_threads.bucket_bytes > kept.tiered_count * 1_000
+    assert [one.rows for one in by_executors.partitions] == [
+        one.rows for one in by_threads.partitions
+    ]
+    path = next(iter(sorted(kept.tiered.buckets["east"].rglob("*.segment"))))
+    sound = path.read_bytes()
+    path.write_bytes(sound[:500] + bytes([sound[500] ^ 1]) + sound[501:])
+    found = [one.findings for one in audits()]
+    path.write_bytes(sound)
+    assert found[0] == found[1] and len(found[0]) == 1
+    assert found[0][0].buckets == ("east",) and found[0][0].object_name.endswith(path.name)

@@ -23,7 +23,7 @@ from tests.storage.digest_world import (
 )
 
 from strandline.model.ids import Offset
-from strandline.records.batch import read_header
+from strandline.records.batch import iterate_headers, read_header
 from strandline.records.record import Record, build_batch, decode_batches
 from strandline.storage.digests.contents import digest_contents
 from strandline.storage.digests.latest import KeyShare, digest_latest
@@ -268,3 +268,21 @@ def test_a_part_of_a_replaced_segment_can_still_be_read() -> None:
     )
     assert found == other.digest(0, 24)
     assert copy.disk.exists(f"{DIRECTORY}/{0:020d}-0-0{LOG}")
+
+
+def test_the_digest_of_batches_knows_no_marker() -> None:
+    """An object in a bucket has the log's batches without its markers."""
+    marked, plain = filled(), Copy()
+    for part in marked.log.parts.find(Offset(0), Offset(24)):
+        data = part.file.pread(part.end, 0)
+        for header in iterate_headers(data):
+            if not header.is_marker:
+                plain.put(bytearray(data[header.position : header.position + header.size]))
+    bounds = (0, 6, 12, 18, 24)
+    found = marked.digest(*bounds, kind=DigestKind.BATCHES)
+    assert found.ranges == plain.digest(*bounds, kind=DigestKind.BATCHES).ranges
+    assert [one.markers for one in found.ranges] == [0] * 4
+    assert [one.batches for one in found.ranges] == [3] * 4
+    marked.overwrite(10, fork)
+    changed = marked.digest(*bounds, kind=DigestKind.BATCHES).ranges
+    assert [a == b for a, b in zip(found.ranges, changed, strict=True)] == [True, False, True, True]

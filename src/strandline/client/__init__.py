@@ -2,6 +2,7 @@
 
 Map:    wire/            Connections to brokers.
         operations/      One file for each subject that operators ask about.
+        buckets/         Buckets that a client reads itself.
         restore/         A lost cluster, out of its buckets.
         cluster.py       Client: finds the controller and partition leaders
         brokers.py       connections to brokers, retries until a deadline

@@ -6,13 +6,16 @@ from uuid import UUID
 
 from tests.storage.digest_world import Copy
 
+from strandline.client.buckets.options import BucketOptions
 from strandline.client.errors import CannotConnectError
 from strandline.client.views import BrokerView, ClusterView, PartitionView, TopicView
 from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId, Offset
+from strandline.pipeline.audit.buckets.objects import ObjectTask
+from strandline.pipeline.audit.buckets.phase import LookAtTiers
 from strandline.pipeline.audit.job import Audit, AuditOptions
 from strandline.pipeline.audit.results import AuditResult
-from strandline.pipeline.audit.runners import OnResult
+from strandline.pipeline.audit.runners import OnObject, OnResult, ThreadRunner
 from strandline.pipeline.audit.tasks import Bounds, BrokerLine, Task
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.digest_replica import DigestReplicaResponse, RangeDigestResult
@@ -61,7 +64,7 @@ class FakeBroker:
             log_end_offset=log.end_offset,
             log_bytes=log.size_bytes(),
             is_compacted=log.config.has_been_compacted or self._is_compacted_now,
-            may_expire=log.config.retention_bytes >= 0,
+            may_expire=log.config.retention_bytes >= 0 or log.config.remote_storage,
             open_segment_offset=log.parts.open_segment_offset,
         )
         if not ranges:
@@ -147,7 +150,18 @@ class FakeCluster:
                 result.seen = replace(result.seen, is_leader=task.target.broker == 1)
             on_result(result)
 
-    def audit(self, *, range_bytes: int = 300, wait_ms: int = 0) -> AuditResult:
+    def run_objects(self, tasks: Sequence[ObjectTask], on_result: OnObject) -> None:
+        """See `Runner`."""
+        ThreadRunner().run_objects(tasks, on_result)
+
+    def audit(
+        self,
+        *,
+        range_bytes: int = 300,
+        wait_ms: int = 0,
+        buckets: BucketOptions | None = None,
+        look: LookAtTiers | None = None,
+    ) -> AuditResult:
         """Compare everything."""
         ids = tuple(self.brokers)
         view = ClusterView(
@@ -163,7 +177,9 @@ class FakeCluster:
         topic = TopicView(
             name=TOPIC, id=UUID(int=1), is_internal=False, error_code=0, partitions=(partition,)
         )
-        options = AuditOptions("host:1", wait_ms=wait_ms, range_bytes=range_bytes)
-        return Audit(options, self, near=self).compare_topics(
+        options = AuditOptions(
+            "host:1", wait_ms=wait_ms, range_bytes=range_bytes, timeout_ms=2_000, buckets=buckets
+        )
+        return Audit(options, self, near=self, look=look).compare_topics(
             view, [topic], {int(one): each.rack for one, each in view.brokers.items()}
         )

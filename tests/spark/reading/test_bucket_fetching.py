@@ -25,12 +25,12 @@ from tests.tiered.reading.reading_world import (
 
 from strandline.base.disk import Buffer
 from strandline.base.errors import OperatorError
+from strandline.client.buckets.options import bucket_options
+from strandline.client.buckets.stores import BucketStores
 from strandline.config.bucket_urls import parse_bucket
 from strandline.records.record import Record, build_batch
 from strandline.spark.reading import bucket_fetching
 from strandline.spark.reading.bucket_fetching import BucketFetcher, BucketsFailedError, Patience
-from strandline.spark.reading.bucket_options import bucket_options
-from strandline.spark.reading.bucket_stores import BucketStores
 from strandline.spark.reading.split_reading import decode_fetched
 from strandline.spark.reading.splits import BUCKETS, Split
 from strandline.tiered.objects.credentials import CredentialsFile

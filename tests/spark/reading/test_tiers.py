@@ -13,6 +13,7 @@ from tests.client.fake_cluster import FakeCluster
 from tests.spark.reading.scene import Scene
 
 from strandline.base.disk import Buffer
+from strandline.client.buckets.options import BucketOptions, ReadFrom
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_tier import (
@@ -25,7 +26,6 @@ from strandline.protocol.messages.describe_tier import (
 from strandline.protocol.table import Message
 from strandline.spark.reading import split_reading
 from strandline.spark.reading.bounds import EARLIEST, LATEST
-from strandline.spark.reading.bucket_options import BucketOptions, ReadFrom
 from strandline.spark.reading.split_reading import AWAY_MS, read_split
 from strandline.spark.reading.splits import BROKERS, BUCKETS, Split
 from strandline.spark.reading.tiers import (

@@ -68,6 +68,14 @@ def tier_state(client: Client, place: Place, *, cluster_id: str = "") -> Checkpo
     the topic was deleted. `cluster_id`: brokers of another cluster do not count. Raises
     UnknownTopicError if the controller knows neither the topic nor its deletion, UncertainError if
     neither answers now."""
+    found = tier_partition(client, place, cluster_id=cluster_id)
+    return None if found is None else found[1]
+
+
+def tier_partition(
+    client: Client, place: Place, *, cluster_id: str = ""
+) -> tuple[TierPartitionStatus, Checkpoint] | None:
+    """The same, and how far the partition and its log are at that moment."""
     reason = "no broker answers"
     for _ in range(ATTEMPTS_MAX):
         view = client.metadata(None)
@@ -91,7 +99,7 @@ def tier_state(client: Client, place: Place, *, cluster_id: str = "") -> Checkpo
         elif answer.error_code:
             reason = f"broker {target}: {message_of(answer.error_code)}"
         else:
-            return _state_of(answer)
+            return answer.partitions[0], _state_of(answer)
     raise UncertainError(reason)
 
 

@@ -3,17 +3,22 @@
 Why:    one order of steps, whether threads or Spark do the asking.
 How:    topics -> replicas -> wait until they are in step -> digests -> damage split off
         -> conclusions. What is planned anew (compaction went on) takes the same way again.
+        Buckets come last: they are compared with replicas that were found sound.
 Owns:   the audits of all partitions.
 Source: decision 0052."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from strandline.client.buckets.options import BucketOptions
 from strandline.client.cluster import Client
 from strandline.client.views import ClusterView, TopicView
 from strandline.config.addresses import parse_bootstrap
+from strandline.pipeline.audit.buckets.phase import BucketPhase, LookAtTiers
+from strandline.pipeline.audit.buckets.tiers import Tiers, look_at_tiers
 from strandline.pipeline.audit.partitions import PartitionAudit
 from strandline.pipeline.audit.replicas import (
     Replicas,
@@ -38,7 +43,8 @@ CLIENT_TIMEOUT_MS = 10_000
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
     """What is compared. No topics: all. `wait_ms`: how long replicas may take to catch up;
-    `timeout_ms`: how long a broker may be silent."""
+    `timeout_ms`: how long a broker or a bucket may be silent. `buckets`: what to compare besides
+    replicas; None: no buckets."""
 
     bootstrap: str
     topics: tuple[str, ...] = ()
@@ -47,6 +53,7 @@ class AuditOptions:
     wait_ms: int = 10_000
     timeout_ms: int = 30_000
     range_bytes: int = RANGE_BYTES
+    buckets: BucketOptions | None = None
 
 
 class Progress(Protocol):
@@ -76,8 +83,8 @@ class Silent:
 
 
 class Audit:
-    """See the module. `runner` asks for the digests; `near` for the little that the driver itself
-    wants to know."""
+    """See the module. `runner` asks for the digests, and reads objects; `near` asks for the little
+    that the driver itself wants to know; `look` asks the leaders about buckets."""
 
     def __init__(
         self,
@@ -86,6 +93,7 @@ class Audit:
         progress: Progress | None = None,
         *,
         near: Runner | None = None,
+        look: LookAtTiers | None = None,
     ) -> None:
         self._options = options
         self._runner = runner
@@ -93,26 +101,39 @@ class Audit:
         self._progress = progress or Silent()
         self._audits: dict[Place, PartitionAudit] = {}
         self._replicas: dict[Place, Replicas] = {}
+        self._look = look or self._look_at_tiers
         self._wire_bytes = 0
         self._digested_bytes = 0
+        self._bucket_bytes = 0
 
     def run(self) -> AuditResult:
         """Do all of it. Raises OperatorError for topics that do not exist, and ClientError if no
         broker answers."""
         options = self._options
-        transport = CountingTransport()
-        with Client(
-            parse_bootstrap(options.bootstrap),
-            client_id="strandline-audit",
-            timeout_ms=min(options.timeout_ms, CLIENT_TIMEOUT_MS),
-            transport=transport,
-        ) as client:
+        with self._client() as client:
             view, topics = choose_topics(
                 client, options.topics, with_internal=options.with_internal
             )
             regions = regions_of(client, view, topics)
-        self._wire_bytes += transport.wire_bytes
         return self.compare_topics(view, topics, regions)
+
+    @contextmanager
+    def _client(self) -> Iterator[Client]:
+        """A client whose bytes count."""
+        transport = CountingTransport()
+        with Client(
+            parse_bootstrap(self._options.bootstrap),
+            client_id="strandline-audit",
+            timeout_ms=min(self._options.timeout_ms, CLIENT_TIMEOUT_MS),
+            transport=transport,
+        ) as client:
+            yield client
+        self._wire_bytes += transport.wire_bytes
+
+    def _look_at_tiers(self, places: Collection[Place]) -> Tiers:
+        """See `LookAtTiers`."""
+        with self._client() as client:
+            return look_at_tiers(client, places, wait_ms=self._options.wait_ms)
 
     def compare_topics(
         self, view: ClusterView, topics: Sequence[TopicView], regions: Mapping[int, str]
@@ -132,8 +153,11 @@ class Audit:
             for place, one in self._replicas.items()
         }
         self._progress.on_step(f"looking at {len(self._replicas)} partitions")
+        tiers = None if options.buckets is None else self._look(list(self._audits))
         self._wire_bytes += look(self._replicas, self.near, timeout_ms=options.timeout_ms)
         results = self._compare(list(self._audits))
+        if options.buckets is not None and tiers is not None:
+            self._compare_buckets(options.buckets, tiers)
         brokers = sorted({broker for one in self._replicas.values() for broker in one.brokers})
         return AuditResult(
             cluster_id=view.cluster_id,
@@ -144,7 +168,31 @@ class Audit:
             digested_bytes=self._digested_bytes,
             wire_bytes=self._wire_bytes,
             from_disk=options.from_disk,
+            bucket_bytes=self._bucket_bytes,
         )
+
+    def _compare_buckets(self, buckets: BucketOptions, tiers: Tiers) -> None:
+        """Compare what buckets hold with replicas, and with each other."""
+        self._progress.on_step("reading buckets")
+        phase = BucketPhase(
+            buckets,
+            runner=self._runner,
+            near=self.near,
+            look=self._look,
+            count=self.count,
+            count_bytes=self._count_bucket_bytes,
+        )
+        phase.run(
+            tiers,
+            self._audits,
+            range_bytes=self._options.range_bytes,
+            timeout_ms=self._options.timeout_ms,
+            on_planned=self._progress.on_planned,
+        )
+
+    def _count_bucket_bytes(self, size_bytes: int) -> None:
+        self._bucket_bytes += size_bytes
+        self._progress.on_digested(size_bytes)
 
     def _compare(self, places: Sequence[Place]) -> dict[Place, PartitionResult]:
         """Compare these partitions; again those that compaction has overtaken."""

@@ -8,7 +8,7 @@ Source: decision 0052."""
 
 from collections.abc import Mapping, Sequence
 
-from strandline.pipeline.audit.comparing import odd_brokers
+from strandline.pipeline.audit.comparing import odd_holders
 from strandline.pipeline.audit.narrowing import Ask, Narrowed, Narrowing
 from strandline.pipeline.audit.planning import TASK_BYTES, plan_ranges, plan_tasks
 from strandline.pipeline.audit.replicas import Replicas
@@ -196,7 +196,7 @@ class PartitionAudit:
     @property
     def differs(self) -> bool:
         """Whether any digests differ."""
-        return any(odd_brokers(one, self.replicas.leader) for one in self._digests.values())
+        return any(odd_holders(one, self.replicas.leader) for one in self._digests.values())
 
     @property
     def is_overtaken(self) -> bool:
@@ -213,7 +213,7 @@ class PartitionAudit:
             self.result.skip(broker, reason)
         self._ranges = []
 
-    def conclude(self, ask: Ask) -> PartitionResult:
+    def conclude(self, ask: Ask[int]) -> PartitionResult:
         """Compare, and narrow the first difference of each replica."""
         result = self.result
         for broker, problem in self.replicas.problems.items():
@@ -222,7 +222,7 @@ class PartitionAudit:
         narrowing = Narrowing(ask, leader=leader, whole=self.whole)
         for bounds in self._ranges:
             digests = self._digests.get(bounds, {})
-            odd = odd_brokers(digests, leader)
+            odd = odd_holders(digests, leader)
             right = next((one for broker, one in digests.items() if broker not in odd), None)
             if right is not None:
                 result.records += right.records
@@ -247,14 +247,14 @@ class PartitionAudit:
             self.result.find(self._finding(FindingKind.DAMAGED, (offset, end), broker, reason))
 
     def _note_narrowed(
-        self, bounds: Bounds, digests: Mapping[int, Digest], found: Narrowed
+        self, bounds: Bounds, digests: Mapping[int, Digest], found: Narrowed[int]
     ) -> None:
         for broker, rot in found.rot.items():
             self._note_rot(broker, bounds, rot)
         if found.rot:
             return
-        if not found.brokers:
-            for broker in odd_brokers(digests, self.replicas.leader):
+        if not found.holders:
+            for broker in odd_holders(digests, self.replicas.leader):
                 self.result.skip(
                     broker,
                     f"it differed in [{bounds[0]}, {bounds[1]}) and was equal when it was read "
@@ -267,7 +267,7 @@ class PartitionAudit:
         one = self.replicas
         where = (found.offset, found.end_offset)
         kind = FindingKind.DIFFERENT
-        self.result.find(Finding(kind, one.topic, one.partition, *where, found.brokers, reason))
+        self.result.find(Finding(kind, one.topic, one.partition, *where, found.holders, reason))
 
     def _finding(self, kind: FindingKind, where: Bounds, broker: int, reason: str) -> Finding:
         return Finding(

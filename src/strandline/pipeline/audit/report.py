@@ -30,11 +30,12 @@ def render_report(result: AuditResult) -> str:
     )
     sections = [
         Section("What was compared", (f"{cost_line(result)}. {source}",), (_brokers(result),)),
+        *_buckets(result),
         *_findings(result),
         *_not_compared(result),
         Section("Partitions", (), (_partitions(result.partitions),)),
     ]
-    title = "Audit of replicas"
+    title = "Audit of replicas and buckets" if result.bucket_bytes else "Audit of replicas"
     return render_page(title, sections, summary=summary, verdict=verdict_line(result))
 
 
@@ -60,6 +61,30 @@ def _brokers(result: AuditResult) -> Table:
     )
 
 
+def _buckets(result: AuditResult) -> list[Section]:
+    names = sorted({name for one in result.partitions for name in one.buckets})
+    if not names:
+        return []
+    rows = []
+    for name in names:
+        parts = [one.buckets[name] for one in result.partitions if name in one.buckets]
+        rows.append(
+            (
+                name,
+                len(parts),
+                sum(one.object_count for one in parts),
+                round(sum(one.size_bytes for one in parts) / MIB, 2),
+                sum(1 for one in result.findings if name in one.buckets),
+            )
+        )
+    text = (
+        "Every object that the partitions' logs name was read, and each checksum compared. Records "
+        "that replicas have, too, were compared with those; older ones between buckets."
+    )
+    heads = ("bucket", "partitions", "objects", "MiB", "differences")
+    return [Section("Buckets", (text,), (Table(heads, rows),))]
+
+
 def _findings(result: AuditResult) -> list[Section]:
     if not result.findings:
         return []
@@ -69,22 +94,25 @@ def _findings(result: AuditResult) -> list[Section]:
             one.partition,
             one.offset,
             one.end_offset,
-            ", ".join(map(str, one.brokers)),
+            ", ".join(map(str, (*one.brokers, *one.buckets))),
             str(one.kind),
-            one.reason,
+            f"{one.reason}; object {one.object_name}" if one.object_name else one.reason,
         )
         for one in result.findings
     ]
-    heads = ("topic", "partition", "offset", "before", "broker", "what", "why")
+    heads = ("topic", "partition", "offset", "before", "broker or bucket", "what", "why")
     return [Section("Differences", (), (Table(heads, rows[:ROWS_MAX]),))]
 
 
 def _not_compared(result: AuditResult) -> list[Section]:
     if not result.not_compared:
         return []
-    rows = [(one.topic, one.partition, str(one.broker), one.reason) for one in result.not_compared]
-    table = Table(("topic", "partition", "broker", "why"), rows[:ROWS_MAX])
-    text = "An audit never calls these replicas equal: nothing is known of them."
+    rows = [
+        (one.topic, one.partition, one.bucket or str(one.broker), one.reason)
+        for one in result.not_compared
+    ]
+    table = Table(("topic", "partition", "broker or bucket", "why"), rows[:ROWS_MAX])
+    text = "An audit never calls these equal: nothing is known of them."
     return [Section("Not compared", (text,), (table,))]
 
 

@@ -23,20 +23,22 @@ class Verdict(StrEnum):
 
 
 class FindingKind(StrEnum):
-    """How a replica differs."""
+    """How a replica or a bucket differs."""
 
     DIFFERENT = "different"
     """A sound batch or record is another one than elsewhere."""
     DAMAGED = "damaged"
-    """A batch is rotten or missing."""
+    """A batch is rotten or missing, or an object is not the one that the log names."""
     LOST = "lost"
     """The log begins later than elsewhere, and no retention is set."""
+    MISSING = "missing"
+    """Records that the log says are in a bucket are not there: the object is gone, or cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A difference. `brokers` have it; it begins at `offset` and ends before `end_offset`, as far
-    as is known."""
+    """A difference. `brokers` or `buckets` have it; it begins at `offset` and ends before
+    `end_offset`, as far as is known. `object_name`: in which object of a bucket."""
 
     kind: FindingKind
     topic: str
@@ -45,37 +47,44 @@ class Finding:
     end_offset: int
     brokers: tuple[int, ...]
     reason: str
+    buckets: tuple[str, ...] = ()
+    object_name: str = ""
 
     @property
     def text(self) -> str:
         """One line."""
-        word = "broker" if len(self.brokers) == 1 else "brokers"
-        names = ", ".join(map(str, self.brokers))
-        return (
-            f"{self.topic}-{self.partition} offset {self.offset}: {self.kind} on {word} {names}: "
-            f"{self.reason}"
-        )
+        places = [
+            f"{word}{'s' * (len(names) > 1)} {', '.join(map(str, names))}"
+            for word, names in (("on broker", self.brokers), ("in bucket", self.buckets))
+            if names
+        ]
+        where = f"{self.topic}-{self.partition} offset {self.offset}"
+        text = f"{where}: {self.kind} {' and '.join(places)}: {self.reason}"
+        return f"{text}; object {self.object_name}" if self.object_name else text
 
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
-    """A part of a replica that could not be compared, and why."""
+    """A part of a replica that could not be compared, and why; or of a bucket, if it is named:
+    then `broker` is -1."""
 
     topic: str
     partition: int
     broker: int
     reason: str
+    bucket: str = ""
 
     @property
     def text(self) -> str:
         """One line."""
-        return f"{self.topic}-{self.partition} on broker {self.broker}: {self.reason}"
+        where = f"in bucket {self.bucket}" if self.bucket else f"on broker {self.broker}"
+        return f"{self.topic}-{self.partition} {where}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One range on one replica, for the table. `status`: equal, different, damaged, expired (it
-    begins later) or not compared."""
+    """One range on one replica, or in one bucket if it is named (`broker` is -1 then), for the
+    table. `status`: equal, different, damaged, expired (it begins later) or not compared."""
 
     topic: str
     partition: int
@@ -88,6 +97,17 @@ class Row:
     batches: int
     size_bytes: int
     digest: str
+    bucket: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketPart:
+    """What a bucket has of a partition, as its log says: objects of [start, end)."""
+
+    object_count: int
+    size_bytes: int
+    start: int
+    end: int
 
 
 @dataclass(slots=True)
@@ -111,6 +131,8 @@ class PartitionResult:
     not_compared: list[NotCompared] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     differing_ranges: int = 0
+    buckets: dict[str, BucketPart] = field(default_factory=dict)
+    """{bucket: what was read of it}."""
 
     @property
     def verdict(self) -> Verdict:
@@ -121,13 +143,19 @@ class PartitionResult:
 
     def find(self, finding: Finding) -> None:
         """Add a finding, unless it is known."""
-        known = {(one.offset, one.brokers) for one in self.findings}
-        if (finding.offset, finding.brokers) not in known:
+        known = {(one.offset, one.brokers, one.buckets) for one in self.findings}
+        if (finding.offset, finding.brokers, finding.buckets) not in known:
             self.findings.append(finding)
 
     def skip(self, broker: int, reason: str) -> None:
         """Note that a replica could not be compared, once for each reason."""
-        missed = NotCompared(self.topic, self.partition, broker, reason)
+        self._skip(NotCompared(self.topic, self.partition, broker, reason))
+
+    def skip_bucket(self, bucket: str, reason: str) -> None:
+        """Note the same of a bucket."""
+        self._skip(NotCompared(self.topic, self.partition, -1, reason, bucket))
+
+    def _skip(self, missed: NotCompared) -> None:
         if missed not in self.not_compared:
             self.not_compared.append(missed)
 
@@ -146,6 +174,8 @@ class AuditResult:
     digested_bytes: int
     wire_bytes: int
     from_disk: bool
+    bucket_bytes: int = 0
+    """That were read out of buckets."""
 
     @property
     def verdict(self) -> Verdict:

@@ -12,7 +12,7 @@ from strandline.pipeline.audit.results import AuditResult, Row
 
 COLUMNS = (
     "topic", "partition", "start_offset", "end_offset", "broker", "kind", "status", "records",
-    "batches", "size_bytes", "digest",
+    "batches", "size_bytes", "digest", "bucket",
 )  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def _value(row: Row, name: str) -> object:
 
 
 def _type_of(name: str, pa: "object") -> object:
-    if name in ("topic", "kind", "status", "digest"):
+    if name in ("topic", "kind", "status", "digest", "bucket"):
         return pa.string()  # type: ignore[attr-defined]
     is_small = name in ("partition", "broker")
     return pa.int32() if is_small else pa.int64()  # type: ignore[attr-defined]

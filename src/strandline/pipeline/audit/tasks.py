@@ -33,6 +33,8 @@ _MODULUS = 1 << (8 * DIGEST_BYTES)
 
 Bounds = tuple[int, int]
 """[start, end) in offsets."""
+Holder = int | str
+"""What has records: a broker, by its id, or a bucket, by its region."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,10 @@ class BrokerLine:
             result.is_silent = isinstance(error, CannotConnectError)
         result.wire_bytes = self._transport.wire_bytes - before
         return result
+
+    def skip(self, task: Task, silent: TaskResult) -> TaskResult:
+        """The result of a task for a broker that gave no answer to another."""
+        return TaskResult(task, problem=silent.problem, is_silent=True)
 
     def close(self) -> None:
         """Hang up."""

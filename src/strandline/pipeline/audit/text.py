@@ -23,15 +23,34 @@ def verdict_line(result: AuditResult) -> str:
     )
     match result.verdict:
         case Verdict.EQUAL:
-            return f"equal: every replica has the same {scope}"
+            return f"equal: every replica has the same {scope}{_and_buckets(result)}"
         case Verdict.DIFFERENT:
-            return f"different: {_count(len(result.findings), 'difference')} in {scope}"
+            count = _count(len(result.findings), "difference")
+            return f"different: {count} in {scope}{_and_buckets(result)}"
         case Verdict.INCOMPLETE:
-            count = len({(one.topic, one.partition, one.broker) for one in result.not_compared})
-            return (
-                f"incomplete: no difference was found, but {count} of {replicas} replicas could "
-                "not be compared"
-            )
+            return f"incomplete: no difference was found, but {_missed(result, replicas)}"
+
+
+def _missed(result: AuditResult, replicas: int) -> str:
+    """How much could not be compared."""
+    missed = {(one.topic, one.partition, one.broker, one.bucket) for one in result.not_compared}
+    of_buckets = sum(1 for *_, bucket in missed if bucket)
+    parts = []
+    if len(missed) > of_buckets:
+        parts.append(f"{len(missed) - of_buckets} of {replicas} replicas")
+    if of_buckets:
+        parts.append(f"{_count(of_buckets, 'part')} of buckets")
+    return f"{' and '.join(parts)} could not be compared"
+
+
+def _and_buckets(result: AuditResult) -> str:
+    """What was read of buckets, if anything."""
+    parts = [one for each in result.partitions for one in each.buckets.values()]
+    names = {name for each in result.partitions for name in each.buckets}
+    if not parts:
+        return ""
+    objects = _count(sum(one.object_count for one in parts), "object")
+    return f"; {objects} in {_count(len(names), 'bucket')}"
 
 
 def _count(number: int, word: str) -> str:
@@ -42,10 +61,13 @@ def cost_line(result: AuditResult) -> str:
     """What it took."""
     digested = result.digested_bytes
     share = f", {result.wire_bytes / digested:.4%} of that" if digested else ""
-    return (
+    text = (
         f"digested {digested / MIB:,.1f} MiB of replicas in {result.took_ms / 1000:.1f} s; "
         f"{result.wire_bytes:,} bytes on the wire{share}"
     )
+    if result.bucket_bytes:
+        text = f"{text}; read {result.bucket_bytes / MIB:,.1f} MiB of buckets"
+    return text
 
 
 def lines_of(result: AuditResult) -> Iterator[str]:
@@ -73,11 +95,17 @@ def as_json(result: AuditResult) -> dict[str, object]:
         "took_ms": result.took_ms,
         "digested_bytes": result.digested_bytes,
         "wire_bytes": result.wire_bytes,
+        "bucket_bytes": result.bucket_bytes,
         "from_disk": result.from_disk,
         "brokers": [{"id": one, "region": region} for one, region in result.brokers.items()],
         "partitions": [_partition(one) for one in result.partitions],
         "findings": [
-            {**asdict(one), "brokers": list(one.brokers), "kind": str(one.kind)}
+            {
+                **asdict(one),
+                "brokers": list(one.brokers),
+                "buckets": list(one.buckets),
+                "kind": str(one.kind),
+            }
             for one in result.findings
         ],
         "not_compared": [asdict(one) for one in result.not_compared],
@@ -98,4 +126,5 @@ def _partition(one: PartitionResult) -> dict[str, object]:
         "high_watermark_skew": None if one.skew < 0 else one.skew,
         "begins_later": {str(broker): start for broker, start in one.expired.items()},
         "differing_ranges": one.differing_ranges,
+        "buckets": {name: asdict(part) for name, part in one.buckets.items()},
     }

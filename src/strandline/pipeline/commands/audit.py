@@ -1,4 +1,4 @@
-"""`strandline pipeline audit`: whether all replicas hold the same records."""
+"""`strandline pipeline audit`: whether all replicas, and all buckets, hold the same records."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.base.errors import OperatorError, StrandlineError
+from strandline.client.buckets.options import BucketOptions, bucket_options
 from strandline.client.errors import CannotConnectError
 from strandline.pipeline.audit.job import RANGE_BYTES, Audit, AuditOptions, Progress
 from strandline.pipeline.audit.report import render_report
@@ -19,6 +20,8 @@ from strandline.pipeline.audit.text import as_json as result_json
 from strandline.pipeline.audit.text import lines_of
 from strandline.pipeline.commands.options import (
     BootstrapOption,
+    BucketCredentialsOption,
+    BucketsOption,
     ConfOption,
     JarsOption,
     JsonOption,
@@ -70,6 +73,8 @@ def audit(
     range_bytes: Annotated[
         int, typer.Option(min=1024, help="About how much of a log one digest covers.")
     ] = RANGE_BYTES,
+    buckets: BucketsOption = None,
+    bucket_credentials: BucketCredentialsOption = "",
     master: Annotated[
         str,
         typer.Option("--master", help="Ask from the executors of a Spark cluster.", metavar="URL"),
@@ -78,7 +83,8 @@ def audit(
     conf: ConfOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare all replicas by digests; exit code 0: equal, 1: different, 3: incomplete."""
+    """Compare all replicas by digests, and with --buckets what buckets hold; exit code 0: equal,
+    1: different, 3: incomplete."""
     try:
         options = AuditOptions(
             bootstrap=bootstrap or find_bootstrap(context),
@@ -88,6 +94,7 @@ def audit(
             wait_ms=wait_ms,
             timeout_ms=timeout_ms,
             range_bytes=range_bytes,
+            buckets=_read_buckets(buckets, bucket_credentials),
         )
         if report is not None:
             check_writable(report)
@@ -103,6 +110,15 @@ def audit(
         _fail(error, REFUSED)
     _tell(result, [one for one in (report, written) if one is not None], as_json=as_json)
     raise typer.Exit(EXIT_CODES[result.verdict])
+
+
+def _read_buckets(buckets: str | None, credentials_file: str) -> BucketOptions | None:
+    """What --buckets and --bucket-credentials say. Raises OperatorError."""
+    if buckets is None:
+        if credentials_file:
+            raise OperatorError("--bucket-credentials is for --buckets: give that, too")
+        return None
+    return bucket_options("bucket", buckets, credentials_file)
 
 
 def _tell(result: AuditResult, files: Sequence[Path], *, as_json: bool) -> None:

@@ -10,8 +10,6 @@ from strandline.base.errors import OperatorError
 from strandline.pipeline.commands.lake import lake
 from strandline.pipeline.commands.lake_options import (
     BatchRecordsOption,
-    BucketCredentialsOption,
-    BucketsOption,
     DeadLettersOption,
     EachOption,
     FormatOption,
@@ -31,6 +29,8 @@ from strandline.pipeline.commands.lake_options import (
 )
 from strandline.pipeline.commands.options import (
     BootstrapOption,
+    BucketCredentialsOption,
+    BucketsOption,
     ConfOption,
     JarsOption,
     JsonOption,

@@ -13,8 +13,6 @@ from strandline.pipeline.commands.aggregate import draw_means, means_json
 from strandline.pipeline.commands.lake_options import (
     AddTopicOption,
     BatchRecordsOption,
-    BucketCredentialsOption,
-    BucketsOption,
     ContinuousOption,
     DeadLettersOption,
     EachOption,
@@ -46,6 +44,8 @@ from strandline.pipeline.commands.lake_options import (
 )
 from strandline.pipeline.commands.options import (
     BootstrapOption,
+    BucketCredentialsOption,
+    BucketsOption,
     ByOption,
     ConfOption,
     JarsOption,

@@ -132,20 +132,6 @@ NameOption = Annotated[
     ),
 ]
 BatchRecordsOption = Annotated[int, typer.Option(help="Maximum records per commit of the table.")]
-BucketsOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Buckets that tiered records come from, as in [tiered] buckets of a broker's file.",
-        metavar="REGION=URL,...",
-    ),
-]
-BucketCredentialsOption = Annotated[
-    str,
-    typer.Option(
-        help="File of each executor with the buckets' credentials; default: its environment.",
-        metavar="FILE",
-    ),
-]
 ReadFromOption = Annotated[
     Literal["broker", "bucket", "auto"] | None,
     typer.Option(

@@ -44,6 +44,20 @@ BootstrapOption = Annotated[
         metavar="HOST:PORT,...",
     ),
 ]
+BucketsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Buckets that tiered records come from, as in [tiered] buckets of a broker's file.",
+        metavar="REGION=URL,...",
+    ),
+]
+BucketCredentialsOption = Annotated[
+    str,
+    typer.Option(
+        help="File of each executor with the buckets' credentials; default: its environment.",
+        metavar="FILE",
+    ),
+]
 ByOption = Annotated[
     list[str] | None,
     typer.Option("--by", help="Column or SQL to group means by; repeatable.", metavar="SQL"),

@@ -8,10 +8,11 @@ Owns:   one client; the committed offsets of the job's group."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol, Self
 
 from strandline.base.errors import ApiError, OperatorError, StrandlineError
 from strandline.client.admin import EARLIEST, LATEST, find_coordinator, list_offsets
+from strandline.client.buckets.options import BucketOptions
 from strandline.client.cluster import Client
 from strandline.client.errors import CannotConnectError, refusal
 from strandline.client.operations.configs import describe_configs
@@ -22,9 +23,6 @@ from strandline.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-
-if TYPE_CHECKING:
-    from strandline.spark.reading.bucket_options import BucketOptions
 
 TIMEOUT_MS = 30_000
 COMMIT_TIMEOUT_MS = 10_000
@@ -75,7 +73,7 @@ class Questions(Protocol):
 class Cluster:
     """Answers a job's questions; every operation raises StrandlineError after TIMEOUT_MS."""
 
-    def __init__(self, bootstrap: str, buckets: "BucketOptions | None" = None) -> None:
+    def __init__(self, bootstrap: str, buckets: BucketOptions | None = None) -> None:
         self._buckets = buckets
         try:
             addresses = parse_bootstrap(bootstrap)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from strandline.base.errors import OperatorError
+from strandline.client.buckets.options import BucketOptions, ReadFrom, bucket_options
 from strandline.pipeline.lake.kafka_settings import check_kafka_settings, is_secure
 from strandline.pipeline.lake.plan import OnGap
 from strandline.pipeline.lake.start import Start
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from strandline.pipeline.values.decoding import Decoder
-    from strandline.spark.reading.bucket_options import BucketOptions, ReadFrom
 
 RECORD_COLUMNS = (
     "topic",
@@ -130,17 +130,11 @@ def read_values(path: Path | None, words: ValueFormat, mode: Mode) -> ValueSchem
 
 
 def read_buckets(
-    buckets: str | None, credentials_file: str, read_from: "ReadFrom | None"
-) -> "BucketOptions | None":
+    buckets: str | None, credentials_file: str, read_from: ReadFrom | None
+) -> BucketOptions | None:
     """What --buckets, --bucket-credentials and --read-from say; OperatorError for bad words."""
     if not buckets and read_from in (None, "broker"):
         return None
-    try:
-        from strandline.spark.reading.bucket_options import bucket_options
-    except ImportError as error:
-        raise OperatorError(
-            "PySpark is not installed: pip install 'strandline[pipeline]'"
-        ) from error
     return bucket_options(read_from or "auto", buckets or "", credentials_file)
 
 
@@ -239,7 +233,7 @@ class LakeOptions:
     """From one batch to the next of a job that runs until stopped; None: end at the end of now."""
     rack: str | None = None
     """The region to read from, for brokers that let clients read from the nearest replica."""
-    buckets: "BucketOptions | None" = None
+    buckets: BucketOptions | None = None
     """Buckets that old records come from; None: all come from brokers."""
     kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
     """More properties for the Kafka client; passwords may be among them."""

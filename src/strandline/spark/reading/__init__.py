@@ -19,5 +19,4 @@ Map:    option_table.py   every option, with its use and default
         split_reading.py  one task: fetched batches -> Arrow batches
         fetching.py       one task's requests, retries, and choice of the replica
         bucket_fetching.py one task's ranges of objects
-        bucket_stores.py  the buckets of a Python worker
 Source: decisions/0049."""

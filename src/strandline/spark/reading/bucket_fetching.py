@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from strandline.base.disk import Buffer
 from strandline.base.errors import StrandlineError
 from strandline.client.brokers import PAUSE_FIRST_MS, PAUSE_MAX_MS
+from strandline.client.buckets.stores import GetRange
 from strandline.model.ids import Offset
 from strandline.spark.reading.bounds import name_of
-from strandline.spark.reading.bucket_stores import GetRange
 from strandline.spark.reading.fetching import Fetched, last_whole
 from strandline.spark.reading.splits import Split
 from strandline.tiered.objects.store import ObjectAbsentError, StoreError

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from strandline.base.errors import OperatorError
+from strandline.client.buckets.options import BucketOptions
 from strandline.model.cluster import Address
 from strandline.spark.columns import DEFAULT_COLUMNS, TYPES
 from strandline.spark.reading.bounds import (
@@ -26,7 +27,7 @@ from strandline.spark.reading.bounds import (
     parse_by_partition,
     parse_edge_or_offsets,
 )
-from strandline.spark.reading.bucket_options import BucketOptions, parse_bucket_options
+from strandline.spark.reading.bucket_options import parse_bucket_options
 from strandline.spark.reading.option_table import (
     OPTIONS,
     Use,

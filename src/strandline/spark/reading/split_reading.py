@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
+from strandline.client.buckets.options import BucketOptions
+from strandline.client.buckets.stores import stores_of
 from strandline.client.cluster import Client
 from strandline.client.errors import ClientError
 from strandline.spark.decoding.decode import decode
@@ -22,8 +24,6 @@ from strandline.spark.reading.bucket_fetching import (
     Patience,
     monotonic_ms,
 )
-from strandline.spark.reading.bucket_options import BucketOptions
-from strandline.spark.reading.bucket_stores import stores_of
 from strandline.spark.reading.fetching import RACK_VARIABLE, Fetched, SplitFetcher
 from strandline.spark.reading.options import ReachOptions, ReadOptions
 from strandline.spark.reading.splits import BROKERS, BUCKETS, Split

@@ -20,12 +20,12 @@ from dataclasses import replace
 from uuid import UUID
 
 from strandline.base.errors import StrandlineError
+from strandline.client.buckets.options import BucketOptions
 from strandline.client.cluster import Client
 from strandline.client.operations.tier import tier_state, tier_status
 from strandline.model.ids import Offset
 from strandline.protocol.messages.describe_tier import TierPartitionStatus
 from strandline.spark.reading.bounds import EARLIEST, TopicPartition, name_of
-from strandline.spark.reading.bucket_options import BucketOptions
 from strandline.spark.reading.cluster import ClusterReader
 from strandline.spark.reading.options import ReachOptions
 from strandline.spark.reading.splits import BUCKETS, Split

@@ -1,10 +1,11 @@
 """What a digest of a log is asked for, and what it says.
 
 Why:    two replicas are equal in a range if their digests of it are. What is digested decides what
-        "equal" means, so there are three kinds.
+        "equal" means, so there are four kinds.
 How:    BYTES    every batch that begins in the range, Raft's markers included, byte for byte
                  with its header: offsets, epoch, producer, codec, checksum. Committed entries of a
                  log that was never compacted are the same bytes on every replica.
+        BATCHES  the same without Raft's markers, which objects in buckets lack.
         RECORDS  every record with an offset in the range, whatever batches they are in: offset,
                  timestamp, key, value, headers. Tells which record of a batch differs.
         LATEST   the last record of each key below the end of the last range, without tombstones,
@@ -12,7 +13,7 @@ How:    BYTES    every batch that begins in the range, Raft's markers included, 
                  ran there.
         A digest is the first 16 bytes of SHA-256; of LATEST, their sum over all records modulo
         2^128, so that a superseded record is taken out again.
-Source: decision 0052."""
+Source: decisions 0052 and 0058."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -29,6 +30,7 @@ class DigestKind(IntEnum):
     BYTES = 0
     RECORDS = 1
     LATEST = 2
+    BATCHES = 3
 
 
 @dataclass(frozen=True, slots=True)
