@@ -72,8 +72,8 @@ async def verify_buckets(
     """Read all live objects of these buckets, partition by partition. Raises OperatorError if one
     is not the bucket of its name."""
     found = Verified()
-    for bucket, store in buckets.items():
-        await _require_identity(client, bucket, store)
+    for name, one in buckets.items():
+        await _require_identity(client, name, one)
     status = tier_status(client, topics)
     found.uncertain += status.missing
     for row in status.partitions:
