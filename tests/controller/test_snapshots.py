@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import get_args
 from uuid import UUID
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from tests.controller.test_controller_log import commands
 from strandline.base.errors import OperatorError
 from strandline.controller import records
 from strandline.controller.records import (
+    AccessChanged,
     Assignment,
     BrokerRegistered,
     BrokerUnregistered,
@@ -28,6 +30,7 @@ from strandline.controller.records import (
     PartitionRecovered,
     PartitionsAdded,
     ProducerIdsAllocated,
+    QuotaSet,
     ReassignmentSet,
     Record,
     ReplicasDeclaredLost,
@@ -41,6 +44,14 @@ from strandline.controller.snapshots import format as snapshot_format
 from strandline.controller.snapshots.format import BadSnapshotError, End, Head, frame, read
 from strandline.controller.snapshots.image import capture
 from strandline.controller.state import ControllerState
+from strandline.model.access import (
+    Kind,
+    Operation,
+    PatternType,
+    Permission,
+    Rule,
+    ScramSecret,
+)
 from strandline.model.cluster import (
     Address,
     BucketRange,
@@ -58,6 +69,15 @@ from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
 ADDRESS = Address("host", 1)
 EAST = Labels("east", free=(("a", "b"),))
 TIERED = {"remote.storage.enable": "true"}
+RULE = Rule(
+    Kind.TOPIC,
+    PatternType.PREFIXED,
+    "o",
+    "User:alice",
+    "region:east",
+    Operation.READ,
+    Permission.DENY,
+)
 NOT_STORED = {"_replays"}
 """Fields of `ControllerState` that are no state."""
 
@@ -135,6 +155,11 @@ def history() -> list[Record]:
     rejoined = ReplicasRejoined(BrokerId(1), (group,))
     identified = BucketIdentified("eu", "a" * 32, 2)
     down = DomainRuled(("east", "a"), True, Ruling.HOLD, 11, 12)
+    access = AccessChanged(
+        rules_added=(RULE, msgspec.structs.replace(RULE, name="*")),
+        secrets_set=(ScramSecret("alice", "SCRAM-SHA-256", 4_096, b"s", b"k", b"v"),),
+        quotas=(QuotaSet((("client-id", None), ("user", "alice")), {"producer_byte_rate": 9.5}),),
+    )
     return [
         ClusterNamed("cluster"),
         *registered,
@@ -146,6 +171,7 @@ def history() -> list[Record]:
         TopicDeleted("gone", UUID(int=3)),
         BrokerUnregistered(BrokerId(6)),
         ConfigsChanged("cluster", "", {"num.partitions": "3"}, (down,), rejoined, identified),
+        ConfigsChanged("cluster", "", {}, access=access),
         ConfigsChanged("broker", "5", {"decommission": "true"}),
         ConfigsChanged("topic", "u", {"retention.ms": "7"}),
         ProducerIdsAllocated(BrokerId(2), 0, 1_000),
@@ -300,5 +326,6 @@ def test_fields_that_a_newer_version_added_are_ignored() -> None:
     head = frame(
         {"kind": "snapshot", "offset": 7, "epoch": 3, "cluster_id": "c", "taken_ms": 5, "new": 1}
     )
-    parts = b"".join(map(frame, capture(replayed(history())).parts()))
-    assert read(snapshot_format.MAGIC + head + parts + frame(End(6)))[0].offset == 7
+    parts = list(map(frame, capture(replayed(history())).parts()))
+    end = frame(End(len(parts) + 2))
+    assert read(b"".join([snapshot_format.MAGIC, head, *parts, end]))[0].offset == 7

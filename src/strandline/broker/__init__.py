@@ -3,6 +3,7 @@
 Map:    handlers/         One file for each Kafka API.
         read_replicas/    Topics that are read out of another cluster's bucket.
         tier_exports/     Exports of the tiers that this broker leads.
+        access/           What clients may do.
         server/           Client connections: frames in, ordered answers out.
         fetch/            Consumers' reads.
         produce/          Producers' writes.
@@ -16,7 +17,6 @@ Map:    handlers/         One file for each Kafka API.
         config_changes.py has the controller change configuration
         broker.py         Broker: composes one process
         context.py        one request, and what handlers work with
-        no_authoriser.py  what clients are told about access rules
         features.py       the features of a cluster, and their levels
         apis_page.py      the reference page of the APIs
         not_offered.py    APIs of Kafka that are not there, and why

@@ -20,6 +20,7 @@ import msgspec
 
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
+from strandline.broker.access.authorisation import Authorisation
 from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.coordinators.coordinator_host import CoordinatorHost
 from strandline.broker.coordinators.producer_ids import ProducerIds
@@ -44,6 +45,7 @@ from strandline.broker.tiering.tiering import Tiering
 from strandline.config.broker import BrokerConfig
 from strandline.controller.commands import AllocateProducerIds, Answer, Command
 from strandline.controller.commands import ProducerIds as ProducerIdBlock
+from strandline.model.access import Kind, Operation
 from strandline.model.cluster import Cluster
 from strandline.model.ids import BrokerId
 from strandline.protocol.apis import API_KEYS, Api
@@ -100,6 +102,7 @@ class Services:
     copy_budget: CopyBudget = field(init=False)
     failback: Failback = field(init=False)
     isolation: Isolation = field(init=False)
+    access: Authorisation = field(init=False)
     # Records that are in buckets only; None without `[tiered] buckets`.
     remote_log: RemoteLog | None = None
     # None but in a real process.
@@ -110,6 +113,7 @@ class Services:
     def __post_init__(self) -> None:
         self.cluster = self.controller.cluster
         self.deadlines = Deadlines(self.clock)
+        self.access = Authorisation(self.config.access, self.cluster, broker_id=self.broker_id)
         self.new_topics = NewTopics(self.clock)
         self.fetch_sessions = FetchSessions(
             self.clock, self.rng, count_max=self.config.limits.fetch_session_count_max
@@ -195,6 +199,11 @@ class RequestContext(msgspec.Struct, eq=False):
     def session(self) -> Session:
         """Who the client is, as of now."""
         return self.sink.session
+
+    def may(self, operation: Operation, kind: Kind, name: str) -> bool:
+        """Whether the client may do the operation with the resource."""
+        access = self.services.access
+        return not access.is_enforced or access.allows(self.session, operation, kind, name)
 
     def respond(self, body: Sequence[Part]) -> None:
         """Answer with the parts of an encoded response. Once; ignored when the client is gone."""

@@ -6,6 +6,7 @@ Map:    keys.py             what a key is, how its value is read and checked
         other_ports.py      the broker's file: ports for brokers and for monitoring
         security_section.py the broker's file: what may be open
         tiered_section.py   the broker's file: object stores
+        access_section.py   the broker's file: what clients may do
         broker_life.py      keys set on a single broker at run time
         kafka/              Kafka's other broker keys
         topic.py            topics, with Kafka's names

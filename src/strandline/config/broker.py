@@ -9,6 +9,7 @@ Source: STYLE, "Configuration"."""
 
 from dataclasses import dataclass, field, fields
 
+from strandline.config.access_section import AccessSection
 from strandline.config.addresses import (
     RTT_MS_MAX,
     Seed,
@@ -425,6 +426,7 @@ class BrokerConfig:
     limits: LimitsSection = LimitsSection()
     storage: StorageSection = StorageSection()
     tiered: TieredSection = field(default_factory=TieredSection)
+    access: AccessSection = field(default_factory=AccessSection)
     log: LogSection = LogSection()
     metrics: MetricsSection = field(default_factory=MetricsSection)
     drills: DrillsSection = DrillsSection()
@@ -498,6 +500,7 @@ SECTIONS: dict[str, type] = {
     "limits": LimitsSection,
     "storage": StorageSection,
     "tiered": TieredSection,
+    "access": AccessSection,
     "log": LogSection,
     "metrics": MetricsSection,
     "drills": DrillsSection,

@@ -23,6 +23,7 @@ def broken_relations(config: BrokerConfig) -> list[tuple[str, str]]:
         *_limits(config),
         *_links(config),
         *_tiered(config),
+        *_access(config),
     ]
 
 
@@ -103,3 +104,11 @@ def _tiered(config: BrokerConfig) -> Iterator[tuple[str, str]]:
     owner = unknown_label_owner(tiered.buckets, tiered.bucket_labels)
     if owner is not None:
         yield "[tiered] bucket_labels", f"names the bucket {owner}, which is not among buckets"
+
+
+def _access(config: BrokerConfig) -> Iterator[tuple[str, str]]:
+    if config.access.enforce_rules and not config.access.super_users:
+        yield (
+            "[access] super_users",
+            "must name a principal if enforce_rules is true: no other one could add the first rule",
+        )

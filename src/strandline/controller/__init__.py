@@ -9,9 +9,11 @@ Map:    decide/       One file for each command family.
         machine.py    which file decides which command
         decision.py   inputs and results of decisions
         state.py      the committed state, rebuilt from records
+        access.py     what principals may do, changed by records
         displaced.py  where partitions were before a decommission
         records.py    the records of the controller's log
         commands.py   commands and their answers
+        rule_commands.py  the commands about rules of access
         reports.py    the brokers' reports about themselves
         names.py      legal topic names
         listing.py    the first few names of a long list

@@ -15,6 +15,7 @@ from uuid import UUID
 import msgspec
 
 from strandline.base.errors import ProtocolError
+from strandline.controller.rule_commands import CreateRules, DeleteRules, RuleResults
 from strandline.model.cluster import (
     NO_END_MS,
     Address,
@@ -373,6 +374,8 @@ Command = (
     | NoteOutages
     | NoteRejoined
     | IdentifyBucket
+    | CreateRules
+    | DeleteRules
 )
 
 # ---- answers -------------------------------------------------------------------------------------
@@ -558,6 +561,7 @@ Answer = (
     | VotersNoted
     | LossDeclared
     | BucketAnswer
+    | RuleResults
 )
 
 # ---- encoding ------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from uuid import UUID
 import msgspec
 
 from strandline.base.errors import OperatorError
+from strandline.model.access import QuotaEntity, Rule, ScramSecret
 from strandline.model.cluster import (
     NO_END_MS,
     UNKNOWN_MS,
@@ -129,13 +130,30 @@ class BucketIdentified(msgspec.Struct, frozen=True):
     generation: int
 
 
+class QuotaSet(msgspec.Struct, frozen=True):
+    """Quotas of one entity: {key: its value from now on, None for no more}."""
+
+    entity: QuotaEntity
+    values: dict[str, float | None]
+
+
+class AccessChanged(msgspec.Struct, frozen=True):
+    """What principals may do has changed. Removed are rules, and secrets by (user, mechanism)."""
+
+    rules_added: tuple[Rule, ...] = ()
+    rules_removed: tuple[Rule, ...] = ()
+    secrets_set: tuple[ScramSecret, ...] = ()
+    secrets_removed: tuple[tuple[str, str], ...] = ()
+    quotas: tuple[QuotaSet, ...] = ()
+
+
 class ConfigsChanged(msgspec.Struct, frozen=True, tag_field="kind", tag="configs_changed"):
     """Configuration was set, or removed if the value is None.
 
     `name` is the topic's name, the broker's id as text, or empty for the cluster. `outages`:
     the state of zones and regions from now on; `rejoined`: replicas that take part again;
-    `identified`: which bucket a name stands for. Earlier versions ignore these
-    three and read an empty change, which is right."""
+    `identified`: which bucket a name stands for; `access`: what principals may do. Earlier versions
+    ignore these four and read an empty change, which is right: none of them judges access."""
 
     scope: Scope
     name: str
@@ -143,6 +161,7 @@ class ConfigsChanged(msgspec.Struct, frozen=True, tag_field="kind", tag="configs
     outages: tuple[DomainRuled, ...] = ()
     rejoined: ReplicasRejoined | None = None
     identified: BucketIdentified | None = None
+    access: AccessChanged | None = None
 
 
 class ProducerIdsAllocated(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from strandline.config.topic import is_compacted
+from strandline.controller.access import change_access
 from strandline.controller.displaced import (
     note_configs,
     note_deleted,
@@ -261,6 +262,8 @@ class ControllerState:
         if record.identified is not None:
             one = record.identified
             self.cluster.buckets[one.bucket] = BucketIdentity(one.id, one.generation)
+        if record.access is not None:
+            change_access(self.cluster.access, record.access, version=self.cluster.version + 1)
         values = self._configs_of(record)
         if record.values and record.scope == "topic":
             self.cluster.topics[record.name].rules_version = self.cluster.version + 1

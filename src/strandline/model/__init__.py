@@ -2,4 +2,5 @@
 
 Map:    ids.py          ids, offsets, indexes, epochs, as different types
         cluster.py      brokers, topics, partitions
+        access.py       what principals may do: rules, passwords, quotas
         cluster_ids.py  new cluster ids"""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from uuid import UUID
 
+from strandline.model.access import Access
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 
 NAMED_LABELS = ("region", "zone", "rack", "host", "upgrade_domain")
@@ -423,6 +424,7 @@ class Cluster:
     """{id: name} of deleted topics whose objects may be in buckets still; the newest ones."""
     buckets: dict[str, BucketIdentity] = field(default_factory=dict)
     """{bucket's name: which bucket it is}, of those that a broker has claimed."""
+    access: Access = field(default_factory=Access)
     next_group: int = 1
     next_producer_id: int = 0
     version: int = 0

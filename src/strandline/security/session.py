@@ -6,7 +6,7 @@ How:    A connection has one Session at a time. Authentication puts another one 
 Owns:   nothing; both are values.
 Source: docs/decisions/0069-access.md; Kafka's KafkaPrincipal and AuthenticationContext."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from strandline.model.cluster import ONLY_LISTENER
 
@@ -54,6 +54,7 @@ class Session:
     is_encrypted:     whether TLS protects the connection.
     is_authenticated: whether the connection may send requests other than those of
                       authentication. True for ANONYMOUS on a listener without authentication.
+    caller:           the principal as rules name it, and the host.
     ends_at_ms:       monotonic time at which the client must have authenticated again; None for
                       never (KIP-368)."""
 
@@ -65,3 +66,7 @@ class Session:
     is_encrypted: bool = False
     is_authenticated: bool = True
     ends_at_ms: int | None = None
+    caller: tuple[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "caller", (str(self.principal), self.host))

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strandline.model.access import Kind, Operation, PatternType, Permission, Rule
 from strandline.security.acls.authoriser import RuleAuthoriser
-from strandline.security.acls.rule import Rule
-from strandline.security.acls.words import Kind, Operation, PatternType, Permission
 
 ALICE, BOB = "User:alice", "User:bob"
 HOST, OTHER_HOST = "10.0.0.1", "10.0.0.2"
@@ -36,8 +35,8 @@ def prefix(operation: Operation, permission: Permission = ALLOW, *, name: str) -
 
 
 def judge(*rules: Rule, region: str = "", **options: bool) -> RuleAuthoriser:
-    authoriser = RuleAuthoriser(region=region, super_users=["User:root"], **options)
-    authoriser.set_rules(rules)
+    authoriser = RuleAuthoriser(super_users=["User:root"], **options)
+    authoriser.set_rules(rules, region=region)
     return authoriser
 
 

@@ -5,9 +5,9 @@ Source: Kafka 4.3's AclControlManager and ResourcePatternFilter."""
 import msgspec
 import pytest
 
-from strandline.security.acls.rule import Rule, why_illegal
+from strandline.model.access import Kind, Operation, PatternType, Permission, Rule
+from strandline.security.acls.legality import why_illegal
 from strandline.security.acls.rule_filter import RuleFilter
-from strandline.security.acls.words import Kind, Operation, PatternType, Permission
 
 LEGAL = Rule(Kind.TOPIC, PatternType.LITERAL, "t", "User:a", "*", Operation.READ, Permission.ALLOW)
 

@@ -50,6 +50,7 @@ from strandline.broker.read_replicas.copied_replica import CopiedReplica, copy_o
 from strandline.broker.read_replicas.hosting import is_read_replica
 from strandline.broker.server.outbox import FilePart
 from strandline.broker.server.purgatory import Parked, Watched
+from strandline.model.access import Kind, Operation
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Offset
 from strandline.protocol.errors import Error
@@ -221,6 +222,9 @@ class FetchCall:
         else:
             topic = services.cluster.topics.get(requested.topic)
             missing = Error.UNKNOWN_TOPIC_OR_PARTITION
+        name = requested.topic if topic is None else topic.name
+        if name and not self._context.may(Operation.READ, Kind.TOPIC, name):
+            topic, missing = None, Error.TOPIC_AUTHORIZATION_FAILED
         response = FetchableTopicResponse(topic=requested.topic, topic_id=requested.topic_id)
         self._topics.append(response)
         for one in requested.partitions:

@@ -18,7 +18,7 @@ from strandline.protocol.messages.alter_configs import (
 async def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
     """Change the resources, each as a whole or not at all."""
     changes = list(map(_changes, request.resources))
-    results = await change_configs(context.services, changes, validate_only=request.validate_only)
+    results = await change_configs(context, changes, validate_only=request.validate_only)
     return AlterConfigsResponse(
         responses=[
             AlterConfigsResourceResponse(

@@ -8,6 +8,7 @@ import os
 
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import find_partition, find_replica
+from strandline.model.access import CLUSTER_NAME, Kind, Operation
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -21,6 +22,7 @@ async def handle(
     request: AlterReplicaLogDirsRequest, context: RequestContext
 ) -> AlterReplicaLogDirsResponse:
     """Answer for each log; the last directory that names a log counts."""
+    is_allowed = context.may(Operation.ALTER, Kind.CLUSTER, CLUSTER_NAME)
     wanted: dict[str, dict[int, str]] = {}
     for directory in request.dirs:
         for topic in directory.topics:
@@ -33,7 +35,9 @@ async def handle(
                 partitions=[
                     AlterReplicaLogDirPartitionResult(
                         partition_index=index,
-                        error_code=_error(context.services, name, index, path=path),
+                        error_code=_error(context.services, name, index, path=path)
+                        if is_allowed
+                        else Error.CLUSTER_AUTHORIZATION_FAILED,
                     )
                     for index, path in paths.items()
                 ],

@@ -1,9 +1,14 @@
-"""CreateAcls: there is no authoriser, so an access rule would protect nothing.
+"""CreateAcls: adds rules of access.
 
-Source: KIP-140; `broker.no_authoriser`."""
+Source: KIP-140, KIP-290."""
 
+from strandline.base.errors import ApiError
+from strandline.broker.access.acl_messages import rule_of
+from strandline.broker.access.authorisation import RULES_OFF
+from strandline.broker.access.requirements import REFUSED
 from strandline.broker.context import RequestContext
-from strandline.broker.no_authoriser import NO_AUTHORISER
+from strandline.controller.rule_commands import CreateRules, RuleResults
+from strandline.model.access import Operation
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.create_acls import (
     AclCreationResult,
@@ -13,9 +18,18 @@ from strandline.protocol.messages.create_acls import (
 
 
 async def handle(request: CreateAclsRequest, context: RequestContext) -> CreateAclsResponse:
-    """Refuse each rule, as Kafka does without an authoriser."""
+    """Have the controller add each rule, or refuse it."""
+    services = context.services
+    try:
+        if not services.access.allows_cluster(context.session, Operation.ALTER):
+            raise ApiError(Error.CLUSTER_AUTHORIZATION_FAILED, REFUSED)
+        if not services.access.is_enforced:
+            raise ApiError(Error.SECURITY_DISABLED, RULES_OFF)
+        command = CreateRules(tuple(map(rule_of, request.creations)))
+        answer = await services.obtain(command, RuleResults)
+    except ApiError as error:
+        refused = AclCreationResult(error.code, error.message)
+        return CreateAclsResponse(results=[refused] * len(request.creations))
     return CreateAclsResponse(
-        results=[
-            AclCreationResult(Error.SECURITY_DISABLED, NO_AUTHORISER) for _ in request.creations
-        ]
+        results=[AclCreationResult(one.error_code, one.message) for one in answer.results]
     )

@@ -3,10 +3,12 @@
 How:    a copy of another cluster's topic gets partitions when its source does, and only then.
 Source: KIP-195; decision 0061."""
 
+from strandline.broker.access.requirements import REFUSED
 from strandline.broker.context import RequestContext
 from strandline.broker.coordinators.applied_waiters import make_partitions
 from strandline.broker.read_replicas.hosting import is_read_replica
 from strandline.controller.commands import CreatePartitions, MorePartitions, Refused
+from strandline.model.access import Kind, Operation
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.create_partitions import (
@@ -26,21 +28,31 @@ async def handle(
 ) -> CreatePartitionsResponse:
     """Extend the topics, each for itself."""
     topics = context.services.cluster.topics
-    copies = [
-        one for one in request.topics if one.name in topics and is_read_replica(topics[one.name])
-    ]
-    others = [one for one in request.topics if one not in copies]
+    allowed: list[CreatePartitionsTopic] = []
+    forbidden: list[CreatePartitionsTopic] = []
+    for one in request.topics:
+        may_alter = context.may(Operation.ALTER, Kind.TOPIC, one.name)
+        (allowed if may_alter else forbidden).append(one)
+    copies = [one for one in allowed if one.name in topics and is_read_replica(topics[one.name])]
+    others = [one for one in allowed if one not in copies]
     results = [
         CreatePartitionsTopicResult(
             name=one.name, error_code=Error.POLICY_VIOLATION, error_message=FOLLOWS_SOURCE
         )
         for one in copies
     ]
-    if others or not copies:
+    results += [
+        CreatePartitionsTopicResult(
+            name=one.name, error_code=Error.TOPIC_AUTHORIZATION_FAILED, error_message=REFUSED
+        )
+        for one in forbidden
+    ]
+    if others or not results:
         command = CreatePartitions(tuple(map(_wanted, others)), request.validate_only)
         answer = await make_partitions(context.services, command, timeout_ms=request.timeout_ms)
         if isinstance(answer, Refused):
-            return _refuse_all(request, answer.error_code, answer.message)
+            results += _refuse_all(others, answer.error_code, answer.message)
+            return CreatePartitionsResponse(results=results)
         results += [
             CreatePartitionsTopicResult(
                 name=one.name or "", error_code=one.error_code, error_message=one.message
@@ -58,13 +70,9 @@ def _wanted(topic: CreatePartitionsTopic) -> MorePartitions:
 
 
 def _refuse_all(
-    request: CreatePartitionsRequest, code: int, message: str
-) -> CreatePartitionsResponse:
-    return CreatePartitionsResponse(
-        results=[
-            CreatePartitionsTopicResult(
-                name=topic.name, error_code=code, error_message=message or None
-            )
-            for topic in request.topics
-        ]
-    )
+    topics: list[CreatePartitionsTopic], code: int, message: str
+) -> list[CreatePartitionsTopicResult]:
+    return [
+        CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message or None)
+        for topic in topics
+    ]

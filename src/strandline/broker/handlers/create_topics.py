@@ -7,12 +7,15 @@ How:    the command is carried to the controller; the answer gives the topic id 
 Source: KIP-464, KIP-525, KIP-516."""
 
 from strandline.base.errors import ApiError
-from strandline.broker.context import RequestContext, Services
+from strandline.broker.access.requirements import REFUSED
+from strandline.broker.context import RequestContext
 from strandline.broker.coordinators.applied_waiters import make_partitions
 from strandline.broker.read_replicas.creating import with_source
 from strandline.config.effective import topic_values
+from strandline.config.topic_read_replica import READ_REPLICA_OF
 from strandline.controller.commands import CreateTopics, NewTopic, Refused, TopicResult
 from strandline.controller.placing.policies import derived_defaults
+from strandline.model.access import Kind, Operation
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.create_topics import (
@@ -30,6 +33,7 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
     wanted, refused = [], []
     for topic in map(_new_topic, request.topics):
         try:
+            _require_rights(context, topic)
             wanted.append(await with_source(services, topic, request.timeout_ms))
         except ApiError as error:
             refused.append(TopicResult(name=topic.name, error_code=error.code, message=str(error)))
@@ -38,9 +42,30 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
         command = CreateTopics(tuple(wanted), request.validate_only)
         answer = await make_partitions(services, command, timeout_ms=request.timeout_ms)
         if isinstance(answer, Refused):
-            return _refuse_all(request, answer.error_code, answer.message)
-        results = [*answer.topics, *refused]
-    return CreateTopicsResponse(topics=[_result(services, result) for result in results])
+            message = answer.message or None
+            results = [
+                *(
+                    TopicResult(name=one.name, error_code=answer.error_code, message=message)
+                    for one in wanted
+                ),
+                *refused,
+            ]
+        else:
+            results = [*answer.topics, *refused]
+    return CreateTopicsResponse(topics=[_result(context, result) for result in results])
+
+
+def _require_rights(context: RequestContext, topic: NewTopic) -> None:
+    """Raise ApiError if the client may not create the topic. A copy of another cluster's topic has
+    brokers read any bucket with their own credentials: that takes a right to the cluster."""
+    access, session = context.services.access, context.session
+    names_bucket = any(name == READ_REPLICA_OF for name, _ in topic.configs)
+    if names_bucket and not access.allows_cluster(session, Operation.ALTER):
+        raise ApiError(Error.CLUSTER_AUTHORIZATION_FAILED, REFUSED)
+    if not access.allows_cluster(session, Operation.CREATE) and not context.may(
+        Operation.CREATE, Kind.TOPIC, topic.name
+    ):
+        raise ApiError(Error.TOPIC_AUTHORIZATION_FAILED, REFUSED)
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:
@@ -55,7 +80,18 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _result(services: Services, result: TopicResult) -> CreatableTopicResult:
+def _result(context: RequestContext, result: TopicResult) -> CreatableTopicResult:
+    services, name = context.services, result.name or ""
+    if result.error_code == Error.NONE and not context.may(
+        Operation.DESCRIBE_CONFIGS, Kind.TOPIC, name
+    ):
+        return CreatableTopicResult(
+            name=name,
+            topic_id=result.id,
+            error_message=None,
+            topic_config_error_code=Error.TOPIC_AUTHORIZATION_FAILED,
+            configs=None,
+        )
     topic = services.cluster.topics.get(result.name or "")
     overrides = {} if topic is None else topic.configs
     defaults = services.cluster.cluster_configs
@@ -74,13 +110,4 @@ def _result(services: Services, result: TopicResult) -> CreatableTopicResult:
         num_partitions=result.partitions,
         replication_factor=result.replication_factor,
         configs=configs if result.error_code == Error.NONE else [],
-    )
-
-
-def _refuse_all(request: CreateTopicsRequest, code: int, message: str) -> CreateTopicsResponse:
-    return CreateTopicsResponse(
-        topics=[
-            CreatableTopicResult(name=topic.name, error_code=code, error_message=message or None)
-            for topic in request.topics
-        ]
     )

@@ -1,9 +1,14 @@
-"""DeleteAcls: there is no authoriser, so there are no access rules to remove.
+"""DeleteAcls: removes the rules of access that filters name.
 
-Source: KIP-140; `broker.no_authoriser`."""
+Source: KIP-140, KIP-290."""
 
+from strandline.base.errors import ApiError
+from strandline.broker.access.acl_messages import filter_of, removed_rule
+from strandline.broker.access.authorisation import RULES_OFF
+from strandline.broker.access.requirements import REFUSED
 from strandline.broker.context import RequestContext
-from strandline.broker.no_authoriser import NO_AUTHORISER
+from strandline.controller.rule_commands import DeleteRules, RuleResults
+from strandline.model.access import Operation
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.delete_acls import (
     DeleteAclsFilterResult,
@@ -13,9 +18,23 @@ from strandline.protocol.messages.delete_acls import (
 
 
 async def handle(request: DeleteAclsRequest, context: RequestContext) -> DeleteAclsResponse:
-    """Refuse each filter, as Kafka does without an authoriser."""
+    """Have the controller remove them; the removed rules of each filter."""
+    services = context.services
+    try:
+        if not services.access.allows_cluster(context.session, Operation.ALTER):
+            raise ApiError(Error.CLUSTER_AUTHORIZATION_FAILED, REFUSED)
+        if not services.access.is_enforced:
+            raise ApiError(Error.SECURITY_DISABLED, RULES_OFF)
+        command = DeleteRules(tuple(map(filter_of, request.filters)))
+        answer = await services.obtain(command, RuleResults)
+    except ApiError as error:
+        refused = DeleteAclsFilterResult(error.code, error.message)
+        return DeleteAclsResponse(filter_results=[refused] * len(request.filters))
     return DeleteAclsResponse(
         filter_results=[
-            DeleteAclsFilterResult(Error.SECURITY_DISABLED, NO_AUTHORISER) for _ in request.filters
+            DeleteAclsFilterResult(
+                one.error_code, one.message, list(map(removed_rule, one.removed))
+            )
+            for one in answer.results
         ]
     )

@@ -5,9 +5,10 @@ Source: KIP-229."""
 import asyncio
 
 from strandline.base.errors import ApiError
-from strandline.broker.context import RequestContext, Services
+from strandline.broker.context import RequestContext
 from strandline.coordinator.answers import DeleteAnswer
 from strandline.coordinator.requests import DeleteGroup
+from strandline.model.access import Kind, Operation
 from strandline.protocol.errors import Error, message_of
 from strandline.protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -19,7 +20,7 @@ from strandline.protocol.messages.delete_groups import (
 async def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
     """Delete each group for itself."""
     names = list(dict.fromkeys(request.groups_names))
-    codes = await asyncio.gather(*(_delete(context.services, name) for name in names))
+    codes = await asyncio.gather(*(_delete(context, name) for name in names))
     return DeleteGroupsResponse(
         results=[
             DeletableGroupResult(
@@ -32,8 +33,10 @@ async def handle(request: DeleteGroupsRequest, context: RequestContext) -> Delet
     )
 
 
-async def _delete(services: Services, group: str) -> int:
-    coordinator = services.coordinator
+async def _delete(context: RequestContext, group: str) -> int:
+    if not context.may(Operation.DELETE, Kind.GROUP, group):
+        return Error.GROUP_AUTHORIZATION_FAILED
+    coordinator = context.services.coordinator
     try:
         answer = await coordinator.ask(DeleteGroup(token=coordinator.new_token(), group=group))
     except ApiError as error:

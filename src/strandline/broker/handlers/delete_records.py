@@ -15,6 +15,7 @@ from strandline.broker.coordinators.applied_waiters import WAIT_MS_MAX, when_lea
 from strandline.broker.partitions import find_leader, find_partition
 from strandline.broker.read_replicas.hosting import is_read_replica
 from strandline.controller.names import is_internal
+from strandline.model.access import Kind, Operation
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -43,6 +44,8 @@ async def _delete(
 ) -> DeleteRecordsPartitionResult:
     services = context.services
     index = requested.partition_index
+    if not context.may(Operation.DELETE, Kind.TOPIC, name):
+        return _refuse(index, Error.TOPIC_AUTHORIZATION_FAILED)
     topic = services.cluster.topics.get(name)
     partition = find_partition(topic, index)
     if topic is None or partition is None:

@@ -3,6 +3,7 @@
 Source: KIP-516."""
 
 from strandline.base.errors import ApiError
+from strandline.broker.access.requirements import REFUSED
 from strandline.broker.context import RequestContext
 from strandline.controller.commands import (
     DeleteTopics,
@@ -10,6 +11,8 @@ from strandline.controller.commands import (
     TopicResults,
     TopicToDelete,
 )
+from strandline.model.access import Kind, Operation
+from strandline.protocol.errors import Error
 from strandline.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -25,14 +28,38 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
         wanted = tuple(TopicToDelete(one.name, one.topic_id) for one in request.topics)
     else:
         wanted = tuple(TopicToDelete(name) for name in request.topic_names)
-    try:
-        answer = await context.services.obtain(DeleteTopics(wanted), TopicResults)
-    except ApiError as error:
-        return _refuse_all(wanted, error.code, error.message)
+    wanted, refused = _split_forbidden(context, wanted)
+    answered: tuple[TopicResult, ...] = ()
+    if wanted or not refused:
+        try:
+            answered = (await context.services.obtain(DeleteTopics(wanted), TopicResults)).topics
+        except ApiError as error:
+            answered = tuple(_refused(one, error.code, error.message) for one in wanted)
     names_may_be_null = context.api_version >= STATES_SINCE_VERSION
     return DeleteTopicsResponse(
-        responses=[_result(one, names_may_be_null=names_may_be_null) for one in answer.topics]
+        responses=[
+            _result(one, names_may_be_null=names_may_be_null) for one in (*answered, *refused)
+        ]
     )
+
+
+def _split_forbidden(
+    context: RequestContext, wanted: tuple[TopicToDelete, ...]
+) -> tuple[tuple[TopicToDelete, ...], list[TopicResult]]:
+    """The topics that the client may delete, and the answers for the others."""
+    names = context.services.cluster.topic_names
+    allowed: list[TopicToDelete] = []
+    refused: list[TopicResult] = []
+    for one in wanted:
+        name = names.get(one.id) if one.name is None else one.name
+        if name is None or (
+            context.may(Operation.DESCRIBE, Kind.TOPIC, name)
+            and context.may(Operation.DELETE, Kind.TOPIC, name)
+        ):
+            allowed.append(one)
+        else:
+            refused.append(_refused(one, Error.TOPIC_AUTHORIZATION_FAILED, REFUSED))
+    return tuple(allowed), refused
 
 
 def _result(result: TopicResult, *, names_may_be_null: bool) -> DeletableTopicResult:
@@ -44,12 +71,5 @@ def _result(result: TopicResult, *, names_may_be_null: bool) -> DeletableTopicRe
     )
 
 
-def _refuse_all(wanted: tuple[TopicToDelete, ...], code: int, message: str) -> DeleteTopicsResponse:
-    return DeleteTopicsResponse(
-        responses=[
-            DeletableTopicResult(
-                name=one.name, topic_id=one.id, error_code=code, error_message=message or None
-            )
-            for one in wanted
-        ]
-    )
+def _refused(wanted: TopicToDelete, code: int, message: str) -> TopicResult:
+    return TopicResult(name=wanted.name, id=wanted.id, error_code=code, message=message or None)

@@ -1,13 +1,56 @@
-"""DescribeAcls: there is no authoriser, so there are no access rules to list.
+"""DescribeAcls: the rules of access that fit a filter.
 
-Source: KIP-140; `broker.no_authoriser`."""
+Source: KIP-140, KIP-290."""
 
+from itertools import groupby
+
+from strandline.broker.access.acl_messages import filter_of
+from strandline.broker.access.authorisation import RULES_OFF
+from strandline.broker.access.requirements import REFUSED
 from strandline.broker.context import RequestContext
-from strandline.broker.no_authoriser import NO_AUTHORISER
+from strandline.model.access import Operation, Rule
 from strandline.protocol.errors import Error
-from strandline.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from strandline.protocol.messages.describe_acls import (
+    AclDescription,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
 
 
 async def handle(request: DescribeAclsRequest, context: RequestContext) -> DescribeAclsResponse:
-    """Refuse, as Kafka does without an authoriser."""
-    return DescribeAclsResponse(error_code=Error.SECURITY_DISABLED, error_message=NO_AUTHORISER)
+    """The rules, in their order; an error if no rules are enforced."""
+    services = context.services
+    if not services.access.allows_cluster(context.session, Operation.DESCRIBE):
+        return DescribeAclsResponse(
+            error_code=Error.CLUSTER_AUTHORIZATION_FAILED,
+            error_message=REFUSED,
+        )
+    if not services.access.is_enforced:
+        return DescribeAclsResponse(error_code=Error.SECURITY_DISABLED, error_message=RULES_OFF)
+    wanted = filter_of(request)
+    if wanted.is_unknown:
+        return DescribeAclsResponse(
+            error_code=Error.INVALID_REQUEST,
+            error_message="a field of the filter has a value that this release does not know",
+        )
+    rules = sorted(one for one in services.cluster.access.rules if wanted.fits(one))
+    return DescribeAclsResponse(
+        error_message=None,
+        resources=[
+            DescribeAclsResource(
+                resource_type=kind,
+                resource_name=name,
+                pattern_type=pattern,
+                acls=[
+                    AclDescription(one.principal, one.host, one.operation, one.permission)
+                    for one in same
+                ],
+            )
+            for (kind, pattern, name), same in groupby(rules, key=_resource)
+        ],
+    )
+
+
+def _resource(rule: Rule) -> tuple[int, int, str]:
+    return (rule.kind, rule.pattern, rule.name)

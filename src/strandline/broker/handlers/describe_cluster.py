@@ -4,7 +4,6 @@ Source: KIP-700; KIP-919 (endpoint types: only brokers are described here)."""
 
 from strandline.broker.context import RequestContext
 from strandline.broker.handlers.metadata import controller_id
-from strandline.broker.no_authoriser import CLUSTER_OPERATIONS
 from strandline.broker.partitions import is_alive
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_cluster import (
@@ -50,5 +49,5 @@ async def handle(
         brokers=brokers,
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = services.access.cluster_operations(context.session)
     return response

@@ -8,6 +8,7 @@ Source: KIP-133, KIP-226, KIP-412, KIP-569, KIP-714, KIP-848."""
 from collections.abc import Collection
 
 from strandline.base.errors import ApiError
+from strandline.broker.access.config_rights import require_config_right
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.operations.log_levels import (
     BROKER_LOGGER,
@@ -27,6 +28,7 @@ from strandline.config.keys import ValueType
 from strandline.controller.commands import ResourceType
 from strandline.controller.names import check_topic_name
 from strandline.controller.placing.policies import derived_defaults
+from strandline.model.access import Operation
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -45,10 +47,7 @@ async def handle(
 ) -> DescribeConfigsResponse:
     """Describe each resource; a resource that cannot be described has an error."""
     return DescribeConfigsResponse(
-        results=[
-            _describe(context.services, one, request)
-            for one in distinct(request.resources, _name_of)
-        ]
+        results=[_describe(context, one, request) for one in distinct(request.resources, _name_of)]
     )
 
 
@@ -57,8 +56,9 @@ def _name_of(resource: DescribeConfigsResource) -> tuple[int, str]:
 
 
 def _describe(
-    services: Services, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    context: RequestContext, resource: DescribeConfigsResource, request: DescribeConfigsRequest
 ) -> DescribeConfigsResult:
+    services = context.services
     result = DescribeConfigsResult(
         error_message=None,
         resource_type=resource.resource_type,
@@ -66,6 +66,12 @@ def _describe(
     )
     wanted: Collection[str] | None = resource.configuration_keys or None
     try:
+        require_config_right(
+            context,
+            Operation.DESCRIBE_CONFIGS,
+            resource.resource_type,
+            resource.resource_name,
+        )
         if resource.resource_type == BROKER_LOGGER:
             require_own_loggers(services.broker_id, resource.resource_name)
             result.configs = _levels(wanted)

@@ -5,9 +5,10 @@ How:    a group that does not exist is "Dead", as Kafka has it; from version 6 i
 Source: KIP-1043 (version 6)."""
 
 from strandline.base.errors import ApiError
-from strandline.broker.context import RequestContext, Services
-from strandline.broker.no_authoriser import GROUP_OPERATIONS
+from strandline.broker.access.requirements import REFUSED
+from strandline.broker.context import RequestContext
 from strandline.coordinator.group import GroupState
+from strandline.model.access import Kind, Operation
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -21,25 +22,26 @@ NOT_FOUND_SINCE_VERSION = 6
 
 async def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
     """Describe each group."""
-    groups = [
-        _describe(context.services, one, context.api_version)
-        for one in dict.fromkeys(request.groups)
-    ]
+    groups = [_describe(context, one) for one in dict.fromkeys(request.groups)]
     if request.include_authorized_operations:
         for group in groups:
             if group.error_code == Error.NONE:
-                group.authorized_operations = GROUP_OPERATIONS
+                group.authorized_operations = context.services.access.operations(
+                    context.session, Kind.GROUP, group.group_id
+                )
     return DescribeGroupsResponse(groups=groups)
 
 
-def _describe(services: Services, group: str, version: int) -> DescribedGroup:
+def _describe(context: RequestContext, group: str) -> DescribedGroup:
     try:
-        found = services.coordinator.shard_of(group).coordinator.describe(group)
+        if not context.may(Operation.DESCRIBE, Kind.GROUP, group):
+            raise ApiError(Error.GROUP_AUTHORIZATION_FAILED, REFUSED)
+        found = context.services.coordinator.shard_of(group).coordinator.describe(group)
     except ApiError as error:
         return DescribedGroup(group_id=group, error_code=error.code, error_message=error.message)
     if found is None:
         missing = DescribedGroup(group_id=group, group_state=GroupState.DEAD.value)
-        if version >= NOT_FOUND_SINCE_VERSION:
+        if context.api_version >= NOT_FOUND_SINCE_VERSION:
             missing.error_code = Error.GROUP_ID_NOT_FOUND
             missing.error_message = f"Group {group} not found."
         return missing

@@ -5,8 +5,10 @@ How:    Any replica answers, as in Kafka: a tool may ask a certain one. The answ
         transaction is ever open.
 Source: KIP-664."""
 
+from strandline.broker.access.requirements import REFUSED
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import find_partition, find_replica
+from strandline.model.access import Kind, Operation
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -30,7 +32,12 @@ async def handle(
         topics=[
             TopicResponse(
                 name=name,
-                partitions=[_describe(context.services, name, index) for index in indexes],
+                partitions=[
+                    _describe(context.services, name, index)
+                    if context.may(Operation.READ, Kind.TOPIC, name)
+                    else _refuse(index, Error.TOPIC_AUTHORIZATION_FAILED, REFUSED)
+                    for index in indexes
+                ],
             )
             for name, indexes in wanted.items()
         ]

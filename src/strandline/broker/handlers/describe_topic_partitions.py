@@ -8,10 +8,10 @@ Source: KIP-966; spark reference 2."""
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.handlers.metadata import in_sync_replicas, offline_replicas
-from strandline.broker.no_authoriser import TOPIC_OPERATIONS
 from strandline.broker.partitions import NO_EPOCH, present_leader
 from strandline.broker.read_replicas.hosting import is_read_replica
 from strandline.controller.names import check_topic_name, is_internal
+from strandline.model.access import Kind, Operation
 from strandline.model.cluster import Partition
 from strandline.model.ids import NO_BROKER
 from strandline.protocol.errors import Error
@@ -42,7 +42,9 @@ async def handle(
                 for one in request.topics
             ]
         )
-    requested = {one.name for one in request.topics} or set(services.cluster.topics)
+    requested = {one.name for one in request.topics} or {
+        one for one in services.cluster.topics if context.may(Operation.DESCRIBE, Kind.TOPIC, one)
+    }
     names = sorted(one for one in requested if cursor is None or one >= cursor.topic_name)
     response = DescribeTopicPartitionsResponse()
     for name in names:
@@ -50,20 +52,26 @@ async def handle(
         if left == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=first)
             break
-        topic = _describe(services, name, first, first + left)
+        topic = _describe(context, name, first, first + left)
         response.topics.append(topic)
         left -= len(topic.partitions)
         known = services.cluster.topics.get(name)
         end = first + len(topic.partitions)
-        if known is not None and end < len(known.partitions):
+        if known is not None and topic.error_code == Error.NONE and end < len(known.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break
     return response
 
 
 def _describe(
-    services: Services, name: str, first: int, end: int
+    context: RequestContext, name: str, first: int, end: int
 ) -> DescribeTopicPartitionsResponseTopic:
+    if not context.may(Operation.DESCRIBE, Kind.TOPIC, name):
+        return DescribeTopicPartitionsResponseTopic(
+            error_code=Error.TOPIC_AUTHORIZATION_FAILED, name=name
+        )
+    services = context.services
+    operations = services.access.operations(context.session, Kind.TOPIC, name)
     topic = services.cluster.topics.get(name)
     if topic is None:
         try:
@@ -72,7 +80,7 @@ def _describe(
         except ApiError as refusal:
             code = refusal.code
         return DescribeTopicPartitionsResponseTopic(
-            error_code=code, name=name, topic_authorized_operations=TOPIC_OPERATIONS
+            error_code=code, name=name, topic_authorized_operations=operations
         )
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
@@ -82,7 +90,7 @@ def _describe(
             _describe_partition(services, one, is_copy=is_read_replica(topic))
             for one in topic.partitions[first:end]
         ],
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=operations,
     )
 
 

@@ -8,10 +8,12 @@ How:    The topic is created at the first request, which waits for it. While its
 Source: KIP-699 (several keys, version 4)."""
 
 from strandline.base.errors import ApiError
+from strandline.broker.access.requirements import REFUSED
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.coordinators.applied_waiters import wait_for_leaders
 from strandline.broker.partitions import present_leader
 from strandline.controller.names import OFFSETS_TOPIC
+from strandline.model.access import Kind, Operation
 from strandline.model.cluster import Address, Broker
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.find_coordinator import (
@@ -50,6 +52,8 @@ async def handle(
 
 async def _find(context: RequestContext, key: str, key_type: int) -> Coordinator:
     try:
+        if key_type == GROUP_KEY and not context.may(Operation.DESCRIBE, Kind.GROUP, key):
+            raise ApiError(Error.GROUP_AUTHORIZATION_FAILED, REFUSED)
         broker = await _coordinator(context.services, key, key_type)
         address = _address(broker, context.session.listener)
     except ApiError as error:

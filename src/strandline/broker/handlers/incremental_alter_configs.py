@@ -4,6 +4,7 @@ How:    the controller changes keys; the levels of a broker's loggers are that b
 Source: KIP-339, KIP-412."""
 
 from strandline.base.errors import ApiError
+from strandline.broker.access.config_rights import require_config_right
 from strandline.broker.config_changes import change_configs
 from strandline.broker.context import RequestContext
 from strandline.broker.operations.log_levels import (
@@ -12,7 +13,7 @@ from strandline.broker.operations.log_levels import (
     require_own_loggers,
 )
 from strandline.controller.commands import ConfigChange, ResourceChanges, ResourceResult
-from strandline.model.ids import BrokerId
+from strandline.model.access import Operation
 from strandline.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -26,11 +27,11 @@ async def handle(
 ) -> IncrementalAlterConfigsResponse:
     """Change the resources, each as a whole or not at all."""
     own = [one for one in request.resources if one.resource_type == BROKER_LOGGER]
-    services, validate_only = context.services, request.validate_only
-    results = [_change_loggers(services.broker_id, one, validate_only=validate_only) for one in own]
+    validate_only = request.validate_only
+    results = [_change_loggers(context, one, validate_only=validate_only) for one in own]
     others = [_changes(one) for one in request.resources if one.resource_type != BROKER_LOGGER]
     if others or not own:
-        results += await change_configs(services, others, validate_only=validate_only)
+        results += await change_configs(context, others, validate_only=validate_only)
     return IncrementalAlterConfigsResponse(
         responses=[
             AlterConfigsResourceResponse(
@@ -45,12 +46,15 @@ async def handle(
 
 
 def _change_loggers(
-    broker: BrokerId, resource: AlterConfigsResource, *, validate_only: bool
+    context: RequestContext, resource: AlterConfigsResource, *, validate_only: bool
 ) -> ResourceResult:
     changes = [(one.name, one.config_operation, one.value) for one in resource.configs]
     code, message = 0, None
     try:
-        require_own_loggers(broker, resource.resource_name)
+        require_config_right(
+            context, Operation.ALTER_CONFIGS, resource.resource_type, resource.resource_name
+        )
+        require_own_loggers(context.services.broker_id, resource.resource_name)
         change_levels(changes, validate_only=validate_only)
     except ApiError as error:
         code, message = error.code, error.message or None

@@ -3,6 +3,7 @@
 Source: KIP-518 (states, from version 4), KIP-848 (types, from version 5)."""
 
 from strandline.broker.context import RequestContext
+from strandline.model.access import CLUSTER_NAME, Kind, Operation
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.list_groups import (
     ListedGroup,
@@ -15,6 +16,7 @@ async def handle(request: ListGroupsRequest, context: RequestContext) -> ListGro
     """List the requested groups; COORDINATOR_LOAD_IN_PROGRESS if some are still loading."""
     states = {state.lower() for state in request.states_filter}
     types = {one.lower() for one in request.types_filter}
+    sees_all = context.may(Operation.DESCRIBE, Kind.CLUSTER, CLUSTER_NAME)
     response = ListGroupsResponse()
     for shard in context.services.coordinator.shards:
         if shard.error is not Error.NONE:
@@ -31,5 +33,6 @@ async def handle(request: ListGroupsRequest, context: RequestContext) -> ListGro
             for one in shard.coordinator.list_groups()
             if (not states or one.state.lower() in states)
             and (not types or one.type.lower() in types)
+            and (sees_all or context.may(Operation.DESCRIBE, Kind.GROUP, one.group))
         ]
     return response

@@ -36,6 +36,7 @@ from strandline.broker.read_replicas.copied_replica import (
     start_of,
 )
 from strandline.broker.server.request_limits import count_items, require_few
+from strandline.model.access import Kind, Operation
 from strandline.model.cluster import Topic
 from strandline.model.ids import Offset
 from strandline.protocol.codec import decode, encode
@@ -113,6 +114,7 @@ def _respond(context: RequestContext, request: ListOffsetsRequest, *, may_wait: 
     waiting = _Waiting([], [])
     for requested in request.topics:
         topic = services.cluster.topics.get(requested.name)
+        is_allowed = context.may(Operation.DESCRIBE, Kind.TOPIC, requested.name)
         partitions = []
         for one in requested.partitions:
             place = (requested.name, one.partition_index)
@@ -120,6 +122,10 @@ def _respond(context: RequestContext, request: ListOffsetsRequest, *, may_wait: 
                 partitions.append(_refuse(one.partition_index, Error.INVALID_REQUEST))
                 continue
             answered.add(place)
+            if not is_allowed:
+                refused = Error.TOPIC_AUTHORIZATION_FAILED
+                partitions.append(_refuse(one.partition_index, refused))
+                continue
             partitions.append(_answer(services, topic, one, version, waiting))
         topics.append(ListOffsetsTopicResponse(name=requested.name, partitions=partitions))
     response = ListOffsetsResponse(topics=topics)

@@ -15,7 +15,6 @@ from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.coordinators.applied_waiters import wait_for_leaders
 from strandline.broker.leadership.new_topics import LEADERS_WAIT_MS
-from strandline.broker.no_authoriser import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from strandline.broker.partitions import (
     NO_EPOCH,
     is_alive,
@@ -28,6 +27,7 @@ from strandline.broker.server.request_limits import distinct
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.commands import CreateTopics, NewTopic, TopicResults
 from strandline.controller.names import check_topic_name, is_internal
+from strandline.model.access import CLUSTER_NAME, Kind, Operation
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId
 from strandline.protocol.errors import Error
@@ -57,20 +57,26 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
     listener = context.session.listener
     if requested is None or (not requested and version <= ALL_TOPICS_IF_EMPTY_UNTIL_VERSION):
         living = Living(services, listener, version)
-        topics = [_describe(services, one, living) for one in services.cluster.topics.values()]
+        topics = [
+            _describe(services, one, living)
+            for one in services.cluster.topics.values()
+            if context.may(Operation.DESCRIBE, Kind.TOPIC, one.name)
+        ]
     else:
+        requested, forbidden = _split_forbidden(context, distinct(requested, _name_of))
         created: dict[str, int] = {}
         if request.allow_auto_topic_creation:
-            created = await _create_missing(services, requested)
+            created = await _create_missing(context, requested)
         await _wait_for_first_leaders(services, requested, created)
         living = Living(services, listener, version)
-        topics = [
-            _answer(services, one, version, living, created)
-            for one in distinct(requested, _name_of)
-        ]
+        topics = [_answer(services, one, version, living, created) for one in requested]
+        topics += forbidden
     if request.include_topic_authorized_operations:
         for topic in topics:
-            topic.topic_authorized_operations = TOPIC_OPERATIONS
+            if topic.name is not None and topic.error_code != Error.TOPIC_AUTHORIZATION_FAILED:
+                topic.topic_authorized_operations = services.access.operations(
+                    context.session, Kind.TOPIC, topic.name
+                )
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(
@@ -87,7 +93,7 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
         topics=topics,
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = services.access.cluster_operations(context.session)
     return response
 
 
@@ -133,12 +139,39 @@ def offline_replicas(services: Services, partition: Partition) -> list[int]:
     return [one for one in partition.hosts if not is_alive(services, one)]
 
 
+def _split_forbidden(
+    context: RequestContext, requested: list[MetadataRequestTopic]
+) -> tuple[list[MetadataRequestTopic], list[MetadataResponseTopic]]:
+    """The topics that the client may know of, and the answers for the others: whether those exist
+    stays unsaid. Ids are no secret, names are."""
+    allowed: list[MetadataRequestTopic] = []
+    forbidden: list[MetadataResponseTopic] = []
+    for one in requested:
+        name = one.name
+        if name is None:
+            name = context.services.cluster.topic_names.get(one.topic_id)
+        if name is None or context.may(Operation.DESCRIBE, Kind.TOPIC, name):
+            allowed.append(one)
+            continue
+        hidden = None if context.api_version >= NAME_MAY_BE_NULL_SINCE_VERSION else ""
+        forbidden.append(
+            MetadataResponseTopic(
+                error_code=Error.TOPIC_AUTHORIZATION_FAILED,
+                name=hidden if one.name is None else one.name,
+                topic_id=one.topic_id,
+            )
+        )
+    return allowed, forbidden
+
+
 async def _create_missing(
-    services: Services, requested: list[MetadataRequestTopic]
+    context: RequestContext, requested: list[MetadataRequestTopic]
 ) -> dict[str, int]:
     """Create missing topics that may be created; a topic that fails stays missing.
 
-    Returns {topic: error code} of those that the controller decided about."""
+    Returns {topic: error code} of those that the controller decided about, and of those that the
+    client may not create."""
+    services = context.services
     config = ClusterConfig.from_values(services.cluster.cluster_configs)
     if not config.auto_create_topics_enable:
         return {}
@@ -150,8 +183,16 @@ async def _create_missing(
         and not is_internal(one.name)
         and _name_error(one.name) == Error.NONE
     }
+    forbidden: dict[str, int] = {}
+    if not context.may(Operation.CREATE, Kind.CLUSTER, CLUSTER_NAME):
+        forbidden = {
+            name: int(Error.TOPIC_AUTHORIZATION_FAILED)
+            for name in missing
+            if not context.may(Operation.CREATE, Kind.TOPIC, name)
+        }
+        missing = {name: None for name in missing if name not in forbidden}
     if not missing:
-        return {}
+        return forbidden
     topics = tuple(NewTopic(name=name) for name in missing)
     try:
         answer = await services.controller.submit(
@@ -159,10 +200,11 @@ async def _create_missing(
         )
     except ApiError as error:
         _log.warning("could not create %s: %s", ", ".join(missing), error)
-        return {}
+        return forbidden
     if not isinstance(answer, TopicResults):
-        return {}
-    return {one.name: one.error_code for one in answer.topics if one.name is not None}
+        return forbidden
+    decided = {one.name: one.error_code for one in answer.topics if one.name is not None}
+    return forbidden | decided
 
 
 async def _wait_for_first_leaders(
@@ -217,12 +259,12 @@ def _name_error(name: str) -> int:
 
 
 def _missing_error(created: int | None) -> int:
-    """The error for a topic that is missing here. `created`: the controller's answer to its
-    creation, None if it was not asked."""
+    """The error for a topic that is missing here. `created`: the answer to its creation, None if
+    nothing asked for that."""
     if created in (Error.NONE, Error.TOPIC_ALREADY_EXISTS):
         return Error.LEADER_NOT_AVAILABLE
-    if created == Error.INVALID_TOPIC_EXCEPTION:
-        return Error.INVALID_TOPIC_EXCEPTION
+    if created in (Error.INVALID_TOPIC_EXCEPTION, Error.TOPIC_AUTHORIZATION_FAILED):
+        return created
     return Error.UNKNOWN_TOPIC_OR_PARTITION
 
 

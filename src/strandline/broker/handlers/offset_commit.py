@@ -11,6 +11,7 @@ from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import find_partition, topic_by_id
 from strandline.coordinator.answers import CommitAnswer
 from strandline.coordinator.requests import CommitOffsets, OffsetToCommit
+from strandline.model.access import Kind, Operation
 from strandline.model.cluster import Topic
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.offset_commit import (
@@ -28,16 +29,23 @@ async def handle(request: OffsetCommitRequest, context: RequestContext) -> Offse
     """Commit the offsets of known partitions."""
     services = context.services
     response = OffsetCommitResponse()
+    reads_group = context.may(Operation.READ, Kind.GROUP, request.group_id)
     taken: list[OffsetToCommit] = []
     rows: list[OffsetCommitResponsePartition] = []
     for requested in request.topics:
         topic = _find_topic(services, requested, context.api_version)
+        name = requested.name if topic is None else topic.name
+        is_allowed = context.may(Operation.READ, Kind.TOPIC, name) or not name
         answered = OffsetCommitResponseTopic(name=requested.name, topic_id=requested.topic_id)
         response.topics.append(answered)
         for partition in requested.partitions:
             row = OffsetCommitResponsePartition(partition_index=partition.partition_index)
             answered.partitions.append(row)
-            if topic is None and context.api_version >= TOPIC_IDS_SINCE_VERSION:
+            if not reads_group:
+                row.error_code = Error.GROUP_AUTHORIZATION_FAILED
+            elif not is_allowed:
+                row.error_code = Error.TOPIC_AUTHORIZATION_FAILED
+            elif topic is None and context.api_version >= TOPIC_IDS_SINCE_VERSION:
                 row.error_code = Error.UNKNOWN_TOPIC_ID
             elif topic is None or find_partition(topic, partition.partition_index) is None:
                 row.error_code = Error.UNKNOWN_TOPIC_OR_PARTITION

@@ -9,6 +9,7 @@ from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import find_partition
 from strandline.coordinator.answers import DeleteOffsetsAnswer
 from strandline.coordinator.requests import DeleteOffsets
+from strandline.model.access import Kind, Operation
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -31,7 +32,9 @@ async def handle(request: OffsetDeleteRequest, context: RequestContext) -> Offse
             index = partition.partition_index
             row = OffsetDeleteResponsePartition(partition_index=index)
             answered.partitions.append(row)
-            if find_partition(topic, index) is None:
+            if not context.may(Operation.READ, Kind.TOPIC, requested.name):
+                row.error_code = Error.TOPIC_AUTHORIZATION_FAILED
+            elif find_partition(topic, index) is None:
                 row.error_code = Error.UNKNOWN_TOPIC_OR_PARTITION
             else:
                 known.setdefault((requested.name, index), []).append(row)

@@ -15,6 +15,7 @@ from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import topic_by_id
 from strandline.broker.server.request_limits import distinct
 from strandline.coordinator.log_records import CommittedOffset
+from strandline.model.access import Kind, Operation
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -39,15 +40,12 @@ Committed = Mapping[tuple[str, int], CommittedOffset]
 
 async def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
     """Answer for each group."""
-    services, version = context.services, context.api_version
-    if version >= MANY_GROUPS_SINCE_VERSION:
+    if context.api_version >= MANY_GROUPS_SINCE_VERSION:
         return OffsetFetchResponse(
-            groups=[
-                _fetch_group(services, one, version) for one in distinct(request.groups, _question)
-            ]
+            groups=[_fetch_group(context, one) for one in distinct(request.groups, _question)]
         )
     requested = _as_group(request)
-    group = _fetch_group(services, requested, version)
+    group = _fetch_group(context, requested)
     if group.error_code != Error.NONE:
         group.topics = [_failed(one, group.error_code) for one in requested.topics or ()]
     return OffsetFetchResponse(
@@ -91,24 +89,36 @@ def _as_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 
 
 def _fetch_group(
-    services: Services, requested: OffsetFetchRequestGroup, version: int
+    context: RequestContext, requested: OffsetFetchRequestGroup
 ) -> OffsetFetchResponseGroup:
+    services, version = context.services, context.api_version
     try:
+        if not context.may(Operation.DESCRIBE, Kind.GROUP, requested.group_id):
+            raise ApiError(Error.GROUP_AUTHORIZATION_FAILED)
         shard = services.coordinator.shard_of(requested.group_id)
     except ApiError as error:
         return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=error.code)
     committed = shard.coordinator.committed(requested.group_id)
     by_id = version >= TOPIC_IDS_SINCE_VERSION
     if requested.topics is None:
-        topics = _all_topics(services, committed, by_id=by_id)
+        topics = [
+            one
+            for one in _all_topics(services, committed, by_id=by_id)
+            if context.may(Operation.DESCRIBE, Kind.TOPIC, one.name)
+        ]
     else:
-        topics = [_fetch_topic(services, committed, one, by_id=by_id) for one in requested.topics]
+        topics = [_fetch_topic(context, committed, one, by_id=by_id) for one in requested.topics]
     return OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics)
 
 
 def _fetch_topic(
-    services: Services, committed: Committed, requested: OffsetFetchRequestTopics, *, by_id: bool
+    context: RequestContext,
+    committed: Committed,
+    requested: OffsetFetchRequestTopics,
+    *,
+    by_id: bool,
 ) -> OffsetFetchResponseTopics:
+    services = context.services
     topic = (
         topic_by_id(services, requested.topic_id)
         if by_id
@@ -117,6 +127,8 @@ def _fetch_topic(
     if topic is None and by_id:
         return _failed(requested, Error.UNKNOWN_TOPIC_ID)
     name = requested.name if topic is None else topic.name
+    if not context.may(Operation.DESCRIBE, Kind.TOPIC, name):
+        return _failed(requested, Error.TOPIC_AUTHORIZATION_FAILED)
     topic_id = NO_ID if topic is None else topic.id
     return OffsetFetchResponseTopics(
         name=requested.name,

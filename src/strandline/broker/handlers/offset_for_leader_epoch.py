@@ -5,6 +5,7 @@ Source: KIP-101, KIP-320 (truncation detection)."""
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import NO_EPOCH, find_leader, find_partition
 from strandline.broker.read_replicas.copied_replica import copy_of
+from strandline.model.access import Kind, Operation
 from strandline.model.cluster import Topic
 from strandline.model.ids import Epoch
 from strandline.protocol.errors import Error
@@ -27,7 +28,11 @@ async def handle(
     topics = []
     for requested in request.topics:
         topic = services.cluster.topics.get(requested.topic)
-        partitions = [await _answer(services, topic, one) for one in requested.partitions]
+        if context.may(Operation.DESCRIBE, Kind.TOPIC, requested.topic):
+            partitions = [await _answer(services, topic, one) for one in requested.partitions]
+        else:
+            refused = Error.TOPIC_AUTHORIZATION_FAILED
+            partitions = [_refuse(one, refused) for one in requested.partitions]
         topics.append(OffsetForLeaderTopicResult(topic=requested.topic, partitions=partitions))
     return OffsetForLeaderEpochResponse(topics=topics)
 

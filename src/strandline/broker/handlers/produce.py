@@ -45,6 +45,7 @@ from strandline.broker.server.recompression import (
 )
 from strandline.broker.server.request_limits import require_few
 from strandline.controller.names import INTERNAL_TOPICS
+from strandline.model.access import Kind, Operation
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import BrokerId
 from strandline.protocol.codec import encode
@@ -162,10 +163,17 @@ class ProduceCall:
 
     def _find_topic(self, requested: TopicProduceData) -> tuple[Topic | None, int]:
         """The topic, or the error code."""
-        services = self._services
-        if self._context.api_version >= TOPIC_IDS_SINCE_VERSION:
-            return topic_by_id(services, requested.topic_id), Error.UNKNOWN_TOPIC_ID
-        topic = services.cluster.topics.get(requested.name)
+        services, context = self._services, self._context
+        name = requested.name
+        if context.api_version >= TOPIC_IDS_SINCE_VERSION:
+            topic = topic_by_id(services, requested.topic_id)
+            if topic is None:
+                return None, Error.UNKNOWN_TOPIC_ID
+            name = topic.name
+        else:
+            topic = services.cluster.topics.get(name)
+        if not context.may(Operation.WRITE, Kind.TOPIC, name):
+            return None, Error.TOPIC_AUTHORIZATION_FAILED
         return topic, Error.UNKNOWN_TOPIC_OR_PARTITION
 
     def _start_partition(

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from strandline.base.errors import ApiError, ProtocolError
+from strandline.broker.access.requirements import require, require_row
 from strandline.broker.context import (
     API_VERSIONS_KEY,
     AnswerSink,
@@ -58,6 +59,7 @@ class Router:
         services.offered_apis = {}
         for key in sorted(handlers):
             api, handler = APIS[key], handlers[key]
+            require_row(api.name)
             limit = handler.max_version
             max_version = api.max_version if limit is None else limit
             self._served[key] = _Served(api, max_version, handler)
@@ -118,6 +120,11 @@ class Router:
         api = context.api
         request, _ = decode(api.request, context.frame, context.position, context.api_version)
         require_few(count_items(request))
+        try:
+            require(self._services.access, context.session, api.name, request)
+        except ApiError as error:
+            self._respond_error(context, error.code, error.message)
+            return
         task = asyncio.get_running_loop().create_task(self._run_cold(handler, request, context))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -9,5 +9,5 @@ Map:    brokers.py (RegisterBroker, UnregisterBroker), labels.py (AlterLabels),
         recovered_partitions.py (RecoverPartition), broker_last_seen.py
         (NoteLastSeen),
         outages.py (RuleDomain, NoteOutages), rejoined.py (NoteRejoined), buckets.py
-        (IdentifyBucket).
+        (IdentifyBucket), rules.py (CreateRules, DeleteRules).
 Source: STYLE, rule 7."""

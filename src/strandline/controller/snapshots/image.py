@@ -17,6 +17,7 @@ from uuid import UUID
 import msgspec
 
 from strandline.controller.state import ControllerState, Directory, GroupBootstrap
+from strandline.model.access import Access, QuotaEntity, Rule, ScramSecret
 from strandline.model.cluster import (
     Broker,
     BucketIdentity,
@@ -32,6 +33,8 @@ from strandline.model.ids import BrokerId, GroupId
 TOPICS_COUNT = 200
 GROUPS_COUNT = 200
 """Topics and groups in one part, at most: encoding one takes about a millisecond."""
+ACCESS_COUNT = 1_000
+"""Rules, secrets or quotas in one part, at most."""
 
 
 class HeadPart(msgspec.Struct, frozen=True, tag_field="kind", tag="head"):
@@ -76,7 +79,17 @@ class GroupsPart(msgspec.Struct, frozen=True, tag_field="kind", tag="groups"):
     rejoins: list[dict[BrokerId, int]]
 
 
-Part = HeadPart | BrokersPart | TopicsPart | GroupsPart
+class AccessPart(msgspec.Struct, frozen=True, tag_field="kind", tag="access"):
+    """What principals may do. Only clusters with such state have these parts; the version of the
+    last change is in each."""
+
+    version: int
+    rules: list[Rule]
+    secrets: list[ScramSecret]
+    quotas: list[tuple[QuotaEntity, dict[str, float]]]
+
+
+Part = HeadPart | BrokersPart | TopicsPart | GroupsPart | AccessPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +102,7 @@ class Image:
     groups: list[Partition]
     bootstraps: dict[GroupId, GroupBootstrap]
     rejoins: dict[GroupId, dict[BrokerId, int]]
+    access: Access
 
     def parts(self) -> Iterator[Part]:
         """All parts in order."""
@@ -103,6 +117,18 @@ class Image:
                 [self.bootstraps[one.group] for one in some],
                 [self.rejoins.get(one.group, {}) for one in some],
             )
+        yield from self._access_parts()
+
+    def _access_parts(self) -> Iterator[AccessPart]:
+        access, step = self.access, ACCESS_COUNT
+        rules, secrets = list(access.rules), list(access.secrets.values())
+        quotas = list(access.quotas.items())
+        for first in range(0, len(rules), step):
+            yield AccessPart(access.version, rules[first : first + step], [], [])
+        for first in range(0, len(secrets), step):
+            yield AccessPart(access.version, [], secrets[first : first + step], [])
+        for first in range(0, len(quotas), step):
+            yield AccessPart(access.version, [], [], quotas[first : first + step])
 
 
 def capture(state: ControllerState) -> Image:
@@ -135,6 +161,12 @@ def capture(state: ControllerState) -> Image:
         list(cluster.groups.values()),
         dict(state.bootstraps),
         {group: dict(known) for group, known in state.rejoins.items()},
+        Access(
+            dict(cluster.access.rules),
+            dict(cluster.access.secrets),
+            {entity: dict(values) for entity, values in cluster.access.quotas.items()},
+            cluster.access.version,
+        ),
     )
 
 
@@ -148,6 +180,7 @@ class Builder:
             BrokersPart: self._add_brokers,
             TopicsPart: self._add_topics,
             GroupsPart: self._add_groups,
+            AccessPart: self._add_access,
         }
 
     def add(self, part: Part) -> None:
@@ -188,3 +221,10 @@ class Builder:
                 state.rejoins[group] = rejoins
             if partition.is_moving:
                 cluster.moving.add(group)
+
+    def _add_access(self, part: AccessPart) -> None:
+        access = self.state.cluster.access
+        access.version = part.version
+        access.rules.update(dict.fromkeys(part.rules))
+        access.secrets.update({(one.user, one.mechanism): one for one in part.secrets})
+        access.quotas.update(part.quotas)

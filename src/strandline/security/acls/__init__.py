@@ -1,7 +1,7 @@
 """Rules: which principal may do what with which resource (Kafka's ACLs).
 
-Map:    words.py       operations, kinds of resources and patterns, permissions: Kafka's numbers
-        rule.py        one rule, and what is legal in it
+Map:    legality.py    what is legal in a rule
+        included.py    which permission includes which, and which operations a kind has
         rule_filter.py which rules a request to describe or delete names
         rule_index.py  the rules that concern a resource, without a look at the others
         authoriser.py  the answer: allowed or denied, and by which rule

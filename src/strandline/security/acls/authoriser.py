@@ -11,16 +11,9 @@ Source: Kafka 4.3's StandardAuthorizerData."""
 
 from collections.abc import Iterable
 
-from strandline.security.acls.rule import Rule
+from strandline.model.access import WILDCARD, Kind, Operation, PatternType, Permission, Rule
+from strandline.security.acls.included import IMPLIED
 from strandline.security.acls.rule_index import RuleIndex
-from strandline.security.acls.words import (
-    IMPLIED,
-    WILDCARD,
-    Kind,
-    Operation,
-    PatternType,
-    Permission,
-)
 
 KEPT_CALLERS_MAX = 10_000
 """Pairs of principal and host whose answers are kept."""
@@ -33,24 +26,24 @@ _Question = tuple[Operation, Kind, str]
 
 
 class RuleAuthoriser:
-    """See the module. `region`: that of this broker; "" if it has none."""
+    """See the module."""
 
     def __init__(
         self,
         *,
         super_users: Iterable[str] = (),
         allows_without_rules: bool = False,
-        region: str = "",
     ) -> None:
         self._super_users = frozenset(super_users)
         self._allows_without_rules = allows_without_rules
-        self._region = region
+        self._region = ""
         self._index = RuleIndex()
         # {(principal, host): {question: answer}}.
         self._kept: dict[tuple[str, str], dict[_Question, bool]] = {}
 
-    def set_rules(self, rules: Iterable[Rule]) -> None:
-        """Judge by these rules from now on."""
+    def set_rules(self, rules: Iterable[Rule], *, region: str = "") -> None:
+        """Judge by these rules from now on. `region`: that of this broker; "" if it has none."""
+        self._region = region
         self._index = RuleIndex(rules)
         self._kept.clear()
 

@@ -4,8 +4,7 @@ Source: Kafka 4.3's ResourcePatternFilter and AccessControlEntryFilter."""
 
 import msgspec
 
-from strandline.security.acls.rule import Rule
-from strandline.security.acls.words import WILDCARD, Kind, Operation, PatternType, Permission
+from strandline.model.access import WILDCARD, Kind, Operation, PatternType, Permission, Rule
 
 
 class RuleFilter(msgspec.Struct, frozen=True):

@@ -8,8 +8,7 @@ Owns:   the rules."""
 
 from collections.abc import Iterable, Iterator
 
-from strandline.security.acls.rule import Rule
-from strandline.security.acls.words import WILDCARD, Kind, PatternType
+from strandline.model.access import WILDCARD, Kind, PatternType, Rule
 
 
 class RuleIndex:

@@ -1,52 +1,20 @@
-"""One rule, and what is legal in it.
+"""What is legal in a rule.
 
 Source: Kafka 4.3's StandardAcl and AclControlManager.validateNewAcl."""
 
-import msgspec
-
-from strandline.security.acls.words import (
+from strandline.model.access import (
     CLUSTER_NAME,
+    REGION_HOST,
     WILDCARD,
-    WILDCARD_PRINCIPAL,
     Kind,
     Operation,
     PatternType,
     Permission,
+    Rule,
 )
 
 NAME_LENGTH_MAX = 1_024
 """Characters of a resource's name, a principal or a host."""
-REGION_HOST = "region:"
-"""A host of `region:NAME` is every host, by way of the brokers of that region."""
-
-
-class Rule(msgspec.Struct, frozen=True, order=True):
-    """`principal` may, or may not, do `operation` from `host` with what the pattern covers."""
-
-    kind: Kind
-    pattern: PatternType
-    name: str
-    principal: str
-    """`User:NAME`; `User:*` is everyone."""
-    host: str
-    """An address as the broker sees it, `*` for every one, or `region:NAME`: every address, but
-    only by way of brokers of that region."""
-    operation: Operation
-    permission: Permission
-
-    def concerns(self, principal: str, host: str, region: str) -> bool:
-        """Whether the rule speaks of this principal from this host, by a broker of `region`."""
-        if self.principal not in (principal, WILDCARD_PRINCIPAL):
-            return False
-        if self.host.startswith(REGION_HOST):
-            return self.host[len(REGION_HOST) :] == region
-        return self.host in (host, WILDCARD)
-
-    def covers(self, name: str) -> bool:
-        """Whether the pattern covers a resource of the rule's kind by its name."""
-        if self.pattern is PatternType.PREFIXED:
-            return name.startswith(self.name)
-        return self.name in (name, WILDCARD)
 
 
 def why_illegal(rule: Rule) -> str | None:

@@ -1,0 +1,7 @@
+"""What clients may do: the answer for a session, and rules as messages have them.
+
+Map:    authorisation.py  asks the rules of the controller's log
+        requirements.py   what each request needs: a table
+        config_rights.py  the right that a resource's configuration takes
+        acl_messages.py   rules and filters in Kafka's messages
+Source: decision 0069."""

@@ -1,0 +1,141 @@
+"""What a client must be allowed to do for each request: a table.
+
+Why:    a handler that forgets to ask would open its API to everyone. So every API that is offered
+        has a row here, or the router refuses to start.
+How:    WHOLE      one right is needed for the request as a whole: the router asks, and answers
+        BY_PART    the handler asks for each part of the request, and answers for each
+        OPEN       nothing is needed
+Source: Kafka 4.3's KafkaApis and ControllerApis; decision 0069."""
+
+from typing import NamedTuple
+
+from strandline.base.errors import ApiError
+from strandline.broker.access.authorisation import Authorisation
+from strandline.model.access import CLUSTER_NAME, Kind, Operation
+from strandline.protocol.errors import Error
+from strandline.protocol.table import Message
+from strandline.security.session import Session
+
+REFUSALS: dict[Kind, Error] = {
+    Kind.TOPIC: Error.TOPIC_AUTHORIZATION_FAILED,
+    Kind.GROUP: Error.GROUP_AUTHORIZATION_FAILED,
+    Kind.CLUSTER: Error.CLUSTER_AUTHORIZATION_FAILED,
+    Kind.TRANSACTIONAL_ID: Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+"""{kind of a resource: the error of who may not}"""
+REFUSED = "Authorization failed."
+
+
+class Requirement(NamedTuple):
+    """The right that a request needs. `field`: that of the request that names the resource; empty
+    for the cluster."""
+
+    operation: Operation
+    kind: Kind
+    field: str = ""
+
+
+_READS_GROUP = Requirement(Operation.READ, Kind.GROUP, "group_id")
+_DESCRIBES = Requirement(Operation.DESCRIBE, Kind.CLUSTER)
+_DESCRIBES_CONFIGS = Requirement(Operation.DESCRIBE_CONFIGS, Kind.CLUSTER)
+_ALTERS = Requirement(Operation.ALTER, Kind.CLUSTER)
+_ACTS = Requirement(Operation.CLUSTER_ACTION, Kind.CLUSTER)
+
+WHOLE: dict[str, Requirement] = {
+    "JoinGroup": _READS_GROUP,
+    "SyncGroup": _READS_GROUP,
+    "Heartbeat": _READS_GROUP,
+    "LeaveGroup": _READS_GROUP,
+    "OffsetDelete": Requirement(Operation.DELETE, Kind.GROUP, "group_id"),
+    "AlterPartitionReassignments": _ALTERS,
+    "ElectLeaders": _ALTERS,
+    "UnregisterBroker": _ALTERS,
+    "UpdateFeatures": _ALTERS,
+    "DescribeLogDirs": _DESCRIBES,
+    "DescribeQuorum": _DESCRIBES,
+    "DescribeUserScramCredentials": _DESCRIBES,
+    "DescribeClientQuotas": _DESCRIBES_CONFIGS,
+    "ListConfigResources": _DESCRIBES_CONFIGS,
+    "ListPartitionReassignments": _DESCRIBES,
+    "DescribeTopology": _DESCRIBES,
+    "DescribeBalance": _DESCRIBES,
+    "DescribeWriters": _DESCRIBES,
+    "DescribeLeadership": _DESCRIBES,
+    "DescribeObservers": _DESCRIBES,
+    "DescribeReplicaStatus": _DESCRIBES,
+    "DescribeReadReplicas": _DESCRIBES,
+    "DescribeExports": _DESCRIBES,
+    "DescribeZones": _DESCRIBES,
+    "DescribeReplicaLogs": _DESCRIBES,
+    "DescribeLosses": _DESCRIBES,
+    "DescribeStatus": _DESCRIBES,
+    "DescribeTier": _DESCRIBES,
+    "DigestReplica": _DESCRIBES,
+    "AlterBrokerLabels": _ALTERS,
+    "RuleZone": _ALTERS,
+    "DeclareLost": _ALTERS,
+    "RecoverPartition": _ALTERS,
+    "IdentifyBucket": _ALTERS,
+    "IsolateBroker": _ACTS,
+}
+"""{API: the right that each request needs}"""
+
+BY_PART = frozenset(
+    {
+        "Produce",
+        "Fetch",
+        "ListOffsets",
+        "Metadata",
+        "OffsetCommit",
+        "OffsetFetch",
+        "OffsetForLeaderEpoch",
+        "FindCoordinator",
+        "DescribeGroups",
+        "ListGroups",
+        "DeleteGroups",
+        "CreateTopics",
+        "DeleteTopics",
+        "CreatePartitions",
+        "DeleteRecords",
+        "InitProducerId",
+        "DescribeConfigs",
+        "AlterConfigs",
+        "IncrementalAlterConfigs",
+        "AlterReplicaLogDirs",
+        "DescribeProducers",
+        "DescribeTopicPartitions",
+        "DescribeCluster",
+        "DescribeAcls",
+        "CreateAcls",
+        "DeleteAcls",
+    }
+)
+"""The APIs that ask for each part of a request."""
+
+OPEN = frozenset(
+    {
+        "ApiVersions",
+        # No connection can have a token: each request is refused.
+        "CreateDelegationToken",
+        "RenewDelegationToken",
+        "ExpireDelegationToken",
+        "DescribeDelegationToken",
+    }
+)
+"""The APIs that need no right."""
+
+
+def require_row(api: str) -> None:
+    """Fail if an API has no row: a programmer's error."""
+    assert api in WHOLE or api in BY_PART or api in OPEN, f"{api} has no requirement"
+
+
+def require(access: Authorisation, session: Session, api: str, request: Message) -> None:
+    """Refuse a request that needs a right as a whole, which the session lacks. Raises ApiError."""
+    needed = WHOLE.get(api)
+    if needed is None or not access.is_enforced:
+        return
+    operation, kind, field = needed
+    name = getattr(request, field) if field else CLUSTER_NAME
+    if not access.allows(session, operation, kind, name):
+        raise ApiError(REFUSALS[kind], REFUSED)

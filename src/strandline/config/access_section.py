@@ -1,0 +1,42 @@
+"""The section of a broker's file that is about what clients may do.
+
+Owns:   nothing.
+Source: decision 0069; Kafka's `authorizer.class.name`, `super.users` and
+        `allow.everyone.if.no.acl.found`."""
+
+from dataclasses import dataclass
+
+from strandline.config.keys import Value, key
+
+
+def check_super_users(value: Value) -> str | None:
+    """Why this list of principals is not legal; None if it is."""
+    assert isinstance(value, tuple)
+    for one in value:
+        kind, colon, name = one.partition(":")
+        if not (kind and colon and name):
+            return f"must be a list of principals, each as User:NAME, not {one!r}"
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessSection:
+    """[access]: what clients may do. The same on every broker."""
+
+    enforce_rules: bool = key(
+        False,
+        "Whether rules (Kafka's ACLs) decide what clients may do. If false, every client may do "
+        "everything, and the cluster takes no rules.",
+    )
+    super_users: tuple[str, ...] = key(
+        (),
+        "The principals that may do everything, each as User:NAME (Kafka's `super.users`). "
+        "`enforce_rules` needs one at least: it adds the first rules.",
+        check=check_super_users,
+        example="User:admin",
+    )
+    allow_without_rules: bool = key(
+        False,
+        "Whether a resource that no rule covers is open to every client (Kafka's "
+        "`allow.everyone.if.no.acl.found`).",
+    )

@@ -1,0 +1,24 @@
+"""Replays changes of what principals may do.
+
+Source: decision 0069."""
+
+from strandline.controller.records import AccessChanged
+from strandline.model.access import Access
+
+
+def change_access(access: Access, change: AccessChanged, *, version: int) -> None:
+    """Apply a committed change; `version`: the cluster's after it."""
+    for rule in change.rules_removed:
+        access.rules.pop(rule, None)
+    for rule in change.rules_added:
+        access.rules[rule] = None
+    for one in change.secrets_removed:
+        access.secrets.pop(one, None)
+    for secret in change.secrets_set:
+        access.secrets[(secret.user, secret.mechanism)] = secret
+    for quota in change.quotas:
+        values = {**access.quotas.pop(quota.entity, {}), **quota.values}
+        kept = {key: value for key, value in values.items() if value is not None}
+        if kept:
+            access.quotas[quota.entity] = kept
+    access.version = version

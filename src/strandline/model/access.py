@@ -1,0 +1,134 @@
+"""What principals may do, as the controller's log has it: rules, passwords, quotas.
+
+Why:    requests, answers, the controller's log, snapshots and the command line name the same
+        things. The numbers are Kafka's.
+Owns:   nothing by itself. `controller.state` changes it, one record at a time; `security` judges.
+Source: Kafka 4.3's AclOperation, AclPermissionType, ResourceType, PatternType; decision 0069."""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import msgspec
+
+
+class Operation(IntEnum):
+    """What a rule is about."""
+
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class Permission(IntEnum):
+    """What a rule says of it."""
+
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+class Kind(IntEnum):
+    """The kind of a resource."""
+
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(IntEnum):
+    """How a rule's name is compared with a resource's."""
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    """In filters only: every pattern that covers the resource."""
+    LITERAL = 3
+    PREFIXED = 4
+
+
+CLUSTER_NAME = "kafka-cluster"
+"""The name of the one resource of kind CLUSTER."""
+WILDCARD = "*"
+"""As a literal name: all of a kind. As a host: every host."""
+WILDCARD_PRINCIPAL = "User:*"
+REGION_HOST = "region:"
+"""A host of `region:NAME` is every host, by way of the brokers of that region."""
+
+
+class Rule(msgspec.Struct, frozen=True, order=True):
+    """`principal` may, or may not, do `operation` from `host` with what the pattern covers."""
+
+    kind: Kind
+    pattern: PatternType
+    name: str
+    principal: str
+    """`User:NAME`; `User:*` is everyone."""
+    host: str
+    """An address as the broker sees it, `*` for every one, or `region:NAME`: every address, but
+    only by way of brokers of that region."""
+    operation: Operation
+    permission: Permission
+
+    def concerns(self, principal: str, host: str, region: str) -> bool:
+        """Whether the rule speaks of this principal from this host, by a broker of `region`."""
+        if self.principal not in (principal, WILDCARD_PRINCIPAL):
+            return False
+        if self.host.startswith(REGION_HOST):
+            return self.host[len(REGION_HOST) :] == region
+        return self.host in (host, WILDCARD)
+
+    def covers(self, name: str) -> bool:
+        """Whether the pattern covers a resource of the rule's kind by its name."""
+        if self.pattern is PatternType.PREFIXED:
+            return name.startswith(self.name)
+        return self.name in (name, WILDCARD)
+
+
+class ScramSecret(msgspec.Struct, frozen=True):
+    """What a broker keeps of a password (RFC 5802, section 3): nobody can log in with it."""
+
+    user: str
+    mechanism: str
+    """`SCRAM-SHA-256` or `SCRAM-SHA-512`."""
+    iterations: int
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+
+    def __repr__(self) -> str:
+        return f"ScramSecret({self.user!r}, {self.mechanism}, {self.iterations} iterations)"
+
+
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""((type, name), ...), sorted by type: `user`, `client-id` or `ip`; None is the default."""
+
+
+@dataclass(slots=True)
+class Access:
+    """All of it. `version`: the cluster's version after the last change."""
+
+    rules: dict[Rule, None] = field(default_factory=dict)
+    secrets: dict[tuple[str, str], ScramSecret] = field(default_factory=dict)
+    """{(user, mechanism): its secret}"""
+    quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
+    """{entity: {key: value}}, none without a value"""
+    version: int = 0
