@@ -3,6 +3,8 @@
 Source: Kafka's message format v2."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from strandline.base.errors import ApiError
 from strandline.protocol.errors import Error
@@ -19,6 +21,7 @@ from strandline.records.record import (
     build_batch,
     decode_batches,
     decode_records,
+    first_offset_since,
     rebuild_batch,
 )
 from strandline.records.varint import encode_varint
@@ -155,3 +158,39 @@ def test_a_rebuilt_batch_has_the_attributes_and_the_base_time_that_it_is_given()
     assert header_of(rebuild_batch(header, records, base_timestamp=0)).base_timestamp == 0
     assert header_of(rebuild_batch(found, records, attributes=0)).attributes == 0
     assert header_of(rebuild_batch(header, [])).max_timestamp == -1
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 9)), min_size=1, max_size=30),
+    st.sampled_from(range(5)),
+    st.booleans(),
+)
+def test_the_first_record_since_a_time_is_the_first_that_is_decoded(
+    rows: list[tuple[int, int]], codec: int, has_holes: bool
+) -> None:
+    records, delta = [], -1
+    for gap, time in rows:
+        delta += gap if has_holes else 1
+        records.append(Record(delta, NOW + time, b"k", b"v" * 20))
+    batch = b"x" + build_batch(records, base_offset=100, codec=codec)
+    header = read_header(batch, 1)
+    assert header is not None
+    for time in range(-1, 11):
+        later = [one.offset_delta for one in records if one.timestamp >= NOW + time]
+        found = first_offset_since(batch, header, NOW + time)
+        assert found == (100 + later[0] if later else None)
+
+
+def test_the_broker_s_time_is_that_of_all_records_of_a_batch() -> None:
+    batch = build_batch([Record(0, NOW, None, b"a"), Record(1, NOW + 9, None, b"b")], base_offset=7)
+    set_append_time(batch, header_of(batch), NOW + 50)
+    header = header_of(batch)
+    assert first_offset_since(batch, header, NOW + 50) == 7
+    assert first_offset_since(batch, header, NOW + 51) is None
+
+
+def test_damaged_records_have_no_first_one() -> None:
+    batch = batch_of(framed(PLAIN + b"\x00", 9))
+    with pytest.raises(ApiError) as refusal:
+        first_offset_since(batch, header_of(batch), 0)
+    assert refusal.value.code == Error.CORRUPT_MESSAGE

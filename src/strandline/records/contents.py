@@ -19,6 +19,7 @@ NO_TIMESTAMP = -1
 NO_RECORD = -1
 NO_TIMESTAMP_AT_ALL = (1 << 63) - 1
 """The lowest timestamp if no record has one."""
+_TIMESTAMP_MIN = -(1 << 63)
 REVISION = 1
 """Of the results of a walk. A binary of another revision is not used."""
 
@@ -84,6 +85,21 @@ def refused_records(
     are those of a walk that found no fault."""
     low, high = timestamps
     return _refused(records, count, base_timestamp, needs_keys, low, high, limit)
+
+
+def first_since(records: Buffer, *, count: int, base_timestamp: int, timestamp: int) -> int:
+    """The first of the uncompressed records of a batch that is not before `timestamp`; -1 for none.
+    Raises ApiError INVALID_RECORD for anything malformed."""
+    walk(records, count, base_timestamp)
+    found = refused_records(
+        records,
+        count=count,
+        base_timestamp=base_timestamp,
+        needs_keys=False,
+        timestamps=(_TIMESTAMP_MIN, timestamp - 1),
+        limit=1,
+    )
+    return found[0][0] if found else NO_RECORD
 
 
 def walk_in_python(records: Buffer, count: int, base_timestamp: int, /) -> Walked:

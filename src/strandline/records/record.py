@@ -29,6 +29,7 @@ from strandline.records.batch import (
     seal,
 )
 from strandline.records.codec import DECOMPRESSED_BYTES_MAX, compress, decompress
+from strandline.records.contents import NO_RECORD, first_since
 from strandline.records.varint import encode_varint, read_varint, read_varlong
 
 NO_TIMESTAMP = -1
@@ -65,6 +66,31 @@ def decode_records(
         return _decode(bytes(batch[start:end]), header)
     data = decompress(header.codec, memoryview(batch)[start:end], bytes_max=bytes_max)
     return _decode(data, header)
+
+
+def first_offset_since(batch: Buffer, header: BatchHeader, timestamp: int) -> Offset | None:
+    """The offset of the first record of the batch, which `header` was read from, that is not before
+    `timestamp`; None if all are.
+
+    Raises ApiError CORRUPT_MESSAGE for anything malformed. The CRC is not looked at."""
+    if header.has_append_time:
+        return header.base_offset if header.max_timestamp >= timestamp else None
+    data: Buffer = memoryview(batch)[header.position + HEADER_BYTES : header.position + header.size]
+    if header.codec:
+        data = decompress(header.codec, data)
+    try:
+        index = first_since(
+            data,
+            count=header.records_count,
+            base_timestamp=header.base_timestamp,
+            timestamp=timestamp,
+        )
+    except ApiError:  # Compaction leaves holes between offsets, which that walk refuses.
+        for record in _decode(bytes(data), header):
+            if record.timestamp >= timestamp:
+                return Offset(header.base_offset + record.offset_delta)
+        return None
+    return None if index == NO_RECORD else Offset(header.base_offset + index)
 
 
 def decode_batches(data: Buffer) -> Iterator[tuple[Offset, Record]]:

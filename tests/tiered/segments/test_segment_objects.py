@@ -151,6 +151,17 @@ def test_a_compressed_batch_tells_its_latest_record() -> None:
     assert (made.entry.max_timestamp, made.entry.max_timestamp_offset) == (55, 1)
 
 
+def test_the_latest_record_is_looked_for_where_the_batches_are_added(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That is a thread; an object is finished on the event loop."""
+    writer = SegmentWriter(Offset(0), Offset(4))
+    writer.add(_batch(0, time=50))
+    writer.add(_batch(2, time=10))
+    monkeypatch.setattr(SegmentWriter, "_max_timestamp_offset", None)
+    assert writer.finish(NAME).entry.max_timestamp_offset == 1
+
+
 @pytest.mark.parametrize(
     ("batches", "end", "says"),
     [

@@ -17,7 +17,7 @@ from strandline.base.disk import Buffer
 from strandline.base.errors import ApiError
 from strandline.model.ids import Epoch, Offset
 from strandline.records.batch import BatchHeader, crc_matches, iterate_headers
-from strandline.records.record import decode_records
+from strandline.records.record import first_offset_since
 from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.segments.trailer import (
     CHUNK_BYTES,
@@ -74,8 +74,10 @@ class SegmentWriter:
         self._chunk_crc = 0
         self._epochs: list[tuple[Epoch, Offset]] = []
         self._max_timestamp = -1
-        self._latest: tuple[Buffer, int, BatchHeader] | None = None
-        """The first batch that reaches `_max_timestamp`: (buffer, position in it, header)."""
+        self._latest: tuple[Buffer, BatchHeader] | None = None
+        """The first batch that reaches `_max_timestamp`: (buffer, header)."""
+        self._latest_offset: Offset | None = None
+        """Of that batch's first record with that timestamp, once it has been looked for."""
         self._producers = {one.producer_id: one for one in producers}
         self._misses_producers = misses_producers
 
@@ -116,6 +118,8 @@ class SegmentWriter:
         except ApiError as error:
             raise UnfitBatchError(f"after offset {self._next_offset}: {error}") from error
         self._take(view[start:end])
+        if self._next_offset == self._end_offset:  # On the caller's thread, not on the loop's.
+            self._latest_offset = self._max_timestamp_offset()
         return end
 
     def finish(self, name: str) -> SegmentObject:
@@ -124,13 +128,16 @@ class SegmentWriter:
             raise UnfitBatchError(f"ends at {self._next_offset}, not at {self._end_offset}")
         if self._size_bytes % CHUNK_BYTES:
             self._chunk_crcs.append(self._chunk_crc)
+        latest = self._latest_offset
+        if latest is None:
+            latest = self._max_timestamp_offset()
         producers = sorted(self._producers.values(), key=_last_offset)[-PRODUCERS_MAX:]
         trailer = Trailer(
             base_offset=self._base_offset,
             end_offset=self._end_offset,
             data_bytes=self._size_bytes,
             max_timestamp=self._max_timestamp,
-            max_timestamp_offset=self._max_timestamp_offset(),
+            max_timestamp_offset=latest,
             offsets=self._offsets,
             positions=self._positions,
             timestamps=self._timestamps,
@@ -179,7 +186,8 @@ class SegmentWriter:
             self._epochs.append((header.partition_leader_epoch, header.base_offset))
         if header.max_timestamp > self._max_timestamp:
             self._max_timestamp = header.max_timestamp
-            self._latest = (view, header.position, header)
+            self._latest = (view, header)
+            self._latest_offset = None
         if header.producer_id >= 0 and header.base_sequence >= 0:
             self._producers[header.producer_id] = _advance(
                 self._producers.get(header.producer_id), header
@@ -208,16 +216,13 @@ class SegmentWriter:
         """The first record with the highest timestamp. Raises UnfitBatchError."""
         if self._latest is None:
             return Offset(-1)
-        view, position, header = self._latest
-        if header.has_append_time:
-            return header.base_offset
+        view, header = self._latest
         try:
-            for record in decode_records(view, position):
-                if record.timestamp >= self._max_timestamp:
-                    return Offset(header.base_offset + record.offset_delta)
+            found = first_offset_since(view, header, self._max_timestamp)
         except ApiError as error:
             raise UnfitBatchError(f"the batch at {header.base_offset}: {error}") from error
-        return Offset(header.last_offset)  # The batch's header claims more than its records.
+        # A batch's header may claim more than its records.
+        return Offset(header.last_offset) if found is None else found
 
 
 def _advance(state: ProducerState | None, header: BatchHeader) -> ProducerState:
