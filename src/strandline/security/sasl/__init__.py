@@ -1,0 +1,7 @@
+"""How a client proves who it is: mechanisms of SASL, as state machines without a socket.
+
+Map:    mechanism.py  what a mechanism is, and how it fails
+        scram.py      SCRAM-SHA-256 and SCRAM-SHA-512
+        plain.py      PLAIN: a name and a password
+        secrets.py    the secrets of users, and made-up ones of unknown users
+Source: RFC 4422; KIP-43, KIP-84, KIP-152; decision 0069."""

@@ -1,0 +1,53 @@
+"""SCRAM-SHA-256 and SCRAM-SHA-512: a password that never crosses the network.
+
+How:    client-first --> server-first; client-final --> server-final. The library checks nonces and
+        proofs; the server stores no password.
+Source: RFC 5802, RFC 7677; KIP-84."""
+
+from strandline.security.sasl.mechanism import SaslError
+from strandline.security.sasl.secrets import SecretBook
+from strandline.security.session import Principal
+
+
+class ScramServer:
+    """See the module; a `Mechanism`."""
+
+    is_slow = False
+    lifetime_ms: int | None = None
+    groups: frozenset[str] = frozenset()
+
+    def __init__(self, mechanism: str, book: SecretBook) -> None:
+        from scramp import ScramMechanism
+
+        self.principal: Principal | None = None
+        self._name = mechanism
+        self._book = book
+        self._user = ""
+        self._is_real = False
+        self._is_begun = False
+        self._exchange = ScramMechanism(mechanism).make_server(self._find)
+
+    def step(self, token: bytes) -> bytes:
+        """See `Mechanism`."""
+        from scramp import ScramException
+
+        try:
+            message = token.decode()
+            if not self._is_begun:
+                self._is_begun = True
+                self._exchange.set_client_first(message)
+                return str(self._exchange.get_server_first()).encode()
+            self._exchange.set_client_final(message)
+            answer = str(self._exchange.get_server_final()).encode()
+        except (ScramException, ValueError) as error:
+            raise SaslError(f"user {self._user!r}: {error}") from error
+        if not self._is_real:
+            raise SaslError(f"user {self._user!r}: unknown")
+        self.principal = Principal.user(self._user)
+        return answer
+
+    def _find(self, user: str) -> tuple[bytes, bytes, bytes, int]:
+        """The library's question: the salt, the stored key, the server key, the iterations."""
+        self._user = user
+        secret, self._is_real = self._book.find(user, self._name)
+        return secret.salt, secret.stored_key, secret.server_key, secret.iterations

@@ -1,0 +1,155 @@
+"""The library's client against each mechanism, and everything that proves nothing.
+
+Source: RFC 4616, RFC 5802; CVE-2024-56128 (a nonce that is not checked)."""
+
+import base64
+
+import pytest
+from scramp import ScramClient, ScramException
+
+from strandline.model.access import ScramSecret
+from strandline.security.sasl.mechanism import Mechanism, SaslError
+from strandline.security.sasl.plain import PlainServer
+from strandline.security.sasl.scram import ScramServer
+from strandline.security.sasl.secrets import (
+    HASHES,
+    SecretBook,
+    has_password,
+    secret_from_password,
+    secret_of,
+)
+from strandline.security.session import Principal
+
+PASSWORD = "correct horse"
+SCRAMS = sorted(HASHES)
+ITERATIONS = 4_096
+
+
+def book(*users: str) -> SecretBook:
+    known: dict[tuple[str, str], ScramSecret] = {}
+    for user in users:
+        for name in HASHES:
+            secret = secret_from_password(user, name, PASSWORD, iterations=ITERATIONS)
+            known[user, name] = secret
+    return SecretBook(known)
+
+
+BOOK = book("alice", "a=b,c")
+
+
+def log_in(server: Mechanism, name: str, user: str, password: str) -> None:
+    client = ScramClient([name], user, password)
+    first = server.step(client.get_client_first().encode())
+    assert server.principal is None
+    client.set_server_first(first.decode())
+    last = server.step(client.get_client_final().encode())
+    client.set_server_final(last.decode())
+
+
+@pytest.mark.parametrize("name", SCRAMS)
+@pytest.mark.parametrize("user", ["alice", "a=b,c"])
+def test_the_right_password(name: str, user: str) -> None:
+    server = ScramServer(name, BOOK)
+    log_in(server, name, user, PASSWORD)
+    assert server.principal == Principal.user(user)
+
+
+@pytest.mark.parametrize("name", SCRAMS)
+@pytest.mark.parametrize(("user", "password"), [("alice", "wrong"), ("nobody", PASSWORD)])
+def test_a_wrong_password_and_an_unknown_user_fail_at_the_same_step(
+    name: str, user: str, password: str
+) -> None:
+    server = ScramServer(name, BOOK)
+    client = ScramClient([name], user, password)
+    client.set_server_first(server.step(client.get_client_first().encode()).decode())
+    with pytest.raises(SaslError):
+        server.step(client.get_client_final().encode())
+    assert server.principal is None
+
+
+def test_the_salt_of_an_unknown_user_stays_the_same() -> None:
+    first, second = (BOOK.find("nobody", "SCRAM-SHA-256")[0] for _ in range(2))
+    assert first.salt == second.salt != BOOK.find("other", "SCRAM-SHA-256")[0].salt
+    assert len(first.salt) == len(BOOK.find("alice", "SCRAM-SHA-256")[0].salt)
+    assert first.stored_key != second.stored_key
+
+
+@pytest.mark.parametrize("name", SCRAMS)
+def test_a_proof_for_another_nonce_is_none(name: str) -> None:
+    ends = []
+    for _ in range(2):
+        server = ScramServer(name, BOOK)
+        client = ScramClient([name], "alice", PASSWORD)
+        client.set_server_first(server.step(client.get_client_first().encode()).decode())
+        ends.append((server, client.get_client_final().encode()))
+    (first, _), (_, foreign) = ends
+    with pytest.raises(SaslError):
+        first.step(foreign)
+    assert first.principal is None
+
+
+@pytest.mark.parametrize(
+    "token", [b"", b"n,,", b"n,,n=alice", b"\xff\xfe", b"p=tls-unique,,n=alice,r=x", b"n,,n=,r=x"]
+)
+@pytest.mark.parametrize("name", SCRAMS)
+def test_what_is_no_message_of_scram(name: str, token: bytes) -> None:
+    server = ScramServer(name, BOOK)
+    with pytest.raises(SaslError):
+        server.step(token)
+        server.step(b"c=biws,r=x,p=" + base64.b64encode(b"0" * 32))
+    assert server.principal is None
+
+
+def test_plain() -> None:
+    server = PlainServer(BOOK)
+    assert server.step(f"\0alice\0{PASSWORD}".encode()) == b""
+    assert server.principal == Principal.user("alice")
+    again = PlainServer(BOOK)
+    again.step(f"alice\0alice\0{PASSWORD}".encode())
+    assert again.principal == Principal.user("alice")
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        b"",
+        b"\0alice\0wrong",
+        b"\0nobody\0correct horse",
+        b"bob\0alice\0correct horse",
+        b"\0alice\0",
+        b"\0\0correct horse",
+        b"alice\0correct horse",
+        b"\0alice\0correct horse\0",
+        b"\0alice\0\xff",
+        b"\0alice\0" + b"x" * 2_000,
+        "\0alice\0\u0627a".encode(),
+    ],
+)
+def test_what_plain_does_not_take(token: bytes) -> None:
+    server = PlainServer(BOOK)
+    with pytest.raises(SaslError) as raised:
+        server.step(token)
+    assert server.principal is None
+    assert "correct horse" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", SCRAMS)
+def test_a_salted_password_gives_the_same_secret(name: str) -> None:
+    """AlterUserScramCredentials brings it so; the client has done the work."""
+    from hashlib import pbkdf2_hmac
+
+    known = secret_from_password("alice", name, PASSWORD, iterations=ITERATIONS)
+    salted = pbkdf2_hmac(HASHES[name], PASSWORD.encode(), known.salt, ITERATIONS)
+    assert secret_of("alice", name, salted, known.salt, ITERATIONS) == known
+    assert has_password(known, PASSWORD) and not has_password(known, "wrong")
+    assert PASSWORD not in repr(known) and repr(known.salt) not in repr(known)
+
+
+def test_a_client_that_gets_a_forged_signature_notices() -> None:
+    """The server proves itself, too."""
+    server = ScramServer("SCRAM-SHA-256", BOOK)
+    client = ScramClient(["SCRAM-SHA-256"], "alice", PASSWORD)
+    client.set_server_first(server.step(client.get_client_first().encode()).decode())
+    server.step(client.get_client_final().encode())
+    with pytest.raises(ScramException):
+        client.set_server_final("v=" + base64.b64encode(b"0" * 32).decode())
