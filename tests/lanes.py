@@ -39,6 +39,7 @@ LONG: tuple[Row, ...] = (
     Row("tests/broker/test_full_backlogs.py::test_alarms_say", 0, "test_voting.py has each alarm"),
     Row(f"{REAL}test_restore.py", 0, "half a minute; tests/client/restore has each part"),
     Row(f"{REAL}test_broker_tls.py::test_a_cluster", 0, "a minute; tests/network/test_peer_tls"),
+    Row(f"{REAL}test_tiered_compaction.py", 0, f"half a minute; {BESIDE}"),
     Row(f"{REAL}test_tiered_uploads.py::test_uploads_outlive", 0, f"half a minute; {BESIDE}"),
     Row("tests/chaos/test_run.py", 0, "a minute of real faults; tests/integration has each kind"),
     Row(

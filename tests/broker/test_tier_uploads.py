@@ -73,6 +73,7 @@ class World:
         self.uploads = Uploads(
             clock=LoopClock(asyncio.get_running_loop()),
             broker=self,
+            rewrite_memory=MemoryBudget(1 << 20),
             memory=MemoryBudget(memory_bytes_max),
             figures=self.figures,
             stall_ms=stall_ms,

@@ -78,11 +78,6 @@ def test_a_copy_lag_as_an_unlimited_local_retention_never_comes() -> None:
             {"local.retention.bytes": "5", "remote.copy.lag.bytes": "6"},
             "remote.copy.lag.bytes (6) must not be above the local.retention.bytes in force (5)",
         ),
-        (
-            {"cleanup.policy": "compact,delete"},
-            "remote.storage.enable cannot be true for a compacted topic: a bucket would keep the "
-            "values that compaction removes",
-        ),
     ],
 )
 def test_values_that_contradict_each_other_are_refused(

@@ -10,18 +10,28 @@ How:    entries are records or markers. Any replica that has all committed entri
         The oracle is the fold over all committed entries since the first.
 Source: decision 0057."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from tests.tiered.state.entries import BUCKET, abandon, entry, intend
+from tests.tiered.state.entries import BUCKET, abandon, entry, intend, intend_replace
 
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.replication.replica.tier import ReplicaTier
 from strandline.replication.waiters import MarkWaiters
 from strandline.storage.config import LogConfig
-from strandline.tiered.state.commands import Checkpoint, Command, Forget, GoLive, Retire
+from strandline.tiered.segments.entry import SegmentEntry, epochs_of
+from strandline.tiered.state.commands import (
+    Checkpoint,
+    Command,
+    Forget,
+    GoLive,
+    IntendReplace,
+    MarkClean,
+    Replace,
+    Retire,
+)
 from strandline.tiered.state.encoding import decode, encode, is_checkpoint
 from strandline.tiered.state.tier import TierState
 
@@ -333,6 +343,18 @@ class Group:
         if kind == "retire" and live:
             return Retire(BUCKET, live[0].end_offset, 1)
         known = state.buckets.get(BUCKET)
+        shall = state.replacement(BUCKET)
+        if kind == "intend replace" and shall is None and len(live) > 1:
+            self.attempts += 1
+            names = tuple(one.name for one in live[:2])
+            base, end = live[0].base_offset, live[1].end_offset
+            return intend_replace(*names, base=base, end=end, name=f"{base}-{self.attempts}")
+        if kind == "replace" and shall is not None:
+            return Replace(BUCKET, shall.names, replacing(shall, live), 1)
+        if kind == "give up replacing" and shall is not None:
+            return abandon(shall.name)
+        if kind == "mark" and live:
+            return MarkClean(BUCKET, live[0].end_offset)
         if kind == "forget" and known is not None and known.removals:
             return Forget(BUCKET, tuple(known.removals)[:1])
         return None
@@ -384,6 +406,13 @@ class Group:
         log = member.log
         if log.start_index > 0 and member.tier.is_known:
             assert member.tier.checkpoint_index >= log.start_index
+
+
+def replacing(shall: IntendReplace, live: Sequence[SegmentEntry]) -> SegmentEntry:
+    """The object of a replacement: of the epochs of its run, as far as that is live."""
+    run = [one for one in live if one.name in shall.names]
+    epochs = tuple(epochs_of(run)) or ((Epoch(1), shall.base_offset),)
+    return entry(shall.base_offset, shall.end_offset, name=shall.name, epochs=epochs)
 
 
 def fold(entries: list[Entry]) -> TierState:

@@ -11,6 +11,7 @@ from tests.simulation.plain_scenario import plain_scenario, run_until_led, start
 
 from strandline.model.ids import GroupId, Offset
 from strandline.records.batch import iterate_headers
+from strandline.records.latest_keys import LatestKeys
 from strandline.records.record import Record, build_batch, decode_records
 from strandline.replication.leader.requests import AppendResult
 from strandline.replication.replica.replica import Replica
@@ -18,7 +19,6 @@ from strandline.simulation.invariants.superseding import Superseding
 from strandline.simulation.scenarios.scenario import ProducerPlan, Scenario
 from strandline.simulation.swarm.swarm import run_scenario
 from strandline.simulation.world.world import World
-from strandline.storage.compaction.compaction import Compaction
 from strandline.storage.config import LogConfig
 
 MS = 1_000
@@ -77,10 +77,10 @@ def compact_what_is_not_committed(patch: pytest.MonkeyPatch) -> None:
 
 
 def take_the_newest_record(patch: pytest.MonkeyPatch) -> None:
-    def is_newest(self: Compaction, key: bytes, offset: int) -> bool:
+    def is_newest(self: LatestKeys, key: bytes, offset: int) -> bool:
         return self._offsets.get(key, -1) < offset
 
-    patch.setattr(Compaction, "_is_newest", is_newest)
+    patch.setattr(LatestKeys, "is_newest", is_newest)
 
 
 @pytest.mark.simulation

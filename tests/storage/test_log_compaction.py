@@ -10,6 +10,7 @@ from tests.storage.storage_world import ForgetfulDisk, ManualClock, PowerFailure
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
+from strandline.records import batch_cleaner
 from strandline.records.batch import (
     DELETE_HORIZON_BIT,
     BatchHeader,
@@ -26,7 +27,6 @@ from strandline.records.record import (
     decode_records,
     rebuild_batch,
 )
-from strandline.storage.compaction import compaction
 from strandline.storage.config import LogConfig
 from strandline.storage.log.log import Log
 from strandline.storage.producers.producers import SEQUENCE_COUNT
@@ -565,7 +565,7 @@ def test_a_pass_that_breaks_off_starts_over(monkeypatch: pytest.MonkeyPatch) -> 
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(compaction, "clean_batch", fail)
+        patch.setattr(batch_cleaner, "clean_batch", fail)
         with pytest.raises(MemoryError):
             world.compact()
     assert world.log.compacted_index == -1

@@ -76,6 +76,15 @@ class TieredSection:
         minimum=0,
         maximum=LONG_MAX,
     )
+    rewrite_bytes_per_s: int = key(
+        16 * _MIB,
+        "The most of its objects that this broker reads in a second to write them again, merged or "
+        "compacted; 0 for no limit. That takes up to a quarter of `inflight_bytes_max` of memory "
+        "in addition.",
+        unit="bytes/s",
+        minimum=0,
+        maximum=LONG_MAX,
+    )
     request_timeout_ms: int = key(
         30_000,
         "How long one request to a store may take, retries included. A part of an upload is a "

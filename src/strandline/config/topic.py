@@ -358,9 +358,13 @@ class TopicConfig(TopicReadReplica):
     @property
     def tiering(self) -> TieringValues:
         """The limits in force of tiered storage."""
-        return resolve_tiering(
-            self, retention_ms=self.retention_ms, retention_bytes=self.retention_bytes
-        )
+        retention_ms, retention_bytes = self.total_retention
+        return resolve_tiering(self, retention_ms=retention_ms, retention_bytes=retention_bytes)
+
+    @property
+    def total_retention(self) -> tuple[int, int]:
+        """(ms, bytes) after which records go by their age or place; -1 for never."""
+        return (self.retention_ms, self.retention_bytes) if self.is_deleted else (-1, -1)
 
     @property
     def has_log_append_time(self) -> bool:
@@ -444,12 +448,8 @@ def conflict_of(cluster_defaults: Mapping[str, str], overrides: Mapping[str, str
             f"min.compaction.lag.ms ({config.min_compaction_lag_ms}) must not be above "
             f"max.compaction.lag.ms ({config.max_compaction_lag_ms})"
         )
-    return tiering_conflict(
-        config,
-        retention_ms=config.retention_ms,
-        retention_bytes=config.retention_bytes,
-        is_compacted=config.is_compacted,
-    )
+    retention_ms, retention_bytes = config.total_retention
+    return tiering_conflict(config, retention_ms=retention_ms, retention_bytes=retention_bytes)
 
 
 def unknown_key(name: str, known: Mapping[str, Key]) -> str:

@@ -29,7 +29,7 @@ class TopicTiering(TopicPlacement):
         FROM_RETENTION,
         "With `remote.storage.enable`: how many bytes of a partition stay on the broker's disk. "
         "Segments that are not yet in the topic's buckets stay in any case. -1 for no limit, -2 "
-        "for `retention.bytes`.",
+        "for `retention.bytes`; that is no limit unless `cleanup.policy` has delete.",
         unit="bytes",
         minimum=FROM_RETENTION,
         cluster_name="log.local.retention.bytes",
@@ -40,7 +40,7 @@ class TopicTiering(TopicPlacement):
         FROM_RETENTION,
         "With `remote.storage.enable`: how long segments stay on the broker's disk. Segments that "
         "are not yet in the topic's buckets stay in any case. -1 for no limit, -2 for "
-        "`retention.ms`.",
+        "`retention.ms`; that is no limit unless `cleanup.policy` has delete.",
         unit="ms",
         minimum=FROM_RETENTION,
         cluster_name="log.local.retention.ms",
@@ -167,16 +167,11 @@ def resolve_tiering(
 
 
 def tiering_conflict(
-    tiering: TopicTiering, *, retention_ms: int, retention_bytes: int, is_compacted: bool
+    tiering: TopicTiering, *, retention_ms: int, retention_bytes: int
 ) -> str | None:
     """Why a topic with these values contradicts itself, in one line; None when it does not."""
     if not tiering.remote_storage_enable:
         return None
-    if is_compacted:
-        return (
-            "remote.storage.enable cannot be true for a compacted topic: a bucket would keep the "
-            "values that compaction removes"
-        )
     totals = (
         ("ms", tiering.local_retention_ms, retention_ms, tiering.remote_copy_lag_ms),
         ("bytes", tiering.local_retention_bytes, retention_bytes, tiering.remote_copy_lag_bytes),

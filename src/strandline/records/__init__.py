@@ -9,6 +9,8 @@ Map:    batch.py     the 61-byte header: read, walk, stamp, check
         recompress.py  batches with the codec of their topic
         record.py    records inside a batch: building and reading
         cleaning.py  compaction of one batch
+        latest_keys.py  which record of each key is the last one
+        batch_cleaner.py  compaction of one batch after the other
         marker.py    Raft's own entries, in the shape of a batch
         varint.py    zigzag varints
 Source: design section 4; the layout stands as a table in batch.py."""

@@ -2,7 +2,15 @@
 
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.tiered.segments.entry import SegmentEntry
-from strandline.tiered.state.commands import Abandon, Command, Forget, GoLive, Intend, Retire
+from strandline.tiered.state.commands import (
+    Abandon,
+    Command,
+    Forget,
+    GoLive,
+    Intend,
+    IntendReplace,
+    Retire,
+)
 from strandline.tiered.state.tier import TierState
 from strandline.tiered.state.transitions import Refusal
 
@@ -48,6 +56,13 @@ def go_live(base: int, end: int, *, name: str = "", bucket: str = BUCKET) -> GoL
 def abandon(name: str, *, bucket: str = BUCKET) -> Abandon:
     """The end of an intent."""
     return Abandon(bucket, name, 5)
+
+
+def intend_replace(
+    *names: str, base: int, end: int, name: str, bucket: str = BUCKET
+) -> IntendReplace:
+    """The intent of an object that takes the place of others."""
+    return IntendReplace(bucket, name, names, Offset(base), Offset(end), BrokerId(1))
 
 
 def retire(before: int, *, bucket: str = BUCKET) -> Retire:

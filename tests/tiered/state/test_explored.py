@@ -12,14 +12,31 @@ from itertools import pairwise
 
 import msgspec
 import pytest
-from tests.tiered.state.entries import BUCKET, FAR, abandon, entry, forget, go_live, intend, retire
+from tests.tiered.state.entries import (
+    BUCKET,
+    FAR,
+    abandon,
+    entry,
+    forget,
+    go_live,
+    intend,
+    intend_replace,
+    retire,
+)
 
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.tiered.state.bucket import BucketState
-from strandline.tiered.state.commands import BucketImage, Command, Replace, Reset, Retire
+from strandline.tiered.state.commands import (
+    BucketImage,
+    Command,
+    MarkClean,
+    Replace,
+    Reset,
+    Retire,
+)
 from strandline.tiered.state.encoding import decode, encode
 from strandline.tiered.state.tier import TierState
-from strandline.tiered.state.transitions import Phase, Refusal
+from strandline.tiered.state.transitions import TRANSITIONS, Phase, Refusal
 
 Key = bytes
 
@@ -62,6 +79,10 @@ class OneObjectOnePhase:
         assert len(set(names)) == len(names)
         phases = dict.fromkeys(live, Phase.LIVE)
         phases |= dict.fromkeys((one.name for one in after.intents), Phase.INTENDED)
+        if after.replacement is not None:
+            names.append(after.replacement.name)
+            phases[after.replacement.name] = Phase.REPLACING
+        assert len(set(names)) == len(names)
         for one in after.removals.values():
             phases[one.name] = Phase.RETIRED if one.was_live else Phase.ABANDONED
         assert {name: after.phase_of(name) for name in names} == phases
@@ -85,9 +106,37 @@ class ResetForgetsAll:
             assert after.generation > before.generation
             assert not after.live and not after.intents and not after.removals
             assert after.is_emptied
+            assert after.replacement is None
+            assert after.clean_before == 0
+
+
+class ReplacedRunIsLive:
+    """What a replacement retires was live the moment before, and the new object has its range."""
+
+    def check(self, before: BucketState, after: BucketState, command: Command) -> None:
+        if isinstance(command, Replace):
+            assert before.replacement is not None
+            assert before.has_run(
+                command.names, command.entry.base_offset, command.entry.end_offset
+            )
+            assert offsets_of(before) == offsets_of(after)
+            assert set(after.removals) - set(before.removals) == set(command.names)
+
+
+class CleanMarkStaysWithTheObjects:
+    """A mark goes forward while there are objects, and ends with a bucket that is emptied."""
+
+    def check(self, before: BucketState, after: BucketState, command: Command) -> None:
+        assert after.clean_before <= after.end_offset
+        if after.is_emptied:
+            assert after.clean_before == 0
+        else:
+            assert after.clean_before >= before.clean_before
 
 
 INVARIANTS = (
+    ReplacedRunIsLive(),
+    CleanMarkStaysWithTheObjects(),
     NoGapNoOverlap(),
     EndNeverGoesBack(),
     EmptiedCoversNothing(),
@@ -113,12 +162,14 @@ def commands(names: str, end: int) -> Iterator[Command]:
     for before in range(1, end + 1):
         yield retire(before)
         yield Retire(BUCKET, Offset(before), 9, empties=True)
+        yield MarkClean(BUCKET, Offset(before))
     yield Reset(BUCKET, 1)
-    for first in names:
-        for second in names:
-            for name in names:
-                yield Replace(BUCKET, (first, second), entry(0, end, name=name), 9)
-                yield Replace(BUCKET, (first,), entry(0, 1, name=name), 9)
+    for name in names:
+        for first in names:
+            for run in ((first,), *((first, second) for second in names)):
+                for to in (1, end):
+                    yield intend_replace(*run, base=0, end=to, name=name)
+                    yield Replace(BUCKET, run, entry(0, to, name=name), 9)
 
 
 def key_of(image: BucketImage) -> Key:
@@ -156,12 +207,24 @@ def explore(names: str, end: int, *, states_max: int) -> int:
 
 
 def test_every_order_of_commands_at_a_small_scope() -> None:
-    assert explore("ab", 2, states_max=500) > 50
+    assert explore("ab", 2, states_max=2_000) > 200
 
 
 @pytest.mark.long
 def test_every_order_of_commands_at_a_larger_scope() -> None:
     assert explore("abc", 3, states_max=50_000) > 2_000
+
+
+@pytest.mark.parametrize("mistake", ["run stays live", "run not live"])
+def test_planted_mistake_in_a_replacement_is_found(
+    mistake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if mistake == "run not live":
+        monkeypatch.setattr(BucketState, "has_run", lambda self, *_: bool(self.live))
+    else:
+        monkeypatch.setitem(TRANSITIONS, (Phase.LIVE, Replace), Phase.LIVE)
+    with pytest.raises(AssertionError):
+        explore("ab", 2, states_max=2_000)
 
 
 class _SkipsTheLine(BucketState):
@@ -177,7 +240,7 @@ def test_planted_mistake_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         explore("abc", 3, states_max=50_000)
 
 
-@pytest.mark.parametrize("cut", range(7))
+@pytest.mark.parametrize("cut", range(11))
 def test_state_from_a_checkpoint_goes_on_like_the_one_from_the_beginning(cut: int) -> None:
     log: list[Command] = [
         intend(0, 1, name="a"),
@@ -187,7 +250,11 @@ def test_state_from_a_checkpoint_goes_on_like_the_one_from_the_beginning(cut: in
         abandon("b"),
         intend(1, 2, name="c"),
         go_live(1, 2, name="c"),
-        retire(1),
+        intend_replace("a", "c", base=0, end=2, name="d"),
+        Replace(BUCKET, ("a", "c"), entry(0, 2, name="d"), 5),
+        MarkClean(BUCKET, Offset(2)),
+        intend_replace("d", base=0, end=2, name="e"),
+        retire(2),
         forget("a", "b"),
     ]
     whole, later = TierState(), TierState()

@@ -5,7 +5,9 @@ Map:    tiering.py         one per broker: looks after all partitions, answers u
         history.py         how a partition begins with what buckets have of it
         attempt.py         the leader's side of one upload
         backlog.py         what the disk keeps for buckets, and its limit
+        rewrites.py        the leader's work on live objects: merged, or compacted
         uploads.py         the uploader
+        rewriting.py       objects that are read to be written again as one
         sources.py         where an upload's records come from
         messages.py        what leader and uploader say to each other
         deleting.py        which objects may be deleted
@@ -15,4 +17,4 @@ Map:    tiering.py         one per broker: looks after all partitions, answers u
         tier_context.py    what the leader's work asks of its broker
         memory_budget.py   what uploads hold in memory
         figures.py         what is counted
-Source: decision 0059."""
+Source: decisions 0059 and 0066."""

@@ -13,6 +13,7 @@ import msgspec
 
 from strandline.broker.tiering.messages import (
     METHOD,
+    Cleaning,
     UploadAsk,
     UploadPhase,
     UploadStatus,
@@ -20,10 +21,10 @@ from strandline.broker.tiering.messages import (
     encode_message,
 )
 from strandline.broker.tiering.tier_context import TierContext
-from strandline.model.ids import GroupId
+from strandline.model.ids import GroupId, Offset
 from strandline.network.calls import CallError
 from strandline.tiered.segments.entry import SegmentEntry
-from strandline.tiered.state.commands import Intend
+from strandline.tiered.state.commands import Intend, IntendReplace
 
 WAIT_MS = 3_000
 """How long an uploader may hold an answer."""
@@ -39,13 +40,15 @@ class Attempt:
     def __init__(
         self,
         group: GroupId,
-        intent: Intend,
+        intent: Intend | IntendReplace,
         context: TierContext,
         *,
         generation: int = 0,
         on_change: Callable[[], None],
+        cleaning: Cleaning | None = None,
     ) -> None:
         self._group = group
+        self._cleaning = cleaning
         self._intent = intent
         self._context = context
         self._generation = generation
@@ -57,6 +60,10 @@ class Attempt:
         """The object, confirmed; None until then."""
         self.failure: str | None = None
         """Why the attempt comes to nothing; None if it may."""
+        self.is_unchanged = False
+        """Whether the object to be replaced would stay as it is: there is nothing to replace."""
+        self.mapped_end = Offset(0)
+        """Of a pass of compaction: how far its map goes."""
         self.is_forgotten = False
         """Whether it failed because the uploader has restarted: that replica may try again."""
         self.reason = "no answer from the uploader"
@@ -82,7 +89,15 @@ class Attempt:
     async def _ask_on(self, *, may_start: bool) -> None:
         seen = 0
         while True:
-            ask = UploadAsk(self._group, self._intent, may_start, WAIT_MS, seen, self._generation)
+            ask = UploadAsk(
+                self._group,
+                self._intent,
+                may_start,
+                WAIT_MS,
+                seen,
+                self._generation,
+                self._cleaning,
+            )
             status = await self._ask(ask)
             if status is None:
                 await asyncio.sleep(ASK_AGAIN_MS / 1000)
@@ -91,7 +106,7 @@ class Attempt:
             if status.phase is not UploadPhase.UNKNOWN:
                 may_start = False  # It has begun. If it forgets that, it has restarted.
             self._note(status)
-            if self.entry is not None or self.failure is not None:
+            if self.entry is not None or self.failure is not None or self.is_unchanged:
                 self._on_change()
                 return
             if status.phase is UploadPhase.WAITING and status.reason:
@@ -117,10 +132,13 @@ class Attempt:
             self.failure = "the uploader does not know it, or has restarted"
         elif status.phase is UploadPhase.FAILED:
             self.failure = status.reason
+        elif status.phase is UploadPhase.UNCHANGED:
+            self.is_unchanged = True
         elif status.phase is UploadPhase.DONE and status.entry is not None:
             self.entry = status.entry
         elif status.moved_bytes > self._moved_bytes or status.phase is UploadPhase.WAITING:
             # One that waits for its turn is no sign of trouble: those before it may be.
             self._moved_bytes = status.moved_bytes
             self._progress_ms = self._context.clock.monotonic_ms()
+        self.mapped_end = status.mapped_end
         self.reason = status.reason or status.phase.name.lower()

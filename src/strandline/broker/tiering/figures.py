@@ -20,6 +20,16 @@ class TierFigures:
     deleted_counts: dict[str, int] = field(default_factory=dict)
     """Objects that were deleted from a bucket."""
 
+    replaced_counts: dict[str, int] = field(default_factory=dict)
+    """Objects that another one has taken the place of."""
+    rewritten_bytes: dict[str, int] = field(default_factory=dict)
+    """Of their data."""
+
+    def count_rewrite(self, bucket: str, count: int, size_bytes: int) -> None:
+        """One object, in its bucket, takes the place of so many."""
+        self.replaced_counts[bucket] = self.replaced_counts.get(bucket, 0) + count
+        self.rewritten_bytes[bucket] = self.rewritten_bytes.get(bucket, 0) + size_bytes
+
     def count_upload(self, region: str, bucket: str, size_bytes: int) -> None:
         """An object is in its bucket."""
         key = (region, bucket)

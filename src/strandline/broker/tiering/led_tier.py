@@ -8,6 +8,7 @@ How:    look --> for each bucket:  each intent has an `Attempt` that asks its up
                                    a gap in closed, committed, durable records --> Intend
                                    total retention --> Retire;  grace over --> delete --> Forget
                                    the bucket was replaced --> Reset, before anything else
+                                   small or dirty objects --> `Rewrites`
         One command per bucket is on its way at a time.
 Owns:   the attempts and delays of one partition while this broker leads it; the log has the rest.
 Source: decision 0059."""
@@ -23,6 +24,7 @@ from strandline.base.errors import StorageError
 from strandline.broker.tiering.attempt import Attempt
 from strandline.broker.tiering.backlog import Backlog
 from strandline.broker.tiering.deleting import due_removals
+from strandline.broker.tiering.rewrites import Rewrites
 from strandline.broker.tiering.tier_context import LedReplica, TierContext, TierPlan
 from strandline.model.ids import NO_BROKER, BrokerId, Offset
 from strandline.protocol.errors import Error
@@ -33,7 +35,7 @@ from strandline.tiered.state.commands import (
     Forget,
     GoLive,
     Intend,
-    Replace,
+    IntendReplace,
     Reset,
     Retire,
 )
@@ -61,8 +63,9 @@ _log = logging.getLogger("strandline.broker")
 class BucketWork:
     """What the leader remembers of one bucket. None of it is needed to go on."""
 
+    rewrites: Rewrites
     attempts: dict[str, Attempt] = field(default_factory=dict)
-    """{name: attempt} of the committed intents."""
+    """{name: attempt} of the committed intents, a replacement included."""
     own: set[str] = field(default_factory=set)
     """Names of intents that this leader proposed and that no uploader has begun, as far as known:
     these may start."""
@@ -136,7 +139,10 @@ class LedTier:
     # ---- one bucket ------------------------------------------------------------------------------
 
     def _look_at(self, bucket: str, plan: TierPlan, now_ms: int) -> None:
-        work = self._work.setdefault(bucket, BucketWork())
+        work = self._work.get(bucket)
+        if work is None:
+            rewrites = Rewrites(self._replica, self._context, bucket, self._note_failure)
+            work = self._work[bucket] = BucketWork(rewrites)
         self._follow_intents(bucket, work)
         self._measure(bucket, work, is_wanted=bucket in plan.buckets)
         if work.is_proposing:
@@ -151,8 +157,10 @@ class LedTier:
             return
         command = (
             self._settled(bucket, work, plan, now_ms)
+            or self._settled_rewrite(bucket, work, plan, now_ms)
             or self._retirement(bucket, plan)
             or self._next_intent(bucket, work, plan, now_ms)
+            or self._next_rewrite(bucket, work, plan, now_ms)
         )
         if command is not None:
             self._propose(bucket, work, command)
@@ -160,9 +168,9 @@ class LedTier:
 
     def _propose(self, bucket: str, work: BucketWork, command: Command) -> None:
         work.is_proposing = True
-        if isinstance(command, Intend):
+        if isinstance(command, Intend | IntendReplace):
             work.own.add(command.name)
-        if isinstance(command, GoLive | Replace):
+        if isinstance(command, GoLive):
             entry = replace(command.entry, live_ms=self._context.clock.wall_ms())
             command = replace(command, entry=entry)
         self._replica.tier.propose(command, partial(self._on_proposed, work))
@@ -179,7 +187,11 @@ class LedTier:
 
     def _follow_intents(self, bucket: str, work: BucketWork) -> None:
         """Every committed intent has an attempt, and no other has one."""
-        pending = {one.name: one for one in self._replica.tier.state.pending(bucket)}
+        state = self._replica.tier.state
+        shall = state.replacement(bucket)
+        pending: dict[str, Intend | IntendReplace] = {
+            one.name: one for one in (*state.pending(bucket), *((shall,) if shall else ()))
+        }
         for name in [one for one in work.attempts if one not in pending]:
             work.attempts.pop(name).stop()
             work.own.discard(name)
@@ -191,6 +203,7 @@ class LedTier:
                     self._context,
                     generation=self._replica.tier.state.buckets[bucket].generation,
                     on_change=self._on_attempt,
+                    cleaning=work.rewrites.cleaning_of(name),
                 )
                 attempt.begin(may_start=name in work.own)
 
@@ -204,7 +217,6 @@ class LedTier:
         """GoLive or Abandon for the first attempt that has come to something."""
         state = self._replica.tier.state
         local_start = self._replica.log.start_offset
-        stall_ms = self._context.stall_ms << min(work.failures_count, STALL_DOUBLINGS_MAX)
         for intent in sorted(state.pending(bucket), key=lambda one: one.base_offset):
             attempt = work.attempts[intent.name]
             if attempt.entry is not None and bucket in plan.buckets:
@@ -212,9 +224,7 @@ class LedTier:
                     work.failures_count = 0
                     return GoLive(bucket, attempt.entry)
                 continue
-            left_ms = min(
-                stall_ms - attempt.stalled_ms(now_ms), SILENT_MS_MAX - attempt.silent_ms(now_ms)
-            )
+            left_ms = self._left_ms(work, attempt, now_ms)
             reason = attempt.failure
             if reason is None and left_ms <= 0:
                 reason = f"no progress for {attempt.stalled_ms(now_ms)} ms: {attempt.reason}"
@@ -228,7 +238,42 @@ class LedTier:
             self.soon(now_ms + max(1, left_ms))
         return None
 
-    def _note_failure(self, intent: Intend, reason: str) -> None:
+    def _left_ms(self, work: BucketWork, attempt: Attempt, now_ms: int) -> int:
+        """For how long an attempt may still go on without progress."""
+        stall_ms = self._context.stall_ms << min(work.failures_count, STALL_DOUBLINGS_MAX)
+        silent_ms = attempt.silent_ms(now_ms)
+        return min(stall_ms - attempt.stalled_ms(now_ms), SILENT_MS_MAX - silent_ms)
+
+    def _settled_rewrite(
+        self, bucket: str, work: BucketWork, plan: TierPlan, now_ms: int
+    ) -> Command | None:
+        """Replace or Abandon, once the replacement has come to something."""
+        shall = self._replica.tier.state.replacement(bucket)
+        if bucket not in plan.buckets:
+            work.rewrites.forget_pass()
+        if shall is None:
+            return None
+        attempt = work.attempts[shall.name]
+        left_ms = self._left_ms(work, attempt, now_ms)
+        command = work.rewrites.settled(
+            shall, attempt, is_wanted=bucket in plan.buckets, is_stalled=left_ms <= 0
+        )
+        if command is None:
+            self.soon(now_ms + max(1, left_ms))
+        return command
+
+    def _next_rewrite(
+        self, bucket: str, work: BucketWork, plan: TierPlan, now_ms: int
+    ) -> Command | None:
+        """Objects that become one, or are cleaned. Uploads go first."""
+        if bucket not in plan.buckets or plan.is_copying_off or now_ms < work.retry_at_ms:
+            return None
+        command = work.rewrites.next(partial(self._uploader, bucket, work, now_ms))
+        if work.rewrites.look_again_ms:
+            self.soon(now_ms + work.rewrites.look_again_ms)
+        return command
+
+    def _note_failure(self, intent: Intend | IntendReplace, reason: str) -> None:
         _log.warning(
             "%s: the upload of %d..%d to %s by broker %d is given up: %s",
             self._replica.name,
@@ -341,7 +386,9 @@ class LedTier:
             # The records are needed still: those on disks, or those in the other buckets.
             start = state.start(bucket)
             covered = state.covered_end(plan.copies_min, plan.buckets, from_offset=start)
-            if state.pending(bucket) or not (plan.is_deleting_all or covered >= end):
+            if state.pending(bucket) or state.replacement(bucket):
+                return None
+            if not plan.is_deleting_all and covered < end:
                 return None
             return Retire(bucket, end, clock.wall_ms(), empties=True)
         limits = Limits(

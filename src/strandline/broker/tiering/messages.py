@@ -5,16 +5,17 @@ Why:    the leader owns the state, the uploader the bytes. The leader asks as lo
 How:    leader --UploadAsk--> uploader, which answers once something has changed, or `wait_ms` is
         over. Only an ask with `may_start` begins an upload: an uploader that restarted does not
         know the attempt, says so, and the leader abandons it.
+        An object that takes the place of others is asked for in the same way.
 Owns:   nothing.
-Source: decision 0059."""
+Source: decisions 0059 and 0066."""
 
 from enum import IntEnum
 
 import msgspec
 
-from strandline.model.ids import GroupId
+from strandline.model.ids import GroupId, Offset
 from strandline.tiered.segments.entry import SegmentEntry
-from strandline.tiered.state.commands import Intend
+from strandline.tiered.state.commands import Intend, IntendReplace
 
 METHOD = "tier.upload"
 
@@ -32,18 +33,35 @@ class UploadPhase(IntEnum):
     DONE = 4
     FAILED = 5
     """For good: this attempt comes to nothing."""
+    UNCHANGED = 6
+    """The object to be replaced would stay as it is."""
+
+
+class Cleaning(msgspec.Struct, frozen=True, array_like=True):
+    """A pass of compaction that a replacement is a part of. The bucket is clean below
+    `dirty_start`; the map has the keys of [`dirty_start`, `dirty_end`), or of its first part if no
+    more of them fit."""
+
+    dirty_start: Offset
+    dirty_end: Offset
+    outlived_offset: Offset
+    """Tombstones below may go: nothing that they delete is left anywhere."""
+    delete_retention_ms: int
+    map_bytes_max: int
 
 
 class UploadAsk(msgspec.Struct, frozen=True, array_like=True):
     """ "How far is the upload of this intent?" `seen`: the `changes` of the last answer."""
 
     group: GroupId
-    intent: Intend
+    intent: Intend | IntendReplace
     may_start: bool
     wait_ms: int
     seen: int
     generation: int = 0
     """How often the bucket was replaced when the intent was made (decision 0068)."""
+    cleaning: Cleaning | None = None
+    """Of an `IntendReplace`: None where nothing but the number of objects changes."""
 
 
 class UploadStatus(msgspec.Struct, frozen=True, array_like=True):
@@ -54,6 +72,8 @@ class UploadStatus(msgspec.Struct, frozen=True, array_like=True):
     moved_bytes: int = 0
     reason: str = ""
     entry: SegmentEntry | None = None
+    mapped_end: Offset = Offset(0)
+    """Of a pass of compaction: how far its map goes."""
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -8,8 +8,9 @@ Owns:   nothing.
 Source: decision 0059."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Executor
+from contextlib import aclosing
 from functools import partial
 from typing import Protocol
 
@@ -71,20 +72,52 @@ class BucketSource:
 
     async def read_into(self, writer: SegmentWriter, moved: Moved) -> None:
         """See `Source`."""
-        entry = self._entry
-        encoded = await self._store.get_range(entry.name, entry.data_bytes, entry.size_bytes)
-        trailer = Trailer.parse(encoded, crc=entry.trailer_crc)
+        trailer = await read_trailer(self._store, self._entry)
         start = trailer.position_of(writer.next_offset)
-        rest = b""
-        for chunk in range(start // trailer.chunk_bytes, trailer.chunk_count):
-            first, end = trailer.chunk_range(chunk)
-            data = await self._store.get_range(entry.name, first, end)
-            if not trailer.chunk_matches(chunk, data):
-                raise UnfitBatchError(f"chunk {chunk} of {entry.name} is damaged")
-            moved(len(data))
-            rest = _add_wanted(rest + data[max(0, start - first) :], writer)
-            if writer.next_offset >= writer.end_offset:
-                return
+        batches = read_batches(self._store, self._entry, trailer, start=start)
+        async with aclosing(batches):
+            async for data in batches:
+                moved(len(data))
+                _add_wanted(data, writer)
+                if writer.next_offset >= writer.end_offset:
+                    return
+
+
+async def read_trailer(store: ObjectStore, entry: SegmentEntry) -> Trailer:
+    """The trailer of an object, checked. Raises StoreError, TrailerError."""
+    encoded = await store.get_range(entry.name, entry.data_bytes, entry.size_bytes)
+    return Trailer.parse(encoded, crc=entry.trailer_crc)
+
+
+async def read_batches(
+    store: ObjectStore, entry: SegmentEntry, trailer: Trailer, *, start: int = 0
+) -> AsyncGenerator[bytes]:
+    """Whole batches of an object from the position of one on, about a chunk at a time; each chunk
+    is checked. Raises StoreError, UnfitBatchError."""
+    rest = b""
+    for chunk in range(start // trailer.chunk_bytes, trailer.chunk_count):
+        first, end = trailer.chunk_range(chunk)
+        data = await store.get_range(entry.name, first, end)
+        if not trailer.chunk_matches(chunk, data):
+            raise UnfitBatchError(f"chunk {chunk} of {entry.name} is damaged")
+        data = rest + data[max(0, start - first) :]
+        whole = _whole_bytes(data)
+        rest = data[whole:]
+        if whole:
+            yield data[:whole]
+    if rest:
+        raise UnfitBatchError(f"the last batch of {entry.name} is cut")
+
+
+def _whole_bytes(data: bytes) -> int:
+    """How many bytes the whole batches at the beginning have. Raises UnfitBatchError."""
+    end = 0
+    try:
+        for header in iterate_headers(data):
+            end = header.position + header.size
+    except ApiError as error:
+        raise UnfitBatchError(str(error)) from error
+    return end
 
 
 def _read_some(file: File, start: int, end: int, writer: SegmentWriter) -> int:
@@ -104,19 +137,15 @@ def _read_some(file: File, start: int, end: int, writer: SegmentWriter) -> int:
     return position - start
 
 
-def _add_wanted(data: bytes, writer: SegmentWriter) -> bytes:
-    """Give the writer those whole batches that it lacks; the rest, a batch that is cut."""
-    low, high, end = -1, 0, 0
-    try:
-        for header in iterate_headers(data):
-            end = header.position + header.size
-            if header.base_offset >= writer.end_offset:
-                break
-            if header.base_offset >= writer.next_offset or low >= 0:
-                low = header.position if low < 0 else low
-                high = end
-    except ApiError as error:
-        raise UnfitBatchError(str(error)) from error
+def _add_wanted(data: bytes, writer: SegmentWriter) -> None:
+    """Give the writer those of these whole batches that it lacks, and no more. Raises
+    UnfitBatchError."""
+    low, high = -1, 0
+    for header in iterate_headers(data):
+        if header.base_offset >= writer.end_offset:
+            break
+        high = header.position + header.size
+        if low < 0 and header.next_offset > writer.next_offset:
+            low = header.position
     if low >= 0:
         writer.add(data[low:high])
-    return data[end:]

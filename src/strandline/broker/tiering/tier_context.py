@@ -94,6 +94,8 @@ class LedReplica(Protocol):
     def configuration(self) -> Configuration: ...
     @property
     def committed_end(self) -> Offset: ...
+    @property
+    def outlived_offset(self) -> Offset: ...
     def may_count(self, broker: BrokerId) -> bool: ...
     def on_unreadable(self, error: OSError | StorageError) -> None: ...
     def refuse_writes(self, reason: str) -> None: ...
@@ -122,6 +124,13 @@ class TierContext(Protocol):
 
     def take_turn(self, bucket: str) -> bool:
         """Whether one more upload to a bucket may begin; it counts as under way if so."""
+
+    def take_rewrite_turn(self, group: GroupId, bucket: str) -> bool:
+        """Whether objects of this partition may be written again there now: of all partitions that
+        a broker leads, one at a time may do so in a bucket, until `end_rewrite`."""
+
+    def end_rewrite(self, group: GroupId, bucket: str) -> None:
+        """It needs its turn no more, if it has it."""
 
     def labels_of(self, broker: BrokerId) -> Labels:
         """Where a broker is."""

@@ -6,7 +6,7 @@ How:    every `check_interval_ms`, or sooner if something has changed, each part
         broker leads is looked at (`LedTier`), if its state, its closed segments or its topic's plan
         have changed. Thousands of idle partitions cost a comparison each.
 Owns:   the `LedTier` of each partition, the `Uploads`, the figures. One per broker.
-Source: decisions 0057 and 0059."""
+Source: decisions 0057, 0059 and 0066."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,8 @@ from strandline.broker.tiering.figures import TierFigures
 from strandline.broker.tiering.history import HistoryLoader
 from strandline.broker.tiering.led_tier import LedTier
 from strandline.broker.tiering.memory_budget import MemoryBudget
-from strandline.broker.tiering.messages import METHOD
+from strandline.broker.tiering.messages import METHOD, Cleaning
+from strandline.broker.tiering.rewriting import Rewriting, RunSource
 from strandline.broker.tiering.sources import PIECE_BYTES, BucketSource, LocalSource, Source
 from strandline.broker.tiering.tier_context import Deleted, LedReplica, TierPlan
 from strandline.broker.tiering.topic_plans import TopicPlans
@@ -43,7 +44,8 @@ from strandline.tiered.exports.names import PartitionPlace
 from strandline.tiered.objects.buckets import Buckets
 from strandline.tiered.objects.store import ObjectStore, StoreError
 from strandline.tiered.segments.entry import SegmentEntry
-from strandline.tiered.state.commands import Intend
+from strandline.tiered.state.bucket import entries_between
+from strandline.tiered.state.commands import Intend, IntendReplace
 from strandline.tiered.state.transitions import Phase
 
 THREADS_MAX = 2
@@ -98,16 +100,15 @@ class Tiering:
         self._controller = controller
         self._labels = tiered.labels_of_buckets
         self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="tier")
-        self.uploads = Uploads(
-            clock=self.clock,
-            broker=self,
-            memory=MemoryBudget(tiered.inflight_bytes_max // 2),
-            figures=self.figures,
-            stall_ms=self.stall_ms,
-        )
+        self.uploads = self._new_uploads(tiered.inflight_bytes_max)
         self._history = HistoryLoader(
             self.clock, self.own_store, self.export_place, claims.generation
         )
+        self._rewriting = Rewriting(
+            self.clock, self._threads, bytes_per_s=tiered.rewrite_bytes_per_s
+        )
+        self._rewriters: dict[str, GroupId] = {}
+        """{bucket: the partition led here whose objects are written again there now}"""
         self._plans = TopicPlans(controller.cluster, topic_configs, self._labels)
         self._led: dict[GroupId, LedTier] = {}
         self._under_way: Counter[str] = Counter()
@@ -127,6 +128,16 @@ class Tiering:
             failure="cannot look after tiered storage",
         )
         self.calls.register(METHOD, self.uploads.on_call)
+
+    def _new_uploads(self, inflight_bytes_max: int) -> Uploads:
+        return Uploads(
+            clock=self.clock,
+            broker=self,
+            memory=MemoryBudget(inflight_bytes_max // 2),
+            rewrite_memory=MemoryBudget(inflight_bytes_max // 4),
+            figures=self.figures,
+            stall_ms=self.stall_ms,
+        )
 
     @property
     def led(self) -> Mapping[GroupId, LedTier]:
@@ -174,10 +185,13 @@ class Tiering:
             if self._disk.is_due(self.clock.monotonic_ms()):
                 self._look_at_disk()
             self.claims.look()
+        self._rewriting.forget_old()
         for group in [
             one for one in self._led if one not in replicas or not replicas[one].tier.is_in_use
         ]:
             self._led.pop(group).stop()
+        for bucket in [at for at, one in self._rewriters.items() if one not in self._led]:
+            del self._rewriters[bucket]
         self._under_way = Counter(
             bucket
             for led in self._led.values()
@@ -279,6 +293,17 @@ class Tiering:
         self._under_way[bucket] += 1
         return True
 
+    def take_rewrite_turn(self, group: GroupId, bucket: str) -> bool:
+        """See `TierContext`."""
+        if not self.claims.is_claimed(bucket):
+            return False
+        return self._rewriters.setdefault(bucket, group) == group
+
+    def end_rewrite(self, group: GroupId, bucket: str) -> None:
+        """See `TierContext`."""
+        if self._rewriters.get(bucket) == group:
+            del self._rewriters[bucket]
+
     def labels_of(self, broker: BrokerId) -> Labels:
         """See `TierContext`."""
         known = self._controller.cluster.brokers.get(broker)
@@ -358,17 +383,9 @@ class Tiering:
 
     def find_source(self, group: GroupId, intent: Intend) -> tuple[Source, str] | None:
         """See `Uploading`."""
-        if not self.has_bucket(intent.bucket):
-            raise NotHereError(f"this broker's file has no bucket {intent.bucket}")
-        if intent.bucket in self.claims.wrong:
-            self.claims.look()
-            raise NotHereError(self.claims.wrong[intent.bucket])
-        if not self.claims.is_claimed(intent.bucket):
-            self.claims.look()
+        replica = self._uploading_replica(group, intent.bucket)
+        if replica is None:
             return None
-        replica = self._replication.replicas.get(group)
-        if replica is None or replica.failed is not None:
-            raise NotHereError("this broker has no replica of the partition")
         start, end = intent.base_offset, intent.end_offset
         if start >= replica.log.start_offset:
             if self.durable_end(replica) < end:
@@ -376,6 +393,42 @@ class Tiering:
             parts = replica.log.closed.file_ranges(start, end)
             return LocalSource(parts, self._threads), self.labels_of(self.broker_id).region
         return self._other_bucket(replica, intent)
+
+    def find_run(
+        self, group: GroupId, intent: IntendReplace, cleaning: Cleaning | None
+    ) -> tuple[RunSource, str] | None:
+        """See `Uploading`."""
+        bucket = intent.bucket
+        replica = self._uploading_replica(group, bucket)
+        known = None if replica is None else replica.tier.state.buckets.get(bucket)
+        if known is None or known.replacement != intent:
+            return None
+        run = entries_between(known.live, intent.base_offset, intent.end_offset)
+        if tuple(one.name for one in run) != intent.names:
+            raise NotHereError("retention has taken some of its objects")
+        dirty: Sequence[SegmentEntry] = ()
+        if cleaning is not None:
+            dirty = entries_between(known.live, cleaning.dirty_start, cleaning.dirty_end)
+        source = self._rewriting.source(
+            self.store(bucket), run, dirty=dirty, cleaning=cleaning, group=group, bucket=bucket
+        )
+        return source, self.bucket_labels(bucket).region
+
+    def _uploading_replica(self, group: GroupId, bucket: str) -> Replica | None:
+        """The replica here, if uploads to the bucket may begin; None if that is not known yet.
+        Raises NotHereError."""
+        if not self.has_bucket(bucket):
+            raise NotHereError(f"this broker's file has no bucket {bucket}")
+        if bucket in self.claims.wrong:
+            self.claims.look()
+            raise NotHereError(self.claims.wrong[bucket])
+        if not self.claims.is_claimed(bucket):
+            self.claims.look()
+            return None
+        replica = self._replication.replicas.get(group)
+        if replica is None or replica.failed is not None:
+            raise NotHereError("this broker has no replica of the partition")
+        return replica
 
     def _other_bucket(self, replica: Replica, intent: Intend) -> tuple[Source, str]:
         """Another bucket that has the records, the nearest to this broker first."""

@@ -8,8 +8,10 @@ How:    ask that may start --> WAITING for its turn, memory, own log --> RUNNING
         put, whatever its result, only what can be read back counts. Nothing is put while the bucket
         lacks all that the log says it has: its file system is not mounted, or it is another one.
         Its identity is read before and after each put, and has to be the same.
+        An object that takes the place of others is made in the same way, out of those. These have
+        a turn and memory of their own: no upload waits for them.
 Owns:   the uploads on this broker, and their results until the intent is settled.
-Source: decision 0059."""
+Source: decisions 0059 and 0066."""
 
 import asyncio
 import contextlib
@@ -17,7 +19,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 from fastcrc import crc32
@@ -27,22 +29,26 @@ from strandline.base.errors import ProtocolError, StorageError, StrandlineError
 from strandline.broker.tiering.figures import TierFigures
 from strandline.broker.tiering.memory_budget import MemoryBudget
 from strandline.broker.tiering.messages import (
+    Cleaning,
     UploadAsk,
     UploadPhase,
     UploadStatus,
     decode_ask,
     encode_message,
 )
+from strandline.broker.tiering.rewriting import RunSource, UnchangedError
 from strandline.broker.tiering.sources import Source
-from strandline.model.ids import BrokerId, GroupId
+from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.tiered.objects.store import ObjectAbsentError, ObjectStore, StoreError
 from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.segments.trailer import TrailerError
 from strandline.tiered.segments.writer import SegmentObject, SegmentWriter, UnfitBatchError
-from strandline.tiered.state.commands import Intend
+from strandline.tiered.state.commands import Intend, IntendReplace
 
 UPLOADS_PER_BUCKET_MAX = 2
 """At the same time; a bucket that hangs must not hold up the others."""
+REWRITES_PER_BUCKET_MAX = 1
+"""Objects at the same time that take the place of others."""
 KEPT_MS = 600_000
 """How long a result is kept that no leader has asked for."""
 KNOWN_COUNT_MAX = 1_000
@@ -57,7 +63,9 @@ CONFIRMED_MS = 5_000
 POLL_MS = 100
 """Between two looks whether this broker's log has the records by now."""
 
+_NONE = Offset(0)
 _WAITING = UploadStatus(UploadPhase.WAITING)
+_Source = TypeVar("_Source", bound=Source)
 _log = logging.getLogger("strandline.broker")
 
 
@@ -71,6 +79,12 @@ class Uploading(Protocol):
     def find_source(self, group: GroupId, intent: Intend) -> tuple[Source, str] | None:
         """(the source, its region); None while this broker's log does not have all of it durable
         and committed. Raises NotHereError, OSError, StorageError."""
+
+    def find_run(
+        self, group: GroupId, intent: IntendReplace, cleaning: Cleaning | None
+    ) -> tuple[RunSource, str] | None:
+        """(the objects that shall be replaced, their region); None while this broker does not know
+        of the intent. Raises NotHereError."""
 
     def generation(self, bucket: str) -> int:
         """How often the bucket was replaced, as far as known here."""
@@ -94,8 +108,9 @@ class Uploading(Protocol):
 class Upload:
     """One attempt, here. `changed`: set, and replaced, at each change of its status."""
 
-    intent: Intend
+    intent: Intend | IntendReplace
     generation: int = 0
+    cleaning: Cleaning | None = None
     status: UploadStatus = _WAITING
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     asked_ms: int = 0
@@ -108,10 +123,13 @@ class Upload:
         moved: int = 0,
         reason: str = "",
         entry: SegmentEntry | None = None,
+        mapped_end: Offset = _NONE,
     ) -> None:
         """A new status."""
         was = self.status
-        self.status = UploadStatus(phase, was.changes + 1, was.moved_bytes + moved, reason, entry)
+        self.status = UploadStatus(
+            phase, was.changes + 1, was.moved_bytes + moved, reason, entry, mapped_end
+        )
         self.changed.set()
         self.changed = asyncio.Event()
 
@@ -125,12 +143,15 @@ class Uploads:
         clock: Clock,
         broker: Uploading,
         memory: MemoryBudget,
+        rewrite_memory: MemoryBudget,
         figures: TierFigures,
         stall_ms: int,
     ) -> None:
         self._clock = clock
         self._broker = broker
         self._memory = memory
+        self._rewrite_memory = rewrite_memory
+        self._rewrite_turns: dict[str, asyncio.Semaphore] = {}
         self._figures = figures
         self._stall_ms = stall_ms
         self._known: dict[tuple[GroupId, str], Upload] = {}
@@ -167,7 +188,7 @@ class Uploads:
             self._forget_old()
             if len(self._known) >= KNOWN_COUNT_MAX:
                 return UploadStatus(UploadPhase.WAITING, reason="too many uploads wait")
-            upload = self._known[key] = Upload(ask.intent, ask.generation)
+            upload = self._known[key] = Upload(ask.intent, ask.generation, ask.cleaning)
             upload.task = asyncio.get_running_loop().create_task(self._run(ask.group, upload))
         upload.asked_ms = self._clock.monotonic_ms()
         if upload.status.changes == ask.seen and upload.status.phase < UploadPhase.DONE:
@@ -192,20 +213,56 @@ class Uploads:
 
     async def _run(self, group: GroupId, upload: Upload) -> None:
         intent = upload.intent
-        turns = self._turns.setdefault(intent.bucket, asyncio.Semaphore(UPLOADS_PER_BUCKET_MAX))
         try:
-            source, region = await self._wait_source(group, upload)
-            async with turns, self._memory.hold(source.size_bytes):
-                made = await self._build(upload, source)
-                await self._store(group, upload, made, region)
+            if isinstance(intent, IntendReplace):
+                await self._rewrite(group, upload, intent)
+            else:
+                await self._upload(group, upload, intent)
         except (NotHereError, OSError, StorageError, TrailerError, StoreError) as error:
             self._fail(upload, str(error))
         except UnfitBatchError as error:
-            self._broker.on_damaged(group, intent)
+            if isinstance(intent, Intend):
+                self._broker.on_damaged(group, intent)
             self._fail(upload, str(error))
         except Exception as error:  # A task boundary: the leader makes another attempt.
             _log.exception("the upload of %s failed", intent.name)
             self._fail(upload, f"{type(error).__name__}: {error}")
+
+    async def _upload(self, group: GroupId, upload: Upload, intent: Intend) -> None:
+        turns = self._turns.setdefault(intent.bucket, asyncio.Semaphore(UPLOADS_PER_BUCKET_MAX))
+        find = partial(self._broker.find_source, group, intent)
+        source, region = await self._wait_source(upload, find)
+        async with turns, self._memory.hold(source.size_bytes):
+            made = await self._build(upload, source)
+            await self._store(group, upload, made, region)
+        size_bytes = made.entry.size_bytes
+        self._figures.count_upload(region, intent.bucket, size_bytes)
+        upload.move(UploadPhase.DONE, moved=size_bytes, entry=made.entry)
+
+    async def _rewrite(self, group: GroupId, upload: Upload, intent: IntendReplace) -> None:
+        find = partial(self._broker.find_run, group, intent, upload.cleaning)
+        turns = self._rewrite_turns.setdefault(
+            intent.bucket, asyncio.Semaphore(REWRITES_PER_BUCKET_MAX)
+        )
+        async with turns:
+            source, region = await self._wait_source(upload, find)
+            async with self._rewrite_memory.hold(source.size_bytes):
+                try:
+                    made = await self._build(upload, source)
+                except UnchangedError:
+                    upload.move(UploadPhase.UNCHANGED, mapped_end=source.mapped_end)
+                    return
+                _, failure = await self._store_once(group, upload, made, region, is_put=False)
+        if failure is not None:  # It must not keep others waiting: the leader tries again later.
+            self._fail(upload, str(failure))
+            return
+        self._figures.count_rewrite(intent.bucket, len(intent.names), source.size_bytes)
+        upload.move(
+            UploadPhase.DONE,
+            moved=made.entry.size_bytes,
+            entry=made.entry,
+            mapped_end=source.mapped_end,
+        )
 
     def _fail(self, upload: Upload, reason: str) -> None:
         intent = upload.intent
@@ -213,20 +270,24 @@ class Uploads:
         _log.warning("the upload of %s to %s failed: %s", intent.name, intent.bucket, reason)
         upload.move(UploadPhase.FAILED, reason=reason)
 
-    async def _wait_source(self, group: GroupId, upload: Upload) -> tuple[Source, str]:
+    async def _wait_source(
+        self, upload: Upload, find: Callable[[], tuple[_Source, str] | None]
+    ) -> tuple[_Source, str]:
         """Raises NotHereError if this broker does not have the records in time."""
         deadline = self._clock.monotonic_ms() + self._stall_ms
-        while (found := self._find_source(group, upload)) is None:
+        while (found := self._find(upload, find)) is None:
             if self._clock.monotonic_ms() >= deadline:
                 raise NotHereError("this replica is behind")
             await asyncio.sleep(POLL_MS / 1000)
         return found
 
-    def _find_source(self, group: GroupId, upload: Upload) -> tuple[Source, str] | None:
+    def _find(
+        self, upload: Upload, find: Callable[[], tuple[_Source, str] | None]
+    ) -> tuple[_Source, str] | None:
         known = self._broker.generation(upload.intent.bucket)
         if known > upload.generation:
             raise NotHereError(f"bucket {upload.intent.bucket} was replaced meanwhile")
-        return None if known < upload.generation else self._broker.find_source(group, upload.intent)
+        return None if known < upload.generation else find()
 
     async def _build(self, upload: Upload, source: Source) -> SegmentObject:
         upload.move(UploadPhase.RUNNING)
@@ -242,26 +303,30 @@ class Uploads:
         self, group: GroupId, upload: Upload, made: SegmentObject, region: str
     ) -> None:
         """Put it until it can be read back. The leader decides when that takes too long."""
-        intent, entry = upload.intent, made.entry
-        store = self._broker.store(intent.bucket)
         retry_ms = RETRY_MS_MIN
         is_put = False
         while True:
-            reason = None if is_put else await self._put(group, upload, made, region)
-            is_put = is_put or reason is None
-            if is_put:
-                missing = await self._try(lambda: _confirm(store, made))
-                is_put = not isinstance(missing, ObjectAbsentError | _OtherBytesError)
-                missing = missing or await self._is_right(upload)
-                if missing is None:
-                    break
-                reason = missing
-            self._figures.count_error(intent.bucket)
+            is_put, reason = await self._store_once(group, upload, made, region, is_put=is_put)
+            if reason is None:
+                break
+            self._figures.count_error(upload.intent.bucket)
             upload.move(UploadPhase.BLOCKED, reason=str(reason))
             await asyncio.sleep(retry_ms / 1000)
             retry_ms = min(2 * retry_ms, RETRY_MS_MAX)
-        self._figures.count_upload(region, intent.bucket, entry.size_bytes)
-        upload.move(UploadPhase.DONE, moved=entry.size_bytes, entry=entry)
+
+    async def _store_once(
+        self, group: GroupId, upload: Upload, made: SegmentObject, region: str, *, is_put: bool
+    ) -> tuple[bool, StoreError | None]:
+        """Put it, unless that is done, and read it back: (whether it is put, why it does not
+        count yet)."""
+        store = self._broker.store(upload.intent.bucket)
+        if not is_put:
+            reason = await self._put(group, upload, made, region)
+            if reason is not None:
+                return False, reason
+        missing = await self._try(lambda: _confirm(store, made))
+        is_put = not isinstance(missing, ObjectAbsentError | _OtherBytesError)
+        return is_put, missing or await self._is_right(upload)
 
     async def _put(
         self, group: GroupId, upload: Upload, made: SegmentObject, region: str

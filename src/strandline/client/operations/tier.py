@@ -124,6 +124,8 @@ def known_objects(
             names.update(one.name for one in image.live)
             names.update(one.name for one in image.intents)
             names.update(one.name for one in image.removals)
+            if image.replacement is not None:
+                names.add(image.replacement.name)
     return Answer(names)
 
 

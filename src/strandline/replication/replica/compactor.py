@@ -14,15 +14,16 @@ How:    `Replica.clean` adds its replica. The compactor works on the first log, 
         log that was put together from two others (copied, caught up from a peer, repaired) could
         have the record of one and lack the tombstone of the other. Members report their progress to
         the leader, and the leader reports the minimum.
+            With tiered storage, only records that enough buckets have are compacted, and a
+        tombstone waits for the buckets, too.
 Owns:   the replicas that wait; one per broker.
-Source: design section 4; Kafka's log cleaner; decision 0037."""
+Source: design section 4; Kafka's log cleaner; decisions 0037 and 0066."""
 
 import logging
 
 from strandline.base.clock import Clock, Timer
 from strandline.base.errors import StorageError
-from strandline.model.ids import GroupId, Index, Offset
-from strandline.replication.replica import tombstones
+from strandline.model.ids import GroupId
 from strandline.replication.replica.replica import Replica
 
 PAUSE_MS_MIN = 5
@@ -42,7 +43,10 @@ class Compactor:
 
     def add(self, replica: Replica) -> None:
         """Compact the replica's log where its topic asks for that and there is enough to gain."""
-        if replica.log.config.compacted and replica.log.has_uncompacted:
+        if not replica.log.config.compacted:
+            return
+        replica.tell_compacted()  # Retention may have removed what was not compacted.
+        if replica.log.has_uncompacted:
             self._waiting[replica.group] = replica
             self._continue_after(PAUSE_MS_MIN)
 
@@ -81,8 +85,8 @@ class Compactor:
             return False
         try:
             has_more = log.compact(
-                replica.committed_end,
-                outlived=_outlived_offset(replica),
+                replica.compactable_end,
+                outlived=replica.outlived_offset,
                 bytes_max=self._slice_bytes,
             )
             replica.tell_compacted()
@@ -95,15 +99,3 @@ class Compactor:
             else:
                 _log.warning("%s: not compacted for now: %s", replica.name, error)
         return False
-
-
-def _outlived_offset(replica: Replica) -> Offset:
-    """Tombstones below this offset may go, as far as this replica knows."""
-    log, leadership = replica.log, replica.leadership
-    if leadership is None:
-        outlived = replica.leader_outlived
-    else:
-        outlived = tombstones.outlived_index(replica, replica.held_index)
-    if outlived >= log.last_index:
-        return log.end_offset
-    return log.offset_of(Index(outlived + 1)) if outlived >= log.start_index else Offset(0)

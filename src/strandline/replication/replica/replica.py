@@ -34,6 +34,7 @@ from strandline.raft.messages import (
 from strandline.raft.transitions import Role
 from strandline.records.batch import BatchHeader
 from strandline.replication.leader.requests import AppendResult, Request
+from strandline.replication.replica import tombstones
 from strandline.replication.replica.driver import ReplicaDriver
 from strandline.replication.replica.tier import RemoteOffsetError
 from strandline.replication.replica.verified_read import verified_bytes
@@ -85,6 +86,25 @@ class Replica(ReplicaDriver):
         if self.is_leader:
             return not self.tier.awaits_history  # It comes out of the buckets soon.
         return self.deletions.are_settled and self.tier.knows_start
+
+    @property
+    def outlived_offset(self) -> Offset:
+        """Tombstones below this offset may go, as far as this replica knows: nothing that they
+        delete is left in the log of a member, or in a bucket."""
+        if self.log.config.remote_storage and not self.tier.is_known:
+            return Offset(0)
+        held = None if self.leadership is None else self.held_index
+        outlived = tombstones.outlived_offset(self, held)
+        clean_before = self.tier.state.clean_before
+        return outlived if clean_before is None else min(outlived, clean_before)
+
+    @property
+    def compactable_end(self) -> Offset:
+        """Compaction may go on up to here: below, everything is committed, and in enough buckets.
+        A bucket that lacks a value and its successor would lose the key."""
+        covered = self.tier.covered()
+        end = self.committed_end
+        return end if covered is None else min(end, covered.covered_end)
 
     def may_count(self, broker: BrokerId) -> bool:
         """For a leader: whether commits would go on if they needed `broker`: it is alive, has

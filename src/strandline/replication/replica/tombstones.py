@@ -6,7 +6,7 @@ How:    each member reports up to where it has compacted its log, and what it ha
 Owns:   nothing.
 Source: decision 0037."""
 
-from strandline.model.ids import Index
+from strandline.model.ids import Index, Offset
 from strandline.replication.replica.state import ReplicaState
 from strandline.replication.wire import NOTHING_OUTLIVED
 
@@ -26,6 +26,20 @@ def outlived_index(leader: ReplicaState, held_index: Index) -> Index:
     others = [member for member in leader.configuration.members if member != leader.self_id]
     told = [progress[one].compacted_index if one in progress else Index(-1) for one in others]
     return min(held_index, leader.log.compacted_index, *told)
+
+
+def outlived_offset(replica: ReplicaState, held_index: Index | None) -> Offset:
+    """Tombstones below may go, as far as the logs of the members are concerned. `held_index`: as
+    for `outlived_index`; None for a follower, which its leader has told."""
+    log = replica.log
+    outlived = replica.leader_outlived
+    if held_index is not None:
+        outlived = outlived_index(replica, held_index)
+    if outlived >= log.last_index:
+        return log.end_offset
+    if outlived + 1 < log.start_index:
+        return Offset(0)
+    return log.offset_of(Index(outlived + 1))
 
 
 def reported_outlived(leader: ReplicaState, held_index: Index) -> Index:

@@ -73,7 +73,10 @@ class TierAudit:
                 count = 0
                 for name in self._buckets.buckets:
                     bucket = state.buckets.get(name)
-                    work = 0 if bucket is None else len(bucket.intents) + len(bucket.removals)
+                    work = 0
+                    if bucket is not None:
+                        work = len(bucket.intents) + len(bucket.removals)
+                        work += bucket.replacement is not None
                     count += max(0, end - state.live_end(name)) + work
                 if count:
                     found[replica.name] = count

@@ -13,21 +13,19 @@ Source: design section 4; Kafka's log cleaner."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 
-from strandline.base.disk import Buffer, Disk
-from strandline.base.errors import ApiError, StorageError
+from strandline.base.disk import Disk
+from strandline.base.errors import StorageError
 from strandline.model.ids import Offset
 from strandline.records.batch import BatchHeader
-from strandline.records.cleaning import OFFSETS_MAX, clean_batch, empty_batch, is_filler
-from strandline.records.record import decode_records
+from strandline.records.batch_cleaner import BatchCleaner
+from strandline.records.cleaning import OFFSETS_MAX
+from strandline.records.latest_keys import LatestKeys
 from strandline.storage.compaction.segment_work import SegmentWork, read_verified
 from strandline.storage.compaction.segment_writer import SegmentWriter
 from strandline.storage.config import LogConfig
 from strandline.storage.layout import CLEANED, LOG
 from strandline.storage.log.segment import Segment
 from strandline.storage.producers.producers import ProducerStates
-
-KEY_OVERHEAD_BYTES = 120
-"""About what an entry of the map costs besides the key."""
 
 
 class Compaction(SegmentWork):
@@ -48,12 +46,16 @@ class Compaction(SegmentWork):
         super().__init__(disk, segments)
         self._producers = producers
         self._config = config
-        self._now_ms = now_ms
-        self._outlived_offset = outlived_offset
         self._new_segment = new_segment
-        self._offsets: dict[bytes, int] = {}
-        self._map_bytes = 0
         self._dirty_offset = dirty_offset
+        self._keys = LatestKeys(dirty_offset, bytes_max=config.compaction_map_bytes)
+        self._cleaner = BatchCleaner(
+            self._keys,
+            now_ms=now_ms,
+            delete_retention_ms=config.delete_retention_ms,
+            outlived_offset=outlived_offset,
+            may_be_repeated=self._may_be_repeated,
+        )
         self.end_offset = dirty_offset
         """Below here the log will be clean; known when the map is built."""
 
@@ -69,23 +71,12 @@ class Compaction(SegmentWork):
             if segment.end_offset <= self._dirty_offset:
                 continue
             for header, batch in _batches(segment):
-                if header.next_offset > self._dirty_offset:
-                    self._add_keys(header, batch)
-                if self._map_bytes > self._config.compaction_map_bytes:
+                self._keys.add(header, batch)
+                self.end_offset = self._keys.end_offset
+                if self._keys.is_full:
                     return
                 if self._spend(header.size):
                     yield True
-            self.end_offset = segment.end_offset
-
-    def _add_keys(self, header: BatchHeader, batch: bytes) -> None:
-        if not header.is_control:
-            for record in _records_or_none(batch):
-                if record[1] is not None:
-                    if record[1] not in self._offsets:
-                        self._map_bytes += KEY_OVERHEAD_BYTES + len(record[1])
-                    self._offsets[record[1]] = header.base_offset + record[0]
-        assert header.next_offset >= self.end_offset, f"back from offset {self.end_offset}"
-        self.end_offset = header.next_offset
 
     def _rows(self) -> Iterator[list[Segment]]:
         """Neighbours that fit into one segment."""
@@ -111,7 +102,7 @@ class Compaction(SegmentWork):
         writer = SegmentWriter(target, file)
         for segment in row:
             for header, batch in _batches(segment):
-                self._clean(writer, header, batch)
+                self._cleaner.clean(writer, header, batch)
                 if self._spend(header.size):
                     yield True
         writer.finish()
@@ -119,41 +110,6 @@ class Compaction(SegmentWork):
             self._disk.remove(target.path(CLEANED))
             return
         yield from self._finish(target, file, row)
-
-    def _clean(self, writer: SegmentWriter, header: BatchHeader, batch: bytes) -> None:
-        if header.is_control:
-            writer.write(header, batch)
-            return
-        if is_filler(header):
-            writer.skip(header)
-            return
-        cleaned: Buffer | None
-        # A tombstone behind the map's end may be old too, if it came from a leader that had
-        # compacted. The records that it deletes go in the pass that has its key.
-        end_offset = min(self._outlived_offset, self.end_offset)
-        try:
-            cleaned = clean_batch(
-                batch,
-                header,
-                is_newest=self._is_newest,
-                now_ms=self._now_ms,
-                delete_retention_ms=self._config.delete_retention_ms,
-                is_outlived=header.next_offset <= end_offset,
-            )
-        except ApiError:
-            cleaned = batch  # An unreadable batch stays as it is.
-        if cleaned is not None:
-            writer.has_changed |= cleaned is not batch
-            writer.write(header, cleaned)
-        elif self._may_be_repeated(header):
-            writer.has_changed |= header.records_count > 0
-            writer.write(header, empty_batch(header) if header.records_count else batch)
-        else:
-            writer.has_changed = True
-            writer.skip(header)
-
-    def _is_newest(self, key: bytes, offset: int) -> bool:
-        return offset >= self.end_offset or self._offsets.get(key, -1) <= offset
 
     def _may_be_repeated(self, header: BatchHeader) -> bool:
         """Whether the producer may still send this batch again. A replica that copies the compacted
@@ -214,11 +170,3 @@ def _batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes]]:
         offset = header.next_offset
         header.position = 0
         yield header, batch
-
-
-def _records_or_none(batch: bytes) -> list[tuple[int, bytes | None]]:
-    """(offset delta, key) of each record; nothing for a batch that cannot be read."""
-    try:
-        return [(record.offset_delta, record.key) for record in decode_records(batch)]
-    except ApiError:
-        return []

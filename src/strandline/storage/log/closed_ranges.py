@@ -5,12 +5,15 @@ Why:    tiered storage copies closed segments in pieces of bounded size, off the
 How:    next_range: from the batch that holds an offset to the segment's end, or to the last batch
         that fits. file_ranges: the bytes of such a range, without markers.
         Searching reads a few KiB of headers and a sparse index, as a fetch does.
+        Compaction leaves empty batches over many offsets, and replicas end them at different ones.
+        A range that begins or ends inside of one has all of it: the copier cuts it.
 Owns:   nothing.
-Source: decision 0059."""
+Source: decisions 0059 and 0066."""
 
 from typing import NamedTuple
 
 from strandline.model.ids import Offset
+from strandline.records.cleaning import is_filler
 from strandline.storage.log.reads import FileRange, segment_at_offset
 from strandline.storage.log.row import SegmentRow
 from strandline.storage.log.segment import Segment
@@ -54,8 +57,8 @@ class ClosedRanges:
         return None
 
     def file_ranges(self, start: Offset, end: Offset) -> list[FileRange]:
-        """Where the batches of [start, end) lie, both at batch boundaries, without markers. Not
-        verified.
+        """Where the batches of [start, end) lie, without markers; both at boundaries of batches, or
+        inside of an empty one. Not verified.
 
         Raises OSError, StorageError if headers are damaged, or if the log lacks a part of it."""
         segments = self._row.segments
@@ -67,7 +70,7 @@ class ClosedRanges:
             if segment.end_offset <= at:
                 continue
             first = segment.find_offset(at)
-            if first is None or first.base_offset != at:
+            if first is None or (first.base_offset != at and not is_filler(first)):
                 raise segment.damaged(0, f"no batch that begins at offset {at}")
             stop = _position_of(segment, end)
             _add_ranges(found, segment, first.position, stop)
@@ -108,7 +111,8 @@ def _range_of(segment: Segment, offset: Offset, bytes_max: int) -> ClosedRange:
     if stop <= first.position:
         stop = first.position + first.size
     end = _offset_at(segment, stop)
-    return ClosedRange(first.base_offset, end, stop - first.position, segment.max_timestamp)
+    base = offset if is_filler(first) else first.base_offset
+    return ClosedRange(base, end, stop - first.position, segment.max_timestamp)
 
 
 def _offset_at(segment: Segment, position: int) -> Offset:
@@ -123,9 +127,11 @@ def _position_of(segment: Segment, end: Offset) -> int:
     if end >= segment.end_offset:
         return segment.size_bytes
     beyond = segment.find_offset(end)
-    if beyond is None or beyond.base_offset != end:
-        raise segment.damaged(0, f"no batch that begins at offset {end}")
-    return beyond.position
+    if beyond is not None and beyond.base_offset == end:
+        return beyond.position
+    if beyond is not None and is_filler(beyond):
+        return beyond.position + beyond.size
+    raise segment.damaged(0, f"no batch that begins at offset {end}")
 
 
 def _add_ranges(found: list[FileRange], segment: Segment, start: int, stop: int) -> None:

@@ -532,8 +532,8 @@ class Log(LogBounds):
     @property
     def compacted_index(self) -> Index:
         """Up to this index the log has only the last record of each key, by the passes since it was
-        opened. One before the log's first index without any pass."""
-        return self._compacting.clean_index
+        opened, or has nothing any more: one before the log's first index at least."""
+        return max(self._compacting.clean_index, Index(self.start_index - 1))
 
     def _cleaning_target(self, first: Segment) -> Segment:
         return self._row.new_segment(first.name, self.config.index_interval_bytes)

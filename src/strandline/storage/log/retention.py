@@ -9,8 +9,8 @@ How:    `expired_segments` judges closed segments; `is_due` says when to close t
         A segment whose records have no timestamp, or one that no producer was allowed to send, is
         as old as its file's last change: it must not stay for ever.
         With tiered storage the local retention removes segments whose records are in enough
-        buckets. The total retention removes others, too, but only when nothing before them is left:
-        the oldest records of a partition always go first.
+        buckets, of compacted topics, too. The total retention removes others, but only if nothing
+        before them is left: the oldest records of a partition always go first.
 Source: Kafka's retention.ms and retention.bytes; design section 4; KIP-405."""
 
 from collections.abc import Sequence
@@ -54,6 +54,7 @@ def expired_segments(
         return count
     local = replace(
         config,
+        delete=True,
         retention_ms=config.local_retention_ms,
         retention_bytes=config.local_retention_bytes,
         retention_records=-1,

@@ -3,7 +3,7 @@
 Why:    read replicas, restores and `declare-lost` know the source cluster by its bucket alone.
 Source: decisions 0057 and 0061."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from uuid import UUID
 
@@ -11,7 +11,7 @@ import msgspec
 
 from strandline.model.ids import Epoch, Offset
 from strandline.tiered.exports.names import ExportNumber, PartitionPlace
-from strandline.tiered.segments.entry import SegmentEntry
+from strandline.tiered.segments.entry import SegmentEntry, epochs_of
 
 
 class RetiredObject(msgspec.Struct, frozen=True, array_like=True):
@@ -66,16 +66,6 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
     def has_live(self, name: str) -> bool:
         """Whether the object of this name counts."""
         return any(one.name == name for one in self.live)
-
-
-def epochs_of(entries: Iterable[SegmentEntry]) -> Iterator[tuple[Epoch, Offset]]:
-    """(epoch, its first offset) of entries in their order, each epoch once."""
-    last = None
-    for entry in entries:
-        for epoch, offset in entry.epochs:
-            if epoch != last:
-                yield epoch, offset
-                last = epoch
 
 
 def fault_of(live: Sequence[SegmentEntry], end_offset: Offset) -> str:

@@ -2,6 +2,8 @@
 
 Source: decision 0057."""
 
+from collections.abc import Iterable, Iterator
+
 import msgspec
 
 from strandline.model.ids import Epoch, Offset
@@ -30,3 +32,13 @@ class SegmentEntry(msgspec.Struct, frozen=True, array_like=True):
     live_ms: int = -1
     """When the leader said that the object counts, by its wall clock; -1 if it did not say. It
     stands for the age of records without a timestamp, as a file's last change does locally."""
+
+
+def epochs_of(entries: Iterable[SegmentEntry]) -> Iterator[tuple[Epoch, Offset]]:
+    """(epoch, its first offset) of entries in their order, each epoch once."""
+    last = None
+    for entry in entries:
+        for epoch, offset in entry.epochs:
+            if epoch != last:
+                yield epoch, offset
+                last = epoch

@@ -4,6 +4,7 @@ Why:    an object outlives the log it was made from, so each batch is checked on
         its checksum, and that it follows the one before.
 How:    new --add(whole data batches)--> ... --finish--> parts of the object, and its entry
         Markers are left out: they take no offset, and the trailer has the epochs.
+        An empty batch of a compacted log may reach beyond the object: it is cut.
 Owns:   the buffers that were added, until the writer is dropped. It never changes them.
 Source: decision 0057."""
 
@@ -17,6 +18,7 @@ from strandline.base.disk import Buffer
 from strandline.base.errors import ApiError
 from strandline.model.ids import Epoch, Offset
 from strandline.records.batch import BatchHeader, crc_matches, iterate_headers
+from strandline.records.cleaning import filler, is_filler
 from strandline.records.record import first_offset_since
 from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.segments.trailer import (
@@ -80,6 +82,7 @@ class SegmentWriter:
         """Of that batch's first record with that timestamp, once it has been looked for."""
         self._producers = {one.producer_id: one for one in producers}
         self._misses_producers = misses_producers
+        self._carried: dict[int, ProducerState] = {}
 
     @property
     def next_offset(self) -> Offset:
@@ -112,6 +115,11 @@ class SegmentWriter:
                     self._take(view[start:end])
                     start = end = header.position + header.size
                     continue
+                if self._reaches_beyond(header):
+                    self._take(view[start:end])
+                    start = end = header.position + header.size
+                    self._add_cut(view, header)
+                    continue
                 self._check(view, header)
                 self._note(view, header, self._size_bytes + header.position - start)
                 end = header.position + header.size
@@ -131,7 +139,8 @@ class SegmentWriter:
         latest = self._latest_offset
         if latest is None:
             latest = self._max_timestamp_offset()
-        producers = sorted(self._producers.values(), key=_last_offset)[-PRODUCERS_MAX:]
+        found = self._producers | self._carried
+        producers = sorted(found.values(), key=_last_offset)[-PRODUCERS_MAX:]
         trailer = Trailer(
             base_offset=self._base_offset,
             end_offset=self._end_offset,
@@ -144,7 +153,7 @@ class SegmentWriter:
             chunk_crcs=self._chunk_crcs,
             epochs=tuple(self._epochs),
             producers=tuple(producers),
-            misses_producers=self._misses_producers or len(producers) < len(self._producers),
+            misses_producers=self._misses_producers or len(producers) < len(found),
         )
         encoded = trailer.encode()
         entry = SegmentEntry(
@@ -161,7 +170,30 @@ class SegmentWriter:
         )
         return SegmentObject([*self._parts, encoded], entry, trailer)
 
+    def carry(self, replaced: Trailer) -> None:
+        """This object takes the place of the one with this trailer, of others before it: it has
+        all producers that they have, also those whose batches are gone."""
+        self._misses_producers |= replaced.misses_producers
+        for one in replaced.producers:
+            known = self._carried.get(one.producer_id)
+            self._carried[one.producer_id] = one if known is None else _joined(known, one)
+
     # ---- one batch ----
+
+    def _reaches_beyond(self, header: BatchHeader) -> bool:
+        """Whether it is an empty batch of which the object has a part only, or nothing."""
+        return is_filler(header) and (
+            header.base_offset < self._next_offset or header.next_offset > self._end_offset
+        )
+
+    def _add_cut(self, view: memoryview, header: BatchHeader) -> None:
+        """Add the part of an empty batch that is within the object. Raises UnfitBatchError."""
+        if not crc_matches(view, header):
+            raise UnfitBatchError(f"the batch at offset {header.base_offset} is damaged")
+        base = Offset(max(header.base_offset, self._next_offset))
+        end = Offset(min(header.next_offset, self._end_offset))
+        if base < end:
+            self.add(filler(base, end, header.partition_leader_epoch))
 
     def _check(self, view: memoryview, header: BatchHeader) -> None:
         """Raises UnfitBatchError unless this batch comes next, undamaged."""
@@ -234,6 +266,16 @@ def _advance(state: ProducerState | None, header: BatchHeader) -> ProducerState:
     if state is not None and state.epoch == header.producer_epoch:
         window = state.window[1 - _WINDOW_BATCHES :] + window
     return ProducerState(header.producer_id, header.producer_epoch, header.max_timestamp, window)
+
+
+def _joined(earlier: ProducerState, later: ProducerState) -> ProducerState:
+    """What is known of a producer by two objects, one behind the other."""
+    if earlier.epoch != later.epoch:
+        return later
+    known = {one.base_offset for one in later.window}
+    before = tuple(one for one in earlier.window if one.base_offset not in known)
+    window = (before + later.window)[-_WINDOW_BATCHES:]
+    return ProducerState(later.producer_id, later.epoch, later.last_timestamp, window)
 
 
 def _last_offset(state: ProducerState) -> int:

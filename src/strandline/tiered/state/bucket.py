@@ -4,8 +4,9 @@ How:    retired ...[live][live][live]  [intent][intent]
                    start          live end
         Live objects lie end to end. Intents may wait behind them, several at a time, so that
         uploads run side by side; they go live in the order of their offsets.
+        One replacement of a run of live objects may be under way.
 Owns:   one partition's objects in one bucket; only `TierState.apply` changes them.
-Source: decision 0057."""
+Source: decisions 0057 and 0066."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from itertools import pairwise
 from typing import cast
 
 from strandline.model.ids import Offset
-from strandline.tiered.segments.entry import SegmentEntry
+from strandline.tiered.segments.entry import SegmentEntry, epochs_of
 from strandline.tiered.state.commands import (
     Abandon,
     BucketImage,
@@ -22,6 +23,8 @@ from strandline.tiered.state.commands import (
     Forget,
     GoLive,
     Intend,
+    IntendReplace,
+    MarkClean,
     Removal,
     Replace,
     Reset,
@@ -54,6 +57,8 @@ class BucketState:
     """Ascending; each begins where the one before ends."""
     intents: list[Intend] = field(default_factory=list)
     """Outstanding uploads, in the order of their commands; no two overlap."""
+    replacement: IntendReplace | None = None
+    """The object that shall take the place of a run of live ones."""
     removals: dict[str, Removal] = field(default_factory=dict)
     """{name: retired or abandoned object that may be in the bucket still}."""
     end_offset: Offset = _NONE
@@ -65,6 +70,9 @@ class BucketState:
     """Whether the topic did not use the bucket any more, and nothing has gone live since."""
     generation: int = 0
     """How often an operator had replaced the bucket when it last began anew (decision 0068)."""
+    clean_before: Offset = _NONE
+    """Of a compacted topic: no live record below this offset has a key that another one below it
+    has later."""
     size_bytes: int = 0
     """Of the live objects."""
     counters: Counters = field(default_factory=Counters)
@@ -79,6 +87,22 @@ class BucketState:
     def next_offset(self) -> Offset:
         """Where the next live object begins, or above it where none is live."""
         return self.retired_before if self.is_emptied else self.end_offset
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether the bucket has objects that count, or that may come to count."""
+        return bool(self.live or self.intents)
+
+    def has_run(self, names: Sequence[str], base: Offset, end: Offset) -> bool:
+        """Whether exactly these objects are live, one behind the other, and have [base, end)."""
+        run = self._run(base, len(names))
+        is_run = bool(run) and tuple(one.name for one in run) == tuple(names)
+        return is_run and (run[0].base_offset, run[-1].end_offset) == (base, end)
+
+    def _run(self, base: Offset, count: int) -> Sequence[SegmentEntry]:
+        """Up to so many live objects, from the one that holds `base` on."""
+        first = max(bisect_right(self.live, base, key=_base_of) - 1, 0)
+        return self.live[first : first + count]
 
     def find(self, offset: Offset) -> SegmentEntry | None:
         """The live object with the record at `offset`."""
@@ -137,7 +161,10 @@ class BucketState:
     def _abandon(self, command: Abandon, _: Offset) -> Refusal | None:
         if self._next(command.name, Abandon) is None:
             return Refusal.WRONG_PHASE
-        self.intents.remove(self._intent_of(command.name))
+        if self.phase_of(command.name) is Phase.REPLACING:
+            self.replacement = None
+        else:
+            self.intents.remove(self._intent_of(command.name))
         self.counters.abandoned_count += 1
         self.removals[command.name] = Removal(command.name, 0, command.at_ms, was_live=False)
         self._move(command.name, Abandon)
@@ -149,32 +176,54 @@ class BucketState:
             return Refusal.NOTHING_TO_RETIRE
         if not command.empties:
             self.retired_before = self.live[count - 1].end_offset
-        elif count < len(self.live) or self.intents:
+        elif count < len(self.live) or self.intents or self.replacement is not None:
             return Refusal.NOT_EMPTY
         else:
             self.is_emptied = True
+            self.clean_before = _NONE
         self._take_out(0, count, at_ms=command.at_ms, by=Retire)
         return None
 
+    def _intend_replace(self, command: IntendReplace, _: Offset) -> Refusal | None:
+        if not (command.names and 0 < len(command.name) <= NAME_CHARS_MAX):
+            return Refusal.MALFORMED
+        if self._next(command.name, IntendReplace) is None:
+            return Refusal.WRONG_PHASE
+        if self.replacement is not None:
+            return Refusal.TOO_MANY
+        if not self.has_run(command.names, command.base_offset, command.end_offset):
+            return Refusal.OTHER_RANGE
+        self.replacement = command
+        self._move(command.name, IntendReplace)
+        return None
+
     def _replace(self, command: Replace, _: Offset) -> Refusal | None:
-        entry = command.entry
-        if not command.names or any(self.phase_of(one) is not Phase.LIVE for one in command.names):
+        entry, intent = command.entry, self.replacement
+        if intent is None or entry.name != intent.name:
             return Refusal.WRONG_PHASE
-        if self.phase_of(entry.name) is not Phase.ABSENT:
-            return Refusal.WRONG_PHASE
-        first = bisect_right(self.live, entry.base_offset, key=_base_of) - 1
-        run = self.live[max(first, 0) :][: len(command.names)]
-        bounds = run[0].base_offset, run[-1].end_offset
-        is_run = tuple(one.name for one in run) == command.names
-        if not is_run or bounds != (entry.base_offset, entry.end_offset):
+        base, end = intent.base_offset, intent.end_offset
+        if command.names != intent.names or (entry.base_offset, entry.end_offset) != (base, end):
+            return Refusal.OTHER_RANGE
+        if not self.has_run(intent.names, base, end):  # Retention has taken some of it.
             return Refusal.OTHER_RANGE
         if not is_sound(entry):
             return Refusal.MALFORMED
+        run = self._run(base, len(intent.names))
+        if entry.epochs != tuple(epochs_of(run)):
+            return Refusal.OTHER_EPOCHS
+        first = bisect_right(self.live, base, key=_base_of) - 1
         self._take_out(first, len(run), at_ms=command.at_ms, by=Replace)
         self.live.insert(first, entry)
+        self.replacement = None
         self.size_bytes += entry.size_bytes
         self.counters.live_count += 1
         self._move(entry.name, Replace)
+        return None
+
+    def _mark_clean(self, command: MarkClean, _: Offset) -> Refusal | None:
+        if not self.live or not self.clean_before < command.before <= self.end_offset:
+            return Refusal.NOT_FORWARD
+        self.clean_before = command.before
         return None
 
     def _forget(self, command: Forget, _: Offset) -> Refusal | None:
@@ -195,9 +244,11 @@ class BucketState:
         self.counters.abandoned_count += len(self.intents)
         self.live.clear()
         self.intents.clear()
+        self.replacement = None
         self.removals.clear()
         self._phases.clear()
         self.size_bytes = 0
+        self.clean_before = _NONE
         self.is_emptied = True
         self.generation = command.generation
         return None
@@ -250,6 +301,8 @@ class BucketState:
             ),
             self.is_emptied,
             self.generation,
+            self.replacement,
+            self.clean_before,
         )
 
     @classmethod
@@ -257,16 +310,20 @@ class BucketState:
         """The state of an image."""
         phases = dict.fromkeys((one.name for one in image.live), Phase.LIVE)
         phases |= dict.fromkeys((one.name for one in image.intents), Phase.INTENDED)
+        if image.replacement is not None:
+            phases[image.replacement.name] = Phase.REPLACING
         for one in image.removals:
             phases[one.name] = Phase.RETIRED if one.was_live else Phase.ABANDONED
         return cls(
             list(image.live),
             list(image.intents),
+            image.replacement,
             {one.name: one for one in image.removals},
             image.end_offset,
             image.retired_before,
             image.is_emptied,
             image.generation,
+            image.clean_before,
             sum(one.size_bytes for one in image.live),
             Counters(*image.counters),
             phases,
@@ -306,6 +363,8 @@ def _table() -> dict[type, Callable[[BucketState, Command, Offset], Refusal | No
         Abandon: state._abandon,
         Retire: state._retire,
         Replace: state._replace,
+        IntendReplace: state._intend_replace,
+        MarkClean: state._mark_clean,
         Forget: state._forget,
         Reset: state._reset,
     }

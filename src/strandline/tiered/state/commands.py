@@ -1,7 +1,8 @@
 """What TIER markers in a group's log say.
 
 How:    intent --> live --> retired --> gone;  intent --> abandoned --> gone;
-        a run of live --> one live that replaces it, and the run retires
+        replacement intended --> live in the place of a run of live ones, which retire;
+                             --> abandoned --> gone
         anything --Reset--> absent: the bucket is another one
         A command that does not fit the state at its place in the log is refused there, by every
         replica alike, and changes nothing.
@@ -55,7 +56,8 @@ class Retire(msgspec.Struct, frozen=True, tag=4, array_like=True):
 
 
 class Replace(msgspec.Struct, frozen=True, tag=5, array_like=True):
-    """One live object takes the place of a run of live ones, which retire."""
+    """The object of an `IntendReplace` is in the bucket, and has been confirmed: it takes the place
+    of the run, which retires. All of the run must be live still."""
 
     bucket: str
     names: tuple[str, ...]
@@ -81,6 +83,28 @@ class Reset(msgspec.Struct, frozen=True, tag=8, array_like=True):
     generation: int
 
 
+class IntendReplace(msgspec.Struct, frozen=True, tag=9, array_like=True):
+    """`uploader` shall put one object under `name` that takes the place of a run of live objects of
+    `bucket`. A bucket has one replacement under way at a time."""
+
+    bucket: str
+    name: str
+    names: tuple[str, ...]
+    """All of the run, in the order of their offsets."""
+    base_offset: Offset
+    end_offset: Offset
+    """Of the run, and of the object."""
+    uploader: BrokerId
+
+
+class MarkClean(msgspec.Struct, frozen=True, tag=10, array_like=True):
+    """Of a compacted topic: below `before`, the live objects have no record whose key has a later
+    one below `before`."""
+
+    bucket: str
+    before: Offset
+
+
 class Removal(msgspec.Struct, frozen=True, array_like=True):
     """An object that counts no more, and may be in the bucket still."""
 
@@ -104,6 +128,8 @@ class BucketImage(msgspec.Struct, frozen=True, array_like=True):
     counters: tuple[int, ...]
     is_emptied: bool = False
     generation: int = 0
+    replacement: IntendReplace | None = None
+    clean_before: Offset = Offset(0)
 
 
 class Checkpoint(msgspec.Struct, frozen=True, tag=7, array_like=True):
@@ -119,5 +145,5 @@ class Checkpoint(msgspec.Struct, frozen=True, tag=7, array_like=True):
     """In the order of their names."""
 
 
-Command = Intend | GoLive | Abandon | Retire | Replace | Forget | Reset
+Command = Intend | GoLive | Abandon | Retire | Replace | Forget | Reset | IntendReplace | MarkClean
 Record = Command | Checkpoint

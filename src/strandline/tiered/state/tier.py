@@ -14,7 +14,7 @@ from typing import NamedTuple
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.state.bucket import BucketState, entries_between
-from strandline.tiered.state.commands import Checkpoint, Command, Intend
+from strandline.tiered.state.commands import Checkpoint, Command, Intend, IntendReplace
 from strandline.tiered.state.encoding import encode
 from strandline.tiered.state.transitions import Refusal
 
@@ -160,6 +160,18 @@ class TierState:
         """The live object of a bucket that has the record at `offset`."""
         known = self._buckets.get(bucket)
         return None if known is None else known.find(offset)
+
+    def replacement(self, bucket: str) -> IntendReplace | None:
+        """What shall take the place of a run of live objects."""
+        known = self._buckets.get(bucket)
+        return None if known is None else known.replacement
+
+    @property
+    def clean_before(self) -> Offset | None:
+        """Of a compacted topic: no record below this offset, in any bucket that is in use, has a
+        key that another one below it has later; None if no bucket is in use."""
+        used = [one.clean_before for one in self._buckets.values() if one.is_in_use]
+        return min(used) if used else None
 
     def stretches(self, local_start: Offset) -> list[Stretch]:
         """Ascending and without a gap: where the records before `local_start` are, back to the
