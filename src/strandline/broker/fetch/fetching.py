@@ -28,9 +28,11 @@ Source: KIP-74, KIP-227, KIP-320, KIP-392, KIP-405, KIP-595 (diverging epochs), 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from strandline.base.errors import ApiError, StorageError
 from strandline.broker.context import RequestContext
+from strandline.broker.fetch.checks import Check, check_own_replica
 from strandline.broker.fetch.nearer_replica import nearer_replica
 from strandline.broker.fetch.remote_reads import (
     CACHE_WAIT_MS,
@@ -40,14 +42,12 @@ from strandline.broker.fetch.remote_reads import (
 )
 from strandline.broker.partitions import (
     NO_EPOCH,
-    check_epoch,
     find_partition,
     find_replica,
     present_leader,
     topic_by_id,
 )
 from strandline.broker.read_replicas.copied_replica import CopiedReplica, copy_of
-from strandline.broker.read_replicas.hosting import is_read_replica
 from strandline.broker.server.outbox import FilePart
 from strandline.broker.server.purgatory import Parked, Watched
 from strandline.model.access import Kind, Operation
@@ -83,7 +83,16 @@ WAIT_MS_MAX = 24 * 3_600_000
 class PartitionFetch:
     """One partition of a fetch: the request, and the result of reading."""
 
-    __slots__ = ("answer", "partition", "position", "replica", "requested", "size_bytes")
+    __slots__ = (
+        "answer",
+        "check",
+        "host",
+        "partition",
+        "position",
+        "replica",
+        "requested",
+        "size_bytes",
+    )
 
     def __init__(self, position: int, requested: FetchPartition, answer: PartitionData) -> None:
         self.position = position
@@ -92,6 +101,11 @@ class PartitionFetch:
         self.answer = answer
         self.partition: Partition | None = None
         self.replica: Replica | CopiedReplica | None = None
+        """What is read."""
+        self.host: Replica | None = None
+        """The replica here: the same, or the one of a read replica's own, empty log."""
+        self.check: Check | None = None
+        """Whether `replica` may answer."""
         self.size_bytes = 0
 
 
@@ -243,40 +257,20 @@ class FetchCall:
             self._fail_unknown(fetch, Error.UNKNOWN_TOPIC_OR_PARTITION)
             return
         replica, error = find_replica(self._services, fetch.partition)
-        fetch.replica = replica
+        fetch.replica = fetch.host = replica
         if replica is None:
             self._fail(fetch, error)
-        elif is_read_replica(topic):
-            offset = fetch.requested.fetch_offset
-            fetch.replica = copy_of(self._services, topic, fetch.partition, replica, offset)
-        elif not replica.is_leader:
+            return
+        offset = fetch.requested.fetch_offset
+        copy = copy_of(self._services, topic, fetch.partition, replica, offset)
+        if copy is not None:
+            fetch.replica, fetch.check = copy, copy.check
+            return
+        fetch.check = partial(check_own_replica, self._services, replica)
+        if not replica.is_leader:
             known = self._services.replication.log_start_offsets.is_known(replica)
             if not known and self._context.api_version >= FOLLOWERS_SERVE_SINCE_VERSION:
                 self._followers.append(replica)
-
-    def _check_replica(self, fetch: PartitionFetch, replica: Replica | CopiedReplica) -> Error:
-        """Whether this replica may answer this client; if not, the error."""
-        if isinstance(replica, CopiedReplica):
-            serves = self._context.api_version >= FOLLOWERS_SERVE_SINCE_VERSION
-            client_epoch = fetch.requested.current_leader_epoch
-            return replica.check(client_epoch, serves_as_follower=serves)
-        if self._services.replication.replicas.get(replica.group) is not replica:
-            return Error.NOT_LEADER_OR_FOLLOWER
-        if replica.failed is not None:
-            return Error.KAFKA_STORAGE_ERROR
-        error = check_epoch(replica, fetch.requested.current_leader_epoch)
-        if error is not Error.NONE:
-            return error
-        if replica.is_leader:
-            may_serve = replica.can_serve_reads
-        else:
-            may_serve = (
-                self._context.api_version >= FOLLOWERS_SERVE_SINCE_VERSION
-                and replica.leader_id != NO_BROKER
-                and replica.knows_start
-                and self._services.replication.log_start_offsets.is_known(replica)
-            )
-        return Error.NONE if may_serve else Error.NOT_LEADER_OR_FOLLOWER
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -301,7 +295,11 @@ class FetchCall:
         replica = fetch.replica
         if replica is None:
             return
-        error = self._check_replica(fetch, replica)
+        assert fetch.check is not None
+        error = fetch.check(
+            fetch.requested.current_leader_epoch,
+            serves_as_follower=self._context.api_version >= FOLLOWERS_SERVE_SINCE_VERSION,
+        )
         if error is not Error.NONE:
             self._fail(fetch, error)
             return
@@ -320,8 +318,8 @@ class FetchCall:
             return
         if self._request.rack_id and replica.is_leader:
             assert fetch.partition is not None
-            leader = replica.replica if isinstance(replica, CopiedReplica) else replica
-            nearer = nearer_replica(self._context, self._request, fetch.partition, leader)
+            assert fetch.host is not None
+            nearer = nearer_replica(self._context, self._request, fetch.partition, fetch.host)
             if nearer != NO_BROKER:
                 fetch.answer.preferred_read_replica = nearer
                 fetch.replica = None

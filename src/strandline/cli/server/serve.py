@@ -184,7 +184,8 @@ def _give_threads(broker: Broker, config: BrokerConfig, loop: asyncio.AbstractEv
     post = partial(_post, loop)
     broker.services.validation.worker = WorkerThread(post, name="validation")
     if broker.services.remote_log is not None:
-        broker.services.remote_log.reader.work.worker = DiskThreads()
+        work = broker.services.remote_log.reader.work
+        work.worker, work.computing = DiskThreads(), DiskThreads("tier-check")
     broker.services.digesting.worker = DigestThread(
         post, rate_bytes_per_s=config.storage.digest_rate
     )

@@ -29,7 +29,7 @@ from strandline.tiered.reading.chunk_files import ChunkFiles, ChunkKey, FoundChu
 from strandline.tiered.reading.chunk_memory import ChunkInMemory, ChunkMemory
 from strandline.tiered.reading.counters import ReadCounters
 from strandline.tiered.reading.memory_file import MemoryFile
-from strandline.tiered.reading.worker import DiskWorker
+from strandline.tiered.reading.worker import DiskWork
 
 OPEN_FILES_MAX = 256
 MEMORY_BYTES_MAX = 64 << 20
@@ -78,7 +78,7 @@ class ChunkCache:
     def __init__(
         self,
         files: ChunkFiles,
-        worker: DiskWorker,
+        worker: DiskWork,
         clock: Clock,
         counters: ReadCounters,
         *,
@@ -114,7 +114,9 @@ class ChunkCache:
         return len(self._lru) + len(self._memory)
 
     def __contains__(self, key: ChunkKey) -> bool:
-        return key in self._kept or key in self._memory or key in self._spilling
+        if key in self._memory or key in self._spilling:
+            return True
+        return key in self._kept and not self._worker.is_hung
 
     async def start(self) -> None:
         """Find what an earlier process left. A disk that fails leaves the cache empty."""
@@ -134,7 +136,7 @@ class ChunkCache:
         if in_memory is not None:
             return Chunk(key.number, in_memory.size(), in_memory)
         kept = self._kept.get(key)
-        if kept is None:
+        if kept is None or self._worker.is_hung:
             return None
         self._lru.use(key, now_ms)
         file = self._open.get(key)
@@ -177,6 +179,14 @@ class ChunkCache:
     def note_read(self, key: ChunkKey) -> None:
         """A reader has read a chunk to its end."""
         self._memory.note_read(key)
+
+    def pass_over(self, object_id: str, error: OSError) -> None:
+        """Forget the files of an object: the disk does not give them, and gets no others for a
+        while. While it hangs nothing has to be forgotten, because nothing is asked of it."""
+        self._fail("read", error)
+        if not self._worker.is_hung:
+            for key in [one for one in self._kept if one.object_id == object_id]:
+                self._drop(key)
 
     async def stop(self) -> None:
         """Wait for the removals that are under way."""
@@ -242,7 +252,8 @@ class ChunkCache:
             self._drop(key)
         except OSError as error:
             self._fail("read", error)
-            self._drop(key)
+            if not isinstance(error, TimeoutError):  # The file is good once the disk answers.
+                self._drop(key)
         finally:
             del self._opening[key]
             if not opening.done():
@@ -275,7 +286,10 @@ class ChunkCache:
             # A chunk that has come back meanwhile has the same name and the same bytes.
             return list(self._files.remove(one for one in gone if one.key not in self._kept))
 
-        for error in await self._worker.run(remove):
+        try:
+            for one in await self._worker.run(remove):
+                self._fail("remove", one)
+        except OSError as error:  # The next start finds the files.
             self._fail("remove", error)
 
     def _keep_task(self, task: asyncio.Task[None]) -> None:

@@ -19,7 +19,7 @@ from strandline.tiered.reading.chunk_cache import Chunk, ChunkCache
 from strandline.tiered.reading.chunk_files import ChunkKey
 from strandline.tiered.reading.failures import WrongBytesError
 from strandline.tiered.reading.ranged_store import RangedStore
-from strandline.tiered.reading.worker import DiskWorker
+from strandline.tiered.reading.worker import DiskWork
 from strandline.tiered.segments.trailer import Trailer
 
 RANGE_CHUNKS_MAX = 8
@@ -47,7 +47,7 @@ class Downloads:
         self,
         store: RangedStore,
         cache: ChunkCache,
-        worker: DiskWorker,
+        worker: DiskWork,
         *,
         inflight_bytes_max: int = INFLIGHT_BYTES_MAX,
     ) -> None:
@@ -85,6 +85,10 @@ class Downloads:
         if key not in self._cache:
             return None
         return await self._cache.get(key, crc=source.trailer.chunk_crcs[number])
+
+    def pass_over_cached(self, source: ReadObject, error: OSError) -> None:
+        """The disk does not give cached chunks of an object: the bucket shall."""
+        self._cache.pass_over(source.object_id, error)
 
     def has_cached(self, key: ChunkKey) -> bool:
         """Whether a chunk is in the cache."""
@@ -153,7 +157,7 @@ class Downloads:
         origin = trailer.chunk_range(numbers[0])[0]
         ranges = [trailer.chunk_range(number) for number in numbers]
         parts = [view[low - origin : high - origin] for low, high in ranges]
-        matches = await self._worker.run(
+        matches = await self._worker.compute(
             lambda: [trailer.chunk_matches(*one) for one in zip(numbers, parts, strict=True)]
         )
         good: list[tuple[ChunkKey, Buffer]] = []

@@ -15,7 +15,7 @@ from strandline.tiered.reading.chunk_files import ChunkKey, object_id_of
 from strandline.tiered.reading.downloads import Downloads, ReadObject
 from strandline.tiered.reading.finding import FoundBatches, ObjectBytes, find_batches
 from strandline.tiered.reading.trailers import Trailers
-from strandline.tiered.reading.worker import DiskWorker
+from strandline.tiered.reading.worker import DiskWork
 from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.segments.trailer import Trailer
 
@@ -23,7 +23,7 @@ from strandline.tiered.segments.trailer import Trailer
 class ObjectReader:
     """See the module."""
 
-    def __init__(self, trailers: Trailers, downloads: Downloads, worker: DiskWorker) -> None:
+    def __init__(self, trailers: Trailers, downloads: Downloads, worker: DiskWork) -> None:
         self._trailers = trailers
         self._downloads = downloads
         self._worker = worker
@@ -57,8 +57,23 @@ class ObjectReader:
         self, source: ReadObject, offset: Offset, max_bytes: int, *, may_fetch: bool
     ) -> FoundBatches | None:
         """Batches from the one that has `offset` on: see `finding`. It waits for the chunks of the
-        first batch only; None if not all of them are here and it may not fetch. Raises StoreError,
-        OSError."""
+        first batch only; None if not all of them are here and it may not fetch. If the cache's disk
+        fails or hangs, the bucket gives the chunks. Raises StoreError, OSError."""
+        try:
+            return await self._batches(source, offset, max_bytes, may_fetch=may_fetch)
+        except OSError as error:
+            if not may_fetch:
+                return None
+            self._downloads.pass_over_cached(source, error)
+            return await self._batches(source, offset, max_bytes, may_fetch=may_fetch)
+
+    def pass_over_cached(self, source: ReadObject, error: OSError) -> None:
+        """See `Downloads`."""
+        self._downloads.pass_over_cached(source, error)
+
+    async def _batches(
+        self, source: ReadObject, offset: Offset, max_bytes: int, *, may_fetch: bool
+    ) -> FoundBatches | None:
         trailer = source.trailer
         position = trailer.position_of(offset)
         if not trailer.data_bytes:  # Compaction left nothing of these offsets.

@@ -18,7 +18,7 @@ from strandline.tiered.reading.failures import UnreadableError
 from strandline.tiered.reading.finding import ObjectBytes
 from strandline.tiered.reading.object_reader import ObjectReader
 from strandline.tiered.reading.ranges import RemotePartition, entry_at
-from strandline.tiered.reading.worker import DiskWorker
+from strandline.tiered.reading.worker import DiskWork
 from strandline.tiered.segments.entry import SegmentEntry
 
 
@@ -51,7 +51,7 @@ class _Searched(NamedTuple):
 class TimeLookup:
     """See the module."""
 
-    def __init__(self, objects: ObjectReader, order: BucketOrder, worker: DiskWorker) -> None:
+    def __init__(self, objects: ObjectReader, order: BucketOrder, worker: DiskWork) -> None:
         self._objects = objects
         self._order = order
         self._worker = worker
@@ -104,7 +104,12 @@ class TimeLookup:
         """Search the object that has `offset`. Raises UnreadableError."""
 
         async def read(bucket: str, entry: SegmentEntry) -> TimedOffset | None:
-            return await self._search_object(await self._objects.open(bucket, entry), wanted)
+            source = await self._objects.open(bucket, entry)
+            try:
+                return await self._search_object(source, wanted)
+            except OSError as error:  # The cache's disk fails: the bucket has the chunks, too.
+                self._objects.pass_over_cached(source, error)
+                return await self._search_object(source, wanted)
 
         return await self._order.first(partition, offset, read)
 
@@ -119,7 +124,8 @@ class TimeLookup:
             needed_end = min(needed_end, trailer.data_bytes)
             data = await self._objects.chunks(source, position, needed_end)
             step = partial(_search_batches, data, position, trailer.data_bytes, wanted)
-            position, needed_end, next_found = await self._worker.run(step)
+            run = self._worker.compute if data.is_in_memory else self._worker.run
+            position, needed_end, next_found = await run(step)
             if next_found is None:
                 continue
             found = next_found
