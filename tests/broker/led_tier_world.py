@@ -104,6 +104,7 @@ class World:
         self.stores = {name: MemoryStore() for name in BUCKETS}
         self.figures = TierFigures()
         self.damaged: list[str] = []
+        self.missing: set[str] = set()
         self.errors: list[Exception] = []
         self.may_delete_all = True
         self.generations: dict[str, int] = {}
@@ -210,6 +211,9 @@ class World:
             store, run, dirty=dirty, cleaning=cleaning, group=group, bucket=intent.bucket
         )
         return source, intent.bucket
+
+    def report_missing(self, bucket: str, name: str) -> None:
+        self.missing.add(name)
 
     def ends_of_live(self, group: GroupId, bucket: str) -> Sequence[SegmentEntry]:
         return self.tier.state.live(bucket)

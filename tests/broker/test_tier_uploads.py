@@ -66,6 +66,7 @@ class World:
         self.data = _batches(10)
         self.lookups: list[Callable[[], tuple[Source, str] | None]] = []
         self.damaged: list[str] = []
+        self.missing: set[str] = set()
         self.buckets_generation = 0
         self.is_wrong = False
         self.confirmations = 0
@@ -92,6 +93,9 @@ class World:
         self.confirmations += 1
         if self.is_wrong or generation != self.buckets_generation:
             raise StoreError("it is another bucket")
+
+    def report_missing(self, bucket: str, name: str) -> None:
+        self.missing.add(name)
 
     def on_damaged(self, group: GroupId, intent: Intend) -> None:
         self.damaged.append(intent.name)

@@ -30,6 +30,7 @@ from strandline.protocol.messages.identify_bucket import (
     IdentifyBucketResponse,
 )
 from strandline.protocol.messages.metadata import MetadataResponse
+from strandline.protocol.messages.repair_object import RepairObjectRequest, RepairObjectResponse
 from strandline.protocol.table import Message
 from strandline.records.record import Record, build_batch
 from strandline.tiered.objects.bucket_store import BucketStore
@@ -66,9 +67,12 @@ class Tier:
             "DescribeTier": self._answer,
             "Metadata": self._metadata,
             "IdentifyBucket": self._identify,
+            "RepairObject": self._repair,
         }
         self.bucket_ids: list[str] = []
         """Those that the cluster has known, the present one last."""
+        self.copies: dict[str, bytes] = {}
+        """{name: what the leader puts again}"""
         self.deleted: set[UUID] = set()
         """Topics whose deletion the controller remembers."""
         self.do(lambda store: claim_bucket(store, bucket=BUCKET, cluster_id="fake"))
@@ -137,6 +141,16 @@ class Tier:
             bucket_id=known[-1] if known else "",
             generation=len(known) - 1,
         )
+
+    def _repair(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        assert isinstance(request, RepairObjectRequest)
+        if broker != 1:
+            return RepairObjectResponse(error_code=Error.NOT_LEADER_OR_FOLLOWER)
+        data = self.copies.get(request.name)
+        if data is None:
+            return RepairObjectResponse(verdict="missing", reason="bucket west: it is damaged")
+        (self.root / request.name).write_bytes(data)
+        return RepairObjectResponse(is_put=True, verdict="sound")
 
     def _bucket(self) -> TierBucketStatus:
         live = self.state.live(BUCKET)
@@ -446,3 +460,22 @@ def test_gc_takes_no_word_of_another_cluster(run: Run, tier: Tier) -> None:
     tier.answering_id = "fake"
     assert run(*options)[0] == 0
     assert not (tier.root / entry.name).exists()
+
+
+def test_verify_has_the_leader_put_again_what_is_not_sound(run: Run, tier: Tier) -> None:
+    cut, lost, sound = tier.put(0), tier.put(10), tier.put(20)
+    paths = {one.name: tier.root / one.name for one in (cut, lost, sound)}
+    tier.copies[cut.name] = paths[cut.name].read_bytes()
+    paths[cut.name].write_bytes(tier.copies[cut.name][:50])
+    paths[lost.name].unlink()
+    options = ("tiered", "verify", "--config", str(tier.config))
+    code, out, _ = run(*options)
+    assert code == 10 and "damaged     east" in out and "missing     east" in out
+    code, out, _ = run(*options, "--repair")
+    assert code == 10
+    assert f"repaired    east  {cut.name}" in out
+    assert "not put again: bucket west: it is damaged" in out
+    assert "1 object sound, 1 put again" in out and "1 not sound" in out
+    tier.copies[lost.name] = b"x"
+    code, out, _ = run(*options, "--repair", "--json")
+    assert code == 0 and [one["name"] for one in json.loads(out)["repaired"]] == [lost.name]

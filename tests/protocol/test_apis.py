@@ -86,6 +86,7 @@ EXPECTED = {
     20_020: ("DescribeReadReplicas", 0, 0, 0),
     20_021: ("RecoverPartition", 0, 0, 0),
     20_022: ("IdentifyBucket", 0, 0, 0),
+    20_023: ("RepairObject", 0, 0, 0),
 }
 """{key: (name, first version, last version, first flexible version)} of Kafka 4.4, and ours."""
 

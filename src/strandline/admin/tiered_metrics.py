@@ -68,6 +68,12 @@ TIERED_METRICS = (
         help="Data of these objects, which this broker read for that.",
     ),
     Metric(
+        name="strandline_tiered_repaired_objects_total",
+        kind=Kind.COUNTER,
+        labels=("bucket",),
+        help="Objects that a bucket had lost or damaged, and that this broker put again.",
+    ),
+    Metric(
         name="strandline_tiered_pending_bytes",
         labels=("bucket",),
         help="Bytes of closed segments, of partitions led here, that a bucket lacks.",
@@ -155,6 +161,7 @@ def tiered_figures(broker: Broker) -> dict[str, float | Values]:
     found["strandline_tiered_uploaded_bytes_total"] = _floats(figures.uploaded_bytes)
     found["strandline_tiered_sent_bytes_total"] = _floats(figures.sent_bytes)
     found["strandline_tiered_errors_total"] = _by_bucket(tiering, figures.error_counts)
+    found["strandline_tiered_repaired_objects_total"] = _by_bucket(tiering, figures.repaired_counts)
     found["strandline_tiered_deleted_objects_total"] = _by_bucket(tiering, figures.deleted_counts)
     found["strandline_tiered_replaced_objects_total"] = _by_bucket(tiering, figures.replaced_counts)
     found["strandline_tiered_rewritten_bytes_total"] = _by_bucket(tiering, figures.rewritten_bytes)

@@ -116,14 +116,7 @@ class Broker:
             directory_id=directory_id,
             buckets=buckets or Buckets.of(config.tiered),
         )
-        services.remote_log = RemoteLog.of(
-            config,
-            buckets=services.buckets,
-            others=services.read_replicas,
-            cluster=services.cluster,
-            disk=disk,
-            clock=clock,
-        )
+        services.remote_log = _remote_log(services, disk)
         self.controller, self.coordinator = services.controller, services.coordinator
         self.router = Router(services, HANDLERS)
         self.server: Server | None = None
@@ -525,6 +518,21 @@ def _services(
         writers=services.writers,
     )
     return services
+
+
+def _remote_log(services: Services, disk: Disk) -> RemoteLog:
+    """Reading out of buckets; what it finds missing or wrong there is reported."""
+    remote_log = RemoteLog.of(
+        services.config,
+        buckets=services.buckets,
+        others=services.read_replicas,
+        cluster=services.cluster,
+        disk=disk,
+        clock=services.clock,
+    )
+    if services.tiering is not None:
+        remote_log.reader.failures.on_unusable.append(services.tiering.repairs.report)
+    return remote_log
 
 
 def _cluster_exports(services: Services) -> ClusterExports:

@@ -69,6 +69,7 @@ from strandline.broker.handlers import (
     produce,
     recover_partition,
     renew_delegation_token,
+    repair_object,
     rule_zone,
     sync_group,
     unregister_broker,
@@ -145,6 +146,7 @@ _HANDLERS: dict[str, Handler] = {
     "DigestReplica": Cold(digest_replica.handle),
     "DescribeTier": Cold(describe_tier.handle),
     "IdentifyBucket": Cold(identify_bucket.handle),
+    "RepairObject": Cold(repair_object.handle),
 }
 
 HANDLERS: dict[int, Handler] = {API_KEYS[name]: handler for name, handler in _HANDLERS.items()}

@@ -189,6 +189,7 @@ from strandline.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
 )
+from strandline.protocol.messages.repair_object import RepairObjectRequest, RepairObjectResponse
 from strandline.protocol.messages.rule_zone import RuleZoneRequest, RuleZoneResponse
 from strandline.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from strandline.protocol.messages.unregister_broker import (
@@ -322,6 +323,7 @@ APIS: dict[int, Api] = {
         _api(DescribeReadReplicasRequest, DescribeReadReplicasResponse),
         _api(RecoverPartitionRequest, RecoverPartitionResponse),
         _api(IdentifyBucketRequest, IdentifyBucketResponse),
+        _api(RepairObjectRequest, RepairObjectResponse),
     )
 }
 """{API key: row}, ascending."""

@@ -13,6 +13,8 @@ Map:    tiering.py         one per broker: looks after all partitions, answers u
         deleting.py        which objects may be deleted
         deleted_topics.py  deletes what buckets hold of deleted topics
         claims.py          which buckets are this cluster's, and those of their names
+        repairs.py         puts objects again that a bucket has lost or damaged
+        repair_context.py  what repairs ask of their broker
         topic_plans.py     what topics want of the buckets
         tier_context.py    what the leader's work asks of its broker
         memory_budget.py   what uploads hold in memory

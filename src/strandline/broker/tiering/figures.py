@@ -25,6 +25,9 @@ class TierFigures:
     rewritten_bytes: dict[str, int] = field(default_factory=dict)
     """Of their data."""
 
+    repaired_counts: dict[str, int] = field(default_factory=dict)
+    """Objects that were put again because the bucket had lost or damaged them."""
+
     def count_rewrite(self, bucket: str, count: int, size_bytes: int) -> None:
         """One object, in its bucket, takes the place of so many."""
         self.replaced_counts[bucket] = self.replaced_counts.get(bucket, 0) + count
@@ -44,6 +47,10 @@ class TierFigures:
     def count_error(self, bucket: str) -> None:
         """Something did not succeed."""
         self.error_counts[bucket] = self.error_counts.get(bucket, 0) + 1
+
+    def count_repaired(self, bucket: str) -> None:
+        """A missing or damaged object is there again."""
+        self.repaired_counts[bucket] = self.repaired_counts.get(bucket, 0) + 1
 
     def count_deleted(self, bucket: str, count: int) -> None:
         """Objects are gone."""

@@ -29,6 +29,8 @@ from strandline.broker.tiering.history import HistoryLoader
 from strandline.broker.tiering.led_tier import LedTier
 from strandline.broker.tiering.memory_budget import MemoryBudget
 from strandline.broker.tiering.messages import METHOD, Cleaning
+from strandline.broker.tiering.repair_context import RepairContext
+from strandline.broker.tiering.repairs import Repairs
 from strandline.broker.tiering.rewriting import Rewriting, RunSource
 from strandline.broker.tiering.sources import PIECE_BYTES, BucketSource, LocalSource, Source
 from strandline.broker.tiering.tier_context import Deleted, LedReplica, TierPlan
@@ -100,7 +102,9 @@ class Tiering:
         self._controller = controller
         self._labels = tiered.labels_of_buckets
         self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="tier")
-        self.uploads = self._new_uploads(tiered.inflight_bytes_max)
+        memory = MemoryBudget(tiered.inflight_bytes_max // 2)
+        self.uploads = self._new_uploads(memory, tiered.inflight_bytes_max // 4)
+        self.repairs = self._made_repairs(memory)
         self._history = HistoryLoader(
             self.clock, self.own_store, self.export_place, claims.generation
         )
@@ -129,14 +133,31 @@ class Tiering:
         )
         self.calls.register(METHOD, self.uploads.on_call)
 
-    def _new_uploads(self, inflight_bytes_max: int) -> Uploads:
+    def _new_uploads(self, memory: MemoryBudget, rewrite_bytes_max: int) -> Uploads:
         return Uploads(
             clock=self.clock,
             broker=self,
-            memory=MemoryBudget(inflight_bytes_max // 2),
-            rewrite_memory=MemoryBudget(inflight_bytes_max // 4),
+            memory=memory,
+            rewrite_memory=MemoryBudget(rewrite_bytes_max),
             figures=self.figures,
             stall_ms=self.stall_ms,
+        )
+
+    def _made_repairs(self, memory: MemoryBudget) -> Repairs:
+        context = RepairContext(
+            replication=self._replication,
+            controller=self._controller,
+            buckets=self.buckets,
+            claims=self.claims,
+            threads=self._threads,
+        )
+        return Repairs(
+            self.clock,
+            self.calls,
+            self_id=self.broker_id,
+            broker=context,
+            memory=memory,
+            figures=self.figures,
         )
 
     @property
@@ -156,6 +177,7 @@ class Tiering:
             led.stop()
         self._led.clear()
         self.uploads.stop()
+        self.repairs.stop()
         self._history.stop()
         self.claims.stop()
         self._deleted_topics.stop()
@@ -370,6 +392,10 @@ class Tiering:
         if not self.claims.is_claimed(bucket):
             raise StoreError(f"bucket {bucket} is not known to be this cluster's yet")
         return self.buckets.store(bucket)
+
+    def report_missing(self, bucket: str, name: str) -> None:
+        """See `Uploading`."""
+        self.repairs.report(bucket, name)
 
     def ends_of_live(self, group: GroupId, bucket: str) -> Sequence[SegmentEntry]:
         """See `Uploading`."""

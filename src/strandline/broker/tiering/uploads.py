@@ -93,6 +93,9 @@ class Uploading(Protocol):
         """Make sure that it is the right bucket, replaced so often: read it, unless that was done
         `age_ms_max` ago or later. Raises StoreError."""
 
+    def report_missing(self, bucket: str, name: str) -> None:
+        """A live object was not found where it should be: its leader may put it again."""
+
     def on_damaged(self, group: GroupId, intent: Intend) -> None:
         """The batches were damaged where they were read."""
 
@@ -338,6 +341,9 @@ class Uploads:
         ends = self._broker.ends_of_live(group, intent.bucket)
         reason = await self._is_right(upload, age_ms_max=CONFIRMED_MS)
         reason = reason or await self._try(partial(_recognise, store, ends))
+        if isinstance(reason, _LacksAllError):
+            for one in ends:
+                self._broker.report_missing(intent.bucket, one.name)
         if reason is None:
             failed = await self._try(lambda: store.put(made.entry.name, made.parts))
             if failed is not None:
@@ -363,6 +369,10 @@ class Uploads:
         return None
 
 
+class _LacksAllError(StoreError):
+    """The bucket has neither the first nor the last live object."""
+
+
 class _OtherBytesError(StoreError):
     """The object is there with other bytes, or a part of it only."""
 
@@ -376,7 +386,7 @@ async def _recognise(store: ObjectStore, ends: Sequence[SegmentEntry]) -> None:
             continue
         return
     if ends:
-        raise StoreError(
+        raise _LacksAllError(
             f"the bucket lacks {ends[-1].name}, which was uploaded before: is its file system "
             "mounted, and is it the same bucket? Nothing more is uploaded until it is there"
         )

@@ -73,19 +73,27 @@ def verify(
     topics: Topics = None,
     config: ConfigFile = None,
     bucket: BucketName = "",
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="Have the leaders put missing and damaged objects again, from their logs or from "
+            "other buckets.",
+        ),
+    ] = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
     """Read every object of the buckets, and compare all checksums with the partitions' logs. Exit
-    code 10 if an object is missing, damaged or unreadable."""
+    code 10 if an object is missing, damaged or unreadable, and was not put again."""
     import asyncio
 
     from strandline.cli.text.tiered import open_buckets, verified_json, verify_buckets
 
     buckets = open_buckets(config or find_config(bootstrap), bucket)
     with open_client(bootstrap, timeout) as client:
-        found = asyncio.run(verify_buckets(client, buckets, topics or ()))
+        found = asyncio.run(verify_buckets(client, buckets, topics or (), repairs=repair))
     show(verified_json(found), as_json=as_json, people=lambda: _print_verified(found))
     if not found.is_sound:
         raise typer.Exit(UNHEALTHY)
@@ -232,12 +240,17 @@ def _print_status(found: "TierStatus") -> None:
 
 
 def _print_verified(found: "Verified") -> None:
+    for one in found.repaired:
+        print_line(f"repaired    {one.bucket}  {one.name}: {one.reason}")
     for one in found.faults:
         print_line(f"{one.verdict:10}  {one.bucket}  {one.name}: {one.reason}")
     for missing in found.uncertain:
         print_line(f"not known   {missing}")
     sound = counted(found.sound_count, "object")
-    print_line(f"{sound} sound, {found.read_bytes} bytes read; {len(found.faults)} not sound")
+    repaired = f", {len(found.repaired)} put again" if found.repaired else ""
+    print_line(
+        f"{sound} sound{repaired}, {found.read_bytes} bytes read; {len(found.faults)} not sound"
+    )
 
 
 def _print_collected(found: "dict[str, Collected]", *, deletes: bool) -> None:

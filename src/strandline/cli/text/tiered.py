@@ -13,7 +13,13 @@ from strandline.base.errors import OperatorError
 from strandline.base.json_value import Json
 from strandline.client.cluster import Client
 from strandline.client.operations.buckets import identify_bucket
-from strandline.client.operations.tier import TierStatus, known_objects, tier_state, tier_status
+from strandline.client.operations.tier import (
+    TierStatus,
+    known_objects,
+    repair_object,
+    tier_state,
+    tier_status,
+)
 from strandline.config.load import load_broker_config
 from strandline.protocol.messages.describe_tier import TierPartitionStatus
 from strandline.tiered.collection.collect import Answer, Collected, UncertainError, collect
@@ -36,11 +42,13 @@ class Fault(NamedTuple):
 
 @dataclass(slots=True)
 class Verified:
-    """What `verify` found. `uncertain`: which logs do not say what they have, and why."""
+    """What `verify` found. `uncertain`: which logs do not say what they have, and why; `repaired`:
+    faults of objects that were put again."""
 
     sound_count: int = 0
     read_bytes: int = 0
     faults: list[Fault] = field(default_factory=list)
+    repaired: list[Fault] = field(default_factory=list)
     uncertain: list[str] = field(default_factory=list)
 
     @property
@@ -67,10 +75,15 @@ def open_buckets(config: Path, bucket: str) -> dict[str, ObjectStore]:
 
 
 async def verify_buckets(
-    client: Client, buckets: dict[str, ObjectStore], topics: Sequence[str]
+    client: Client,
+    buckets: dict[str, ObjectStore],
+    topics: Sequence[str],
+    *,
+    repairs: bool = False,
 ) -> Verified:
-    """Read all live objects of these buckets, partition by partition. Raises OperatorError if one
-    is not the bucket of its name."""
+    """Read all live objects of these buckets, partition by partition; with `repairs`, have those
+    put again that are missing or damaged. Raises OperatorError if one is not the bucket of its
+    name."""
     found = Verified()
     for name, one in buckets.items():
         await _require_identity(client, name, one)
@@ -92,8 +105,25 @@ async def verify_buckets(
                     found.sound_count += 1
                 else:
                     verdict = checked.verdict.value
-                    found.faults.append(Fault(image.bucket, entry.name, verdict, checked.reason))
+                    fault = Fault(image.bucket, entry.name, verdict, checked.reason)
+                    place = Place(row.topic_id, row.partition)
+                    if repairs and checked.verdict is not Verdict.UNREADABLE:
+                        _repair(client, place, fault, found)
+                    else:
+                        found.faults.append(fault)
     return found
+
+
+def _repair(client: Client, place: Place, fault: Fault, found: Verified) -> None:
+    try:
+        done = repair_object(client, place, fault.bucket, fault.name)
+    except UncertainError as error:
+        found.faults.append(fault._replace(reason=f"{fault.reason}; not put again: {error}"))
+        return
+    if done.verdict == Verdict.SOUND.value:
+        found.repaired.append(fault)
+    else:
+        found.faults.append(fault._replace(reason=f"not put again: {done.reason}"))
 
 
 async def collect_buckets(
@@ -199,6 +229,7 @@ def verified_json(found: Verified) -> Json:
         "sound": found.sound_count,
         "read_bytes": found.read_bytes,
         "faults": [one._asdict() for one in found.faults],
+        "repaired": [one._asdict() for one in found.repaired],
         "not_known": list(found.uncertain),
     }
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client
 from strandline.client.errors import ClientError
 from strandline.model.ids import BrokerId
@@ -15,11 +16,14 @@ from strandline.protocol.messages.describe_tier import (
     DescribeTierResponse,
     TierPartitionStatus,
 )
+from strandline.protocol.messages.repair_object import RepairObjectRequest, RepairObjectResponse
 from strandline.tiered.collection.collect import Answer, UncertainError
 from strandline.tiered.collection.orphans import Place
 from strandline.tiered.state.commands import Checkpoint
 from strandline.tiered.state.encoding import UnknownRecordError, decode
 
+REPAIR_MS_MAX = 600_000
+"""A leader has so long to put an object again."""
 ATTEMPTS_MAX = 3
 """A leader that has moved meanwhile is looked for again."""
 
@@ -100,6 +104,30 @@ def tier_partition(
             reason = f"broker {target}: {message_of(answer.error_code)}"
         else:
             return answer.partitions[0], _state_of(answer)
+    raise UncertainError(reason)
+
+
+def repair_object(client: Client, place: Place, bucket: str, name: str) -> RepairObjectResponse:
+    """Have the partition's leader put an object again. Raises UncertainError."""
+    request = RepairObjectRequest(place.topic_id, place.partition, bucket, name)
+    reason = "no leader is known"
+    for _ in range(ATTEMPTS_MAX):
+        view = client.metadata(None)
+        topic = next((one for one in view.topics.values() if one.id == place.topic_id), None)
+        if topic is None or place.partition >= len(topic.partitions):
+            raise UncertainError("there is no such partition any more")
+        leader = topic.partitions[place.partition].leader
+        if leader < 0:
+            continue
+        until = client.transport.monotonic_ms() + REPAIR_MS_MAX
+        try:
+            answer = client.ask(leader, request, RepairObjectResponse, deadline_ms=until)
+        except StrandlineError as error:
+            reason = f"broker {leader}: {error}"
+            continue
+        if not answer.error_code:
+            return answer
+        reason = f"broker {leader}: {answer.error_message or message_of(answer.error_code)}"
     raise UncertainError(reason)
 
 

@@ -10,7 +10,7 @@ Source: decision 0060."""
 
 import logging
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from strandline.base.clock import Clock
 from strandline.tiered.objects.store import ObjectAbsentError, StoreError
@@ -54,6 +54,8 @@ class Failures:
         self._counters = counters
         self._pauses: dict[str, _Pause] = {}
         """{bucket: its pause}; only of those that did not answer last."""
+        self.on_unusable: list[Callable[[str, str], None]] = []
+        """Called with (bucket, name) of an object that is absent or wrong."""
         self._objects: OrderedDict[tuple[str, str], int] = OrderedDict()
         """{(bucket, name): left alone until}, in the order of the failures."""
         self._complaints: OrderedDict[Hashable, int] = OrderedDict()
@@ -116,6 +118,8 @@ class Failures:
                 "has wrong bytes" if is_wrong else "is missing though the log says it is there",
                 error,
             )
+            for callback in self.on_unusable:
+                callback(bucket, name)
             return
         counters.unanswered[bucket] += 1
         pause = self._pauses.get(bucket)
