@@ -76,6 +76,7 @@ WHOLE: dict[str, Requirement] = {
     "DeclareLost": _ALTERS,
     "RecoverPartition": _ALTERS,
     "IdentifyBucket": _ALTERS,
+    "RepairObject": _ALTERS,
     "IsolateBroker": _ACTS,
 }
 """{API: the right that each request needs}"""
