@@ -347,6 +347,7 @@ ROWS = [
             "DeclareLost": O.ALTER,
             "RecoverPartition": O.ALTER,
             "IdentifyBucket": O.ALTER,
+            "RepairObject": O.ALTER,
             "IsolateBroker": O.CLUSTER_ACTION,
         }.items()
     ),
