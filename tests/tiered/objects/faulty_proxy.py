@@ -39,6 +39,13 @@ class Fault:
         return "-".join(filter(None, (self.method, self.part, str(self.status), applied, kind)))
 
 
+EXPIRED = Fault(
+    "",
+    status=400,
+    body=b"<Error><Code>ExpiredToken</Code><Message>The token has expired</Message></Error>",
+)
+
+
 @dataclass
 class FaultyProxy:
     """See the module. `seen`: (method, path) of all requests; `heads`: their headers."""
@@ -48,6 +55,8 @@ class FaultyProxy:
     faults: list[Fault] = field(default_factory=list)
     seen: list[tuple[str, str]] = field(default_factory=list)
     heads: list[bytes] = field(default_factory=list)
+    refused: bytes = b""
+    """Requests with this in their headers are refused, as with expired credentials."""
 
     def count(self, method: str) -> int:
         return sum(one == method for one, _ in self.seen)
@@ -70,6 +79,8 @@ class FaultyProxy:
         self.seen.append((method.decode(), path.decode()))
         self.heads.append(head)
         fault = self._fault(method.decode(), path.decode())
+        if self.refused and self.refused in head:
+            fault = EXPIRED
         if fault is None:
             writer.write(await self._forward(head, body))
             await writer.drain()
