@@ -3,6 +3,9 @@
 More of them: `python -m strandline.simulation --swarm tiered --seed 1 --runs 1000`.
 Source: decision 0058."""
 
+import random
+from collections import Counter
+
 import pytest
 from tests.simulation.mutants import Plant
 from tests.simulation.tiered_mutants import MUTANTS
@@ -10,10 +13,10 @@ from tests.simulation.tiered_mutants import MUTANTS
 from strandline.simulation.faults.kinds import BUCKET_KINDS
 from strandline.simulation.swarm.families import Swarm
 from strandline.simulation.swarm.swarm import command, run_scenario
+from strandline.simulation.swarm.tiered_mixes import MIXES, draw_mixes
 from strandline.simulation.swarm.tiered_swarm import draw_tiered
 
-SEEDS = (*range(1, 25), 5093)
-"""In 5093 a follower begins anew where its leader's log is about to begin."""
+SEEDS = range(1, 25)
 
 
 @pytest.mark.simulation
@@ -36,3 +39,19 @@ def test_the_seeds_strike_buckets_in_every_way() -> None:
     drawn = [set(draw_tiered(seed).fault_weights) for seed in range(1, 60)]
     assert set().union(*drawn) >= set(BUCKET_KINDS)
     assert any(not kinds & set(BUCKET_KINDS) for kinds in drawn)
+
+
+def test_seeds_draw_every_subject_and_two_at_most() -> None:
+    drawn = [draw_mixes(random.Random(seed)) for seed in range(200)]
+    counts = Counter(name for names in drawn for name in names)
+    assert set(counts) == set(MIXES)
+    assert min(counts.values()) > 10
+    assert {len(names) for names in drawn} == {0, 1, 2}
+    assert not any({"lost disks", "rot"} <= set(names) for names in drawn)
+
+
+def test_most_seeds_are_small_and_close_segments() -> None:
+    drawn = [draw_tiered(seed) for seed in range(1, 200)]
+    small = [one for one in drawn if len(one.groups) == 1 and len(one.regions) == 3]
+    assert len(drawn) // 5 * 4 < len(small) < len(drawn)
+    assert all(one.log.segment_bytes >= 1_024 and one.log.remote_storage for one in drawn)

@@ -20,7 +20,8 @@ from strandline.tiered.state.tier import TierState
 
 
 class TierAudit:
-    """See the module. `replicas`: those of all living processes that have not failed."""
+    """See the module. `replicas`: those of all living processes that have not failed; `wall_ms`:
+    the wall clock of a broker."""
 
     def __init__(
         self,
@@ -28,8 +29,11 @@ class TierAudit:
         replicas: Callable[[], Iterable[Replica]],
         values: Values,
         checker: Checker,
+        *,
+        wall_ms: Callable[[BrokerId], int],
     ) -> None:
         self._buckets = buckets
+        self._wall_ms = wall_ms
         self._replicas = replicas
         self._values = values
         self._checker = checker
@@ -38,7 +42,7 @@ class TierAudit:
 
     def on_cut(self, broker: BrokerId, group: GroupId, start_offset: Offset) -> None:
         """The log of a replica is about to begin at this offset."""
-        state = self._freshest(group)
+        state = self.freshest(group)
         retired = [one.retired_before for one in state.buckets.values()]
         wanted = self._buckets.buckets
         is_retired = retired and len(retired) == len(wanted)
@@ -70,14 +74,16 @@ class TierAudit:
         for replica in self._replicas():
             if replica.is_serving and replica.log.config.remote_storage:
                 end, state = replica.log.closed.end_offset, replica.tier.state
+                now_ms = self._wall_ms(replica.self_id)
                 count = 0
                 for name in self._buckets.buckets:
                     bucket = state.buckets.get(name)
-                    work = 0
+                    count += max(0, end - state.live_end(name))
                     if bucket is not None:
-                        work = len(bucket.intents) + len(bucket.removals)
-                        work += bucket.replacement is not None
-                    count += max(0, end - state.live_end(name)) + work
+                        removals = bucket.removals.values()
+                        due = [one for one in removals if one.at_ms <= now_ms]
+                        count += len(bucket.intents) + len(due)
+                        count += bucket.replacement is not None
                 if count:
                     found[replica.name] = count
         return found
@@ -96,7 +102,7 @@ class TierAudit:
             BucketRead(group, name, entry.base_offset, entry.end_offset, records)
         )
 
-    def _freshest(self, group: GroupId) -> TierState:
+    def freshest(self, group: GroupId) -> TierState:
         """The latest state that any replica has had at such a moment: after a restart of all, it
         takes a while until one has it again."""
         states = [one.tier.state for one in self._replicas() if one.group == group]

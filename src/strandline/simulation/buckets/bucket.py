@@ -7,7 +7,7 @@ Owns:   the objects.
 Source: reference 2.6; decision 0058."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from strandline.simulation.world.clock import WALL_START_MS
@@ -83,6 +83,10 @@ class SimBucket:
     versions: dict[str, list[_Stored]] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     """Names that the store lost, by its own fault."""
+    on_put: Callable[[str], None] = lambda name: None
+    """Told after an object was stored."""
+    on_deleted: Callable[[str], None] = lambda name: None
+    """Told after a command has removed an object."""
 
     def draw_latency_us(self) -> int:
         """How long the next request takes."""
@@ -94,10 +98,12 @@ class SimBucket:
 
     def put(self, name: str, data: bytes) -> None:
         """Store an object now."""
-        self.delete(name)
+        self._remove(name)
         self.versions.setdefault(name, []).append(_Stored(data, self.scheduler.now_us))
         self.counters.put_count += 1
         self.counters.put_bytes += len(data)
+        self.lost.discard(name)
+        self.on_put(name)
 
     def get(self, name: str) -> bytes | None:
         """An object, or None."""
@@ -106,29 +112,41 @@ class SimBucket:
 
     def delete(self, name: str) -> None:
         """Remove an object now; harmless if it is absent."""
-        stored = self._present(name, self.scheduler.now_us)
-        if stored is not None:
-            stored.deleted_us = self.scheduler.now_us
-            self.counters.deleted_count += 1
+        if self._remove(name):
+            self.on_deleted(name)
 
     def lose(self, name: str) -> None:
-        """Lose an object for good, by no command of a broker."""
+        """Lose an object, by no command of a broker."""
         self.lost.add(name)
-        self.delete(name)
+        self._remove(name)
 
     def names(self) -> list[str]:
         """All objects that are there now, in order."""
-        now_us = self.scheduler.now_us
-        return sorted(name for name in self.versions if self._present(name, now_us) is not None)
+        return [one.name for one in self.present("")]
+
+    def present(self, prefix: str) -> Iterator[ObjectInfo]:
+        """The objects whose names begin so, as they are in truth, in order."""
+        return self._listed(prefix, self.scheduler.now_us)
 
     def listing(self, prefix: str) -> Iterator[ObjectInfo]:
-        """The objects whose names begin so, as a listing has them, in order."""
-        moment_us = self.scheduler.now_us - self.faults.list_lag_us
-        for name in sorted(self.versions):
-            stored = self._present(name, moment_us) if name.startswith(prefix) else None
+        """The same as a listing has them."""
+        return self._listed(prefix, self.scheduler.now_us - self.faults.list_lag_us)
+
+    def _listed(self, prefix: str, moment_us: int) -> Iterator[ObjectInfo]:
+        for name in sorted(one for one in self.versions if one.startswith(prefix)):
+            stored = self._present(name, moment_us)
             if stored is not None:
                 modified_ms = WALL_START_MS + stored.created_us // US_PER_MS
                 yield ObjectInfo(name, len(stored.data), modified_ms + self.faults.clock_skew_ms)
+
+    def _remove(self, name: str) -> bool:
+        """Whether it was there."""
+        stored = self._present(name, self.scheduler.now_us)
+        if stored is None:
+            return False
+        stored.deleted_us = self.scheduler.now_us
+        self.counters.deleted_count += 1
+        return True
 
     def _present(self, name: str, moment_us: int) -> _Stored | None:
         """What was there at a moment. What is deleted at that moment is gone."""

@@ -13,6 +13,7 @@ Map:    load.py               Load: all clients of a run
         admins.py             what admin clients share
         deleters.py           DeleteRecords
         tier_uploads.py       uploads of tiered storage, without objects
+        copies.py             a read-only copy in another cluster
         reassignments.py      AlterPartitionReassignments
         operators.py          changes of policies and labels
         loss_declarations.py  declare-lost

@@ -30,7 +30,7 @@ POLL_MS = (10, 150)
 READ_BYTES = (200, 4_000, 100_000)
 LISTING = 0.2
 """How often a consumer that has found the leader asks it where the partition ends."""
-FROM_BEGINNING = 0.15
+FROM_BEGINNING = 0.3
 """How often a consumer begins anew, where old records are in buckets."""
 ELSEWHERE = {
     Error.NOT_LEADER_OR_FOLLOWER,

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from strandline.simulation.clients.clients import Client
 from strandline.simulation.clients.consumers import Consumer
+from strandline.simulation.clients.copies import Copy
 from strandline.simulation.clients.deleters import Deleter
 from strandline.simulation.clients.group_consumers import GroupConsumer
 from strandline.simulation.clients.loss_declarations import LossDeclaration
@@ -54,6 +55,7 @@ class Load:
         self.tier_uploaders = self._one_if(
             TierUploader, "v tiers", is_wanted=scenario.tier_interval_ms > 0
         )
+        self.copies = self._one_if(Copy, "y copy", is_wanted=scenario.is_copied)
         self.reassigners = self._one_if(
             Reassigner, "m moves", is_wanted=scenario.move_interval_ms > 0
         )
@@ -82,6 +84,7 @@ class Load:
             *self.table_readers,
             *self.deleters,
             *self.tier_uploaders,
+            *self.copies,
             *self.reassigners,
             *self.operators,
             *self.loss_declarations,
@@ -98,7 +101,7 @@ class Load:
             client.stop()
 
     def stop_reads(self) -> None:
-        """All others stop, too; operators end by themselves."""
+        """All others stop, too; operators end by themselves, and copies go on to the end."""
         for client in (
             *self._consumers,
             *self.group_consumers,
@@ -119,6 +122,7 @@ class Load:
         tally.near_count = sum(one.near_count for one in self.near_readers)
         tally.table_count = sum(one.table_count for one in self.table_readers)
         tally.deletion_count = sum(one.deletion_count for one in self.deleters)
+        tally.copied_record_count = sum(one.copied_count for one in self.copies)
         tally.upload_count = sum(one.live_count for one in self.tier_uploaders)
         tally.move_count = sum(one.move_count for one in self.reassigners)
         tally.ruling_count = sum(one.ruling_count for one in self.operators)

@@ -30,6 +30,8 @@ def report_log_start(
     """A file was created on this host's disk: tell it, where it says where a log will begin.
     `hosts`: all of them. The leader that has this log begin anew may know of more in buckets than
     any replica has shown. `on_cut`: is told, too, with (broker, group, start offset)."""
+    if not path.endswith((START, RESET)):  # Before the rest: this is called for every file.
+        return
     directory, _, file = path.rpartition("/")
     parsed = parse_name(file)
     if parsed is None or parsed[1] not in (START, RESET):
@@ -71,10 +73,13 @@ def report_log_start(
 
 def _bytes_before(disk: HostDisk, directory: str, start: SegmentName) -> int:
     """Bytes of the segments before `start`: they are closed, and end with their last batch."""
+    prefix = f"{directory}/"
     return sum(
         image.current.size
         for path, image in disk.tree.files()
-        if (parsed := parse_name(path.removeprefix(f"{directory}/"))) is not None
+        if path.startswith(prefix)
+        and path.endswith(LOG)
+        and (parsed := parse_name(path.removeprefix(prefix))) is not None
         and parsed[1] == LOG
         and parsed[0].base_index < start.base_index
     )

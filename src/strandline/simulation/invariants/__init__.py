@@ -19,6 +19,8 @@ Map:    facts.py                what was observed
         entries_sent.py         entries sent to each broker
         placements.py           policies that placements keep
         tiered.py               records that leave for buckets
+        bucket_facts.py         what was observed of buckets
+        bucket_promises.py      exports, deletions in buckets, copies in another cluster
         shortened_logs.py       logs that retention has shortened
         tiers.py                what buckets hold, as replicas know
         superseding.py          which record supersedes which

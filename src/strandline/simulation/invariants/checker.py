@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from strandline.model.ids import BrokerId, GroupId, Offset
+from strandline.simulation.invariants.bucket_facts import BucketFact
+from strandline.simulation.invariants.bucket_promises import bucket_invariants
 from strandline.simulation.invariants.committed_offsets import GroupOffsetsMonotonic
 from strandline.simulation.invariants.compacted import (
     CompactedPrefixEqual,
@@ -151,7 +153,7 @@ class Checker:
             NoDuplicateFromIdempotentProducer(idempotent_producers),
             DeletedStaysDeleted(),
             OnlyExpiredIsRemoved(),
-            *tier_invariants(is_tiered=is_tiered),
+            *(*tier_invariants(is_tiered=is_tiered), *bucket_invariants(is_tiered=is_tiered)),
             RemovedWhereStable(),
             OneGrantPerVersion(),
             AtMostOneSuccessor(),
@@ -297,6 +299,10 @@ class Checker:
     def bucket_read(self, fact: BucketRead) -> None:
         """See `facts.BucketRead`."""
         self._judge(fact, Invariant.on_bucket_read)
+
+    def bucket_fact(self, fact: BucketFact) -> None:
+        """See `bucket_facts`."""
+        self._judge(fact, Invariant.on_bucket_fact)
 
     def service_awaited(self, fact: ServiceAwaited) -> None:
         """See `facts.ServiceAwaited`."""

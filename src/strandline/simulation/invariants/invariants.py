@@ -9,6 +9,7 @@ Source: design section 10; reference/reliability.md sections 1b and 6; Raft thes
 from collections.abc import Sequence
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset, grant_of
+from strandline.simulation.invariants.bucket_facts import BucketFact
 from strandline.simulation.invariants.facts import (
     Acknowledged,
     AuditedBatch,
@@ -99,6 +100,9 @@ class Invariant:
 
     def on_bucket_read(self, fact: BucketRead) -> None:
         """See `facts.BucketRead`."""
+
+    def on_bucket_fact(self, fact: BucketFact) -> None:
+        """See `bucket_facts`."""
 
     def on_configuration_committed(self, fact: ConfigurationCommitted) -> None:
         """See `facts.ConfigurationCommitted`."""

@@ -194,6 +194,8 @@ class Scenario:
     bucket_regions: tuple[str, ...] = ()
     """Where there is a bucket, for logs with `remote_storage`. Only where there are whole brokers,
     without compaction."""
+    is_copied: bool = False
+    """Whether another cluster serves a read-only copy out of a bucket."""
     cluster_configs: tuple[tuple[str, str], ...] = ()
     """What is set for every broker before anything else; only where `lost_after_ms` is set."""
     changes: tuple[PlannedChange, ...] = ()

@@ -10,6 +10,7 @@ Map:    swarm.py             runs many seeds
         brief_swarm.py       very short histories of one group
         snapshot_swarm.py    snapshots of the controller's log
         tiered_swarm.py      records that leave for buckets
+        tiered_mixes.py      what some of those seeds have beside
         shrink.py            fewer faults that still fail
         failure_report.py    the report of a violation
 """

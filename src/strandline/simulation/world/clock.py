@@ -50,6 +50,10 @@ class HostClock:
         elapsed_us = self._scheduler.now_us - self._anchor_us
         return self._anchor_local_us + elapsed_us * self._rate_ppm // PPM
 
+    def wall_ms(self) -> int:
+        """What its wall clock shows."""
+        return WALL_START_MS + self.local_us() // US_PER_MS + self.wall_offset_ms
+
     def due_us(self, local_us: int) -> int:
         """The first virtual moment at which this host's monotonic time is at least `local_us`."""
         ahead_us = local_us - self._anchor_local_us

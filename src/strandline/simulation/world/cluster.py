@@ -11,6 +11,7 @@ import contextlib
 import random
 from collections.abc import Iterator, Sequence
 from functools import partial
+from uuid import UUID
 
 from strandline.base.errors import StorageError
 from strandline.model.cluster import Labels, StoredLabels
@@ -18,6 +19,7 @@ from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.buckets.audit import TierAudit
 from strandline.simulation.buckets.buckets import SimBuckets
+from strandline.simulation.buckets.watch import BucketWatch
 from strandline.simulation.clients.connections import ConnectedClient
 from strandline.simulation.clients.values import Values
 from strandline.simulation.disk.log_starts import report_log_start
@@ -48,7 +50,16 @@ class SimCluster:
         self.values = Values()
         self.checker = self._make_checker()
         self.buckets = SimBuckets.of(scenario.bucket_regions, self.scheduler, scenario.seed)
-        self.tier_audit = TierAudit(self.buckets, self.replicas, self.values, self.checker)
+        self.tier_audit = TierAudit(
+            self.buckets,
+            self.replicas,
+            self.values,
+            self.checker,
+            wall_ms=lambda broker: self.hosts[broker].clock.wall_ms(),
+        )
+        self.bucket_watch = BucketWatch(
+            self.buckets, self.tier_audit, self.checker, group_of=self._group_of
+        )
         self.fabric = SimFabric(
             self.scheduler, random.Random(self.rng.getrandbits(64)), self._make_link
         )
@@ -77,6 +88,7 @@ class SimCluster:
             scenario, self.hosts, self.checker, begun_kinds=self.begun_kinds
         )
         self._plans = {plan.group: plan for plan in scenario.groups}
+        self._topic_ids: dict[UUID, GroupId] = {}
         self._restarts: set[BrokerId] = set()
         self._cluster_ids: dict[tuple[BrokerId, int], str] = {}
         """{(broker, number of its disk): the cluster that it has joined with it}."""
@@ -84,6 +96,27 @@ class SimCluster:
         """{the same: what it keeps of the broker's labels}"""
 
     # ---- what is there -------------------------------------------------------------------------
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id, once some broker has joined."""
+        return next(filter(None, self._cluster_ids.values()), "")
+
+    def topic_ids(self) -> dict[UUID, GroupId]:
+        """{id of a topic: the scenario's group that it stands for}, once they were created."""
+        wanted = {plan.name: plan.group for plan in self.scenario.groups}
+        for host in self.hosts.values():
+            member = host.program
+            known = member.made.controller.cluster if isinstance(member, BrokerMember) else None
+            if len(self._topic_ids) < len(wanted) and known is not None:
+                self._topic_ids |= {
+                    topic.id: wanted[name] for name, topic in known.topics.items() if name in wanted
+                }
+        return self._topic_ids
+
+    def _group_of(self, topic_id: str) -> GroupId | None:
+        """The group of a topic's id."""
+        return self.topic_ids().get(UUID(topic_id))
 
     def plan(self, group: GroupId) -> GroupPlan:
         """The plan of a group."""

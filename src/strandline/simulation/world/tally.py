@@ -38,6 +38,8 @@ class Tally:
     """Deletions of the oldest records that were answered."""
     upload_count: int = 0
     """Objects that went live in a tier, without any bytes."""
+    copied_record_count: int = 0
+    """Records that a read-only copy in another cluster served."""
     move_count: int = 0
     """Moves of replicas, and cancels, that were taken down."""
     balance_count: int = 0

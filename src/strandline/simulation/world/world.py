@@ -28,6 +28,7 @@ from strandline.simulation.invariants.verdicts import (
 from strandline.simulation.network.settling import Settling, is_undisturbed
 from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.world.bootstrap import bootstrap_cluster
+from strandline.simulation.world.clock import WALL_START_MS
 from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.scheduler import US_PER_MS
 from strandline.simulation.world.tally import Tally
@@ -99,6 +100,25 @@ class World:
             self._audit(is_final=True)
             self._is_audited = True
             observe_rest(cluster, load)
+            self._end_copies()
+            self._collect()
+
+    def _end_copies(self) -> None:
+        for one in self.load.copies:
+            one.end()
+
+    def _collect(self) -> None:
+        """What the collector of orphans does once all is at rest."""
+        if self.scenario.bucket_regions and not self.cluster.is_over:
+            states = {
+                one.group: one.tier.state
+                for one in self.cluster.replicas()
+                if one.is_serving and self.cluster.has_plan(one.group)
+            }
+            now_ms = WALL_START_MS + self.scheduler.now_us // US_PER_MS
+            self.cluster.bucket_watch.collect(
+                states, cluster_id=self.cluster.cluster_id, now_ms=now_ms
+            )
 
     # ---- audits --------------------------------------------------------------------------------
 
