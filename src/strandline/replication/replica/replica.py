@@ -77,8 +77,10 @@ class Replica(ReplicaDriver):
         return self.log.epoch_of(self.log.index_of(offset))
 
     def epoch_end_offset(self, epoch: Epoch) -> tuple[Epoch, Offset]:
-        """As `Log.epoch_end_offset`, for the whole partition."""
-        return self.tier.epoch_end_offset(epoch) or self.log.epoch_end_offset(epoch)
+        """As `Log.epoch_end_offset`, for the whole partition: an epoch whose records are deleted
+        ends where the partition begins."""
+        known, end = self.tier.epoch_end_offset(epoch) or self.log.epoch_end_offset(epoch)
+        return known, end if end < 0 else max(end, self.log_start_offset)
 
     @property
     def knows_start(self) -> bool:

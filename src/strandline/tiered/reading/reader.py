@@ -9,7 +9,8 @@ Source: decision 0060."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
 from typing import NamedTuple
 
 from strandline.base.clock import Clock
@@ -179,7 +180,7 @@ class RemoteReader:
         place = partition.key, offset, max_bytes
         task = self._fetching.get(place)
         if task is None:
-            work = _caught(self._find(partition, offset, max_bytes, may_fetch=True))
+            work = _caught(partial(self._find, partition, offset, max_bytes, may_fetch=True))
             task = self._fetching[place] = asyncio.get_running_loop().create_task(work)
             task.add_done_callback(lambda _: self._fetching.pop(place, None))
         answer = await asyncio.shield(task)
@@ -245,9 +246,11 @@ class RemoteReader:
             stream.widen()
 
 
-async def _caught(work: Awaitable[tuple[ReadObject, FoundBatches | None]]) -> _Found:
+async def _caught(
+    find: Callable[[], Awaitable[tuple[ReadObject, FoundBatches | None]]],
+) -> _Found:
     """Its result, or its error: perhaps no read waits for it any more."""
     try:
-        return await work
+        return await find()
     except UnreadableError as error:
         return error
