@@ -4,7 +4,8 @@
                                            quorum, failover, start, memory, recovery, partitions,
                                            restart, controller-log, placement, region-loss,
                                            promotion, returning-region, crossed-bytes, stand-ins,
-                                           spark, lake, stream, plan, audit, cold, tiered
+                                           spark, lake, stream, plan, audit, cold, tiered,
+                                           restore
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and its other load; MB per CPU second varies
@@ -37,6 +38,7 @@ import bench.plan
 import bench.promotion
 import bench.region_loss
 import bench.restart
+import bench.restore
 import bench.returning_region
 import bench.spark
 import bench.spark_bucket
@@ -372,6 +374,11 @@ def tiered(work: Path) -> None:
     bench.tiered.measure(work, partial(say, "tiered"), partitions=1_000)
 
 
+def restore(work: Path) -> None:
+    """1 GB of a lost cluster's records, brought back by copying objects and by producing."""
+    bench.restore.run(work, partial(say, "restore"))
+
+
 SCENARIOS: dict[str, Callable[[Path], None]] = {
     "one-broker": one_broker,
     "three-replicas": three_replicas,
@@ -398,6 +405,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "audit": audit,
     "cold": cold,
     "tiered": tiered,
+    "restore": restore,
 }
 
 

@@ -31,6 +31,7 @@ from strandline.protocol.messages.recover_partition import (
     WantedBucket,
 )
 from strandline.tiered.exports.names import PartitionPlace
+from strandline.tiered.objects.identity import IDENTITY
 
 HOME = (4, 5, 6)
 REGIONS = {1: "east", 2: "west", 3: "south", 4: "east", 5: "west", 6: "south"}
@@ -255,6 +256,15 @@ def test_a_bucket_that_has_more_has_to_be_named(world: ClusterWorld) -> None:
     assert read_all(world, end) == values(0, end)
     until_exported(world)
     assert {leader(world).tier.state.start(one) for one in BUCKETS} == {0}
+
+
+def test_a_bucket_that_is_not_the_one_of_its_name_says_nothing(world: ClusterWorld) -> None:
+    lose_logs(world)
+    world.advance(5_000)
+    world.buckets["east"].lose(IDENTITY)
+    found = forecast(world, "east")
+    assert found.error_code == Error.POLICY_VIOLATION
+    assert "bucket east cannot be read" in str(found.error_message)
 
 
 def test_missing_objects_are_named_and_the_rest_may_be_taken(world: ClusterWorld) -> None:

@@ -105,6 +105,7 @@ async def _read_all(services: Services, topic: Topic, index: int) -> list[Bucket
         told = BucketHistory(bucket)
         try:
             async with asyncio.timeout(READ_MS_MAX / 1000):
+                await _require_identity(services, bucket)
                 found = await read_history(services.buckets.store(bucket), place)
         except TimeoutError:
             told.failure = f"no answer in {READ_MS_MAX} ms"
@@ -125,6 +126,13 @@ async def _read_all(services: Services, topic: Topic, index: int) -> list[Bucket
         return told
 
     return list(await asyncio.gather(*map(read, names)))
+
+
+async def _require_identity(services: Services, bucket: str) -> None:
+    """Raises StoreError if it is not the bucket of this name."""
+    if services.tiering is not None:
+        claims = services.tiering.claims
+        await claims.confirm(bucket, claims.generation(bucket))
 
 
 def _require_sound(name: str, found: list[BucketHistory], request: RecoverPartitionRequest) -> None:
