@@ -118,11 +118,13 @@ class FaultyProxy:
     async def _forward(self, head: bytes, body: bytes) -> bytes:
         """The server's whole answer, with its body as one piece."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.target)
-        writer.write(head + body)
-        answer = await reader.readuntil(b"\r\n\r\n")
-        if not head.startswith(b"HEAD ") and b" 204 " not in answer.split(b"\r\n")[0]:
-            answer += await _body(reader, answer)
-        writer.close()
+        try:
+            writer.write(head + body)
+            answer = await reader.readuntil(b"\r\n\r\n")
+            if not head.startswith(b"HEAD ") and b" 204 " not in answer.split(b"\r\n")[0]:
+                answer += await _body(reader, answer)
+        finally:
+            writer.close()
         await writer.wait_closed()
         return answer
 

@@ -9,7 +9,8 @@ import pytest
 from tests.tiered.objects.opened import Opener, error_of, names, run
 from tests.tiered.objects.real_servers import SERVERS, RealServers
 
-from strandline.tiered.objects.bucket_store import PART_BYTES, BucketStore
+from strandline.tiered.objects.backend import PART_BYTES
+from strandline.tiered.objects.bucket_store import BucketStore
 from strandline.tiered.objects.store import ObjectAbsentError, ObjectExistsError, StoreError
 
 RACERS = 8

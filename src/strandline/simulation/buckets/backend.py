@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from strandline.base.disk import Buffer
 from strandline.simulation.buckets.bucket import SimBucket
 from strandline.simulation.world.process import Process
 from strandline.tiered.objects.backend import Backend, NotFoundAnswerError, TakenAnswerError
@@ -32,9 +33,11 @@ class SimBackend:
         """See `Backend.put`."""
         await self._write(lambda: self.bucket.put(name, data))
 
-    async def put_parts(self, name: str, parts: AsyncIterator[bytes], *, parts_max: int) -> None:
+    async def put_parts(
+        self, name: str, parts: AsyncIterator[Sequence[Buffer]], *, parts_max: int
+    ) -> None:
         """See `Backend.put_parts`: the object is there once all its parts are complete."""
-        held = [await self._part(part) async for part in parts]
+        held = [await self._part(b"".join(part)) async for part in parts]
         await self._write(lambda: self.bucket.put(name, b"".join(held)))
 
     async def create(self, name: str, data: bytes) -> None:

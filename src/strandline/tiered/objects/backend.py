@@ -10,6 +10,9 @@ from typing import Protocol
 from strandline.base.disk import Buffer
 from strandline.tiered.objects.store import ObjectInfo, StoreError
 
+PART_BYTES = 8 << 20
+"""The size of a part of a large object."""
+
 
 class NotFoundAnswerError(StoreError):
     """The store answered that it has no such object; or no such bucket."""
@@ -25,8 +28,11 @@ class Backend(Protocol):
     async def put(self, name: str, data: bytes) -> None:
         """Store a whole object."""
 
-    async def put_parts(self, name: str, parts: AsyncIterator[bytes], *, parts_max: int) -> None:
-        """Store a whole object whose parts come one by one; at most `parts_max` are in flight."""
+    async def put_parts(
+        self, name: str, parts: AsyncIterator[Sequence[Buffer]], *, parts_max: int
+    ) -> None:
+        """Store a whole object whose parts come one by one, each as buffers of `PART_BYTES`
+        together, the last one of fewer; at most `parts_max` are in flight."""
 
     async def create(self, name: str, data: bytes) -> None:
         """Store a whole object unless the name is taken. Raises TakenAnswerError, StoreError."""

@@ -23,6 +23,7 @@ from secrets import token_hex
 from shutil import copyfile
 from typing import TypeVar
 
+from strandline.base.disk import Buffer
 from strandline.tiered.objects.backend import Backend, NotFoundAnswerError, TakenAnswerError
 from strandline.tiered.objects.store import ObjectInfo, StoreError
 
@@ -47,7 +48,9 @@ class DirectoryBackend:
         """See `Backend.put`."""
         await self._run(lambda: self._write(name, data, os.replace), makes_root=True)
 
-    async def put_parts(self, name: str, parts: AsyncIterator[bytes], *, parts_max: int) -> None:
+    async def put_parts(
+        self, name: str, parts: AsyncIterator[Sequence[Buffer]], *, parts_max: int
+    ) -> None:
         """See `Backend.put_parts`; one part is in flight."""
         temporary = await self._run(self._new_temporary, makes_root=True)
         try:
@@ -153,7 +156,7 @@ class DirectoryBackend:
     def _write(self, name: str, data: bytes, publish: Callable[[Path, Path], None]) -> None:
         temporary = self._new_temporary()
         try:
-            _append(temporary, data)
+            _append(temporary, [data])
             self._publish(temporary, name, publish)
         finally:
             _remove(temporary)
@@ -238,11 +241,12 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="bucket")
 
 
-def _append(path: Path, data: bytes) -> None:
+def _append(path: Path, buffers: Sequence[Buffer]) -> None:
     with path.open("ab", buffering=0) as file:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[file.write(rest) or 0 :]
+        for one in buffers:
+            rest = memoryview(one)
+            while rest:
+                rest = rest[file.write(rest) or 0 :]
 
 
 def _flush(directory: Path) -> None:

@@ -20,7 +20,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from strandline.base.disk import Buffer
 from strandline.base.errors import OperatorError
 from strandline.config.bucket_urls import BucketUrl
-from strandline.tiered.objects.backend import Backend, NotFoundAnswerError, TakenAnswerError
+from strandline.tiered.objects.backend import (
+    PART_BYTES,
+    Backend,
+    NotFoundAnswerError,
+    TakenAnswerError,
+)
 from strandline.tiered.objects.credentials import CredentialsFile
 from strandline.tiered.objects.store import ObjectInfo, StoreError
 
@@ -55,22 +60,23 @@ class RemoteBackend:
         """See `Backend.put`."""
         await self._ask(lambda client: client.put_async(name, data, use_multipart=False))
 
-    async def put_parts(self, name: str, parts: AsyncIterator[bytes], *, parts_max: int) -> None:
-        """See `Backend.put_parts`."""
-        first = await anext(parts)
+    async def put_parts(
+        self, name: str, parts: AsyncIterator[Sequence[Buffer]], *, parts_max: int
+    ) -> None:
+        """See `Backend.put_parts`. The library puts the buffers of a part together by itself."""
 
-        async def all_parts() -> AsyncIterator[bytes]:
-            yield first
+        async def buffers() -> AsyncIterator[Buffer]:
             async for part in parts:
-                yield part
+                for one in part:
+                    yield one
 
         # Parts cannot be sent a second time, so other credentials come with the next upload.
         await self._once(
             lambda client: client.put_async(
                 name,
-                all_parts(),
+                buffers(),
                 use_multipart=True,
-                chunk_size=len(first),
+                chunk_size=PART_BYTES,
                 max_concurrency=parts_max,
             )
         )
