@@ -17,6 +17,7 @@ from tests.broker.test_tiering_in_a_cluster import (
     tiered_cluster,
 )
 
+from strandline.broker.tiering.rewrites import Rewrites
 from strandline.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -188,6 +189,33 @@ def test_a_deleted_key_stays_deleted_and_its_tombstone_goes() -> None:
         for broker in (1, 2, 3):
             seen = table_of(read(world, at=broker))
             assert {key: value for key, value in seen.items() if value is not None} == table
+
+
+def test_a_log_keeps_a_tombstone_while_a_bucket_may_have_the_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A consumer gets the value out of the bucket, and must not miss its deletion in the log."""
+    with compacted_cluster(delete_retention_ms="0") as world:
+        table: Table = {}
+        with monkeypatch.context() as patch:
+            patch.setattr(Rewrites, "next", lambda *_: None)  # No bucket is compacted.
+            fill(world, table, 0, 20)
+            put(world, b"k3", None)
+            at = 21
+            for _ in range(4):
+                fill(world, table, at, 15, keys=3)
+                at += 15
+                world.until(has_all(world), every_ms=500)
+                world.advance(20_000)
+            for broker, replica in world.replicas_of("t").items():
+                assert replica.log.compacted_index > 30
+                seen = table_of(read(world, at=broker))
+                assert seen[b"k3"] is None, "the tombstone is there"
+        while b"k3" in table_of(read(world, at=world.leader_of("t"))):
+            fill(world, table, at, 15, keys=3)
+            at += 15
+            assert at < 400, "the tombstone stays"
+            world.advance(20_000)
 
 
 @pytest.mark.parametrize("fault", ["applied and refused", "not answered", "late", "wrong bytes"])

@@ -183,6 +183,7 @@ def test_a_damaged_object_is_not_merged() -> None:
         assert world.of(Replace) == []
         assert first in world.tier.state.live("east")
         assert world.damaged == [], "nothing is wrong with the log"
+        assert world.missing == {first.name}, "its leader may put it again"
         world.stores["east"].objects[first.name] = (good, at_ms)
         await merged(world)
 

@@ -21,6 +21,9 @@ from tests.integration.test_tiered_uploads import (
     Tiered,
 )
 
+from strandline.spark.reading.batch_reader import BatchReader
+from strandline.spark.reading.options import parse_options
+
 pytestmark = pytest.mark.integration
 
 KEYS = 200
@@ -160,3 +163,33 @@ def test_a_consumer_gets_the_last_value_of_each_key(tiered: Tiered) -> None:
     found, count = read(tiered, "t")
     assert found == table
     assert count < total // 2
+    for source in ("auto", "broker"):
+        assert by_spark(tiered, "t", source) == table
+    assert len(by_spark(tiered, "t", "bucket")) > len(table) * 9 // 10
+
+
+def by_spark(tiered: Tiered, topic: str, source: str) -> Table:
+    """The table that a batch of the Spark source makes; of `bucket` up to where buckets end."""
+    options = {
+        "kafka.bootstrap.servers": tiered.cluster.bootstrap,
+        "subscribe": topic,
+        "minPartitions": "7",
+        "readFrom": source,
+        "buckets": ",".join(f"{name}=file://{path}" for name, path in tiered.buckets.items()),
+    }
+    reader = BatchReader(parse_options(options), ("partition", "offset", "key", "value"))
+    rows = [
+        row
+        for split in reader.partitions()
+        for batch in reader.read(split)
+        for row in batch.to_pylist()
+    ]
+    places = [(row["partition"], row["offset"]) for row in rows]
+    assert len(set(places)) == len(places)
+    table: Table = {}
+    for row in sorted(rows, key=lambda one: (one["partition"], one["offset"])):
+        if row["value"] is None:
+            table.pop((row["partition"], row["key"]), None)
+        else:
+            table[row["partition"], row["key"]] = row["value"]
+    return table

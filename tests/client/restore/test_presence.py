@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from msgspec.structs import replace
 from tests.client.restore.lost_cluster import claim, entry, put_export, put_snapshot
 from tests.tiered.exports.stores import MemoryStore
 
@@ -84,13 +85,23 @@ def test_another_bucket_that_has_more_of_it_gives_the_partition() -> None:
 
 def test_a_merged_object_stands_for_those_that_it_replaced() -> None:
     store = bucket(0, 10, 20)
-    merged = entry(0, 30, attempt=99)
+    merged = replace(entry(0, 30, attempt=99), data_bytes=3_000, size_bytes=3_200)
     rest = tuple(entry(base, base + 10) for base in range(30, 80, 10))
     asyncio.run(put_export(store, 0, 80, at_ms=300, entries=(merged, *rest)))
     one = planned(store)
     assert (one.start, one.end, one.missing) == (0, 60, "none known")
     assert one.export is not None
     assert one.export.live[0] == merged
+
+
+def test_a_compacted_object_does_not_stand_for_the_past() -> None:
+    """Values are gone from it that later ones have superseded, behind the cut perhaps."""
+    store = bucket(0, 10, 20)
+    compacted = replace(entry(0, 30, attempt=99), data_bytes=2_900, size_bytes=3_100)
+    rest = tuple(entry(base, base + 10) for base in range(30, 80, 10))
+    asyncio.run(put_export(store, 0, 80, at_ms=300, entries=(compacted, *rest)))
+    one = planned(store)
+    assert (one.start, one.end, one.gone) == (30, 60, ((0, 30),))
 
 
 def test_a_merged_object_that_reaches_beyond_the_cut_is_not_taken() -> None:

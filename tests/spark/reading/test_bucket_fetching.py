@@ -28,6 +28,8 @@ from strandline.base.errors import OperatorError
 from strandline.client.buckets.options import bucket_options
 from strandline.client.buckets.stores import BucketStores
 from strandline.config.bucket_urls import parse_bucket
+from strandline.model.ids import Epoch, Offset
+from strandline.records.cleaning import filler
 from strandline.records.record import Record, build_batch
 from strandline.spark.reading import bucket_fetching
 from strandline.spark.reading.bucket_fetching import BucketFetcher, BucketsFailedError, Patience
@@ -190,6 +192,35 @@ def test_a_bucket_that_comes_back_gives_each_record_once() -> None:
     for bucket in ("east", "west"):
         scene.store(bucket).fault = now_and_then
     assert scene.read(scene.split(0, 200), stall_ms=60_000) == list(range(200))
+
+
+def _compacted(scene: Scene, bucket: str, *, every: int, first: int) -> None:
+    """Put the log into a bucket with only each so-manieth batch, as compaction leaves it."""
+    bases = range(0, scene.count, scene.per_batch)
+    batches = [
+        scene._batch(base)
+        if at % every == first or base == bases[-1]
+        else bytes(filler(Offset(base), Offset(base + scene.per_batch), Epoch(0)))
+        for at, base in enumerate(bases)
+    ]
+    scene.world.entries[bucket].clear()
+    for at in range(0, len(batches), 4):
+        scene.world.put(bucket, batches[at : at + 4])
+
+
+@pytest.mark.parametrize("at", range(8))
+def test_buckets_that_are_compacted_differently_give_what_both_have(at: int) -> None:
+    """The nearest one fails at its request number `at`: the other goes on, inside of a gap."""
+    scene = Scene(count=196)
+    _compacted(scene, "east", every=4, first=0)
+    _compacted(scene, "west", every=2, first=0)
+    east = scene.store("east")
+    east.fault = lambda *_: fail() if len(east.calls) == at + 1 else None  # type: ignore[func-returns-value]
+    found = scene.read(scene.split(5, 196))
+    assert found == sorted(set(found))
+    for base in range(0, 196, 28):
+        assert set(range(max(base, 5), base + 7)) <= set(found)
+    assert all(one // 7 % 2 == 0 or one >= 189 for one in found)
 
 
 def test_compaction_may_leave_no_record_at_the_end_of_an_object() -> None:

@@ -161,6 +161,8 @@ class RunSource:
         self._find_keys = find_keys
         self.size_bytes = sum(one.data_bytes for one in run)
         self.mapped_end = Offset(0)
+        self.reading = ""
+        """The name of the object that is read now."""
 
     async def read_into(self, writer: SegmentWriter, moved: Moved) -> None:
         """See `Source`; UnchangedError if the only object would stay as it is."""
@@ -170,6 +172,7 @@ class RunSource:
             self.mapped_end = keys.end_offset
             out = _Cleaned(writer, keys, self._cleaning, self._rewriting.clock.wall_ms())
         for entry in self._run:
+            self.reading = entry.name
             trailer = await read_trailer(self._store, entry)
             writer.carry(trailer)
             async with aclosing(read_batches(self._store, entry, trailer)) as batches:

@@ -255,6 +255,10 @@ class Uploads:
                 except UnchangedError:
                     upload.move(UploadPhase.UNCHANGED, mapped_end=source.mapped_end)
                     return
+                except (ObjectAbsentError, TrailerError, UnfitBatchError):
+                    if source.reading:
+                        self._broker.report_missing(intent.bucket, source.reading)
+                    raise
                 _, failure = await self._store_once(group, upload, made, region, is_put=False)
         if failure is not None:  # It must not keep others waiting: the leader tries again later.
             self._fail(upload, str(failure))

@@ -5,7 +5,9 @@ Why:    a bucket keeps an object for `[tiered] delete_grace_ms` after it is reti
 How:    a listing of the partition's objects. An object that is not listed is asked for by its name,
         because a listing may lag, and an error is no absence.
         A merged object has the records of those it replaced: where these are gone, and it is named
-        by the newest export and ends where the range does, it comes in their place.
+        by the newest export and ends where the range does, it comes in their place. It has just
+        their bytes. One of a compacted topic lacks values that later ones have superseded, so it
+        does not stand for the past.
         What comes back is one range without a gap: the longest that is there; the newest of two.
 Owns:   nothing.
 Source: decision 0063."""
@@ -38,11 +40,26 @@ async def look(store: ObjectStore, export: Export, newest: Export) -> Present:
     wanted = list(export.live)
     here = await _here(store, wanted, listed)
     if len(here) < len(wanted):
-        later = [one for one in newest.live if one.name not in {two.name for two in wanted}]
+        later = [one for one in newest.live if _is_merged(one, wanted)]
         here += await _here(store, later, listed)
     runs, gone = _tiled(here, export)
     longest = max(runs, key=_length_then_place, default=())
     return Present(tuple(longest), tuple(gone))
+
+
+def _is_merged(entry: SegmentEntry, parts: Sequence[SegmentEntry]) -> bool:
+    """Whether an object is made of some of these, and of nothing else: no byte less."""
+    within = [
+        one
+        for one in parts
+        if entry.base_offset <= one.base_offset and one.end_offset <= entry.end_offset
+    ]
+    is_range = bool(within) and (within[0].base_offset, within[-1].end_offset) == (
+        entry.base_offset,
+        entry.end_offset,
+    )
+    is_same = sum(one.data_bytes for one in within) == entry.data_bytes
+    return is_range and is_same and all(one.name != entry.name for one in within)
 
 
 def ranges_text(ranges: Iterable[Range]) -> str:
