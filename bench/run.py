@@ -5,7 +5,7 @@
                                            restart, controller-log, placement, region-loss,
                                            promotion, returning-region, crossed-bytes, stand-ins,
                                            spark, lake, stream, plan, audit, cold, tiered,
-                                           restore
+                                           restore, tls
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and its other load; MB per CPU second varies
@@ -45,6 +45,7 @@ import bench.spark_bucket
 import bench.stand_ins
 import bench.stream
 import bench.tiered
+import bench.tls
 from bench.clusters import Cluster, has_kafka, kafka, memory_mb, strandline
 from bench.load import leaders_of
 from bench.mixed_acks import mixed_acks_latencies
@@ -379,6 +380,11 @@ def restore(work: Path) -> None:
     bench.restore.run(work, partial(say, "restore"))
 
 
+def tls(work: Path) -> None:
+    """One broker, plain and with TLS: producing, reading, handshakes, idle connections."""
+    bench.tls.run(work, partial(say, "tls"))
+
+
 SCENARIOS: dict[str, Callable[[Path], None]] = {
     "one-broker": one_broker,
     "three-replicas": three_replicas,
@@ -406,6 +412,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "cold": cold,
     "tiered": tiered,
     "restore": restore,
+    "tls": tls,
 }
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.broker.connection_world import (
     ECHO,
     FILE,
+    HELD,
     LOOPS,
     Client,
     DiskFile,
@@ -277,3 +278,26 @@ def test_a_connection_lives_on_while_certificates_change(tmp_path: Path) -> None
         await world.connect()
 
     run(scenario, terms=terms, tls=client_tls(authority.trust))
+
+
+def test_a_connection_that_pauses_for_room_loses_nothing_of_what_tls_holds(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    sizes = [5, 3_000, 90_000, 20] * 25
+
+    async def scenario(world: World) -> None:
+        client = await world.connect()
+        for number, size in enumerate(sizes):
+            client.send(HELD if number % 10 == 0 else ECHO, number, bytes([number]) * size)
+        for number, size in enumerate(sizes):
+            if number % 10 == 0:
+                await world.desk.wait_seen(number + 1)
+                world.desk.blocked.pop(0).respond((b"held",))
+            answer = b"held" if number % 10 == 0 else bytes([number]) * size
+            assert await client.receive() == (number, answer)
+
+    run(
+        scenario,
+        limits=ServerLimits(connection_requests_max=1),
+        terms=terms_of(authority.issue("server")),
+        tls=client_tls(authority.trust),
+    )

@@ -1,0 +1,54 @@
+"""The page of security is typed: its certificates are made, and its configuration runs.
+
+Source: docs/operating/security.md."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from tests.integration.pages import PAGES
+from tests.integration.secure_cluster import secure_cluster
+
+pytestmark = pytest.mark.integration
+
+PAGE = (PAGES / "security.md").read_text()
+TIMEOUT_S = 40
+
+
+def blocks(word: str) -> list[str]:
+    """The blocks of the page of this kind."""
+    return [one.partition("\n")[2] for one in PAGE.split("```")[1::2] if one.startswith(word)]
+
+
+def test_the_page_makes_certificates_and_a_broker_that_only_their_owners_reach(
+    tmp_path: Path,
+) -> None:
+    for line in "".join(blocks("console")).splitlines():
+        command = line.removeprefix("$ ").split()
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=TIMEOUT_S)
+    with secure_cluster(tmp_path / "cluster", listeners=2) as cluster:
+        broker = cluster.brokers[1]
+        listeners, rpc = (one.replace("/etc/strandline", str(tmp_path)) for one in blocks("toml"))
+        inner, public = broker.ports
+        broker.sections = (
+            listeners.replace("127.0.0.1:9092", f"127.0.0.1:{inner}")
+            .replace("0.0.0.0:9093", f"0.0.0.0:{public}")
+            .replace("broker-1.example:9093", f"localhost:{public}")
+        )
+        broker.rpc = rpc.replace("[rpc]\n", "")
+        cluster.start()
+        own = {
+            "ssl.certificate.location": str(tmp_path / "app.pem"),
+            "ssl.key.location": str(tmp_path / "app.key"),
+        }
+        options = {
+            "bootstrap.servers": f"localhost:{public}",
+            "security.protocol": "SSL",
+            "ssl.ca.location": str(tmp_path / "ca.pem"),
+            "broker.address.family": "v4",
+        }
+        brokers = AdminClient(options | own).list_topics(timeout=TIMEOUT_S).brokers
+        assert [(one.host, one.port) for one in brokers.values()] == [("localhost", public)]
+        AdminClient(options).poll(0.1)
+        broker.wait_logged("listener PUBLIC: the client showed no certificate, and must")
