@@ -179,6 +179,7 @@ LONG: tuple[Row, ...] = (
         f"{REAL}test_replaced_brokers.py", 0, "tests/cli/test_dev_membership.py; a minute of moves"
     ),
     Row(f"{REAL}test_tiered_bad_days.py", 0, "half a minute; test_tiered_uploads.py is fast"),
+    Row(f"{REAL}test_swapped_buckets.py", 0, "a minute; tests/broker/test_bucket_identities.py"),
     Row(f"{REAL}test_unregistering.py", 0, BESIDE + "test_unregistering.py"),
     Row(f"{REAL}test_zones.py", 0, BESIDE + "test_outages.py"),
     Row(f"{SIM}test_failover.py::test_every_group", 2, "six kills; two are fast"),
