@@ -92,6 +92,10 @@ def test_exchanged_buckets_get_nothing_and_count_nothing_until_they_are_back() -
         world.until(all_say(world, "east", "it is bucket west of this cluster"), every_ms=200)
         assert "`strandline tiered replace east`" in claims(world, 1).wrong["east"]
         assert covered(world) == leader(world).log.start_offset
+        controller = next(one for one in VOTERS if world.broker(one).controller.is_active)
+        lists = world.broker(controller).services.balancing.outages.bucket_lists
+        world.until(lambda: len(lists.happenings) == 2, every_ms=1_000)
+        assert "on brokers 1, 2, 3: bucket east is not the one" in lists.happenings[0].text
         ends = {one: state(world).live_end(one) for one in BUCKETS}
         names = {one: world.buckets[one].names() for one in ("east", "west")}
         write(world)

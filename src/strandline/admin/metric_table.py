@@ -270,7 +270,8 @@ CONTROLLER_METRICS = (
         help=(
             "Current alarms: a `broker`, `zone` or `region` that is down, a `network-cut`, or "
             "a `planned` outage. `fewer-voters`, `observers-vote`, `low-quorum`, `no-leader`, "
-            "`tiered-lag` and `tiered-full`: 1 while there are such partitions."
+            "`tiered-lag` and `tiered-full`: 1 while there are such partitions. `tiered-buckets`: "
+            "buckets that some broker lacks, or that are not those of their names there."
         ),
     ),
     Metric(

@@ -563,6 +563,7 @@ def _tiering(services: Services, claims: Claims) -> Tiering:
     reporting = services.controller.reporting
     reporting.lagging, reporting.full = tiering.lagging, tiering.refusing
     reporting.full_in_ms = tiering.full_in_ms
+    reporting.buckets = tiering.claims.report
     return tiering
 
 

@@ -64,6 +64,8 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     lagging: tuple[GroupId, ...] = ()
     full: tuple[GroupId, ...] = ()
     full_in_ms: int = -1
+    buckets: dict[str, str] | None = None
+    """{bucket in its file: why it is not used; empty if nothing is wrong}; None: not told."""
 
     @property
     def used_percent(self) -> int:

@@ -34,7 +34,11 @@ def describe(services: Services) -> DescribeZonesResponse:
         zones=[_zone(domain, view, found, services.cluster, now) for domain, view in known.items()],
         happenings=[
             ZoneHappening(one.kind, one.subject, one.text, now - one.since_ms)
-            for one in (*found.happenings, *outages.voting.happenings)
+            for one in (
+                *found.happenings,
+                *outages.voting.happenings,
+                *outages.bucket_lists.happenings,
+            )
         ],
         brokers=[
             SeenBroker(

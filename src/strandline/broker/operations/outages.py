@@ -30,6 +30,7 @@ from strandline.controller.balancer.health import NO_SILENCE, Condition
 from strandline.controller.commands import DomainNote, NoteOutages, Refused
 from strandline.controller.decision import leaving_of
 from strandline.controller.outages.alarms import Alarm, Alarms
+from strandline.controller.outages.bucket_lists import BucketAlarms, bucket_faults
 from strandline.controller.outages.judging import Judgement, Outages, Rules, Scene
 from strandline.controller.outages.leaderless import Leaderless
 from strandline.controller.outages.marks import configured
@@ -86,6 +87,7 @@ class OutageWatch:
         self.judgement = Judgement()
         self._outages, self._alarms = Outages(), Alarms()
         self.voting = VotingAlarms()
+        self.bucket_lists = BucketAlarms()
         # {broker that reported: (when, which brokers it hears)}
         self._hears_of: dict[BrokerId, tuple[int, frozenset[BrokerId]]] = {}
         # {broker that reported: (when, the groups that it leads and refuses acks=all for)}
@@ -141,6 +143,7 @@ class OutageWatch:
                 ),
                 **self._late(now),
             ),
+            *self.bucket_lists.step(now, self._bucket_faults(now)),
         ):
             self._raise(alarm)
         self._note(found)
@@ -217,6 +220,17 @@ class OutageWatch:
             lagging=lagging,
             full=frozenset(group for one in reports.values() for group in one.full),
             full_in_ms=min((one for one in times if one >= 0), default=None),
+        )
+
+    def _bucket_faults(self, now: int) -> dict[str, str]:
+        """{bucket: what is wrong with it}, by recent reports of registered brokers."""
+        known = self._controller.cluster.brokers
+        return bucket_faults(
+            {
+                broker: one.buckets
+                for broker, (at_ms, one) in self._tiered.items()
+                if broker in known and now - at_ms < VALID_MS and one.buckets is not None
+            }
         )
 
     def _min_insync_of(self, partition: Partition) -> int:

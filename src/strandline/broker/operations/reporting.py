@@ -43,6 +43,8 @@ class Reporting:
         """Groups led here that refuse writes, for too much waits for a bucket."""
         self.full_in_ms: Callable[[], int | None] = _never
         """How long until this broker's disk is full, or such a group is; None if not coming."""
+        self.buckets: Callable[[], dict[str, str]] = dict
+        """{bucket in this broker's file: why it is not used; empty if nothing is wrong}"""
         self._replication = replication
         self._questions = msgspec.msgpack.Decoder(Question)
         self._reports = msgspec.msgpack.Decoder(Report)
@@ -125,6 +127,7 @@ class Reporting:
             lagging=lagging,
             full=full,
             full_in_ms=-1 if full_in_ms is None else full_in_ms,
+            buckets=self.buckets() if question.refuses else None,
         )
 
     def _leaderless(self) -> tuple[GroupId, ...]:

@@ -95,6 +95,10 @@ class Claims:
         known = self.identity(bucket)
         return 0 if known is None else known.generation
 
+    def report(self) -> dict[str, str]:
+        """{bucket of this broker's file: why it is not used; empty if nothing is wrong}."""
+        return {one: self.wrong.get(one, "") for one in self._buckets.names}
+
     def look(self) -> None:
         """Look at the buckets that are due; called again and again."""
         if not self._controller.cluster.cluster_id:

@@ -20,6 +20,7 @@ from strandline.protocol.messages.describe_status import StatusBroker, StatusPar
 from strandline.protocol.messages.describe_zones import ZoneHappening
 
 TOPICS_SHOWN_MAX = 5
+TIERED_BUCKETS = "tiered-buckets"
 LOW_QUORUM, TIERED_LAG, TIERED_FULL = "low-quorum", "tiered-lag", "tiered-full"
 """The controller's report of partitions that reject acks=all."""
 OUTAGES = ("broker", "zone", "region", "network-cut", "planned")
@@ -206,7 +207,7 @@ def _at_risk(found: ClusterStatus) -> Iterator[str]:
         yield f"fewer voters than placement requires: {count}"
     if best.observers_vote_count:
         yield f"observers stand in for voters: {counted(best.observers_vote_count, 'partition')}"
-    yield from (one.text for one in _happenings(found, TIERED_LAG))
+    yield from (one.text for one in _happenings(found, TIERED_LAG, TIERED_BUCKETS))
 
 
 # ---- what happens by itself ----------------------------------------------------------------------

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.client.operations.moments import time_text
-from strandline.controller.outages.happenings import brokers_text
+from strandline.controller.outages.happenings import Kind, brokers_text
 from strandline.controller.outages.voting import CLASSES
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_zones import DescribedZone, DescribeZonesResponse
 
+ELSEWHERE = (*CLASSES, Kind.TIERED_BUCKETS)
+"""The classes of reports that are not about places."""
 CALM = "All zones and regions are up."
 UNSETTLED = (
     "The controller began to lead a moment ago: it does not know yet what is down. Ask again in a "
@@ -54,7 +56,7 @@ def is_calm(found: DescribeZonesResponse) -> bool:
     """Whether nothing is reported, except alarms about voters and leaders, and the controller
     knows enough to say so."""
     is_known = not found.is_unsettled and all(one.verdict != SILENT for one in found.brokers)
-    return is_known and all(one.kind in CLASSES for one in found.happenings)
+    return is_known and all(one.kind in ELSEWHERE for one in found.happenings)
 
 
 def summary_lines(found: DescribeZonesResponse) -> Iterator[str]:
@@ -64,7 +66,7 @@ def summary_lines(found: DescribeZonesResponse) -> Iterator[str]:
         yield UNSETTLED
     elif is_calm(found):
         yield CALM
-    elif all(one.kind in CLASSES for one in found.happenings):
+    elif all(one.kind in ELSEWHERE for one in found.happenings):
         silent = [one.broker_id for one in found.brokers if one.verdict == SILENT]
         verb = "is" if len(silent) == 1 else "are"
         yield (

@@ -30,6 +30,7 @@ class Kind(StrEnum):
     LOW_QUORUM = "low-quorum"
     NO_LEADER = "no-leader"
     TIERED_LAG = "tiered-lag"
+    TIERED_BUCKETS = "tiered-buckets"
     TIERED_FULL = "tiered-full"
 
 
