@@ -46,5 +46,5 @@ async def read_claim(store: ObjectStore) -> str:
     data = await store.get(CLAIM)
     try:
         return msgspec.json.decode(data, type=Claim).cluster_id
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise StoreError(f"{CLAIM} cannot be read: {error}") from None

@@ -28,7 +28,7 @@ async def read_identity(store: ObjectStore) -> str:
     data = await store.get(IDENTITY)
     try:
         return msgspec.json.decode(data, type=Identity).bucket_id
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise StoreError(f"{IDENTITY} cannot be read: {error}") from None
 
 
