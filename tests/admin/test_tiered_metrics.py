@@ -27,6 +27,9 @@ def test_every_metric_of_tiered_storage_is_told_and_none_without_it() -> None:
         region = REGIONS[leader]
         own = {"from_region": region, "bucket": region}
         assert told.value("strandline_tiered_uploads_total", **own) > 3
+        assert told.value("strandline_tiered_requests_total", bucket=region, request="put") > 6
+        assert told.value("strandline_tiered_requests_total", bucket=region, request="get") > 3
+        assert told.value("strandline_tiered_received_bytes_total", bucket=region) > 0
         sizes = sum(told.of("strandline_tiered_live_bytes").values())
         uploaded = 0.0
         for broker in VOTERS:

@@ -189,6 +189,11 @@ def test_status_tells_what_each_bucket_holds(run: Run, tier: Tier) -> None:
     assert (bucket["pending_bytes"], bucket["pending_since_ms"]) == (77, 1_000)
     code, out, _ = run("tiered", "status", "t")
     assert code == 0 and "PENDING-BYTES" in out and " 77 " in out
+    code, out, _ = run("tiered", "status", "--by-bucket")
+    heads, row = (line.split() for line in out.splitlines())
+    told = dict(zip(heads, row, strict=True))
+    assert (code, told["BUCKET"], told["OBJECTS"], told["PENDING-BYTES"]) == (0, "east", "2", "77")
+    assert told["PUTS"] == "0", "the fake broker asks nothing"
 
 
 def test_status_names_brokers_that_do_not_answer(run: Run, tier: Tier) -> None:

@@ -3,6 +3,7 @@ server, its credentials or a broker do meanwhile.
 
 Source: decisions 0057 to 0060; docs/operating/tiered.md, "Bad days"."""
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -133,5 +134,11 @@ def test_credentials_of_the_environment_are_enough(
         on_s3.await_tiered("t", above=RECORDS // 2)
         assert on_s3.consume("t") == on_s3.acknowledged
         assert has_used(proxy, b"test")
+        told = json.loads(
+            on_s3.cluster.run("tiered", "status", "--json", "-b", on_s3.cluster.bootstrap).stdout
+        )
+        puts = sum(one["puts"] for one in told["buckets"])
+        seen = proxy.count("PUT") + proxy.count("POST")
+        assert 0.8 * seen <= puts <= seen, "one request each, but for the last exports"
     finally:
         stop_cluster(on_s3.cluster)

@@ -92,6 +92,11 @@ def place(tmp_path: Path) -> Iterator[Place]:
 def test_a_bucket_stays_away_and_the_operator_chooses(place: Place) -> None:
     place.until_left(0)
     healthy, status = place.type(*commands(PAGE, "Lag"))
+    (cost,) = place.type(*commands(PAGE, "What it costs"))
+    heads, *rows = (line.split() for line in cost.splitlines())
+    told = {row[0]: dict(zip(heads, row, strict=True)) for row in rows}
+    assert told.keys() == {"east", "west", "south"}
+    assert all(int(one["PUTS"]) > 0 and int(one["SENT-BYTES"]) > 0 for one in told.values())
     assert "Nothing is down, stopped or at risk." in healthy and "PENDING-AGE-S" in status
     (consumed,) = place.type("strandline consume history --exit-at-end")
     assert sorted(consumed.splitlines()) == sorted(LINES)

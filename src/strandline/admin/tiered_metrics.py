@@ -42,6 +42,21 @@ TIERED_METRICS = (
         help="Bytes of all puts of such objects, those that failed included.",
     ),
     Metric(
+        name="strandline_tiered_requests_total",
+        kind=Kind.COUNTER,
+        labels=("bucket", "request"),
+        help=(
+            "Requests that this broker sent to a bucket: put (parts and copies, too), get, list "
+            "(pages) and delete; retries within one deadline are not counted."
+        ),
+    ),
+    Metric(
+        name="strandline_tiered_received_bytes_total",
+        kind=Kind.COUNTER,
+        labels=("bucket",),
+        help="Bytes of objects that this broker got out of a bucket, for whatever purpose.",
+    ),
+    Metric(
         name="strandline_tiered_errors_total",
         kind=Kind.COUNTER,
         labels=("bucket",),
@@ -147,6 +162,20 @@ def tiered_figures(broker: Broker) -> dict[str, float | Values]:
     """`TIERED_METRICS`."""
     tiering = broker.services.tiering
     found: dict[str, float | Values] = {one.name: {} for one in TIERED_METRICS}
+    traffic = broker.services.buckets.traffic
+    found["strandline_tiered_requests_total"] = {
+        (bucket, request): float(count)
+        for bucket, one in traffic.items()
+        for request, count in (
+            ("put", one.put_count),
+            ("get", one.get_count),
+            ("list", one.list_count),
+            ("delete", one.delete_count),
+        )
+    }
+    found["strandline_tiered_received_bytes_total"] = {
+        (bucket,): float(one.received_bytes) for bucket, one in traffic.items()
+    }
     found["strandline_tiered_late_partitions"] = 0
     found["strandline_tiered_refusing_partitions"] = 0
     if tiering is None:

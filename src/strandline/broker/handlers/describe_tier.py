@@ -19,6 +19,7 @@ from strandline.protocol.messages.describe_tier import (
     DescribeTierRequest,
     DescribeTierResponse,
     TierBucketStatus,
+    TierBucketTraffic,
     TierPartitionStatus,
 )
 from strandline.replication.replica.replica import Replica
@@ -40,6 +41,18 @@ async def handle(request: DescribeTierRequest, context: RequestContext) -> Descr
         answer.error_code = _tell_one(services, request, answer)
     else:
         await _tell_topics(services, request.topics, answer)
+        answer.traffic = [
+            TierBucketTraffic(
+                bucket=bucket,
+                put_count=one.put_count,
+                get_count=one.get_count,
+                list_count=one.list_count,
+                delete_count=one.delete_count,
+                sent_bytes=one.sent_bytes,
+                received_bytes=one.received_bytes,
+            )
+            for bucket, one in services.buckets.traffic.items()
+        ]
     return answer
 
 

@@ -52,6 +52,14 @@ BucketName = Annotated[
 @app.command()
 def status(
     topics: Topics = None,
+    by_bucket: Annotated[
+        bool,
+        typer.Option(
+            "--by-bucket",
+            help="One line for each bucket, with what the brokers have asked of it since they "
+            "started.",
+        ),
+    ] = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
@@ -63,7 +71,8 @@ def status(
 
     with open_client(bootstrap, timeout) as client:
         found = tier_status(client, topics or ())
-    show(status_json(found), as_json=as_json, people=lambda: _print_status(found))
+    people = _print_buckets if by_bucket else _print_status
+    show(status_json(found), as_json=as_json, people=lambda: people(found))
     if found.missing:
         raise typer.Exit(UNHEALTHY)
 
@@ -237,6 +246,19 @@ def _print_status(found: "TierStatus") -> None:
         for each in one.buckets
     ]
     print_table(Table(heads, cells, frozenset(heads) - {"TOPIC", "BUCKET"}))
+
+
+def _print_buckets(found: "TierStatus") -> None:
+    from strandline.cli.text.bucket_sums import HEADS, bucket_sums
+
+    for missing in found.missing:
+        print_line(f"not known: {missing}")
+    now_ms = int(time.time() * 1000)
+    cells = [one.row(now_ms) for one in bucket_sums(found)]
+    if cells:
+        print_table(Table(HEADS, cells, frozenset(HEADS) - {"BUCKET"}))
+    elif not found.missing:
+        print_line("no broker has a bucket: [tiered] buckets is empty")
 
 
 def _print_verified(found: "Verified") -> None:

@@ -17,6 +17,7 @@ Map:    live_cluster.py     a running cluster as the solver sees it
         policy_notes.py     warnings about an accepted policy
         restore.py          what buckets have of a lost cluster
         tiered.py           what buckets hold, and what is wrong with it
+        bucket_sums.py      what each bucket holds and was asked
         replaced_bucket.py  another bucket in the place of one
         writers.py          where the writers are
         copy_rates.py       the rate of copies

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from strandline.base.errors import OperatorError
 from strandline.base.json_value import Json
+from strandline.cli.text.bucket_sums import bucket_sums
 from strandline.client.cluster import Client
 from strandline.client.operations.buckets import identify_bucket
 from strandline.client.operations.tier import (
@@ -188,9 +189,10 @@ async def _require_identity(client: Client, bucket: str, store: ObjectStore) -> 
 
 
 def status_json(found: TierStatus) -> Json:
-    """All partitions."""
+    """All partitions, and the sums of each bucket."""
     return {
         "partitions": [_partition_json(one) for one in found.partitions],
+        "buckets": [one.json for one in bucket_sums(found)],
         "not_known": list(found.missing),
     }
 

@@ -14,6 +14,7 @@ from strandline.protocol.errors import Error, message_of
 from strandline.protocol.messages.describe_tier import (
     DescribeTierRequest,
     DescribeTierResponse,
+    TierBucketTraffic,
     TierPartitionStatus,
 )
 from strandline.protocol.messages.repair_object import RepairObjectRequest, RepairObjectResponse
@@ -34,10 +35,11 @@ class UnknownTopicError(UncertainError):
 
 class TierStatus(NamedTuple):
     """`partitions`: those that buckets have or should have records of, in order; `missing`: what is
-    not known, and why."""
+    not known, and why; `traffic`: what each broker has asked of each bucket since it started."""
 
     partitions: list[TierPartitionStatus]
     missing: list[str]
+    traffic: list[TierBucketTraffic]
 
 
 def tier_status(client: Client, topics: Sequence[str] = ()) -> TierStatus:
@@ -54,17 +56,19 @@ def tier_status(client: Client, topics: Sequence[str] = ()) -> TierStatus:
         for one in topic.partitions
         if one.leader not in view.brokers
     ]
+    traffic: list[TierBucketTraffic] = []
     request = DescribeTierRequest(topics=list(topics))
     for broker in view.brokers:
         answer = client.look(broker, request, DescribeTierResponse)
         if answer is None:
             missing.append(f"broker {broker} does not answer for what it leads")
             continue
+        traffic += answer.traffic
         for row in answer.partitions:
             known = found.get((row.topic, row.partition))
             if known is None or known.leader_epoch < row.leader_epoch:
                 found[row.topic, row.partition] = row
-    return TierStatus([found[name] for name in sorted(found)], missing)
+    return TierStatus([found[name] for name in sorted(found)], missing, traffic)
 
 
 def tier_state(client: Client, place: Place, *, cluster_id: str = "") -> Checkpoint | None:

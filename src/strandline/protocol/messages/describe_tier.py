@@ -63,6 +63,18 @@ class TierPartitionStatus(Message):
     state: Annotated[bytes | None, F("bytes", nullable="0+")] = None
 
 
+class TierBucketTraffic(Message):
+    """What this broker has asked of one bucket since it started."""
+
+    bucket: Annotated[str, F("string")] = ""
+    put_count: Annotated[int, F("int64")] = 0
+    get_count: Annotated[int, F("int64")] = 0
+    list_count: Annotated[int, F("int64")] = 0
+    delete_count: Annotated[int, F("int64")] = 0
+    sent_bytes: Annotated[int, F("int64")] = 0
+    received_bytes: Annotated[int, F("int64")] = 0
+
+
 class DescribeTierResponse(Message):
     """What this broker leads, with buckets in use or wanted."""
 
@@ -80,3 +92,5 @@ class DescribeTierResponse(Message):
     cluster_id: Annotated[str, F("string")] = ""
     broker_id: Annotated[int, F("int32")] = -1
     partitions: Annotated[list[TierPartitionStatus], F("[]struct")] = []
+    # Of every bucket of this broker; empty if one partition was asked for.
+    traffic: Annotated[list[TierBucketTraffic], F("[]struct", tag=0)] = []

@@ -6,6 +6,7 @@ Map:    store.py         what tiering asks of a store, and the errors it may get
         identity.py      which bucket it is
         opening.py       a store by its URL
         bucket_store.py  deadlines, and what an answer proves: written, absent, taken
+        traffic.py       what was asked of a bucket, for its bill
         limits.py        requests, bytes and pace of a broker
         credentials.py   secrets, from a file
         backend.py       what one kind of store can do

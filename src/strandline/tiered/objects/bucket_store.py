@@ -6,7 +6,7 @@ Why:    stores misreport writes: an applied put is answered with 503, a client r
 How:    After anything but success a write is read back and compared. An object is absent only if a
         listing, which fails where the bucket is gone, lacks it too. Large objects go up in parts;
         an upload ends when no part makes progress.
-Owns:   nothing that outlives a call.
+Owns:   the counts of its requests; nothing else that outlives a call.
 Source: decision 0058; reference 2.3."""
 
 import asyncio
@@ -28,6 +28,7 @@ from strandline.tiered.objects.store import (
     ObjectInfo,
     StoreError,
 )
+from strandline.tiered.objects.traffic import Traffic
 
 PARTS_INFLIGHT_MAX = 2
 """Parts of a large object on their way at one time."""
@@ -52,6 +53,7 @@ class BucketStore:
         """What errors call the bucket: its region and place."""
         self._limits = limits
         self._timeout_ms = timeout_ms
+        self.traffic = Traffic()
 
     async def put(self, name: str, parts: Sequence[Buffer]) -> None:
         """See `ObjectStore.put`."""
@@ -72,6 +74,7 @@ class BucketStore:
         try:
             async with self._limits.upload(len(data)):
                 await self._limits.upload_pace.take(len(data))
+                self._count_put(len(data))
                 await self._in_time(self._backend.create(name, data), f"create {name}")
             return
         except StoreError as error:
@@ -91,16 +94,21 @@ class BucketStore:
         """See `ObjectStore.get`."""
         _check(name)
         async with self._limits.download(0):
+            self.traffic.get_count += 1
             request = self._backend.get(name, bytes_max=GET_BYTES_MAX)
-            return await self._found(name, self._in_time(request, f"get {name}"))
+            data = await self._found(name, self._in_time(request, f"get {name}"))
+        self.traffic.received_bytes += len(data)
+        return data
 
     async def get_range(self, name: str, start: int, end: int) -> Buffer:
         """See `ObjectStore.get_range`."""
         _check(name)
         assert 0 <= start < end, (start, end)
         async with self._limits.download(end - start):
+            self.traffic.get_count += 1
             request = self._backend.get_range(name, start, end)
             data = await self._found(name, self._in_time(request, f"read {name}"))
+        self.traffic.received_bytes += len(data)
         if len(data) != end - start:
             raise StoreError(f"{self._title}: {len(data)} bytes came of {name} [{start}, {end})")
         return data
@@ -109,11 +117,15 @@ class BucketStore:
         """See `ObjectStore.list`."""
         pages = aiter(self._backend.pages(prefix))
         last = ""
+        self.traffic.list_count += 1
+        page_count = 0
         while True:
             try:
                 page = await self._in_time(anext(pages), f"list {prefix}")
             except StopAsyncIteration:
                 return
+            page_count += 1
+            self.traffic.list_count += page_count > 1
             for one in page:
                 if one.name <= last:
                     raise StoreError(f"{self._title}: lists {one.name} after {last}")
@@ -126,6 +138,7 @@ class BucketStore:
             _check(name)
         for first in range(0, len(names), DELETES_MAX):
             some = names[first : first + DELETES_MAX]
+            self.traffic.delete_count += 1
             await self._in_time(self._backend.delete(some), f"delete {len(some)} objects")
 
     def copies_from(self, source: "BucketStore") -> bool:
@@ -143,6 +156,8 @@ class BucketStore:
         timeout_ms = self._timeout_ms * (1 + size_bytes // COPIED_PER_TIMEOUT_BYTES)
         if not self.copies_from(source):
             return False
+        self.traffic.put_count += 1
+        self.traffic.get_count += 1
         request = self._backend.copy_from(source._backend, name, new_name)
         try:
             await self._in_time(request, f"copy {name}", timeout_ms=timeout_ms)
@@ -161,6 +176,7 @@ class BucketStore:
     async def _put_whole(self, name: str, data: bytes) -> None:
         async with self._limits.upload(len(data)):
             await self._limits.upload_pace.take(len(data))
+            self._count_put(len(data))
             await self._in_time(self._backend.put(name, data), f"put {name}")
 
     async def _put_parts(self, name: str, parts: Sequence[Buffer]) -> None:
@@ -168,6 +184,7 @@ class BucketStore:
         parts_max = max(1, min(PARTS_INFLIGHT_MAX, budget // PART_BYTES))
         async with self._limits.upload(parts_max * PART_BYTES):
             progress = _Progress()
+            self.traffic.put_count += 2  # The first and the last request of an upload in parts.
             request = self._backend.put_parts(
                 name, self._paced(parts, progress), parts_max=parts_max
             )
@@ -181,11 +198,17 @@ class BucketStore:
             await self._limits.upload_pace.take(sum(map(_size, part)))
             progress.is_waiting = False
             progress.count += 1
+            self._count_put(len(part))
             yield part
+
+    def _count_put(self, size_bytes: int) -> None:
+        self.traffic.put_count += 1
+        self.traffic.sent_bytes += size_bytes
 
     async def _holds(self, name: str, parts: Sequence[Buffer], size: int) -> bool:
         """Whether the store has exactly these bytes under the name; False if it does not say."""
         try:
+            self.traffic.get_count += 1
             request = self._backend.size(name)
             if await self._in_time(request, f"size of {name}") != size:
                 return False
@@ -208,6 +231,7 @@ class BucketStore:
         try:
             return await request
         except NotFoundAnswerError as error:
+            self.traffic.list_count += 1
             check = self._backend.is_absent(name)
             if await self._in_time(check, f"look for {name}"):
                 raise ObjectAbsentError(f"{self._title}: has no {name}") from error

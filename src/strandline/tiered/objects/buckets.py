@@ -10,10 +10,12 @@ from strandline.base.errors import OperatorError
 from strandline.config.bucket_urls import BucketUrl
 from strandline.config.tiered_section import TieredSection
 from strandline.model.cluster import Labels
+from strandline.tiered.objects.bucket_store import BucketStore
 from strandline.tiered.objects.credentials import CredentialsFile
 from strandline.tiered.objects.limits import StoreLimits
 from strandline.tiered.objects.opening import open_store
 from strandline.tiered.objects.store import ObjectStore, StoreError
+from strandline.tiered.objects.traffic import Traffic
 
 OpenStore = Callable[[BucketUrl], ObjectStore]
 
@@ -79,6 +81,15 @@ class Buckets:
         if found is None:
             raise StoreError(f"no bucket {bucket} in [tiered] buckets of this broker's file")
         return found
+
+    @property
+    def traffic(self) -> dict[str, Traffic]:
+        """{bucket: what this process has asked of it}."""
+        return {
+            name: store.traffic
+            for name, store in self._stores.items()
+            if isinstance(store, BucketStore)
+        }
 
     def nearest(self, labels: Labels) -> tuple[str, ...]:
         """Every bucket, that of the region first; the others as the configuration has them."""
