@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from tests.integration.conftest import COMMAND
 from tests.integration.pages import PAGES
 from tests.integration.secure_cluster import secure_cluster
 
@@ -50,5 +51,17 @@ def test_the_page_makes_certificates_and_a_broker_that_only_their_owners_reach(
         }
         brokers = AdminClient(options | own).list_topics(timeout=TIMEOUT_S).brokers
         assert [(one.host, one.port) for one in brokers.values()] == [("localhost", public)]
+        (conf,) = blocks("properties")
+        (tmp_path / "admin.conf").write_text(
+            conf.replace("/etc/strandline", str(tmp_path)).replace(
+                "broker-1.example:9093", f"localhost:{public}"
+            )
+        )
+        (command,) = blocks("sh")
+        typed = command.replace("strandline", COMMAND, 1).split()
+        done = subprocess.run(
+            typed, cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT_S
+        )
+        assert done.returncode == 0, done.stderr
         AdminClient(options).poll(0.1)
         broker.wait_logged("listener PUBLIC: the client showed no certificate, and must")

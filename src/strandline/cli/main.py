@@ -34,7 +34,7 @@ from strandline.cli.commands import (
     zone,
 )
 from strandline.cli.exit_codes import CANNOT_CONNECT, ERROR, INTERRUPTED
-from strandline.cli.options import find_bootstrap
+from strandline.cli.options import find_bootstrap, take_client_config
 from strandline.cli.output import print_error
 from strandline.cli.parameters import read_plainly
 
@@ -84,7 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; ends with SystemExit."""
     read_plainly()
     try:
-        app(args=None if arguments is None else list(arguments), prog_name="strandline")
+        given = sys.argv[1:] if arguments is None else arguments
+        app(args=take_client_config(given), prog_name="strandline")
     except StrandlineError as error:
         print_error(str(error), error.details)
         sys.exit(exit_code_of(error))

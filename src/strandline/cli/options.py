@@ -1,11 +1,15 @@
 """Options that many commands share, and how they find a cluster.
 
-How:    brokers: `--bootstrap`, else STRANDLINE_BOOTSTRAP, else the local cluster in the directory
-        that `strandline dev` would use, else 127.0.0.1:9092.
+How:    security: `--client-config FILE` anywhere on the command line, else the file that
+        STRANDLINE_CLIENT_CONFIG names.
+        brokers: `--bootstrap`, else STRANDLINE_BOOTSTRAP, else `bootstrap.servers` of that file,
+        else the local cluster in the directory that `strandline dev` would use, else
+        127.0.0.1:9092.
         a broker's file: `--config`, else one of that local cluster.
 Source: docs/reference/cli.md."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,8 +18,11 @@ import typer
 from strandline.base.errors import OperatorError
 
 if TYPE_CHECKING:
+    from strandline.cli.client_config import ClientConfig
     from strandline.client.cluster import Client
 
+CLIENT_CONFIG_OPTION = "--client-config"
+CLIENT_CONFIG_VARIABLE = "STRANDLINE_CLIENT_CONFIG"
 BOOTSTRAP_VARIABLE = "STRANDLINE_BOOTSTRAP"
 DEV_DIRECTORY_VARIABLE = "STRANDLINE_DEV_DIR"
 DEFAULT_DEV_DIRECTORY = Path("strandline-dev")
@@ -69,14 +76,43 @@ DEFAULT_TIMEOUT_S = 30.0
 def open_client(bootstrap: str, timeout_s: float) -> "Client":
     """A client of the cluster that the options name; raises OperatorError."""
     from strandline.client.cluster import Client
+    from strandline.client.wire.transport import TcpTransport
     from strandline.config.addresses import parse_bootstrap
 
-    text = bootstrap or find_bootstrap()
+    config = client_config()
+    text = bootstrap or config.bootstrap or find_bootstrap()
     try:
         addresses = parse_bootstrap(text)
     except ValueError as error:
         raise OperatorError(f"--bootstrap {error}") from error
-    return Client(addresses, timeout_ms=int(timeout_s * 1000))
+    return Client(addresses, timeout_ms=int(timeout_s * 1000), transport=TcpTransport(config.tls))
+
+
+def client_config() -> "ClientConfig":
+    """What the client's configuration file says, if one is named; raises OperatorError."""
+    from strandline.cli.client_config import ClientConfig, read_client_config
+
+    path = os.environ.get(CLIENT_CONFIG_VARIABLE)
+    return read_client_config(Path(path)) if path else ClientConfig()
+
+
+def take_client_config(arguments: Sequence[str]) -> list[str]:
+    """The command line without `--client-config FILE`, which every command takes: its place is the
+    environment. Raises OperatorError."""
+    left: list[str] = []
+    given = iter(arguments)
+    for argument in given:
+        name, equals, value = argument.partition("=")
+        if argument == "--":
+            left += [argument, *given]
+        elif name == CLIENT_CONFIG_OPTION:
+            path = value if equals else next(given, "")
+            if not path:
+                raise OperatorError(f"{CLIENT_CONFIG_OPTION}: name a file")
+            os.environ[CLIENT_CONFIG_VARIABLE] = path
+        else:
+            left.append(argument)
+    return left
 
 
 def find_bootstrap() -> str:

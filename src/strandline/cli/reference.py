@@ -22,6 +22,11 @@ Every command that shows something has `--json` for programs: one object on stan
 by `--bootstrap`, else by `STRANDLINE_BOOTSTRAP`, else in the directory of the local cluster
 (`STRANDLINE_DEV_DIR`, or `strandline-dev`), else at `127.0.0.1:9092`. Under spark-submit
 `pipeline lake` requires `--bootstrap` or `STRANDLINE_BOOTSTRAP`.
+
+Commands that contact brokers take `--client-config FILE`, anywhere on the command line, or find the
+file by `STRANDLINE_CLIENT_CONFIG`: `security.protocol=SSL`, certificates and `bootstrap.servers` in
+Java's or librdkafka's spelling ([security](../operating/security.md#commands)). Commands of
+`pipeline` have options of their own.
 """
 
 

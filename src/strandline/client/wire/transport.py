@@ -7,13 +7,18 @@ import select
 import socket
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from strandline.base.disk import Buffer
 from strandline.model.cluster import Address
 from strandline.network.sockets import refuse_itself
 
+if TYPE_CHECKING:
+    import ssl
+
 RECEIVE_BYTES = 256 * 1024
+_REFUSED = "it does not accept this client's certificate"
+_REFUSALS = {"TLSV13_ALERT_CERTIFICATE_REQUIRED": "it requires a certificate of its clients"}
 
 
 class Stream(Protocol):
@@ -90,8 +95,34 @@ class TcpStream:
         self._socket.close()
 
 
+class TlsStream(TcpStream):
+    """A stream over a TLS socket."""
+
+    def __init__(self, sock: "ssl.SSLSocket") -> None:
+        super().__init__(sock)
+        self._tls = sock
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether TLS holds bytes that the kernel does not report."""
+        return self._tls.pending() > 0
+
+    def receive(self, length: int, timeout_ms: int) -> memoryview:
+        """See `Stream.receive`. A broker says only here that it refuses a certificate."""
+        try:
+            return super().receive(length, timeout_ms)
+        except OSError as error:
+            reason = getattr(error, "reason", "")
+            if "CERTIFICATE" not in reason and "UNKNOWN_CA" not in reason:
+                raise
+            raise ConnectionError(_REFUSALS.get(reason, _REFUSED)) from error
+
+
 class TcpTransport:
-    """The real world."""
+    """The real world. `tls`: the context of connections with TLS; None for none."""
+
+    def __init__(self, tls: "ssl.SSLContext | None" = None) -> None:
+        self._tls = tls
 
     def connect(self, address: Address, timeout_ms: int) -> Stream:
         """See `Transport.connect`."""
@@ -101,6 +132,8 @@ class TcpTransport:
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             refuse_itself(sock)
+            if self._tls is not None:
+                return TlsStream(_secured(sock, self._tls, address.host))
         except OSError:  # The broker has hung up already, or is none.
             sock.close()
             raise
@@ -110,6 +143,9 @@ class TcpTransport:
         """See `Transport.wait_readable`."""
         poll = select.poll()
         by_descriptor: dict[int, Stream] = {}
+        pending = [one for one in streams if isinstance(one, TlsStream) and one.has_pending]
+        if pending:
+            return list(pending)
         for stream in streams:
             assert isinstance(stream, TcpStream)
             by_descriptor[stream.fileno()] = stream
@@ -127,3 +163,19 @@ class TcpTransport:
     def sleep_ms(self, duration_ms: int) -> None:
         """See `Transport.sleep_ms`."""
         time.sleep(max(duration_ms, 0) / 1000)
+
+
+def _secured(sock: socket.socket, tls: "ssl.SSLContext", host: str) -> "ssl.SSLSocket":
+    """Shake hands within the socket's time-out. Raises OSError that says what to mend."""
+    import ssl  # It takes longer to load than most commands run.
+
+    try:
+        return tls.wrap_socket(sock, server_hostname=host)
+    except ssl.SSLCertVerificationError as error:
+        raise ConnectionError(f"its certificate is not accepted: {error.verify_message}") from error
+    except (ssl.SSLEOFError, ConnectionResetError) as error:
+        raise ConnectionError("it ended the TLS handshake: it may expect no TLS") from error
+    except ssl.SSLError as error:
+        if error.reason == "WRONG_VERSION_NUMBER":
+            raise ConnectionError("it answers without TLS") from error
+        raise ConnectionError(f"the TLS handshake failed: {error.reason or error}") from error

@@ -1,0 +1,107 @@
+"""How commands reach a cluster with TLS: a client's configuration file.
+
+Why:    operators have such a file already, for Kafka's tools or for librdkafka's.
+How:    `name=value` lines. Both spellings are known: Java's (`ssl.truststore.location`, with
+        `ssl.truststore.type=PEM`; `ssl.keystore.location`, a PEM file with certificate and key) and
+        librdkafka's (`ssl.ca.location`, `ssl.certificate.location`, `ssl.key.location`). Keys that
+        are about neither the cluster nor its security are of no concern to commands.
+Owns:   nothing.
+Source: Kafka's client configuration; librdkafka's CONFIGURATION.md; decision 0069."""
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+from strandline.base.errors import OperatorError
+from strandline.cli.options import CLIENT_CONFIG_OPTION
+
+PLAINTEXT, SSL = "plaintext", "ssl"
+_KNOWN = frozenset(
+    (
+        "ssl.ca.location",
+        "ssl.certificate.location",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.key.location",
+        "ssl.keystore.location",
+        "ssl.keystore.type",
+        "ssl.truststore.location",
+        "ssl.truststore.type",
+    )
+)
+_STORES = ("ssl.truststore", "ssl.keystore")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """What a file says. `bootstrap`: empty if it does not say; `tls`: None without TLS."""
+
+    bootstrap: str = ""
+    tls: ssl.SSLContext | None = None
+
+
+def read_client_config(path: Path) -> ClientConfig:
+    """Read a file; raises OperatorError."""
+    values = _values(path)
+    protocol = values.pop("security.protocol", PLAINTEXT).lower()
+    bootstrap = values.pop("bootstrap.servers", "")
+    if protocol not in (PLAINTEXT, SSL):
+        raise OperatorError(
+            f"{path}: security.protocol is {protocol.upper()!r}: commands know PLAINTEXT and SSL"
+        )
+    if protocol == PLAINTEXT:
+        return ClientConfig(bootstrap)
+    for name in values:
+        if name.startswith(("ssl.", "sasl.")) and name not in _KNOWN:
+            raise OperatorError(f"{path}: {name}: commands do not know this key; take it out")
+    for store in _STORES:
+        kind = values.get(f"{store}.type", "JKS")
+        if f"{store}.location" in values and kind.upper() != "PEM":
+            raise OperatorError(
+                f"{path}: {store}.location: commands read PEM files only: write {store}.type=PEM"
+            )
+    return ClientConfig(bootstrap, _context(path, values))
+
+
+def _context(path: Path, values: dict[str, str]) -> ssl.SSLContext:
+    trust = values.get("ssl.ca.location") or values.get("ssl.truststore.location")
+    certificate = values.get("ssl.certificate.location") or values.get("ssl.keystore.location")
+    key = values.get("ssl.key.location") or certificate
+    for file in (trust, certificate, key):
+        try:
+            if file is not None:
+                Path(file).read_bytes()
+        except OSError as error:
+            raise OperatorError(f"{path}: cannot read {file}: {error.strerror}") from error
+    try:
+        context = ssl.create_default_context(cafile=trust)
+    except ssl.SSLError as error:
+        raise OperatorError(f"{path}: {trust} has no certificate in PEM") from error
+    if values.get("ssl.endpoint.identification.algorithm", "https").lower() in ("", "none"):
+        context.check_hostname = False
+    if certificate is not None:
+        try:
+            context.load_cert_chain(certificate, key, lambda: b"")
+        except ssl.SSLError as error:
+            raise OperatorError(
+                f"{path}: {certificate} and {key} are no certificate in PEM with its key: "
+                f"{error.reason or error}"
+            ) from error
+    return context
+
+
+def _values(path: Path) -> dict[str, str]:
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is no text"
+        raise OperatorError(f"{CLIENT_CONFIG_OPTION} {path}: cannot read: {reason}") from error
+    values = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith(("#", "!")):
+            continue
+        name, equals, value = stripped.partition("=")
+        if not equals:
+            raise OperatorError(f"{path}: line {number} must be name=value")
+        values[name.strip()] = value.strip()
+    return values
