@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strandline.base.errors import OperatorError
-from strandline.cli.options import CLIENT_CONFIG_OPTION
 
 PLAINTEXT, SSL = "plaintext", "ssl"
 _KNOWN = frozenset(
@@ -94,7 +93,7 @@ def _values(path: Path) -> dict[str, str]:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "is no text"
-        raise OperatorError(f"{CLIENT_CONFIG_OPTION} {path}: cannot read: {reason}") from error
+        raise OperatorError(f"--client-config {path}: cannot read: {reason}") from error
     values = {}
     for number, line in enumerate(text.splitlines(), start=1):
         stripped = line.strip()
