@@ -28,7 +28,7 @@ from strandline.replication.replica.tier import RemoteOffsetError
 from strandline.replication.waiters import Watch, Watchers
 from strandline.security.session import Session
 from strandline.simulation.disk.disk import HostDisk, SimDisk
-from strandline.simulation.world.broker_member import answer_bytes
+from strandline.simulation.world.caller import answer_bytes
 from strandline.simulation.world.clock import WALL_START_MS, HostClock, SimClock
 from strandline.simulation.world.loop import SimLoop
 from strandline.simulation.world.process import Process

@@ -31,6 +31,10 @@ from strandline.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from strandline.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+)
 from strandline.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from strandline.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -314,6 +318,12 @@ ROWS = [
         "DeleteAcls",
         DeleteAclsRequest([DeleteAclsFilter(1, None, 1, None, None, 1, 1)]),
         3,
+        cluster(O.ALTER),
+    ),
+    row(
+        "AlterUserScramCredentials",
+        AlterUserScramCredentialsRequest([ScramCredentialDeletion("bob", 1)]),
+        0,
         cluster(O.ALTER),
     ),
     *(

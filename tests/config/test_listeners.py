@@ -63,12 +63,8 @@ def test_several_listeners_have_names_and_addresses_of_their_own() -> None:
     [
         (
             entry(more='protocol = "TLS"'),
-            "[[listener]] A protocol: must be PLAINTEXT or SSL, not 'TLS'",
-        ),
-        (
-            entry(more='protocol = "SASL_SSL"'),
-            "[[listener]] A protocol: is SASL_SSL, which is not there yet: use SSL with client "
-            "certificates",
+            "[[listener]] A protocol: must be PLAINTEXT or SSL or SASL_PLAINTEXT or SASL_SSL, "
+            "not 'TLS'",
         ),
         (entry("a b"), "[[listener]] a b name: must be at most 64 of A-Z a-z 0-9 . _ -, not 'a b'"),
         (

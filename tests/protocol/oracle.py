@@ -97,7 +97,13 @@ def _value(column: Column) -> st.SearchStrategy[object]:
 
 
 TIMES = ("issue_timestamp_ms", "expiry_timestamp_ms", "max_timestamp_ms")
-PERIODS = ("retention_time_ms", "max_lifetime_ms", "renew_period_ms", "expiry_time_period_ms")
+PERIODS = (
+    "retention_time_ms",
+    "max_lifetime_ms",
+    "renew_period_ms",
+    "expiry_time_period_ms",
+    "session_lifetime_ms",
+)
 _INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 

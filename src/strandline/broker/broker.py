@@ -241,6 +241,7 @@ class Broker:
                     name=listener.name,
                     tls=(tls or {})[listener.name] if listener.is_tls else None,
                     rules=rules,
+                    has_logins=listener.has_logins,
                 ),
             )
             _log.info(

@@ -21,6 +21,7 @@ import msgspec
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
 from strandline.broker.access.authorisation import Authorisation
+from strandline.broker.access.logins import Logins
 from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.coordinators.coordinator_host import CoordinatorHost
 from strandline.broker.coordinators.producer_ids import ProducerIds
@@ -54,6 +55,7 @@ from strandline.protocol.headers import frame_response
 from strandline.protocol.primitives import Part
 from strandline.protocol.table import Message
 from strandline.replication.host.replication import Replication
+from strandline.security.sasl.mechanism import Mechanism
 from strandline.security.session import Session
 from strandline.tiered.objects.buckets import Buckets
 
@@ -103,6 +105,7 @@ class Services:
     failback: Failback = field(init=False)
     isolation: Isolation = field(init=False)
     access: Authorisation = field(init=False)
+    logins: Logins = field(init=False)
     # Records that are in buckets only; None without `[tiered] buckets`.
     remote_log: RemoteLog | None = None
     # None but in a real process.
@@ -113,6 +116,7 @@ class Services:
     def __post_init__(self) -> None:
         self.cluster = self.controller.cluster
         self.deadlines = Deadlines(self.clock)
+        self.logins = Logins(self.config, self.cluster)
         self.access = Authorisation(self.config.access, self.cluster, broker_id=self.broker_id)
         self.new_topics = NewTopics(self.clock)
         self.fetch_sessions = FetchSessions(
@@ -145,6 +149,12 @@ class AnswerSink(Protocol):
     """Who the client is; another one after it has authenticated again."""
     number: int
     """The number of the connection within the process: later connections have larger ones."""
+
+    exchange: Mechanism | None
+    """The login under way."""
+
+    def authenticate(self, session: Session) -> None:
+        """The client has proved who it is: the session of the connection from now on."""
 
     def on_answered(self, context: RequestContext) -> None:
         """`context` has its answer, which is written once all earlier ones are."""

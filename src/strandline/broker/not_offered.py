@@ -26,19 +26,12 @@ class NotOffered(NamedTuple):
 
 
 NOT_OFFERED: tuple[NotOffered, ...] = (
-    NotOffered(17, "SaslHandshake", _SECURITY),
     NotOffered(24, "AddPartitionsToTxn", _TRANSACTIONS),
     NotOffered(25, "AddOffsetsToTxn", _TRANSACTIONS),
     NotOffered(26, "EndTxn", _TRANSACTIONS),
     NotOffered(27, "WriteTxnMarkers", _TRANSACTIONS),
     NotOffered(28, "TxnOffsetCommit", _TRANSACTIONS),
-    NotOffered(36, "SaslAuthenticate", _SECURITY),
     NotOffered(49, "AlterClientQuotas", "Clients have no quotas; none would be enforced."),
-    NotOffered(
-        51,
-        "AlterUserScramCredentials",
-        f"{_SECURITY} A password that is stored would protect nothing.",
-    ),
     NotOffered(65, "DescribeTransactions", _TRANSACTIONS),
     NotOffered(66, "ListTransactions", _TRANSACTIONS),
     NotOffered(68, "ConsumerGroupHeartbeat", _NEXT_GROUPS),

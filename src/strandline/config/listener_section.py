@@ -11,15 +11,16 @@ import re
 from dataclasses import dataclass
 
 from strandline.config.addresses import check_host, parse_address
-from strandline.config.keys import Value, key, required
+from strandline.config.keys import LONG_MAX, Value, key, required
 from strandline.config.principal_rules import check_principal_rules
 from strandline.model.cluster import ONLY_LISTENER, Address, Endpoint
 
 PORT_MAX = 65_535
 PLAINTEXT, SSL = "PLAINTEXT", "SSL"
+SASL_PLAINTEXT, SASL_SSL = "SASL_PLAINTEXT", "SASL_SSL"
 assert ONLY_LISTENER == PLAINTEXT, "Kafka names a listener after its protocol"
-PROTOCOLS = (PLAINTEXT, SSL)
-NOT_THERE_YET = ("SASL_PLAINTEXT", "SASL_SSL")
+PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
+SASL_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN")
 NO_CERTIFICATES, REQUESTED, REQUIRED = CLIENT_CERTIFICATES = ("none", "requested", "required")
 TLS_VERSIONS = ("1.2", "1.3")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
@@ -43,8 +44,6 @@ def _check_address(value: Value) -> str | None:
 def _check_protocol(value: Value) -> str | None:
     if value in PROTOCOLS:
         return None
-    if value in NOT_THERE_YET:
-        return f"is {value}, which is not there yet: use SSL with client certificates"
     return f"must be {' or '.join(PROTOCOLS)}, not {str(value)!r}"
 
 
@@ -107,9 +106,23 @@ class ListenerEntry:
     )
     protocol: str = key(
         PLAINTEXT,
-        "PLAINTEXT or SSL, which is TLS.",
+        "PLAINTEXT, SSL (TLS), SASL_PLAINTEXT (users log in) or SASL_SSL (they log in over TLS).",
         check=_check_protocol,
-        example="SSL",
+        example="SASL_SSL",
+    )
+    sasl_mechanisms: tuple[str, ...] = key(
+        ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+        "How users log in, if the protocol is SASL_PLAINTEXT or SASL_SSL. All mechanisms know the "
+        "same users. PLAIN sends the password itself, so it takes SASL_SSL.",
+        choices=SASL_MECHANISMS,
+    )
+    sasl_session_ms: int = key(
+        0,
+        "How long a login lasts; a client logs in again before, on the same connection (Kafka's "
+        "`connections.max.reauth.ms`). 0: as long as the connection.",
+        unit="ms",
+        minimum=0,
+        maximum=LONG_MAX,
     )
     certificate: str = key(
         "",
@@ -165,19 +178,26 @@ class Listener:
 
     @property
     def protocol(self) -> str:
-        """PLAINTEXT or SSL."""
+        """One of PROTOCOLS."""
         return PLAINTEXT if self.entry is None else self.entry.protocol
 
     @property
     def is_tls(self) -> bool:
         """Whether TLS protects it."""
-        return self.protocol == SSL
+        return self.protocol in (SSL, SASL_SSL)
+
+    @property
+    def has_logins(self) -> bool:
+        """Whether its clients log in by SASL."""
+        return self.protocol in (SASL_PLAINTEXT, SASL_SSL)
 
     @property
     def is_authenticated(self) -> bool:
         """Whether every client says who it is."""
         entry = self.entry
-        return entry is not None and self.is_tls and entry.client_certificates == REQUIRED
+        return entry is not None and (
+            self.has_logins or (self.is_tls and entry.client_certificates == REQUIRED)
+        )
 
     @property
     def place(self) -> str:

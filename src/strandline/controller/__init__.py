@@ -14,6 +14,7 @@ Map:    decide/       One file for each command family.
         records.py    the records of the controller's log
         commands.py   commands and their answers
         rule_commands.py  the commands about rules of access
+        user_commands.py  the command about passwords
         reports.py    the brokers' reports about themselves
         names.py      legal topic names
         listing.py    the first few names of a long list

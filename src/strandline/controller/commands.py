@@ -16,6 +16,7 @@ import msgspec
 
 from strandline.base.errors import ProtocolError
 from strandline.controller.rule_commands import CreateRules, DeleteRules, RuleResults
+from strandline.controller.user_commands import AlterSecrets, UserResults
 from strandline.model.cluster import (
     NO_END_MS,
     Address,
@@ -376,6 +377,7 @@ Command = (
     | IdentifyBucket
     | CreateRules
     | DeleteRules
+    | AlterSecrets
 )
 
 # ---- answers -------------------------------------------------------------------------------------
@@ -562,6 +564,7 @@ Answer = (
     | LossDeclared
     | BucketAnswer
     | RuleResults
+    | UserResults
 )
 
 # ---- encoding ------------------------------------------------------------------------------------

@@ -53,11 +53,13 @@ from strandline.controller.decide.reassignments import decide_alter_reassignment
 from strandline.controller.decide.recovered_partitions import decide_recover_partition
 from strandline.controller.decide.rejoined import decide_note_rejoined
 from strandline.controller.decide.rules import decide_create_rules, decide_delete_rules
+from strandline.controller.decide.secrets import decide_alter_secrets
 from strandline.controller.decide.voters import decide_report_voters, decide_request_voters
 from strandline.controller.decision import Decision, Facts
 from strandline.controller.reports import Reports
 from strandline.controller.rule_commands import CreateRules, DeleteRules
 from strandline.controller.state import ControllerState
+from strandline.controller.user_commands import AlterSecrets
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
 
@@ -86,6 +88,7 @@ _DECIDE: dict[type, Callable[[Facts, Any], Decision]] = {
     IdentifyBucket: decide_identify_bucket,
     CreateRules: decide_create_rules,
     DeleteRules: decide_delete_rules,
+    AlterSecrets: decide_alter_secrets,
 }
 
 

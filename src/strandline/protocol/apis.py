@@ -20,6 +20,10 @@ from strandline.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
 )
+from strandline.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+)
 from strandline.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from strandline.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from strandline.protocol.messages.create_delegation_token import (
@@ -191,6 +195,11 @@ from strandline.protocol.messages.renew_delegation_token import (
 )
 from strandline.protocol.messages.repair_object import RepairObjectRequest, RepairObjectResponse
 from strandline.protocol.messages.rule_zone import RuleZoneRequest, RuleZoneResponse
+from strandline.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from strandline.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from strandline.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from strandline.protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,
@@ -270,6 +279,7 @@ APIS: dict[int, Api] = {
         _api(SyncGroupRequest, SyncGroupResponse),
         _api(DescribeGroupsRequest, DescribeGroupsResponse),
         _api(ListGroupsRequest, ListGroupsResponse),
+        _api(SaslHandshakeRequest, SaslHandshakeResponse, advertised_min=1),
         _api(ApiVersionsRequest, ApiVersionsResponse),
         _api(CreateTopicsRequest, CreateTopicsResponse),
         _api(DeleteTopicsRequest, DeleteTopicsResponse),
@@ -283,6 +293,7 @@ APIS: dict[int, Api] = {
         _api(AlterConfigsRequest, AlterConfigsResponse),
         _api(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse),
         _api(DescribeLogDirsRequest, DescribeLogDirsResponse),
+        _api(SaslAuthenticateRequest, SaslAuthenticateResponse),
         _api(CreatePartitionsRequest, CreatePartitionsResponse),
         _api(CreateDelegationTokenRequest, CreateDelegationTokenResponse),
         _api(RenewDelegationTokenRequest, RenewDelegationTokenResponse),
@@ -296,6 +307,7 @@ APIS: dict[int, Api] = {
         _api(OffsetDeleteRequest, OffsetDeleteResponse),
         _api(DescribeClientQuotasRequest, DescribeClientQuotasResponse),
         _api(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse),
+        _api(AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse),
         _api(DescribeQuorumRequest, DescribeQuorumResponse),
         _api(UpdateFeaturesRequest, UpdateFeaturesResponse),
         _api(DescribeClusterRequest, DescribeClusterResponse),

@@ -31,7 +31,7 @@ def book(*users: str) -> SecretBook:
         for name in HASHES:
             secret = secret_from_password(user, name, PASSWORD, iterations=ITERATIONS)
             known[user, name] = secret
-    return SecretBook(known)
+    return SecretBook(lambda: known)
 
 
 BOOK = book("alice", "a=b,c")

@@ -2,6 +2,7 @@
 
 Map:    authorisation.py  asks the rules of the controller's log
         requirements.py   what each request needs: a table
+        logins.py         logins by SASL
         config_rights.py  the right that a resource's configuration takes
         acl_messages.py   rules and filters in Kafka's messages
 Source: decision 0069."""

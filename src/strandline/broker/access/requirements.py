@@ -106,6 +106,7 @@ BY_PART = frozenset(
         "DescribeProducers",
         "DescribeTopicPartitions",
         "DescribeCluster",
+        "AlterUserScramCredentials",
         "DescribeAcls",
         "CreateAcls",
         "DeleteAcls",
@@ -116,6 +117,8 @@ BY_PART = frozenset(
 OPEN = frozenset(
     {
         "ApiVersions",
+        "SaslHandshake",
+        "SaslAuthenticate",
         # No connection can have a token: each request is refused.
         "CreateDelegationToken",
         "RenewDelegationToken",

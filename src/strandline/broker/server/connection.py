@@ -22,10 +22,11 @@ from typing import Protocol
 from strandline.base.errors import ProtocolError, StorageError
 from strandline.broker.context import AnswerSink, RequestContext
 from strandline.broker.server.inbox import Inbox, Scratch
-from strandline.broker.server.limits import ServerLimits
+from strandline.broker.server.limits import UNKNOWN_BYTES_MAX, ServerLimits
 from strandline.broker.server.outbox import Outbox
 from strandline.network.streams import Stream, TlsStream
 from strandline.protocol.apis import API_KEYS
+from strandline.security.sasl.mechanism import Mechanism
 from strandline.security.session import Session
 
 PRODUCE_KEY = API_KEYS["Produce"]
@@ -100,6 +101,8 @@ class Connection:
     ) -> None:
         """`only_key`: the one API whose requests it takes; any other request closes it."""
         self.session = session
+        self.exchange: Mechanism | None = None
+        self.opened_ms = owner.now_ms()
         self.client_host = f"/{session.host}"
         self.only_key = only_key
         self.number = next(_numbers)
@@ -116,7 +119,10 @@ class Connection:
         self._tls = stream if isinstance(stream, TlsStream) else None
         self._fd = stream.fileno()
         self._owner = owner
-        self._inbox = Inbox(owner.scratch, owner.limits.request_bytes_max)
+        frame_bytes_max = owner.limits.request_bytes_max
+        if not session.is_authenticated:
+            frame_bytes_max = min(frame_bytes_max, UNKNOWN_BYTES_MAX)
+        self._inbox = Inbox(owner.scratch, frame_bytes_max)
         self._outbox = Outbox(stream)
         self._pending: deque[RequestContext] = deque()
         # The last request that could not be appended, until its partition takes requests again.
@@ -129,6 +135,12 @@ class Connection:
         self._is_writing = False
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._fd, self._on_readable)
+
+    def authenticate(self, session: Session) -> None:
+        """See `context.AnswerSink`."""
+        self.session = session
+        self.exchange = None
+        self._inbox.allow(self._owner.limits.request_bytes_max)
 
     @property
     def is_idle(self) -> bool:

@@ -71,6 +71,10 @@ class Inbox:
         # The largest frame that came in whole, within TRUSTED_BYTES_MAX.
         self._trusted_bytes = RECEIVE_BYTES
 
+    def allow(self, frame_bytes_max: int) -> None:
+        """Take frames up to this length from now on."""
+        self._frame_bytes_max = frame_bytes_max
+
     @property
     def partial_bytes(self) -> int:
         """Memory that a partial frame takes."""

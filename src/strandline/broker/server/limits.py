@@ -30,6 +30,9 @@ WRITE_BYTES_PER_PASS = 4 * MIB
 
 IOVEC_COUNT_MAX = 256
 
+UNKNOWN_BYTES_MAX = 64 * KIB
+"""The longest frame of a client that has not logged in yet."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
@@ -46,6 +49,7 @@ class ServerLimits:
     partial_bytes_max:        memory of frames that have not come in whole; beyond it the connection
                               that has been longest at its frame is closed.
     handshake_ms:             a client has so long for a TLS handshake.
+    login_ms:                 a client has so long for its login.
     handshake_count_max:      TLS handshakes in progress; beyond it the one that has waited longest
                               for its client is closed."""
 
@@ -58,4 +62,5 @@ class ServerLimits:
     inflight_bytes_max: int = 128 * MIB
     partial_bytes_max: int = 256 * MIB
     handshake_ms: int = 10_000
+    login_ms: int = 20_000
     handshake_count_max: int = 1_000

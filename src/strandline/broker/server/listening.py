@@ -34,11 +34,17 @@ _log = logging.getLogger("strandline.broker")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerTerms:
-    """A listener's name, its TLS if it has any, and who the clients with certificates are."""
+    """A listener's name, its TLS if it has any, who the clients with certificates are, and whether
+    its clients log in by SASL."""
 
     name: str = ONLY_LISTENER
     tls: ServerTls | None = None
     rules: PrincipalRules = field(default_factory=PrincipalRules)
+    has_logins: bool = False
+
+    def plain_session(self, host: str) -> Session:
+        """The session of a client that has come in the clear."""
+        return Session(listener=self.name, host=host, is_authenticated=not self.has_logins)
 
     def context(self) -> ssl.SSLContext:
         """For the next handshake; the listener has TLS."""
@@ -58,7 +64,13 @@ class ListenerTerms:
                     f"no principal_mapping_rules match its certificate's name, {name!r}"
                 )
             principal = Principal.user(user)
-        return Session(principal=principal, listener=self.name, host=host, is_encrypted=True)
+        return Session(
+            principal=ANONYMOUS if self.has_logins else principal,
+            listener=self.name,
+            host=host,
+            is_encrypted=True,
+            is_authenticated=not self.has_logins,
+        )
 
 
 async def claim_port(host: str, port: int, *, key: str = KAFKA_PORT_KEY) -> socket.socket:

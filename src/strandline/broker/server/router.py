@@ -30,11 +30,17 @@ from strandline.broker.context import (
     Services,
 )
 from strandline.broker.server.request_limits import count_items, require_few
-from strandline.protocol.apis import APIS, Api
+from strandline.protocol.apis import API_KEYS, APIS, Api
 from strandline.protocol.codec import decode, encode
 from strandline.protocol.errors import Error
 from strandline.protocol.headers import decode_request_header
 from strandline.protocol.table import Message, columns
+from strandline.security.session import Session
+
+BEFORE_LOGIN = frozenset(
+    API_KEYS[name] for name in ("ApiVersions", "SaslHandshake", "SaslAuthenticate")
+)
+"""The keys of the APIs that a client may use before it has logged in."""
 
 _log = logging.getLogger("strandline.broker")
 
@@ -79,6 +85,11 @@ class Router:
         if served is None:
             raise ProtocolError(f"API key {header.api_key} is not offered here")
         api = served.api
+        session = sink.session
+        if (
+            not session.is_authenticated or session.ends_at_ms is not None
+        ) and header.api_key not in BEFORE_LOGIN:
+            self._require_login(session, api.name)
         if (
             not api.min_version <= header.api_version <= served.max_version
             and header.api_key != API_VERSIONS_KEY
@@ -95,6 +106,14 @@ class Router:
             position,
             len(frame),
         )
+
+    def _require_login(self, session: Session, api: str) -> None:
+        """Raise ProtocolError if the client must log in, for the first time or again."""
+        if not session.is_authenticated:
+            raise ProtocolError(f"{api} came before a login")
+        assert session.ends_at_ms is not None
+        if self._services.clock.monotonic_ms() >= session.ends_at_ms:
+            raise ProtocolError(f"{api} of {session.principal} came after the end of its login")
 
     def run(self, context: RequestContext) -> None:
         """Hand the request to its handler. Raises ProtocolError when its body cannot be decoded, or

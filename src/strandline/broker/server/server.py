@@ -212,7 +212,7 @@ class Server:
         elif terms.tls is not None:
             self._handshakes.begin(sock, host, terms)
         else:
-            self._add(sock, Session(listener=terms.name, host=host))
+            self._add(sock, terms.plain_session(host))
 
     def _on_handshake(self, sock: ssl.SSLSocket, host: str, terms: ListenerTerms) -> None:
         """A client has proved what its listener wants. Raises ValueError if it may not come in."""
@@ -227,11 +227,16 @@ class Server:
         self._clock.call_later(REFUSED_OPEN_MS, connection.close)
 
     def _sweep(self) -> None:
-        """Close connections that are idle, take no answers, or whose client is gone."""
-        before_ms = self._clock.monotonic_ms() - self.limits.connection_idle_ms
+        """Close connections that are idle, do not log in, take no answers, or whose client is
+        gone."""
+        now_ms = self._clock.monotonic_ms()
+        before_ms = now_ms - self.limits.connection_idle_ms
+        login_ms = now_ms - self.limits.login_ms
         for connection in list(self._connections):
             if connection.last_active_ms <= before_ms and connection.is_idle:
                 connection.close(f"idle for {self.limits.connection_idle_ms} ms")
+            elif connection.opened_ms <= login_ms and not connection.session.is_authenticated:
+                connection.close(f"no login within {self.limits.login_ms} ms")
         for connection in list(self._paused):
             connection.close_if_left()
 

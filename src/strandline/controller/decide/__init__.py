@@ -9,5 +9,6 @@ Map:    brokers.py (RegisterBroker, UnregisterBroker), labels.py (AlterLabels),
         recovered_partitions.py (RecoverPartition), broker_last_seen.py
         (NoteLastSeen),
         outages.py (RuleDomain, NoteOutages), rejoined.py (NoteRejoined), buckets.py
-        (IdentifyBucket), rules.py (CreateRules, DeleteRules).
+        (IdentifyBucket), rules.py (CreateRules, DeleteRules),
+        secrets.py (AlterSecrets).
 Source: STYLE, rule 7."""

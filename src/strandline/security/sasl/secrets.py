@@ -8,7 +8,7 @@ Source: RFC 5802, section 9; RFC 9051 has no better advice; decision 0069."""
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from strandline.model.access import ScramSecret
 
@@ -18,18 +18,21 @@ ITERATIONS_MAX = 16_384
 SALT_BYTES = 24
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """{mechanism: its hash}"""
+MECHANISM_NUMBERS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+"""{Kafka's number: mechanism} (KIP-554)"""
 
 
 class SecretBook:
     """Finds the secret of a user; always finds one."""
 
-    def __init__(self, secrets_: Mapping[tuple[str, str], ScramSecret]) -> None:
-        self._secrets = secrets_
+    def __init__(self, present: Callable[[], Mapping[tuple[str, str], ScramSecret]]) -> None:
+        """`present`: {(user, mechanism): secret}, as of now."""
+        self._present = present
         self._key = secrets.token_bytes(32)
 
     def find(self, user: str, mechanism: str) -> tuple[ScramSecret, bool]:
         """The secret of a user; and whether it is a real one."""
-        known = self._secrets.get((user, mechanism))
+        known = self._present().get((user, mechanism))
         if known is not None:
             return known, True
         return self._made_up(user, mechanism), False
@@ -37,7 +40,7 @@ class SecretBook:
     def find_any(self, user: str) -> tuple[ScramSecret, bool]:
         """The secret of a user for any mechanism; and whether it is a real one."""
         for mechanism in HASHES:
-            known = self._secrets.get((user, mechanism))
+            known = self._present().get((user, mechanism))
             if known is not None:
                 return known, True
         return self._made_up(user, next(iter(HASHES))), False

@@ -7,6 +7,7 @@ Map:    world.py          World: one run
         process.py        one life of a host
         member.py         the program under test: Raft groups alone
         broker_member.py  the program under test: a whole broker
+        caller.py         the client's end of one request
         topics.py         a topic for each group
         scheduler.py      the one queue of events
         clock.py          a host's clock, which may drift

@@ -17,10 +17,8 @@ import msgspec
 
 from strandline.base.errors import ApiError
 from strandline.broker.broker import Broker
-from strandline.broker.context import RequestContext
 from strandline.broker.operations.balancing import Findings
 from strandline.broker.partitions import present_leader
-from strandline.broker.server.outbox import FilePart
 from strandline.config.broker import (
     BrokerConfig,
     BrokerSection,
@@ -77,7 +75,6 @@ from strandline.raft.group.configuration import Configuration
 from strandline.replication.leader.appender import NO_ACKS
 from strandline.replication.leader.requests import AppendResult
 from strandline.replication.replica.replica import Replica
-from strandline.security.session import Session
 from strandline.simulation.invariants.checker import Checker
 from strandline.simulation.invariants.facts import (
     ConfigurationCommitted,
@@ -91,6 +88,7 @@ from strandline.simulation.invariants.outages import balancer_moved
 from strandline.simulation.invariants.placements import placement_of
 from strandline.simulation.network.network import SimNetwork
 from strandline.simulation.scenarios.scenario import Scenario
+from strandline.simulation.world.caller import Caller
 from strandline.simulation.world.host import Seams
 from strandline.simulation.world.member import (
     DATA_DIRECTORY,
@@ -170,49 +168,6 @@ def tiered_of(scenario: Scenario) -> TieredSection:
         upload_stall_timeout_ms=1_000,
         delete_grace_ms=1_000,
     )
-
-
-def answer_bytes(context: RequestContext) -> bytes:
-    """The answer as it goes to the client, length included; empty where there is none."""
-    return b"".join(
-        part.file.pread(part.size_bytes, part.position)
-        if isinstance(part, FilePart)
-        else bytes(part)  # type: ignore[arg-type]
-        for part in context.parts
-    )
-
-
-class Caller:
-    """The client's end of one request: an `AnswerSink`."""
-
-    client_host = "/10.0.0.1"
-    session = Session(host="10.0.0.1")
-
-    def __init__(
-        self,
-        on_answer: Callable[[bytes], None],
-        on_closed: Callable[[str], None],
-        number: int,
-    ) -> None:
-        self.number = number
-        self.is_open = True
-        self._on_answer = on_answer
-        self._on_closed = on_closed
-
-    def on_answered(self, context: RequestContext) -> None:
-        """See `context.AnswerSink`."""
-        if self.is_open:
-            self.is_open = False
-            self._on_answer(answer_bytes(context))
-
-    def on_unblocked(self) -> None:
-        """See `context.AnswerSink`."""
-
-    def close(self, reason: str) -> None:
-        """See `context.AnswerSink`."""
-        if self.is_open:
-            self.is_open = False
-            self._on_closed(reason)
 
 
 class BrokerMember(Member):

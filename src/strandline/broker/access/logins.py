@@ -1,0 +1,114 @@
+"""Logins by SASL: which mechanisms a listener has, and what a failure costs.
+
+Why:    passwords must not be found by trying, and must not hold up the event loop.
+How:    Each failure of an address delays its answer, more each time, up to a bound; a success, or a
+        while without a failure, forgives. Slow steps run on a small pool of threads, with a bound
+        of steps that wait.
+Owns:   the failures by address, the threads.
+Source: Kafka's `connection.failed.authentication.delay.ms` (KIP-306); decision 0069."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+
+from strandline.base.errors import ApiError
+from strandline.config.broker import BrokerConfig
+from strandline.config.listener_section import Listener
+from strandline.model.cluster import Cluster
+from strandline.protocol.errors import Error
+from strandline.security.sasl import plain
+from strandline.security.sasl.mechanism import FAILED, TOKEN_BYTES_MAX, Mechanism, SaslError
+from strandline.security.sasl.plain import PlainServer
+from strandline.security.sasl.scram import ScramServer
+from strandline.security.sasl.secrets import SecretBook
+from strandline.security.session import Session
+
+DELAY_FIRST_MS = 100
+DELAY_MAX_MS = 5_000
+FORGIVEN_AFTER_MS = 60_000
+ADDRESSES_MAX = 10_000
+SLOW_STEPS_MAX = 256
+"""Slow steps that wait or run; one more fails at once, and its client tries again."""
+THREADS = 1
+
+_log = logging.getLogger("strandline.security")
+
+
+class Logins:
+    """See the module."""
+
+    def __init__(self, config: BrokerConfig, cluster: Cluster) -> None:
+        self.failure_count = 0
+        self._listeners: dict[str, Listener] = {one.name: one for one in config.listeners}
+        self._book = SecretBook(lambda: cluster.access.secrets)
+        # {address: (failures, when the last one was, in monotonic seconds)}, the oldest first.
+        self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._threads: ThreadPoolExecutor | None = None
+        self._slow_count = 0
+
+    def mechanisms(self, session: Session) -> tuple[str, ...]:
+        """The mechanisms of the listener that the client came to; none if it has no logins."""
+        listener = self._listeners.get(session.listener)
+        if listener is None or listener.entry is None or not listener.has_logins:
+            return ()
+        return listener.entry.sasl_mechanisms
+
+    def session_ms(self, session: Session) -> int:
+        """How long a login lasts there; 0 for no end."""
+        listener = self._listeners.get(session.listener)
+        return 0 if listener is None or listener.entry is None else listener.entry.sasl_session_ms
+
+    def begin(self, mechanism: str) -> Mechanism:
+        """A new exchange of a mechanism that the listener has."""
+        if mechanism == plain.NAME:
+            return PlainServer(self._book)
+        return ScramServer(mechanism, self._book)
+
+    async def step(self, exchange: Mechanism, token: bytes, session: Session) -> bytes:
+        """The mechanism's answer to the client's message. Raises ApiError after the delay that a
+        failure costs; the log has the reason, the client learns none."""
+        try:
+            if len(token) > TOKEN_BYTES_MAX:
+                raise SaslError(f"a message of {len(token)} bytes")
+            if not exchange.is_slow:
+                answer = exchange.step(token)
+            else:
+                answer = await self._step_aside(exchange, token)
+        except SaslError as error:
+            delay_ms = self._note_failure(session.host)
+            _log.warning("a login from %s failed: %s", session.host, error)
+            await asyncio.sleep(delay_ms / 1000)
+            raise ApiError(Error.SASL_AUTHENTICATION_FAILED, FAILED) from error
+        if exchange.principal is not None:
+            self._failures.pop(session.host, None)
+        return answer
+
+    def stop(self) -> None:
+        """End the threads."""
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _step_aside(self, exchange: Mechanism, token: bytes) -> bytes:
+        if self._slow_count >= SLOW_STEPS_MAX:
+            raise SaslError(f"{SLOW_STEPS_MAX} logins are waiting already")
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="logins")
+        self._slow_count += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, exchange.step, token)
+        finally:
+            self._slow_count -= 1
+
+    def _note_failure(self, host: str) -> int:
+        """How long the answer waits, in ms."""
+        self.failure_count += 1
+        now_s = asyncio.get_running_loop().time()
+        count, at_s = self._failures.pop(host, (0, 0.0))
+        if (now_s - at_s) * 1000 > FORGIVEN_AFTER_MS:
+            count = 0
+        self._failures[host] = (count + 1, now_s)
+        if len(self._failures) > ADDRESSES_MAX:
+            self._failures.popitem(last=False)
+        return min(DELAY_FIRST_MS << min(count, 10), DELAY_MAX_MS)

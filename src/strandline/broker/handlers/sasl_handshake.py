@@ -1,0 +1,32 @@
+"""SaslHandshake: the client names the mechanism of its login.
+
+How:    a listener without logins answers ILLEGAL_SASL_STATE, one without the mechanism names those
+        that it has. A client that logs in again keeps its mechanism's kind of user: the principal
+        may not change (`sasl_authenticate`).
+Source: KIP-43, KIP-152, KIP-368."""
+
+from strandline.broker.context import RequestContext
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.sasl_handshake import (
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+
+AUTHENTICATE_SINCE_VERSION = 1
+"""Before, the messages of the mechanism came without a header. ApiVersions does not name that."""
+
+
+async def handle(request: SaslHandshakeRequest, context: RequestContext) -> SaslHandshakeResponse:
+    """Begin an exchange."""
+    if context.api_version < AUTHENTICATE_SINCE_VERSION:
+        return SaslHandshakeResponse(error_code=Error.UNSUPPORTED_VERSION)
+    logins = context.services.logins
+    offered = logins.mechanisms(context.session)
+    if not offered:
+        return SaslHandshakeResponse(error_code=Error.ILLEGAL_SASL_STATE)
+    if request.mechanism not in offered:
+        return SaslHandshakeResponse(
+            error_code=Error.UNSUPPORTED_SASL_MECHANISM, mechanisms=list(offered)
+        )
+    context.sink.exchange = logins.begin(request.mechanism)
+    return SaslHandshakeResponse(mechanisms=list(offered))
