@@ -10,8 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewPartitions, OffsetSpec
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
 from tests.integration.conftest import DevCluster, run, start_cluster, stop_cluster, wait_until
@@ -261,6 +267,42 @@ def test_a_group_commits_offsets_and_its_lag_is_told(clusters: Clusters) -> None
     assert len(seen) == count
     told = run("group", "describe", "analysts", "-b", clusters.copy.bootstrap)
     assert TOPIC in told.stdout
+    # As kafka-consumer-groups finds and sets it: the committed offsets, and the ends.
+    admin = AdminClient({"bootstrap.servers": clusters.copy.bootstrap, "log_level": 0})
+    behind = [
+        TopicPartition(TOPIC, one, end - 3) for one, end in enumerate(ends(clusters.copy, TOPIC))
+    ]
+    moved = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions("analysts", behind)])
+    moved["analysts"].result(TIMEOUT_S)
+    committed, latest = offsets_and_ends(clusters.copy, "analysts")
+    assert latest == ends(clusters.copy, TOPIC)
+    lags = {one: latest[one] - offset for one, offset in committed.items()}
+    shown = json.loads(
+        run("group", "describe", "analysts", "-b", clusters.copy.bootstrap, "--json").stdout
+    )
+    rows = [one for one in found_rows(shown) if one.get("topic") == TOPIC]
+    assert {one["partition"]: one["lag"] for one in rows} == lags
+    assert lags == {0: 3, 1: 3}
+
+
+def offsets_and_ends(cluster: DevCluster, group: str) -> tuple[dict[int, int], list[int]]:
+    """({partition: committed offset}, the end of each partition), by the admin client."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+    places = asked[group].result(TIMEOUT_S).topic_partitions
+    listed = admin.list_offsets({TopicPartition(TOPIC, one): OffsetSpec.latest() for one in (0, 1)})
+    found = {one.partition: future.result(TIMEOUT_S).offset for one, future in listed.items()}
+    return {one.partition: one.offset for one in places}, [found[one] for one in sorted(found)]
+
+
+def found_rows(told: object) -> Iterator[dict[str, object]]:
+    """All objects with a topic in a JSON answer."""
+    if isinstance(told, dict):
+        if "topic" in told:
+            yield told
+        told = list(told.values())
+    for one in told if isinstance(told, list) else ():
+        yield from found_rows(one)
 
 
 def test_writes_are_refused_with_a_sentence(clusters: Clusters) -> None:
