@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 from tests.broker.cluster_world import VOTERS, ClusterWorld, joined
+from tests.broker.test_broker_in_a_cluster import delete as delete_topic
 from tests.broker.test_broker_in_a_cluster import fetch, produce
 from tests.broker.tiering_world import enable, leader, propose, until_same
 
+from strandline.broker.fetch import cache_sweep
 from strandline.config.tiered_section import TieredSection
 from strandline.model.ids import BrokerId, Offset
 from strandline.protocol.errors import Error
@@ -35,11 +37,13 @@ CONFIGS = (
     ("remote.log.copy.disable", "true"),  # The test uploads.
 )
 SEGMENTS, RECORDS = 4, 10
+SWEEP_MS = 5_000
 
 
 @pytest.fixture
-def world() -> Iterator[ClusterWorld]:
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[ClusterWorld]:
     """Three brokers with two buckets; topic t has four closed segments, and ten records more."""
+    monkeypatch.setattr(cache_sweep, "LOOK_MS", SWEEP_MS)
     with joined(ClusterWorld(VOTERS, tiered=SECTION)) as cluster:
         cluster.create_topic("t", configs=CONFIGS)
         at = 0
@@ -163,3 +167,38 @@ def test_a_restart_serves_the_history_again(world: ClusterWorld) -> None:
     world.until(lambda: world.leader_of("t") != 0)
     for broker in (0, *VOTERS):
         assert read_all(world, at=broker) == expected()
+
+
+def cached(world: ClusterWorld, broker: int) -> int:
+    log = world.broker(broker).services.remote_log
+    assert log is not None
+    return log.reader.cache.size_bytes
+
+
+def test_cached_records_of_a_deleted_topic_go_soon_and_others_stay(world: ClusterWorld) -> None:
+    let_go(world)
+    for broker in VOTERS:
+        assert read_all(world, at=broker) == expected()
+    before = {broker: cached(world, broker) for broker in VOTERS}
+    assert all(before.values())
+    world.create_topic("other", configs=CONFIGS)
+    world.advance(2 * SWEEP_MS)
+    assert {broker: cached(world, broker) for broker in VOTERS} == before
+    delete_topic(world, "t")
+    world.advance(2 * SWEEP_MS)
+    assert {broker: cached(world, broker) for broker in VOTERS} == dict.fromkeys(VOTERS, 0)
+
+
+def test_a_restart_keeps_the_cached_records_of_topics_that_are_there(world: ClusterWorld) -> None:
+    let_go(world)
+    for broker in VOTERS:
+        assert read_all(world, at=broker) == expected()
+    before = {broker: cached(world, broker) for broker in VOTERS}
+    for broker in VOTERS:
+        world.hosts[broker].kill()
+        world.advance(3_000)
+        world.hosts[broker].start()
+        world.until_started(broker)
+        world.until(lambda: world.leader_of("t") != 0)
+    world.advance(4 * SWEEP_MS)
+    assert {broker: cached(world, broker) for broker in VOTERS} == before

@@ -24,6 +24,7 @@ from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.coordinators.coordinator_host import CoordinatorHost
 from strandline.broker.coordinators.quorum_status import answer_quorum_questions
 from strandline.broker.coordinators.topic_configs import TopicConfigs
+from strandline.broker.fetch.cache_sweep import CacheSweep
 from strandline.broker.fetch.remote_log import RemoteLog
 from strandline.broker.groups.arbitration import Arbitrating
 from strandline.broker.groups.hosting import Hosting
@@ -533,6 +534,12 @@ def _remote_log(services: Services, disk: Disk) -> RemoteLog:
     )
     if services.tiering is not None:
         remote_log.reader.failures.on_unusable.append(services.tiering.repairs.report)
+    remote_log.sweep = CacheSweep(
+        services.clock,
+        remote_log.reader,
+        replicas=services.replication.replicas,
+        views=lambda: services.read_replicas.views,
+    )
     return remote_log
 
 

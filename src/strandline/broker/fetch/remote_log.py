@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk
+from strandline.broker.fetch.cache_sweep import CacheSweep
 from strandline.config.broker import BrokerConfig
 from strandline.model.cluster import Cluster
 from strandline.model.ids import Offset
@@ -84,6 +85,7 @@ class RemoteLog:
         self.reader = reader
         self._nearest = nearest
         self._starting: asyncio.Task[None] | None = None
+        self.sweep: CacheSweep | None = None
 
     @classmethod
     def of(
@@ -118,6 +120,8 @@ class RemoteLog:
         """Find what an earlier process left in the cache, beside everything else; once."""
         if self._starting is None:
             self._starting = asyncio.get_running_loop().create_task(self.reader.start())
+            if self.sweep is not None:
+                self.sweep.start()
 
     @property
     def is_in_use(self) -> bool:
@@ -128,6 +132,8 @@ class RemoteLog:
         """End all reads and downloads."""
         if self._starting is not None:
             self._starting.cancel()
+        if self.sweep is not None:
+            self.sweep.stop()
         self.reader.stop()
 
     def read(

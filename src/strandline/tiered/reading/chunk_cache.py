@@ -18,7 +18,7 @@ Source: decision 0060; base.disk for the meaning of errors."""
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -179,6 +179,13 @@ class ChunkCache:
     def note_read(self, key: ChunkKey) -> None:
         """A reader has read a chunk to its end."""
         self._memory.note_read(key)
+
+    def keep_only(self, object_ids: Collection[str]) -> int:
+        """Forget the files of all other objects; how many those are."""
+        gone = [one for one in self._kept if one.object_id not in object_ids]
+        for key in gone:
+            self._drop(key)
+        return len(gone)
 
     def pass_over(self, object_id: str, error: OSError) -> None:
         """Forget the files of an object: the disk does not give them, and gets no others for a

@@ -78,6 +78,8 @@ class RemoteReader:
         self._order = BucketOrder(self._objects, self.failures, self.counters)
         self.times = TimeLookup(self._objects, self._order, worker)
         self._streams = Streams()
+        self.is_started = False
+        """Whether the cache knows what an earlier process left."""
         self._reads: set[asyncio.Task[None]] = set()
         self._fetching: dict[tuple[Hashable, Offset, int], asyncio.Task[_Found]] = {}
         """{(partition, offset, bytes): what brings them}; it outlives the reads that wait."""
@@ -85,6 +87,7 @@ class RemoteReader:
     async def start(self) -> None:
         """Find what an earlier process left in the cache."""
         await self.cache.start()
+        self.is_started = True
 
     def stop(self) -> None:
         """End all reads and downloads."""
