@@ -11,9 +11,8 @@ Owns:   the maps of the last passes.
 Source: decision 0066."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import aclosing
 from functools import partial
 from typing import NamedTuple
 
@@ -21,7 +20,7 @@ from strandline.base.clock import Clock
 from strandline.base.disk import Buffer
 from strandline.base.errors import StrandlineError
 from strandline.broker.tiering.messages import Cleaning
-from strandline.broker.tiering.sources import Moved, read_batches, read_trailer
+from strandline.broker.tiering.sources import Moved, ObjectBatches, read_trailer
 from strandline.model.ids import GroupId, Offset
 from strandline.records.batch import BatchHeader, crc_matches, iterate_headers
 from strandline.records.batch_cleaner import BatchCleaner, CleanedBatches
@@ -112,12 +111,12 @@ class Rewriting:
             known.used_ms = self.clock.monotonic_ms()
             return known.keys
         keys = LatestKeys(key.start, bytes_max=bytes_max)
-        async with aclosing(self._pieces(store, dirty)) as pieces:
-            async for data in pieces:
-                await self.work(partial(_add_keys, keys, data, key.end), len(data))
-                moved(len(data))
-                if keys.is_full or keys.end_offset >= key.end:
-                    break
+        for entry in dirty:
+            batches = ObjectBatches(store, entry, await read_trailer(store, entry))
+            while not keys.is_full and (data := await batches.next()):
+                for piece in _pieces_of(data):
+                    await self.work(partial(_add_keys, keys, piece, key.end), len(piece))
+                    moved(len(piece))
         self._keep(key, keys)
         return keys
 
@@ -128,17 +127,6 @@ class Rewriting:
         while len({id(one) for one in self._maps.values()}) > KEY_MAPS_MAX:
             oldest = min(self._maps.values(), key=lambda one: one.used_ms)
             self._maps = {at: one for at, one in self._maps.items() if one is not oldest}
-
-    async def _pieces(
-        self, store: ObjectStore, entries: Sequence[SegmentEntry]
-    ) -> AsyncGenerator[memoryview]:
-        """Whole batches of objects, some at a time."""
-        for entry in entries:
-            trailer = await read_trailer(store, entry)
-            async with aclosing(read_batches(store, entry, trailer)) as batches:
-                async for data in batches:
-                    for piece in _pieces_of(data):
-                        yield piece
 
 
 class RunSource:
@@ -175,12 +163,12 @@ class RunSource:
             self.reading = entry.name
             trailer = await read_trailer(self._store, entry)
             writer.carry(trailer)
-            async with aclosing(read_batches(self._store, entry, trailer)) as batches:
-                async for data in batches:
-                    for piece in _pieces_of(data):
-                        step = partial(writer.add if out is None else out.add, piece)
-                        await self._rewriting.work(step, len(piece))
-                        moved(len(piece))
+            batches = ObjectBatches(self._store, entry, trailer)
+            while data := await batches.next():
+                for piece in _pieces_of(data):
+                    step = partial(writer.add if out is None else out.add, piece)
+                    await self._rewriting.work(step, len(piece))
+                    moved(len(piece))
         if out is not None:
             out.finish()
             if len(self._run) == 1 and not out.has_changed:

@@ -8,9 +8,8 @@ Owns:   nothing.
 Source: decision 0059."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import aclosing
 from functools import partial
 from typing import Protocol
 
@@ -74,13 +73,10 @@ class BucketSource:
         """See `Source`."""
         trailer = await read_trailer(self._store, self._entry)
         start = trailer.position_of(writer.next_offset)
-        batches = read_batches(self._store, self._entry, trailer, start=start)
-        async with aclosing(batches):
-            async for data in batches:
-                moved(len(data))
-                _add_wanted(data, writer)
-                if writer.next_offset >= writer.end_offset:
-                    return
+        batches = ObjectBatches(self._store, self._entry, trailer, start=start)
+        while writer.next_offset < writer.end_offset and (data := await batches.next()):
+            moved(len(data))
+            _add_wanted(data, writer)
 
 
 async def read_trailer(store: ObjectStore, entry: SegmentEntry) -> Trailer:
@@ -89,24 +85,37 @@ async def read_trailer(store: ObjectStore, entry: SegmentEntry) -> Trailer:
     return Trailer.parse(encoded, crc=entry.trailer_crc)
 
 
-async def read_batches(
-    store: ObjectStore, entry: SegmentEntry, trailer: Trailer, *, start: int = 0
-) -> AsyncGenerator[bytes]:
+class ObjectBatches:
     """Whole batches of an object from the position of one on, about a chunk at a time; each chunk
-    is checked. Raises StoreError, UnfitBatchError."""
-    rest = b""
-    for chunk in range(start // trailer.chunk_bytes, trailer.chunk_count):
-        first, end = trailer.chunk_range(chunk)
-        data = await store.get_range(entry.name, first, end)
-        if not trailer.chunk_matches(chunk, data):
-            raise UnfitBatchError(f"chunk {chunk} of {entry.name} is damaged")
-        data = rest + data[max(0, start - first) :]
-        whole = _whole_bytes(data)
-        rest = data[whole:]
-        if whole:
-            yield data[:whole]
-    if rest:
-        raise UnfitBatchError(f"the last batch of {entry.name} is cut")
+    is checked."""
+
+    def __init__(
+        self, store: ObjectStore, entry: SegmentEntry, trailer: Trailer, *, start: int = 0
+    ) -> None:
+        self._store = store
+        self._entry = entry
+        self._trailer = trailer
+        self._start = start
+        self._chunk = start // trailer.chunk_bytes
+        self._rest = b""
+
+    async def next(self) -> bytes:
+        """The next ones; nothing at the end. Raises StoreError, UnfitBatchError."""
+        trailer, name = self._trailer, self._entry.name
+        while self._chunk < trailer.chunk_count:
+            first, end = trailer.chunk_range(self._chunk)
+            data = await self._store.get_range(name, first, end)
+            if not trailer.chunk_matches(self._chunk, data):
+                raise UnfitBatchError(f"chunk {self._chunk} of {name} is damaged")
+            self._chunk += 1
+            data = self._rest + data[max(0, self._start - first) :]
+            whole = _whole_bytes(data)
+            self._rest = data[whole:]
+            if whole:
+                return data[:whole]
+        if self._rest:
+            raise UnfitBatchError(f"the last batch of {name} is cut")
+        return b""
 
 
 def _whole_bytes(data: bytes) -> int:
