@@ -229,7 +229,13 @@ class Api:
     flexible_from: int | None
     """First version with compact lengths and tags; None: there is none."""
     advertised_min: int
-    """Lowest version that ApiVersions names, below `min_version` where clients infer from it."""
+    """Lowest version that ApiVersions names, below `min_version` where clients infer from it, and
+    above it where brokers do not serve all that can be decoded."""
+
+    @property
+    def served_min(self) -> int:
+        """Lowest version that brokers serve."""
+        return max(self.min_version, self.advertised_min)
 
     def is_flexible(self, version: int) -> bool:
         """Whether this version has compact lengths, tags, and the higher header."""

@@ -12,14 +12,9 @@ from strandline.protocol.messages.sasl_handshake import (
     SaslHandshakeResponse,
 )
 
-AUTHENTICATE_SINCE_VERSION = 1
-"""Before, the messages of the mechanism came without a header. ApiVersions does not name that."""
-
 
 async def handle(request: SaslHandshakeRequest, context: RequestContext) -> SaslHandshakeResponse:
     """Begin an exchange."""
-    if context.api_version < AUTHENTICATE_SINCE_VERSION:
-        return SaslHandshakeResponse(error_code=Error.UNSUPPORTED_VERSION)
     logins = context.services.logins
     offered = logins.mechanisms(context.session)
     if not offered:

@@ -46,9 +46,10 @@ _log = logging.getLogger("strandline.broker")
 
 
 class _Served(NamedTuple):
-    """An API that is offered, the highest version offered, its handler."""
+    """An API that is offered, in these versions; its handler."""
 
     api: Api
+    min_version: int
     max_version: int
     handler: Handler
 
@@ -68,7 +69,7 @@ class Router:
             require_row(api.name)
             limit = handler.max_version
             max_version = api.max_version if limit is None else limit
-            self._served[key] = _Served(api, max_version, handler)
+            self._served[key] = _Served(api, api.served_min, max_version, handler)
             services.offered_apis[key] = (api.advertised_min, max_version)
 
     def route(self, frame: memoryview, sink: AnswerSink) -> RequestContext:
@@ -91,7 +92,7 @@ class Router:
         ) and header.api_key not in BEFORE_LOGIN:
             self._require_login(session, api.name)
         if (
-            not api.min_version <= header.api_version <= served.max_version
+            not served.min_version <= header.api_version <= served.max_version
             and header.api_key != API_VERSIONS_KEY
         ):
             raise ProtocolError(f"{api.name} version {header.api_version} is not offered here")
