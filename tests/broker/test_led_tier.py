@@ -246,6 +246,29 @@ def test_a_grace_holds_deletion_back() -> None:
     run(scenario)
 
 
+def test_a_leader_whose_wall_clock_was_hours_behind_cuts_no_grace_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(world: World) -> None:
+        world.delete_grace_ms = HOUR_MS
+        world.fill()
+        await world.run(world.is_live)
+        wall_ms = world.clock.wall_ms
+        with monkeypatch.context() as behind:
+            behind.setattr(world.clock, "wall_ms", lambda: wall_ms() - 5 * HOUR_MS)
+            world.plan = TierPlan(buckets=("west",))
+            await world.run(lambda: world.tier.state.buckets["east"].removals)
+        world.led.stop()
+        world.led = world.new_leader()
+        await world.settle()
+        assert world.stores["east"].objects, "this leader has known them for a moment only"
+        monotonic_ms = world.clock.monotonic_ms
+        monkeypatch.setattr(world.clock, "monotonic_ms", lambda: monotonic_ms() + HOUR_MS)
+        await world.run(lambda: not world.stores["east"].objects)
+
+    run(scenario)
+
+
 def test_a_bucket_that_the_policy_forbids_is_emptied_once_another_has_all() -> None:
     async def scenario(world: World) -> None:
         world.fill()

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from strandline.base.errors import StorageError
 from strandline.broker.tiering.attempt import Attempt
 from strandline.broker.tiering.backlog import Backlog
-from strandline.broker.tiering.deleting import due_removals
+from strandline.broker.tiering.deleting import SeenRemovals, due_removals
 from strandline.broker.tiering.rewrites import Rewrites
 from strandline.broker.tiering.tier_context import LedReplica, TierContext, TierPlan
 from strandline.model.ids import NO_BROKER, BrokerId, Offset
@@ -77,6 +77,7 @@ class BucketWork:
     retry_at_ms: int = 0
     avoided: dict[BrokerId, int] = field(default_factory=dict)
     """{replica that failed: until when it is avoided}"""
+    seen: SeenRemovals = field(default_factory=SeenRemovals)
     pending_bytes: int = 0
     """Closed records that the bucket lacks."""
     pending_since_ms: int = -1
@@ -419,7 +420,10 @@ class LedTier:
         names, next_ms = due_removals(
             known.removals.values(), now_ms=wall_ms, grace_ms=self._context.delete_grace_ms
         )
-        may = [one for one in names if self._context.may_delete(self._replica, bucket, one)]
+        grace_ms = self._context.delete_grace_ms
+        work.seen.note(known.removals, now_ms=now_ms)
+        settled = work.seen.settled(names, before_ms=now_ms - grace_ms)
+        may = [one for one in settled if self._context.may_delete(self._replica, bucket, one)]
         if next_ms is not None:
             self.soon(now_ms + max(self._context.interval_ms, next_ms - wall_ms))
         if len(may) < len(names):
