@@ -371,6 +371,21 @@ def test_asks_are_read_as_they_were_written() -> None:
     assert decode_ask(encode_message(ask)) == ask
 
 
+def test_what_a_store_says_of_a_refused_put_is_the_reason() -> None:
+    async def scenario(world: World) -> None:
+        def refuse(operation: str, name: str) -> None:
+            if operation == "put":
+                raise StoreError("No space left on device")
+
+        world.objects.fail = refuse
+        status = await world.ask()
+        while status.phase is not UploadPhase.BLOCKED:
+            status = await world.ask(seen=status.changes)
+        assert status.reason == "No space left on device", "not that the object is absent"
+
+    run(scenario)
+
+
 def test_nothing_is_put_into_a_bucket_that_is_not_the_one_of_its_name() -> None:
     async def scenario(world: World) -> None:
         world.is_wrong = True

@@ -327,19 +327,22 @@ class Uploads:
         """Put it, unless that is done, and read it back: (whether it is put, why it does not
         count yet)."""
         store = self._broker.store(upload.intent.bucket)
+        refused: StoreError | None = None
         if not is_put:
-            reason = await self._put(group, upload, made, region)
+            reason, refused = await self._put(group, upload, made, region)
             if reason is not None:
                 return False, reason
         missing = await self._try(lambda: _confirm(store, made))
         is_put = not isinstance(missing, ObjectAbsentError | _OtherBytesError)
-        return is_put, missing or await self._is_right(upload)
+        if missing is not None:
+            return is_put, refused or missing
+        return is_put, await self._is_right(upload)
 
     async def _put(
         self, group: GroupId, upload: Upload, made: SegmentObject, region: str
-    ) -> StoreError | None:
-        """Put it, if it is the right bucket; why it was not tried. Whatever a put is answered with,
-        only what is read back counts."""
+    ) -> tuple[StoreError | None, StoreError | None]:
+        """Put it, if it is the right bucket: (why it was not tried, why the store refused it).
+        Whatever a put is answered with, only what is read back counts."""
         intent = upload.intent
         store = self._broker.store(intent.bucket)
         ends = self._broker.ends_of_live(group, intent.bucket)
@@ -348,12 +351,11 @@ class Uploads:
         if isinstance(reason, _LacksAllError):
             for one in ends:
                 self._broker.report_missing(intent.bucket, one.name)
-        if reason is None:
-            failed = await self._try(lambda: store.put(made.entry.name, made.parts))
-            if failed is not None:
-                _log.info("the put of %s to %s: %s", intent.name, intent.bucket, failed)
-            self._figures.count_sent(region, intent.bucket, made.entry.size_bytes)
-        return reason
+        if reason is not None:
+            return reason, None
+        refused = await self._try(lambda: store.put(made.entry.name, made.parts))
+        self._figures.count_sent(region, intent.bucket, made.entry.size_bytes)
+        return None, refused
 
     async def _is_right(self, upload: Upload, *, age_ms_max: int = 0) -> StoreError | None:
         """Why it is not certain that the bucket is the one of its name."""
