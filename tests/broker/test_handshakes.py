@@ -1,8 +1,10 @@
 """Clients come to a listener with TLS. Source: docs/decisions/0069-access.md."""
 
 import asyncio
+import contextlib
 import logging
 import os
+import random
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -298,6 +300,36 @@ def test_a_connection_that_pauses_for_room_loses_nothing_of_what_tls_holds(tmp_p
     run(
         scenario,
         limits=ServerLimits(connection_requests_max=1),
+        terms=terms_of(authority.issue("server")),
+        tls=client_tls(authority.trust),
+    )
+
+
+def test_clients_that_send_garbage_harm_nobody(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    rng = random.Random(7)
+
+    async def scenario(world: World) -> None:
+        good = await world.connect()
+        for number in range(60):
+            client = await plain_client(world)
+            garbage = rng.randbytes(rng.randrange(1, 400))
+            match number % 3:
+                case 0:  # A record of a handshake.
+                    garbage = b"\x16\x03\x01" + len(garbage).to_bytes(2, "big") + garbage
+                case 1:  # A greeting that promises more than a record can have.
+                    garbage = b"\x16\x03\x03\xff\xff\x01\xff\xff\xff" + garbage
+            client.writer.write(garbage)
+            client.writer.write_eof()
+            with contextlib.suppress(ConnectionResetError):
+                while await client.reader.read(1_000):  # An alert, perhaps.
+                    continue
+            await client.close()
+        good.send(ECHO, 1)
+        assert (await good.receive())[0] == 1
+
+    run(
+        scenario,
         terms=terms_of(authority.issue("server")),
         tls=client_tls(authority.trust),
     )

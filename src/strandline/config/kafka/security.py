@@ -19,7 +19,7 @@ from strandline.config.keys import Key
 
 _NO_ACLS = "Strandline has no ACLs yet."
 _NO_SASL = "Strandline has no SASL yet."
-_NO_TLS = "Strandline has no TLS yet."
+_NO_TLS = "The TLS of a listener is in the broker's file: `[[listener]]`."
 
 SECURITY_FIXED: tuple[Key, ...] = (
     fixed(
@@ -328,7 +328,7 @@ SECURITY_FIXED: tuple[Key, ...] = (
         "security.inter.broker.protocol",
         STRING,
         "PLAINTEXT",
-        "The security protocol between brokers. It is not encrypted: Strandline has no TLS yet.",
+        "The security protocol between brokers, which is in the broker's file: `[rpc] tls`.",
     ),
     fixed(
         "security.providers",
