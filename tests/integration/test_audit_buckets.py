@@ -210,6 +210,39 @@ def test_audits_are_silent_while_records_come_leave_the_disks_and_expire(
     assert starts and starts == sorted(starts)
 
 
+def test_compacted_topics_are_equal_whenever_logs_and_buckets_were_compacted(
+    audited: Audited, topic_name: str
+) -> None:
+    cluster = audited.tiered.cluster
+    create(
+        cluster,
+        topic_name,
+        "remote.storage.enable=true",
+        "cleanup.policy=compact",
+        "min.cleanable.dirty.ratio=0",
+        f"local.retention.bytes={LOCAL_BYTES}",
+    )
+    results: list[AuditResult] = []
+
+    def is_equal() -> bool:
+        results.append(audited.run(topic_name))
+        return results[-1].verdict is Verdict.EQUAL
+
+    for _ in range(20):
+        produce(cluster, topic_name, 100, keys=37)
+        is_equal()
+    wait_until(lambda: min(audited.ends(topic_name)) > 1_000, what="uploads")
+    wait_until(is_equal, what="an audit while nothing moves")
+    assert [one for result in results for one in result.findings] == []
+    assert results[-1].partitions[0].kind == "latest"
+    assert results[-1].partitions[0].buckets.keys() == set(REGIONS)
+    entry = audited.live(topic_name, "west")[-1]
+    header = change(audited.path("west", entry), entry, flip)
+    found = only(audited.run(topic_name))
+    assert (found.kind, found.offset) == (FindingKind.DAMAGED, header.base_offset)
+    assert (found.buckets, found.object_name) == (("west",), entry.name)
+
+
 def test_the_command_reads_buckets_and_says_so(
     audited: Audited, topic_name: str, tmp_path: Path
 ) -> None:

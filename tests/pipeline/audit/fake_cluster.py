@@ -107,13 +107,14 @@ class FakeBroker:
             for at, (start, end) in enumerate(ranges)
         ]
         parts = self.copy.log.parts.find(wanted[0].start, wanted[-1].end)
-        if task.kind is DigestKind.LATEST:
+        if task.kind.is_latest:
             return digest_latest(
                 parts,
                 wanted,
                 share=KeyShare(*share),
                 keys_max=self.keys_max,
                 pace=lambda _: True,
+                has_markers=task.kind is DigestKind.LATEST,
             )
         return digest_contents(
             parts, wanted, kind=task.kind, bytes_max=REQUEST_BYTES_MAX, pace=lambda _: True

@@ -109,7 +109,7 @@ def _fault_of(
         return Error.INVALID_REQUEST, f"no share {request.key_share} of {request.key_share_count}"
     position = ranges[0].start_offset
     for one in ranges:
-        is_gap = request.kind == DigestKind.LATEST and one.start_offset != position
+        is_gap = DigestKind(request.kind).is_latest and one.start_offset != position
         if not position <= one.start_offset < one.end_offset or is_gap:
             return Error.INVALID_REQUEST, "the ranges do not ascend"
         position = one.end_offset
@@ -127,7 +127,7 @@ def _digest(
     keys_max: int,
     pace: Pace,
 ) -> Digested:
-    if request.kind == DigestKind.LATEST:
+    if DigestKind(request.kind).is_latest:
         return digest_latest(
             parts,
             ranges,
@@ -135,6 +135,7 @@ def _digest(
             keys_max=keys_max,
             pace=pace,
             evicts=request.from_disk,
+            has_markers=request.kind == DigestKind.LATEST,
         )
     return digest_contents(
         parts,

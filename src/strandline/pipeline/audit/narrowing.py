@@ -76,7 +76,7 @@ class Narrowing(Generic[H]):
         bounds, digests, failed = self._descend(kind, bounds, digests)
         if failed is not None:
             return failed
-        if kind is not DigestKind.LATEST:
+        if not kind.is_latest:
             return self._narrow_batch(bounds, digests)
         odd = odd_holders(digests, self._leader)
         reason = f"the last record of a key: {describe(digests)}"
@@ -122,7 +122,7 @@ class Narrowing(Generic[H]):
 
     def _look(self, kind: DigestKind, ranges: Sequence[Bounds], holders: Sequence[H]) -> _Step[H]:
         asked = list(ranges)
-        if kind is DigestKind.LATEST:
+        if kind.is_latest:
             start, end = self._whole
             if start < asked[0][0]:
                 asked.insert(0, (start, asked[0][0]))

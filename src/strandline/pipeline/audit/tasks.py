@@ -128,7 +128,7 @@ class BrokerLine:
         before = self._transport.wire_bytes
         result = TaskResult(task)
         try:
-            if task.kind is DigestKind.LATEST and task.ranges:
+            if task.kind.is_latest and task.ranges:
                 self._run_shares(result)
             else:
                 self._run_ranges(result)

@@ -95,7 +95,7 @@ class RangeSums:
         kind: DigestKind,
         note_record: Callable[[], None] = lambda: None,
     ) -> None:
-        assert kind is not DigestKind.LATEST
+        assert not kind.is_latest
         self._kind = kind
         self._note_record = note_record
         self._sums = [_Sum(one) for one in ranges]

@@ -17,8 +17,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from struct import Struct
 
+from strandline.base.disk import Buffer
 from strandline.base.errors import ApiError
 from strandline.model.ids import Offset
+from strandline.records.batch import BatchHeader
 from strandline.records.record import Record, decode_records
 from strandline.storage.digests.contents import canonical
 from strandline.storage.digests.ranges import (
@@ -29,7 +31,7 @@ from strandline.storage.digests.ranges import (
     RangeDigest,
 )
 from strandline.storage.digests.source import SourcePart
-from strandline.storage.digests.walk import Found, Pace, VerifiedWalk
+from strandline.storage.digests.walk import Pace, VerifiedWalk
 
 KEY_BYTES = 250
 """About what one key costs: its hash, its record's hash and place, and the dictionary's entry."""
@@ -66,12 +68,19 @@ class _Sum:
         )
 
 
-class _Table:
-    """The last record of each key of a share, and the sums of the ranges."""
+class LatestTable:
+    """The last record of each key of a share, and the sums of the ranges, which ascend and touch
+    each other. `note_record`: called for each record that is decoded."""
 
     def __init__(
-        self, ranges: Sequence[OffsetRange], share: KeyShare, note_record: Callable[[], None]
+        self,
+        ranges: Sequence[OffsetRange],
+        share: KeyShare,
+        note_record: Callable[[], None] = lambda: None,
+        *,
+        has_markers: bool = True,
     ) -> None:
+        self._has_markers = has_markers
         self.sums = [_Sum() for _ in ranges]
         self.key_count = 0
         self._ranges = ranges
@@ -80,12 +89,17 @@ class _Table:
         self._note_record = note_record
         self._keys: list[dict[bytes, tuple[int, int]]] = [{} for _ in range(_DICTIONARIES)]
 
-    def add(self, found: Found) -> None:
+    def digests(self) -> tuple[RangeDigest, ...]:
+        """Of all ranges."""
+        return tuple(one.done() for one in self.sums)
+
+    def add(self, header: BatchHeader, chunk: Buffer, at: int) -> None:
         """Account for a batch."""
-        header, chunk, at = found
+        if header.is_marker and not self._has_markers:
+            return
         here = self._range_at(header.base_offset)
         if header.is_control:
-            self._add_raw(found, here)
+            self._add_raw(header, chunk, at, here)
             return
         if here >= 0:
             self.sums[here].batches += 1
@@ -95,7 +109,7 @@ class _Table:
         try:
             records = decode_records(chunk, at)
         except ApiError:  # Compaction leaves it as it is.
-            self._add_raw(found, here)
+            self._add_raw(header, chunk, at, here)
             return
         epoch = _EPOCH.pack(header.partition_leader_epoch)
         for record in records:
@@ -123,9 +137,8 @@ class _Table:
             self.sums[at].records += 1
             self.key_count += 1
 
-    def _add_raw(self, found: Found, at_range: int) -> None:
+    def _add_raw(self, header: BatchHeader, chunk: Buffer, at: int, at_range: int) -> None:
         """Add a batch as it is; in the first share only."""
-        header, chunk, at = found
         if at_range < 0 or self._share.number:
             return
         target, wanted = self.sums[at_range], self._ranges[at_range]
@@ -150,19 +163,21 @@ def digest_latest(
     keys_max: int,
     pace: Pace,
     evicts: bool = False,
+    has_markers: bool = True,
 ) -> Digested:
-    """The digests of LATEST of these ranges, which ascend and touch each other: all of them, or
-    none where a batch is damaged, the share has more than `keys_max` keys, or the pace ended the
-    walk: the table behind that is not known. Raises OSError."""
+    """The digests of LATEST, or without markers of LATEST_RECORDS, of these ranges, which ascend
+    and touch each other: all of them, or none where a batch is damaged, the share has more than
+    `keys_max` keys, or the pace ended the walk: the table behind that is not known. Raises
+    OSError."""
     walk = VerifiedWalk(parts, start=ranges[0].start, end=ranges[-1].end, pace=pace, evicts=evicts)
-    table = _Table(ranges, share, walk.note_record)
+    table = LatestTable(ranges, share, walk.note_record, has_markers=has_markers)
     for found in walk:
-        table.add(found)
+        table.add(*found)
         if table.key_count > keys_max:
             return Digested((), has_too_many_keys=True)
     if walk.is_stopped or walk.damage is not None:
         return Digested((), walk.damage)
-    return Digested(tuple(one.done() for one in table.sums))
+    return Digested(table.digests())
 
 
 def _number(data: bytes) -> int:

@@ -1,7 +1,7 @@
 """What a digest of a log is asked for, and what it says.
 
 Why:    two replicas are equal in a range if their digests of it are. What is digested decides what
-        "equal" means, so there are four kinds.
+        "equal" means, so there are five kinds.
 How:    BYTES    every batch that begins in the range, Raft's markers included, byte for byte
                  with its header: offsets, epoch, producer, codec, checksum. Committed entries of a
                  log that was never compacted are the same bytes on every replica.
@@ -11,8 +11,9 @@ How:    BYTES    every batch that begins in the range, Raft's markers included, 
         LATEST   the last record of each key below the end of the last range, without tombstones,
                  and Raft's markers. Compaction keeps exactly these on every replica, whenever it
                  ran there.
-        A digest is the first 16 bytes of SHA-256; of LATEST, their sum over all records modulo
-        2^128, so that a superseded record is taken out again.
+        LATEST_RECORDS  the same without Raft's markers, for objects in buckets.
+        A digest is the first 16 bytes of SHA-256; of the last two kinds, their sum over all
+        records modulo 2^128, so that a superseded record is taken out again.
 Source: decisions 0052 and 0058."""
 
 from dataclasses import dataclass
@@ -31,6 +32,12 @@ class DigestKind(IntEnum):
     RECORDS = 1
     LATEST = 2
     BATCHES = 3
+    LATEST_RECORDS = 4
+
+    @property
+    def is_latest(self) -> bool:
+        """Whether it is about the last record of each key: all ranges of a log at once."""
+        return self in (DigestKind.LATEST, DigestKind.LATEST_RECORDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from uuid import UUID
 
+import msgspec
 from tests.pipeline.audit.fake_cluster import TOPIC, FakeCluster
 from tests.storage.digest_world import CONFIG, Copy, filled
 
@@ -41,11 +42,20 @@ class World:
     """Three replicas of a log, and the buckets east and west below `root`. `local_start`: where
     the replicas' logs begin; older records are in buckets alone."""
 
-    def __init__(self, root: Path, *, local_start: int = 0, uploader: Copy | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        local_start: int = 0,
+        uploader: Copy | None = None,
+        copies: Sequence[Copy] = (),
+        east: Sequence[int] = EAST_CUTS,
+        west: Sequence[int] = WEST_CUTS,
+    ) -> None:
         self.root = root
-        copies = [filled(TIERED) for _ in range(3)]
+        copies = list(copies) or [filled(TIERED) for _ in range(3)]
         self.live: dict[str, list[SegmentEntry]] = {"east": [], "west": []}
-        for bucket, cuts in (("east", EAST_CUTS), ("west", WEST_CUTS)):
+        for bucket, cuts in (("east", east), ("west", west)):
             source = uploader if uploader is not None and bucket == "east" else copies[0]
             self.fill(bucket, source, cuts)
         for copy in copies if local_start else ():
@@ -56,6 +66,8 @@ class World:
         self.retired: set[str] = set()
         """Names of objects that are live no more when the leader is asked again."""
         self.looks = 0
+        self.grown_to = 0
+        """Where the bucket west ends when the leader is asked again; 0: where it did."""
 
     def fill(self, bucket: str, source: Copy, cuts: Sequence[int]) -> None:
         (self.root / bucket).mkdir(parents=True)
@@ -100,6 +112,9 @@ class World:
             for bucket, entries in self.live.items()
             if entries
         }
+        if self.looks > 1 and self.grown_to:
+            last = live["west"][-1]
+            live["west"] += (msgspec.structs.replace(last, end_offset=Offset(self.grown_to)),)
         return Tiers({PLACE: TierView(UUID(int=1), 0, self.local_start, live)}, {})
 
     def options(self, *buckets: str) -> BucketOptions:

@@ -16,7 +16,7 @@ from tests.pipeline.audit.buckets.bucket_world import (
     fork,
     only,
 )
-from tests.storage.digest_world import COMPACTED, filled
+from tests.storage.digest_world import filled
 from tests.storage.digest_world import fork as fork_record
 
 from strandline.pipeline.audit.report import render_report
@@ -248,16 +248,6 @@ def test_a_bucket_that_cannot_be_read_makes_the_audit_incomplete(tmp_path: Path,
     reason = "--buckets does not name it" if what == "unnamed" else "is its file system mounted?"
     assert reason in result.not_compared[0].text
     assert "1 part of buckets could not be compared" in next(lines_of(result))
-
-
-def test_a_compacted_topic_is_refused_clearly(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    for broker in world.cluster.brokers.values():
-        broker.copy = filled(COMPACTED)
-    result = world.audit()
-    assert result.verdict is Verdict.INCOMPLETE
-    assert {one.bucket for one in result.not_compared} == {"east", "west"}
-    assert "compacted" in result.not_compared[0].reason
 
 
 def test_page_lines_and_json_name_bucket_and_object(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from strandline.tiered.segments.entry import SegmentEntry
 @dataclass(frozen=True, slots=True)
 class ObjectTask:
     """Ranges of one object to digest, ascending. `is_whole`: read and check all of it; otherwise
-    only the part that has the ranges."""
+    only the part that has the ranges. `rest`: of LATEST_RECORDS, the bucket's objects behind
+    `entry`; all of them make one table."""
 
     topic: str
     partition: int
@@ -23,6 +24,7 @@ class ObjectTask:
     options: BucketOptions
     timeout_ms: int
     is_whole: bool = True
+    rest: tuple[SegmentEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from strandline.pipeline.audit.buckets.tiers import TierView
 from strandline.pipeline.audit.comparing import describe, groups_of
 from strandline.pipeline.audit.narrowing import Ask, Narrowing
 from strandline.pipeline.audit.partitions import PartitionAudit
-from strandline.pipeline.audit.planning import plan_tasks
+from strandline.pipeline.audit.planning import plan_ranges, plan_tasks
 from strandline.pipeline.audit.results import BucketPart, Finding, FindingKind, Row
 from strandline.pipeline.audit.tasks import Bounds, Digest, Holder, Task, TaskResult
 from strandline.storage.digests.ranges import DigestKind
@@ -27,6 +27,7 @@ from strandline.tiered.segments.entry import SegmentEntry
 
 NARROWED_MAX = 20
 """Differences of one partition that are narrowed down; of others the range is listed."""
+LATEST_RANGES_MAX = 200
 ObjectKey = tuple[str, str]
 """(bucket, name of an object)."""
 
@@ -56,16 +57,14 @@ class BucketAudit:
         self._answers: dict[ObjectKey, ObjectResult] = {}
         self._found: dict[ObjectKey, Finding] = {}
         self._narrowed_count = 0
+        self._is_overtaken = False
+        """Whether buckets have grown meanwhile: then logs may have been compacted further."""
 
     # ---- planning ------------------------------------------------------------------------------
 
     def plan(self) -> tuple[list[Task], list[ObjectTask]]:
         """What the replica, and what the buckets are asked."""
         result = self.result
-        if self._audit.kind is DigestKind.LATEST:
-            for bucket in self._view.live:
-                result.skip_bucket(bucket, "objects of compacted topics are not compared yet")
-            return [], []
         for bucket, entries in sorted(self._view.live.items()):
             if bucket not in self._options.names:
                 result.skip_bucket(bucket, "--buckets does not name it")
@@ -75,15 +74,70 @@ class BucketAudit:
             span = (entries[0].base_offset, entries[-1].end_offset)
             result.buckets[bucket] = BucketPart(len(entries), size, *span)
         self._replica = self._sound_replica()
+        if self._is_compacted:
+            return [], self._whole_objects()
         seen = self._audit.replicas.seen
         start = None if self._replica is None else seen[self._replica].log_start
         self._ranges = object_ranges(self._live, replica_start=start, range_bytes=self._range_bytes)
-        return self._replica_tasks(), [
-            self._object_task(bucket, entry, DigestKind.BATCHES, within, is_whole=True)
+        return self._replica_tasks(), self._whole_objects()
+
+    @property
+    def _is_compacted(self) -> bool:
+        return self._audit.kind is DigestKind.LATEST
+
+    def _whole_objects(self) -> list[ObjectTask]:
+        """Every object, with the ranges that it has."""
+        return [
+            self._object_task(
+                bucket,
+                entry,
+                DigestKind.BATCHES,
+                ranges_within(self._ranges, entry.base_offset, entry.end_offset),
+                is_whole=True,
+            )
             for bucket, entries in self._live.items()
             for entry in entries
-            for within in [ranges_within(self._ranges, entry.base_offset, entry.end_offset)]
         ]
+
+    def plan_tables(self) -> tuple[list[Task], list[ObjectTask]]:
+        """Of a compacted topic, once its objects were read: the tables that buckets make at the
+        same end, in each of them and on the replica. None of another topic."""
+        if not self._is_compacted or not self._live:
+            return [], []
+        end = max(entries[-1].end_offset for entries in self._live.values())
+        compared: dict[str, tuple[SegmentEntry, ...]] = {}
+        for bucket, entries in self._live.items():
+            if entries[-1].end_offset < end:
+                reason = f"it ends at offset {entries[-1].end_offset}, and others at {end}"
+                self.result.skip_bucket(bucket, f"{reason}: compared once it has caught up")
+            elif not self._is_damaged(bucket):
+                compared[bucket] = entries
+        if not compared:
+            return [], []
+        start = max(entries[0].base_offset for entries in compared.values())
+        seen = None if self._replica is None else self._audit.replicas.seen[self._replica]
+        cuts = [] if seen is None else [seen.log_start]
+        size = max(sum(one.data_bytes for one in entries) for entries in compared.values())
+        share = max(self._range_bytes, size // LATEST_RANGES_MAX)
+        self._ranges = plan_ranges(start, end, size_bytes=size, cuts=cuts, range_bytes=share)
+        tasks: list[Task] = []
+        if self._replica is not None and seen is not None and seen.high_watermark >= end:
+            ranges = [one for one in self._ranges if seen.log_start <= one[0]]
+            if ranges:
+                tasks.append(self._audit.task(self._replica, DigestKind.LATEST_RECORDS, ranges))
+        return tasks, [self._table_task(bucket, self._ranges) for bucket in compared]
+
+    def _is_damaged(self, bucket: str) -> bool:
+        """Whether an object of the bucket has a fault, or was not read."""
+        answers = (one for (name, _), one in self._answers.items() if name == bucket)
+        return any(one.faults or one.problem for one in answers)
+
+    def _table_task(self, bucket: str, ranges: Sequence[Bounds]) -> ObjectTask:
+        first, *rest = self._live[bucket]
+        kind = DigestKind.LATEST_RECORDS
+        return replace(
+            self._object_task(bucket, first, kind, ranges, is_whole=True), rest=tuple(rest)
+        )
 
     def _sound_replica(self) -> int | None:
         """The replica that begins first, of those in which nothing was found; the leader's if
@@ -137,18 +191,34 @@ class BucketAudit:
     def take_object(self, answer: ObjectResult) -> None:
         """Take what was found in one object."""
         task = answer.task
-        self._answers[task.bucket, task.entry.name] = answer
+        if not task.kind.is_latest:
+            self._answers[task.bucket, task.entry.name] = answer
+        elif answer.problem or answer.faults:
+            reason = answer.problem or f"it changed while it was read: {answer.faults[0].reason}"
+            self.result.skip_bucket(task.bucket, reason)
         for bounds, digest in answer.digests.items():
             self._digests.setdefault(bounds, {})[task.bucket] = digest
 
     @property
-    def has_missing(self) -> bool:
+    def is_doubtful(self) -> bool:
+        """Whether the leader's state has to be looked at again before anything is said."""
+        return self._has_missing or (self._is_compacted and self._differs)
+
+    @property
+    def _differs(self) -> bool:
+        return any(self._judge(one, digests)[1] for one, digests in self._digests.items())
+
+    @property
+    def _has_missing(self) -> bool:
         """Whether an object lacks records: it may have been retired meanwhile."""
         faults = (each for one in self._answers.values() for each in one.faults)
         return any(one.kind is FindingKind.MISSING for one in faults)
 
-    def keep(self, names: frozenset[ObjectKey]) -> None:
-        """These objects are live still; leave out the others."""
+    def keep(self, names: frozenset[ObjectKey], ends: Mapping[str, int]) -> None:
+        """These objects are live still, and buckets end here; leave out the others."""
+        self._is_overtaken = self._is_compacted and any(
+            ends.get(bucket) != entries[-1].end_offset for bucket, entries in self._live.items()
+        )
         for key in [one for one in self._answers if one not in names]:
             for bounds in self._answers.pop(key).digests:
                 self._digests[bounds].pop(key[0], None)
@@ -157,6 +227,10 @@ class BucketAudit:
 
     def conclude(self, ask: Ask[Holder]) -> None:
         """Compare, narrow what differs, and add all to the partition's result."""
+        if self._is_overtaken:
+            for bucket in self._live:
+                self.result.skip_bucket(bucket, "compaction went on during the audit; try again")
+            self._digests.clear()
         for bounds in self._ranges:
             digests = self._digests.get(bounds, {})
             right, odd = self._judge(bounds, digests)
@@ -224,9 +298,12 @@ class BucketAudit:
         (bucket,) = (one for one in digests if one != right)
         assert isinstance(bucket, str)
         key = self._key(bucket, bounds)
+        if self._is_compacted and any(name == bucket for name, _ in self._found):
+            return  # One place of a table is enough: each is looked for in all of it.
         if key not in self._found:
             where, reason = self._narrow(bounds, digests, right, ask)
             if where is not None:
+                key = self._key(bucket, where)
                 self._found[key] = self._finding(FindingKind.DIFFERENT, where, (key,), reason)
 
     def _note_tie(
@@ -257,10 +334,14 @@ class BucketAudit:
         self._narrowed_count += 1
         if self._narrowed_count > NARROWED_MAX:
             return bounds, f"{describe(digests)} (not narrowed further: too many differences)"
-        # The last batch of the range may reach beyond it, and never beyond the last range.
-        whole = (self._ranges[0][0], self._ranges[-1][1])
-        narrowing = Narrowing(ask, leader=right, whole=whole)
-        found = narrowing.narrow(DigestKind.BATCHES, bounds, digests)
+        # The last batch of the range may reach beyond it, and never beyond the last range. A
+        # table is that of all ranges that both holders have.
+        first = next(
+            one for one in self._ranges if digests.keys() <= self._digests.get(one, {}).keys()
+        )
+        narrowing = Narrowing(ask, leader=right, whole=(first[0], self._ranges[-1][1]))
+        kind = DigestKind.LATEST_RECORDS if self._is_compacted else DigestKind.BATCHES
+        found = narrowing.narrow(kind, bounds, digests)
         if found.rot or not found.holders:
             reason = f"it differed in [{bounds[0]}, {bounds[1]}), and no more when read again"
             for bucket in digests:
@@ -336,7 +417,7 @@ class BucketAudit:
                     start_offset=bounds[0],
                     end_offset=bounds[1],
                     broker=-1,
-                    kind="batches",
+                    kind="latest" if self._is_compacted else "batches",
                     status=status,
                     records=-1 if digest is None else digest.records,
                     batches=-1 if digest is None else digest.batches,
@@ -353,6 +434,8 @@ class BucketAudit:
     ) -> tuple[list[Task], list[ObjectTask]]:
         """What narrowing asks of these holders."""
         tasks = [self._audit.task(one, kind, ranges) for one in holders if isinstance(one, int)]
+        if kind.is_latest:
+            return tasks, [self._table_task(one, ranges) for one in holders if isinstance(one, str)]
         objects = [
             self._object_task(one, entry, kind, ranges, is_whole=False)
             for one in holders

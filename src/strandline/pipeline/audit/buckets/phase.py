@@ -71,6 +71,13 @@ class BucketPhase:
         on_planned(sum(one.entry.size_bytes for one in objects))
         self._runner.run(tasks, self._take)
         self._runner.run_objects(objects, self._take_object)
+        tasks, objects = [], []
+        for one in self._audits.values():
+            of_replica, of_buckets = one.plan_tables()
+            tasks += of_replica
+            objects += of_buckets
+        self._runner.run(tasks, self._take)
+        self._runner.run_objects(objects, self._take_object)
         self._leave_out_retired()
         for one in self._audits.values():
             one.conclude(_Asking(self._near, one, self._count).ask)
@@ -86,16 +93,17 @@ class BucketPhase:
         self._audits[task.topic, task.partition].take_object(answer)
 
     def _leave_out_retired(self) -> None:
-        """Objects that lack something, and count no more by now, are no concern."""
-        doubtful = [place for place, one in self._audits.items() if one.has_missing]
+        """Objects that lack something, and count no more by now, are no concern; tables of
+        different times cannot be compared."""
+        doubtful = [place for place, one in self._audits.items() if one.is_doubtful]
         if not doubtful:
             return
         now = self._look(doubtful)
         for place in doubtful:
             if place in now.views:
-                self._audits[place].keep(now.views[place].names)
+                self._audits[place].keep(now.views[place].names, now.views[place].ends)
             elif place not in now.unknown:
-                self._audits[place].keep(frozenset())
+                self._audits[place].keep(frozenset(), {})
 
 
 class _Asking:

@@ -9,7 +9,7 @@ Source: decisions 0058 and 0065."""
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import NamedTuple
@@ -19,9 +19,12 @@ from strandline.base.errors import StrandlineError
 from strandline.client.buckets.stores import BucketStores, stores_of
 from strandline.model.ids import Offset
 from strandline.pipeline.audit.buckets.objects import Fault, ObjectResult, ObjectTask
-from strandline.pipeline.audit.buckets.walk import ObjectWalk
+from strandline.pipeline.audit.buckets.walk import ObjectWalk, Sums
 from strandline.pipeline.audit.results import FindingKind
-from strandline.pipeline.audit.tasks import Bounds
+from strandline.pipeline.audit.tasks import SHARES_MAX, Bounds, Digest
+from strandline.storage.digests.contents import RangeSums
+from strandline.storage.digests.latest import KeyShare, LatestTable
+from strandline.storage.digests.ranges import DIGEST_BYTES, OffsetRange, RangeDigest
 from strandline.tiered.objects.store import ObjectAbsentError, ObjectInfo, StoreError
 from strandline.tiered.segments.trailer import CHUNK_BYTES, Trailer, TrailerError
 
@@ -30,6 +33,8 @@ RANGES_INFLIGHT = 2
 ATTEMPTS_MAX = 3
 """A request that fails otherwise than by an answer of absence is sent so often."""
 PAUSE_S = 0.2
+KEYS_MAX = 500_000
+"""Keys of one share, of about 250 bytes each."""
 
 
 class _Judged(NamedTuple):
@@ -56,7 +61,10 @@ class ObjectLine:
         """Run one task. Never raises a StoreError: that is the result's `problem`."""
         result = ObjectResult(task)
         try:
-            _Reading(task, result).run()
+            if task.kind.is_latest:
+                _read_latest(task, result)
+            else:
+                _read_ranges(task, result)
         except ObjectAbsentError:
             result.faults = [_missing(task, "the bucket has no such object")]
         except StoreError as error:
@@ -84,9 +92,10 @@ class ObjectLine:
 class _Reading:
     """One task."""
 
-    def __init__(self, task: ObjectTask, result: ObjectResult) -> None:
+    def __init__(self, task: ObjectTask, result: ObjectResult, sums: Sums) -> None:
         self._task = task
         self._result = result
+        self._sums = sums
         self._stores: BucketStores = stores_of(task.options, timeout_ms=task.timeout_ms)
 
     def run(self) -> None:
@@ -96,8 +105,7 @@ class _Reading:
         span = self._span(judged)
         walk = ObjectWalk(
             task.entry,
-            task.ranges,
-            task.kind,
+            self._sums,
             trailer=judged.trailer,
             first=span.first,
             end=span.end,
@@ -108,13 +116,10 @@ class _Reading:
                 data = self._get(start, start + len(data))
                 wrong = _wrong_chunks(judged.trailer, start, data)
             walk.add(data, wrong=wrong)
-        result.digests = walk.finish()
+        walk.finish()
         result.faults = walk.faults
         if judged.reason:
             self._note_object(judged, walk.offset)
-        for one in result.faults:
-            if one.is_placed:
-                result.leave_out(one.offset, one.end_offset)
 
     def _note_object(self, judged: _Judged, reached: int) -> None:
         """The object is not the one that the log names: say so, once."""
@@ -214,6 +219,76 @@ class _Reading:
 
     def _find(self) -> ObjectInfo | None:
         return self._stores.find(self._task.bucket, self._task.entry.name).result()
+
+
+def _read_ranges(task: ObjectTask, result: ObjectResult) -> None:
+    """Digest ranges of one object; those with a fault have no digest. Raises StoreError."""
+    sums = RangeSums(_ranges_of(task), task.kind)
+    _Reading(task, result, sums).run()
+    result.digests = _digests(task, sums.done(len(task.ranges)))
+    for one in result.faults:
+        if one.is_placed:
+            result.leave_out(one.offset, one.end_offset)
+
+
+def _read_latest(task: ObjectTask, result: ObjectResult) -> None:
+    """Digest the last record of each key of all objects, share after share of the keys; with more
+    shares if they are too large. Raises StoreError."""
+    count = 1
+    while count <= SHARES_MAX:
+        sums: list[RangeDigest] = []
+        for share in range(count):
+            table = LatestTable(_ranges_of(task), KeyShare(share, count), has_markers=False)
+            for entry in (task.entry, *task.rest):
+                _Reading(replace(task, entry=entry), result, table).run()
+                if result.faults:
+                    return
+                if table.key_count > KEYS_MAX:
+                    break
+            if table.key_count > KEYS_MAX:
+                break
+            sums = added(sums, table.digests())
+        else:
+            result.digests = _digests(task, sums)
+            return
+        count *= 4
+    result.problem = "it has too many keys to compare"
+
+
+def added(sums: Sequence[RangeDigest], more: Sequence[RangeDigest]) -> list[RangeDigest]:
+    """The sums of shares, range by range."""
+    if not sums:
+        return list(more)
+    return [
+        replace(
+            one,
+            records=one.records + other.records,
+            digest=(
+                (int.from_bytes(one.digest, "big") + int.from_bytes(other.digest, "big"))
+                % (1 << (8 * DIGEST_BYTES))
+            ).to_bytes(DIGEST_BYTES, "big"),
+        )
+        for one, other in zip(sums, more, strict=True)
+    ]
+
+
+def _ranges_of(task: ObjectTask) -> list[OffsetRange]:
+    return [OffsetRange(Offset(start), Offset(end)) for start, end in task.ranges]
+
+
+def _digests(task: ObjectTask, found: Sequence[RangeDigest]) -> dict[Bounds, Digest]:
+    return {
+        bounds: Digest(
+            one.records,
+            one.batches,
+            one.markers,
+            one.size_bytes,
+            one.first_offset,
+            one.last_offset,
+            one.digest,
+        )
+        for bounds, one in zip(task.ranges, found, strict=True)
+    }
 
 
 def _wrong_chunks(trailer: Trailer | None, start: int, data: Buffer) -> list[Bounds]:

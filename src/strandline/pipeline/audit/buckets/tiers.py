@@ -28,6 +28,11 @@ class TierView:
     live: Mapping[str, tuple[SegmentEntry, ...]]
 
     @property
+    def ends(self) -> dict[str, int]:
+        """{bucket: where its last object ends}."""
+        return {bucket: int(live[-1].end_offset) for bucket, live in self.live.items()}
+
+    @property
     def names(self) -> frozenset[tuple[str, str]]:
         """(bucket, name) of every object."""
         return frozenset((bucket, one.name) for bucket, live in self.live.items() for one in live)

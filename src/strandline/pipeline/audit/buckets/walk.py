@@ -6,17 +6,18 @@ How:    pieces of the data come one after the other. A batch counts if its heade
         that does not, the walk goes on at the next batch, if the header says where that is, or at
         the next place that the trailer's index knows.
         A chunk with a wrong checksum whose batches are all sound has other batches than the log.
-Owns:   its place, and the digests so far.
+Owns:   its place.
 Source: decision 0057, "One object"."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import Protocol
 
 from strandline.base.disk import Buffer
-from strandline.model.ids import Epoch, Offset
+from strandline.model.ids import Epoch
 from strandline.pipeline.audit.buckets.objects import Fault
 from strandline.pipeline.audit.results import FindingKind
-from strandline.pipeline.audit.tasks import Bounds, Digest
+from strandline.pipeline.audit.tasks import Bounds
 from strandline.records.batch import (
     BATCH_LENGTH_MIN,
     HEADER,
@@ -25,31 +26,34 @@ from strandline.records.batch import (
     BatchHeader,
     crc_of,
 )
-from strandline.storage.digests.contents import RangeSums
-from strandline.storage.digests.ranges import DigestKind, OffsetRange
 from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.segments.trailer import Trailer
 
 
+class Sums(Protocol):
+    """What takes the sound batches."""
+
+    def add(self, header: BatchHeader, chunk: Buffer, at: int) -> None:
+        """Take the batch at this place of a chunk, which does not change."""
+
+
 class ObjectWalk:
-    """See the module. `trailer`: if it can be trusted. `first`: (position, offset) of the batch
-    with which the data begins; `end`: the position behind it."""
+    """See the module. `sums` gets the batches. `trailer`: if it can be trusted. `first`: (position,
+    offset) of the batch with which the data begins; `end`: the position behind it."""
 
     def __init__(
         self,
         entry: SegmentEntry,
-        ranges: Sequence[Bounds],
-        kind: DigestKind,
+        sums: Sums,
         *,
         trailer: Trailer | None,
         first: tuple[int, int],
         end: int,
     ) -> None:
         self._entry = entry
-        self._ranges = ranges
         self._trailer = trailer
         self._end = end
-        self._sums = RangeSums([OffsetRange(Offset(a), Offset(b)) for a, b in ranges], kind)
+        self._sums = sums
         self._position, self.offset = first
         """Of the next batch."""
         self._read_to = first[0]
@@ -72,8 +76,8 @@ class ObjectWalk:
         self._take(piece, start)
         self._rest = b"" if self._is_lost else bytes(memoryview(piece)[self._position - start :])
 
-    def finish(self) -> dict[Bounds, Digest]:
-        """The digests of all ranges, also of those with a fault; the data has ended."""
+    def finish(self) -> None:
+        """The data has ended."""
         if not self._is_lost and self._position < self._end:
             reason = f"{len(self._rest)} bytes, less than a batch"
             self._note(self._entry.end_offset, reason, is_cut=True)
@@ -90,18 +94,6 @@ class ObjectWalk:
                     is_placed=False,
                 )
             )
-        return {
-            bounds: Digest(
-                one.records,
-                one.batches,
-                one.markers,
-                one.size_bytes,
-                one.first_offset,
-                one.last_offset,
-                one.digest,
-            )
-            for bounds, one in zip(self._ranges, self._sums.done(len(self._ranges)), strict=True)
-        }
 
     # ---- batches -------------------------------------------------------------------------------
 
