@@ -37,6 +37,8 @@ RARE = "`make test` draws new seeds of the brief swarm; each submission draws so
 LONG: tuple[Row, ...] = (
     Row("tests/broker/test_read_replicas_by_seed.py", 0, "tests/broker/test_tier_exports.py"),
     Row("tests/broker/test_full_backlogs.py::test_alarms_say", 0, "test_voting.py has each alarm"),
+    Row("tests/broker/test_recovered_partitions_by_seed.py", 2, "two seeds are fast"),
+    Row(f"{REAL}test_partitions_out_of_buckets.py", 0, f"a minute; {BESIDE}"),
     Row(f"{REAL}test_restore.py", 0, "half a minute; tests/client/restore has each part"),
     Row(f"{REAL}test_broker_tls.py::test_a_cluster", 0, "a minute; tests/network/test_peer_tls"),
     Row(f"{REAL}test_tiered_compaction.py", 0, f"half a minute; {BESIDE}"),

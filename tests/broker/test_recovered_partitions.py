@@ -19,11 +19,23 @@ from strandline.controller.commands import CreateTopics, NewTopic, TopicResults
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, grant_of
 from strandline.protocol.errors import Error
+from strandline.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
 from strandline.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
+)
+from strandline.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
 )
 from strandline.protocol.messages.recover_partition import (
     RecoverPartitionRequest,
@@ -156,6 +168,13 @@ def until_history(world: ClusterWorld) -> None:
     world.until(lambda: world.leader_of("t") > 0 and not leader(world).tier.awaits_history)
 
 
+def fetch_error(world: ClusterWorld, at: int, *, offset: int) -> int:
+    asked = FetchPartition(fetch_offset=offset, partition_max_bytes=1_000_000)
+    request = FetchRequest(max_wait_ms=100, topics=[FetchTopic(topic="t", partitions=[asked])])
+    answer = world.ask(at, request, FetchResponse, 12)
+    return answer.responses[0].partitions[0].error_code
+
+
 def end_in_buckets(world: ClusterWorld) -> int:
     return max(leader(world).tier.state.live_end(one) for one in BUCKETS)
 
@@ -166,6 +185,16 @@ def earliest(world: ClusterWorld) -> int:
     part = world.ask(world.leader_of("t"), request, ListOffsetsResponse, 7).topics[0].partitions[0]
     assert part.error_code == 0
     return part.offset
+
+
+def end_of_epoch(world: ClusterWorld, epoch: int) -> tuple[int, int]:
+    """(the greatest epoch up to this one, where it ends), as consumers ask."""
+    asked = OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
+    request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic("t", [asked])])
+    answer = world.ask(world.leader_of("t"), request, OffsetForLeaderEpochResponse, 4)
+    (part,) = answer.topics[0].partitions
+    assert part.error_code == 0
+    return part.leader_epoch, part.end_offset
 
 
 def test_history_reads_on_and_appends_go_on_behind_it(world: ClusterWorld) -> None:
@@ -180,6 +209,7 @@ def test_history_reads_on_and_appends_go_on_behind_it(world: ClusterWorld) -> No
     assert latest(world, "t") == end
     assert read_all(world, end) == values(0, end)
     assert known(world).group != group
+    assert end_of_epoch(world, epoch) == (epoch, end)
     assert leader(world).epoch > epoch and grant_of(leader(world).epoch) == known(world).grant == 1
     write(world, 40, first=end)
     assert read_all(world, end + 40) == values(0, end + 40)
@@ -216,6 +246,7 @@ def test_a_replica_that_comes_back_with_more_is_removed(world: ClusterWorld) -> 
         lambda: 6 in world.replicas_of("t") and world.replicas_of("t")[6].high_watermark > RECORDS
     )
     assert len(world.directories(6)) == 1
+    world.until(lambda: set(known(world).voters) == set(HOME), every_ms=500)
     news: list[bytes | None] = [b"new %d" % at for at in range(RECORDS - end + 5)]
     assert fetch(world, "t", at=6, offset=end)[:1] == [b"new 0"]
     assert read_all(world, RECORDS + 5) == values(0, end) + news
@@ -313,33 +344,24 @@ def test_objects_after_the_newest_export_count_if_they_line_up(world: ClusterWor
 def test_until_a_bucket_answers_readers_wait_and_producers_go_on(world: ClusterWorld) -> None:
     end = end_in_buckets(world)
     lose_logs(world)
-    set_configs(world, "t", {"min.insync.replicas": "1"})
-    found = None
-    for _ in range(60):
-        found = forecast(world, "east")
-        if not found.error_code:
-            break
-        world.advance(500)
-    assert found is not None and not found.error_code
-    (east,) = [one for one in found.buckets if one.is_wanted]
-    wanted = [WantedBucket("east", east.start_offset, east.end_offset)]
-    done = ask(world, buckets=wanted, logs=found.logs)
-    assert not done.error_code, done.error_message
-    for name in BUCKETS:
-        world.buckets[name].faults.is_gone = True
-    world.until(lambda: world.leader_of("t") > 0)
-    assert produce(world, "t", b"%d" % end * 40).base_offset == end
+    recover_then_lose_buckets(world, end)
     world.advance(10_000)
     assert leader(world).tier.awaits_history
     asked = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(timestamp=-2)])
     request = ListOffsetsRequest(topics=[asked])
     answer = world.ask(world.leader_of("t"), request, ListOffsetsResponse, 7)
     assert answer.topics[0].partitions[0].error_code == Error.LEADER_NOT_AVAILABLE
+    # A follower must not learn that the partition begins at its log.
+    follower = next(one for one in HOME if one != world.leader_of("t"))
+    for at in (follower, world.leader_of("t")):
+        assert fetch_error(world, at, offset=0) == Error.NOT_LEADER_OR_FOLLOWER
     # Nothing says meanwhile that the bucket has nothing.
     for name in BUCKETS:
         world.buckets[name].faults.is_gone = False
     world.until(lambda: not leader(world).tier.awaits_history, every_ms=500)
     assert read_all(world, end + 1) == values(0, end + 1)
+    world.until(lambda: world.replicas_of("t")[follower].tier.is_known, every_ms=500)
+    assert fetch(world, "t", at=follower, offset=0)[:1] == values(0, 1)
 
 
 def test_history_out_of_a_bucket_that_was_replaced_is_not_forgotten_again(
@@ -364,3 +386,41 @@ def test_history_out_of_a_bucket_that_was_replaced_is_not_forgotten_again(
     assert state.start("west") == 0 and state.live_end("west") == end
     assert not state.buckets["west"].counters.retired_count
     assert read_all(world, end) == values(0, end)
+
+
+def test_a_history_that_never_comes_may_be_given_up(world: ClusterWorld) -> None:
+    end = end_in_buckets(world)
+    lose_logs(world)
+    recover_then_lose_buckets(world, end)
+    world.advance(10_000)
+    assert leader(world).tier.awaits_history
+    keys = {"remote.storage.enable": "false", "remote.log.delete.on.disable": "true"}
+    set_configs(world, "t", keys)
+    world.until(lambda: leader(world).tier.is_known, every_ms=500)
+    assert earliest(world) == end
+    for name in BUCKETS:
+        world.buckets[name].faults.is_gone = False
+    set_configs(world, "t", {"remote.storage.enable": "true"})
+    world.advance(10_000)
+    assert earliest(world) == end
+    assert fetch(world, "t", offset=end) == values(end, end + 1)
+
+
+def recover_then_lose_buckets(world: ClusterWorld, end: int) -> None:
+    """The partition begins anew, and no bucket answers from then on; one record is written."""
+    found = None
+    for _ in range(60):
+        found = forecast(world, "east")
+        if not found.error_code:
+            break
+        world.advance(500)
+    assert found is not None and not found.error_code
+    (east,) = [one for one in found.buckets if one.is_wanted]
+    wanted = [WantedBucket("east", east.start_offset, east.end_offset)]
+    done = ask(world, buckets=wanted, logs=found.logs)
+    assert not done.error_code, done.error_message
+    for name in BUCKETS:
+        world.buckets[name].faults.is_gone = True
+    world.until(lambda: world.leader_of("t") > 0)
+    answer = produce(world, "t", b"%d" % end * 40)
+    assert (answer.base_offset, answer.log_start_offset) == (end, -1)

@@ -31,7 +31,7 @@ def check_own_replica(
     if error is not Error.NONE:
         return error
     if replica.is_leader:
-        may_serve = replica.can_serve_reads
+        may_serve = replica.can_serve_reads and replica.knows_start
     else:
         may_serve = (
             serves_as_follower

@@ -15,6 +15,11 @@ def bucket_lines(buckets: "Sequence[ExportedPartition]", committed: int, end: in
     """A line for each bucket. [`committed`, `end`): the records in doubt; from `end` on they are
     lost."""
     lines = []
+    if any(one.end_offset > end for one in buckets):
+        lines.append(
+            "buckets have more than any log that is left: to begin with what they have instead, "
+            "type --from-bucket all"
+        )
     for one in buckets:
         if one.failure:
             lines.append(f"bucket {one.bucket}: does not say what it has: {one.failure}")

@@ -107,7 +107,7 @@ def carry_out_objects(
     for lost in plan.topics:
         topic = replace(lost, configs=changed_configs(lost.configs, changes))
         done = _restore(client, runner, stores, targets, plan.cluster_id, present, topic)
-        say(f"topic {topic.name}: {done.text}")
+        say(f"topic {topic.name}: {'restored before' if done is None else done.text}")
     commit_offsets(client, plan, say)
 
 
@@ -128,12 +128,13 @@ def _restore(
     source_cluster: str,
     cluster_id: str,
     topic: PlannedTopic,
-) -> Copied:
+) -> Copied | None:
+    """What was copied of a topic; None if an earlier run has restored it."""
     origin = f"{cluster_id}/{source_cluster}/{topic.id}"
     candidates = [uuid5(RESTORED, f"{origin}/{again}") for again in range(AGAIN_MAX)]
-    copied = Copied()
     if _is_restored(client, topic, candidates):
-        return copied
+        return None
+    copied = Copied()
     buckets = [
         _target_of(topic, one, stores, targets) if one.objects else "" for one in topic.partitions
     ]

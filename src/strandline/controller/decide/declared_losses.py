@@ -46,6 +46,7 @@ from strandline.model.ids import BrokerId, Epoch, Index
 from strandline.protocol.errors import Error
 
 BY_CHARACTERS_MAX = 200
+OR_BUCKETS = ", or begin with what its buckets have: --from-bucket all"
 
 
 def decide_declare_lost(facts: Facts, command: DeclareLost) -> Decision:
@@ -251,9 +252,12 @@ def why_refused(
             who = _appointment_text(facts, partition, "one of them")
             return f"{partition.name}: the replicas left hold every acknowledged record: {who}"
         case GroupStatus.NO_LOG:
+            topic = facts.state.cluster.topics[partition.topic]
+            defaults = facts.state.cluster.cluster_configs
+            is_tiered = TopicConfig.from_overrides(defaults, topic.configs).remote_storage_enable
             return (
                 f"{partition.name}: no usable log is left: bring one of its brokers back with "
-                "its disk intact"
+                f"its disk intact{OR_BUCKETS if is_tiered else ''}"
             )
         case GroupStatus.SHORT:
             return ""

@@ -221,6 +221,8 @@ class ReplicaTier:
             # Not before: a power failure could take the checkpoint, and leave summaries without
             # the markers.
             self._replica.log.forget_tier_markers(self.removable_index)
+        if self.history and not self.is_known and not self._replica.log.config.remote_storage:
+            self._checkpoint_soon()  # The operator has given the history up.
         if not self.is_in_use or not self._replica.is_leader:
             return
         log, base = self._replica.log, self.checkpoint_index
