@@ -13,6 +13,7 @@ from tests.certificates import Authority, Files
 from strandline.base.errors import OperatorError
 from strandline.cli.client_config import read_client_config
 from strandline.cli.options import CLIENT_CONFIG_VARIABLE, take_client_config
+from strandline.client.wire.login import Login
 from strandline.client.wire.transport import TcpTransport
 from strandline.model.cluster import Address
 
@@ -137,8 +138,16 @@ def test_a_server_that_refuses_the_client_says_why(tmp_path: Path, shown: str, r
     ("lines", "reason"),
     [
         (
-            ["security.protocol=SASL_SSL"],
-            "security.protocol is 'SASL_SSL': commands know PLAINTEXT",
+            ["security.protocol=TLS"],
+            "security.protocol is 'TLS', not one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+        ),
+        (
+            ["security.protocol=SASL_SSL", "sasl.mechanism=GSSAPI"],
+            "sasl.mechanism is 'GSSAPI', not one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+        ),
+        (
+            ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN", "sasl.username=a"],
+            "a login needs sasl.username and sasl.password, or sasl.jaas.config",
         ),
         (["security.protocol=SSL", "ssl.engine.factory.class=x"], "commands do not know this key"),
         (
@@ -193,3 +202,21 @@ def test_the_option_may_stand_anywhere(
 def test_the_option_without_a_file_is_refused() -> None:
     with pytest.raises(OperatorError, match="--client-config: name a file"):
         take_client_config(["topic", "list", "--client-config"])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["sasl.mechanisms=SCRAM-SHA-512", 'sasl.username=al"ice', "sasl.password=p=w;d"],
+        [
+            "sasl.mechanism=SCRAM-SHA-512",
+            "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
+            'username="al\\"ice" password="p=w;d";',
+        ],
+    ],
+)
+def test_a_login_in_either_spelling(tmp_path: Path, lines: list[str]) -> None:
+    config = read_client_config(write(tmp_path, "security.protocol=SASL_PLAINTEXT", *lines))
+    assert config.tls is None
+    assert config.login == Login("SCRAM-SHA-512", 'al"ice', "p=w;d")
+    assert "p=w;d" not in repr(config)

@@ -184,6 +184,8 @@ class FakeStream:
 class FakeTransport:
     """Virtual time; sleeping is free."""
 
+    login = None
+
     def __init__(self, cluster: FakeCluster) -> None:
         self.cluster = cluster
         self.now_ms = 0

@@ -49,6 +49,7 @@ class FromAddress(TcpTransport):
     """Connections from one address of this machine."""
 
     def __init__(self, source: str) -> None:
+        super().__init__()
         self._source = source
 
     def connect(self, address: Address, timeout_ms: int) -> Stream:

@@ -4,8 +4,11 @@ How:    one broker: a listener for logins in the clear, one over TLS, and one wi
         certificates for the administrator, who makes users and rules by Kafka's own calls."""
 
 import asyncio
+import json
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -26,6 +29,7 @@ from confluent_kafka.admin import (
 )
 from kafka import KafkaProducer
 from tests.certificates import Files
+from tests.integration.conftest import COMMAND
 from tests.integration.secure_cluster import secure_cluster, tls_listener, wait
 
 pytestmark = pytest.mark.integration
@@ -47,6 +51,8 @@ class Secured:
     tls: str
     files: Files
     admin: AdminClient
+    directory: Path
+    admin_file: Path
 
     def settings(
         self,
@@ -128,7 +134,20 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
                 "ssl.key.location": str(admin.key),
             }
         )
-        yield Secured(cluster.bootstrap(0), cluster.bootstrap(1), files, client)
+        admin_file = cluster.directory / "admin.properties"
+        admin_file.write_text(
+            f"bootstrap.servers={cluster.bootstrap(2)}\nsecurity.protocol=SSL\n"
+            f"ssl.ca.location={files.trust}\n"
+            f"ssl.certificate.location={admin.certificate}\nssl.key.location={admin.key}\n"
+        )
+        yield Secured(
+            cluster.bootstrap(0),
+            cluster.bootstrap(1),
+            files,
+            client,
+            cluster.directory,
+            admin_file,
+        )
 
 
 def produce(settings: dict[str, object], topic: str, *, count: int = 10) -> None:
@@ -300,3 +319,45 @@ def test_users_and_rules_are_described(secured: Secured) -> None:
         AclPermissionType.ANY,
     )
     assert secured.admin.describe_acls(everything).result(TIMEOUT_S) == [rule]
+
+
+def run(*words: str, file: Path, text: str = "") -> subprocess.CompletedProcess[str]:
+    """`strandline ...` with a client's configuration file."""
+    return subprocess.run(
+        [COMMAND, *words, "--client-config", str(file)],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_commands_make_users_and_rules_and_log_in(secured: Secured) -> None:
+    admin, mine = secured.admin_file, secured.directory / "carol.properties"
+    made = run("user", "create", "carol", file=admin, text=PASSWORD + "\n")
+    assert "may log in by SCRAM-SHA-256, SCRAM-SHA-512" in made.stdout, made.stderr
+    mine.write_text(
+        f"bootstrap.servers={secured.tls}\nsecurity.protocol=SASL_SSL\n"
+        f"ssl.ca.location={secured.files.trust}\nsasl.mechanism=SCRAM-SHA-512\n"
+        f"sasl.username=carol\nsasl.password={PASSWORD}\n"
+    )
+    secured.create("carols")
+    refused = run("produce", "carols", file=mine, text="one\n")
+    assert refused.returncode and "TOPIC_AUTHORIZATION_FAILED" in refused.stderr, refused
+    rule = ("--allow-principal", "User:carol", "--topic", "car", "--prefixed")
+    added = run("acl", "create", *rule, file=admin)
+    assert "1 rule" in added.stdout, added.stderr
+    produced = run("produce", "carols", file=mine, text="one\n")
+    assert produced.returncode == 0, produced.stderr
+    read = run("consume", "carols", "--from", "earliest", "-n", "1", file=mine)
+    assert "one" in read.stdout, read.stderr
+    listed = run("acl", "list", "--topic", "carols", "--json", file=admin)
+    assert [one["principal"] for one in json.loads(listed.stdout)] == ["User:carol"]
+    users = json.loads(run("user", "list", "--json", file=admin).stdout)
+    assert {"user": "carol", "mechanisms": dict.fromkeys(sorted(SCRAMS), 8_192)} in users
+    assert "1 rule" in run("acl", "delete", "--topic", "car", file=admin).stdout
+    assert run("user", "delete", "carol", file=admin).returncode == 0
+    gone = run("topic", "list", file=mine)
+    assert gone.returncode and "invalid user credentials" in gone.stderr, gone
+    assert PASSWORD not in "".join(one.stdout + one.stderr for one in (made, refused, read, gone))

@@ -1,4 +1,4 @@
-"""How commands reach a cluster with TLS: a client's configuration file.
+"""How commands reach a cluster with TLS and logins: a client's configuration file.
 
 Why:    operators have such a file already, for Kafka's tools or for librdkafka's.
 How:    `name=value` lines. Both spellings are known: Java's (`ssl.truststore.location`, with
@@ -8,15 +8,25 @@ How:    `name=value` lines. Both spellings are known: Java's (`ssl.truststore.lo
 Owns:   nothing.
 Source: Kafka's client configuration; librdkafka's CONFIGURATION.md; decision 0069."""
 
+import re
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
 from strandline.base.errors import OperatorError
+from strandline.client.wire.login import MECHANISMS, Login
 
 PLAINTEXT, SSL = "plaintext", "ssl"
+SASL_PLAINTEXT, SASL_SSL = "sasl_plaintext", "sasl_ssl"
+_PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
+_JAAS = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _KNOWN = frozenset(
     (
+        "sasl.jaas.config",
+        "sasl.mechanism",
+        "sasl.mechanisms",
+        "sasl.password",
+        "sasl.username",
         "ssl.ca.location",
         "ssl.certificate.location",
         "ssl.endpoint.identification.algorithm",
@@ -32,10 +42,12 @@ _STORES = ("ssl.truststore", "ssl.keystore")
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """What a file says. `bootstrap`: empty if it does not say; `tls`: None without TLS."""
+    """What a file says. `bootstrap`: empty if it does not say; `tls`: None without TLS; `login`:
+    None without one."""
 
     bootstrap: str = ""
     tls: ssl.SSLContext | None = None
+    login: Login | None = None
 
 
 def read_client_config(path: Path) -> ClientConfig:
@@ -43,9 +55,10 @@ def read_client_config(path: Path) -> ClientConfig:
     values = _values(path)
     protocol = values.pop("security.protocol", PLAINTEXT).lower()
     bootstrap = values.pop("bootstrap.servers", "")
-    if protocol not in (PLAINTEXT, SSL):
+    if protocol not in _PROTOCOLS:
+        known = ", ".join(_PROTOCOLS).upper()
         raise OperatorError(
-            f"{path}: security.protocol is {protocol.upper()!r}: commands know PLAINTEXT and SSL"
+            f"{path}: security.protocol is {protocol.upper()!r}, not one of {known}"
         )
     if protocol == PLAINTEXT:
         return ClientConfig(bootstrap)
@@ -58,7 +71,30 @@ def read_client_config(path: Path) -> ClientConfig:
             raise OperatorError(
                 f"{path}: {store}.location: commands read PEM files only: write {store}.type=PEM"
             )
-    return ClientConfig(bootstrap, _context(path, values))
+    login = _login(path, values) if protocol in (SASL_PLAINTEXT, SASL_SSL) else None
+    tls = _context(path, values) if protocol in (SSL, SASL_SSL) else None
+    return ClientConfig(bootstrap, tls, login)
+
+
+def _login(path: Path, values: dict[str, str]) -> Login:
+    """Java's sasl.jaas.config, or librdkafka's sasl.username and sasl.password."""
+    mechanism = values.get("sasl.mechanism") or values.get("sasl.mechanisms", "")
+    if mechanism not in MECHANISMS:
+        raise OperatorError(
+            f"{path}: sasl.mechanism is {mechanism!r}, not one of {', '.join(MECHANISMS)}"
+        )
+    named = dict(_JAAS.findall(values.get("sasl.jaas.config", "")))
+    user = values.get("sasl.username") or _unescaped(named.get("username", ""))
+    password = values.get("sasl.password") or _unescaped(named.get("password", ""))
+    if not user or not password:
+        raise OperatorError(
+            f"{path}: a login needs sasl.username and sasl.password, or sasl.jaas.config"
+        )
+    return Login(mechanism, user, password)
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
 
 
 def _context(path: Path, values: dict[str, str]) -> ssl.SSLContext:

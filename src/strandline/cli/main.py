@@ -14,6 +14,7 @@ import typer
 
 from strandline.base.errors import StrandlineError
 from strandline.cli.commands import (
+    acl,
     broker,
     cluster,
     config,
@@ -30,6 +31,7 @@ from strandline.cli.commands import (
     serve,
     tiered,
     topic,
+    user,
     version,
     zone,
 )
@@ -62,6 +64,8 @@ app.add_typer(tiered.app, name="tiered")
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(drill.app, name="drill")
 app.add_typer(broker.app, name="broker")
+app.add_typer(user.app, name="user")
+app.add_typer(acl.app, name="acl")
 app.add_typer(zone.app, name="zone")
 app.command("restore")(restore.restore)
 app.command("version")(version.version)

@@ -85,7 +85,8 @@ def open_client(bootstrap: str, timeout_s: float) -> "Client":
         addresses = parse_bootstrap(text)
     except ValueError as error:
         raise OperatorError(f"--bootstrap {error}") from error
-    return Client(addresses, timeout_ms=int(timeout_s * 1000), transport=TcpTransport(config.tls))
+    transport = TcpTransport(config.tls, login=config.login)
+    return Client(addresses, timeout_ms=int(timeout_s * 1000), transport=transport)
 
 
 def client_config() -> "ClientConfig":

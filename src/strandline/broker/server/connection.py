@@ -31,6 +31,7 @@ from strandline.security.session import Session
 
 PRODUCE_KEY = API_KEYS["Produce"]
 FETCH_KEY = API_KEYS["Fetch"]
+LOGIN_KEYS = (API_KEYS["SaslHandshake"], API_KEYS["SaslAuthenticate"])
 KEY_BYTES = 2
 """The API's key, at the beginning of a request."""
 TCP_CLOSED, TCP_CLOSE_WAIT = 7, 8
@@ -40,9 +41,9 @@ _numbers = itertools.count(1)
 _log = logging.getLogger("strandline.broker")
 
 
-def is_of(frame: memoryview, key: int) -> bool:
-    """Whether a frame is a request to the API of this key."""
-    return bytes(frame[:KEY_BYTES]) == key.to_bytes(KEY_BYTES, "big")
+def is_of(frame: memoryview, *keys: int) -> bool:
+    """Whether a frame is a request to an API of these keys."""
+    return int.from_bytes(frame[:KEY_BYTES], "big") in keys
 
 
 class RequestRouter(Protocol):
@@ -99,7 +100,8 @@ class Connection:
         *,
         only_key: int | None = None,
     ) -> None:
-        """`only_key`: the one API whose requests it takes; any other request closes it."""
+        """`only_key`: the one API whose requests it takes, beside logins; any other request closes
+        it."""
         self.session = session
         self.exchange: Mechanism | None = None
         self.opened_ms = owner.now_ms()
@@ -236,7 +238,7 @@ class Connection:
                 frame = inbox.take()
                 if frame is None:
                     break
-                if self.only_key is not None and not is_of(frame, self.only_key):
+                if self.only_key is not None and not is_of(frame, self.only_key, *LOGIN_KEYS):
                     self.close()
                     return
                 self.partial_since_ms = -1

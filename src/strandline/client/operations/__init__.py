@@ -23,6 +23,8 @@ Map:    no_controller.py   why no controller is found
         recovery.py        partitions out of buckets
         tier.py            what buckets hold
         buckets.py         which bucket a name stands for
+        users.py           users and their passwords
+        rules.py           rules of access
         writers.py         which clients produce most
         isolation.py       brokers cut off by a drill
         read_replicas.py   copies of other clusters' topics

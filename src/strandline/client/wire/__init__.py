@@ -2,6 +2,7 @@
 
 Map:    transport.py     the seam: sockets and time
         connection.py    one broker: versions, requests and answers in order
+        login.py         a client's login
         foreign.py       who else answered: HTTP, TLS
         side_by_side.py  asks many brokers at the same time
 """

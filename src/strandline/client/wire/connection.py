@@ -1,7 +1,7 @@
 """One connection to one broker: which versions it speaks, requests out, answers in order.
 
-How:    CONNECTED --ApiVersions--> READY; requests may follow each other before their answers come.
-        Any failure closes it for good: the owner makes another.
+How:    CONNECTED --ApiVersions, login--> READY; requests may follow each other before their
+        answers come. Any failure closes it for good: the owner makes another.
         A request is `i32 size, header, body`; a response `i32 size, i32 correlation id, [tags],
         body`.
 Owns:   the stream and the requests whose answers are due.
@@ -14,6 +14,7 @@ from typing import TypeVar
 from strandline.base.errors import ProtocolError
 from strandline.client.errors import CannotConnectError, ClientError, NotOfferedError
 from strandline.client.wire.foreign import what_answered
+from strandline.client.wire.login import Login, LoginError
 from strandline.client.wire.transport import Stream, Transport
 from strandline.config.addresses import format_address
 from strandline.model.cluster import Address
@@ -81,7 +82,9 @@ class Connection:
         if negotiates:
             self._negotiate(timeout_ms)
         else:
-            self._versions = {key: (api.min_version, api.max_version) for key, api in APIS.items()}
+            self._versions = {key: (api.served_min, api.max_version) for key, api in APIS.items()}
+        if transport.login is not None:
+            self._log_in(transport.login, timeout_ms)
 
     @property
     def due_count(self) -> int:
@@ -180,6 +183,16 @@ class Connection:
         for row in answer.api_keys:
             self._versions[row.api_key] = (row.min_version, row.max_version)
         self._versions[API_VERSIONS] = (0, 0)
+
+    def _log_in(self, login: Login, timeout_ms: int) -> None:
+        try:
+            login.run(lambda request, response: self.call(request, response, timeout_ms))
+        except NotOfferedError as error:
+            self.close()
+            raise LoginError(f"{format_address(self.address)} takes no logins") from error
+        except LoginError as error:
+            self.close()
+            raise LoginError(f"{format_address(self.address)}: {error}") from error
 
     def _failed(self, error: OSError) -> CannotConnectError:
         self.close()

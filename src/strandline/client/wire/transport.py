@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from strandline.base.disk import Buffer
+from strandline.client.wire.login import Login
 from strandline.model.cluster import Address
 from strandline.network.sockets import refuse_itself
 
@@ -35,7 +36,9 @@ class Stream(Protocol):
 
 
 class Transport(Protocol):
-    """Connections and time."""
+    """Connections and time. `login`: how clients log in on each connection; None if they do not."""
+
+    login: Login | None
 
     def connect(self, address: Address, timeout_ms: int) -> Stream:
         """A new connection; raises OSError."""
@@ -121,7 +124,8 @@ class TlsStream(TcpStream):
 class TcpTransport:
     """The real world. `tls`: the context of connections with TLS; None for none."""
 
-    def __init__(self, tls: "ssl.SSLContext | None" = None) -> None:
+    def __init__(self, tls: "ssl.SSLContext | None" = None, *, login: Login | None = None) -> None:
+        self.login = login
         self._tls = tls
 
     def connect(self, address: Address, timeout_ms: int) -> Stream:

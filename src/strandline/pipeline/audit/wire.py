@@ -15,6 +15,7 @@ class CountingTransport(TcpTransport):
     """Sockets that count. One thread at a time."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.wire_bytes = 0
 
     def connect(self, address: Address, timeout_ms: int) -> Stream:
