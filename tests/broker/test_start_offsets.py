@@ -129,11 +129,21 @@ def test_a_partition_begins_behind_what_a_bucket_has() -> None:
     assert again.error_code == Error.TOPIC_ALREADY_EXISTS
 
 
+def test_a_partition_whose_records_are_all_deleted_goes_on_at_its_end() -> None:
+    world = tiered_world()
+    assert restored(world, ":120:120:3,-").error_code == Error.NONE
+    group = world.state.cluster.topics["t"].partitions[0].group
+    assert (world.state.first_offset(group), world.state.first_grant(group)) == (120, 3)
+    assert world.state.history(group) == ()
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
         ("east:5:120:3", "1 offsets for 2"),
         ("east:5:5:3,-", "out of bounds"),
+        (":5:9:3,-", "out of bounds"),
+        (":0:0:3,-", "out of bounds"),
         ("east:5:9:0,-", "out of bounds"),
         ("east:5:9:2048,-", "out of bounds"),
         ("east:5:9,-", "is not BUCKET:START:END:GRANT"),

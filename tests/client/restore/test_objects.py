@@ -14,17 +14,21 @@ from tests.client.restore.lost_cluster import CLUSTER, IDS, claim, put_export, p
 from tests.tiered.exports.stores import MemoryStore
 
 from strandline.base.errors import OperatorError
+from strandline.client.admin import NewTopic
+from strandline.client.restore import objects
 from strandline.client.restore.objects import (
     COPIES_AT_ONCE,
     Copied,
     Targets,
     _copy_all,
     _export_at,
+    _new_topic,
     way_of,
 )
 from strandline.client.restore.plan import PlannedTopic, RestorePlan, plan_restore
+from strandline.controller.placing.start_offsets import HISTORY
 from strandline.model.cluster import Labels
-from strandline.model.ids import Offset
+from strandline.model.ids import Offset, first_epoch
 from strandline.records.record import Record, build_batch
 from strandline.tiered.exports.names import PartitionPlace
 from strandline.tiered.exports.reading import find_topic, read_newest
@@ -174,3 +178,29 @@ def test_the_way_is_told_and_a_topic_without_a_place_is_refused(lost: Lost) -> N
     assert way_of(topic(**{"placement.policy": residency}), one, stores, wider).startswith(
         "to west"
     )
+
+
+def test_a_partition_goes_on_behind_all_epochs_and_offsets_of_the_lost_one(
+    lost: Lost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def check(client: object, topic: NewTopic, *, subject: str) -> None:
+        asked.append(dict(topic.configs)[HISTORY])
+
+    monkeypatch.setattr(objects, "check_topic", check)
+    full, empty = lost.topic.partitions
+    assert full.export is not None
+    epoch = first_epoch(4) + 7
+    number = msgspec.structs.replace(full.export.number, epoch=epoch)
+    later = replace(full, export=msgspec.structs.replace(full.export, number=number))
+    emptied = replace(
+        full, index=1, start=full.end, export=msgspec.structs.replace(full.export, live=())
+    )
+    for parts, told in (
+        ((full, empty), "east:0:100:1,-"),
+        ((later, emptied), "east:0:100:5,:100:100:1"),
+    ):
+        topic = PlannedTopic("orders", IDS["orders"], TIERED, parts)
+        _new_topic(object(), topic, ["east", ""], [UUID(int=1)])  # type: ignore[arg-type]
+        assert asked.pop() == told

@@ -176,13 +176,15 @@ def _new_topic(
     copied."""
     parts = []
     for one, bucket in zip(topic.partitions, buckets, strict=True):
-        if one.export is None or not one.objects:
+        if one.export is None or not one.end:
             parts.append(NOTHING)
             continue
-        grant = 1 + grant_of(max(one.export.number.epoch, one.objects[-1].epochs[-1][0]))
+        last_epochs = one.objects[-1].epochs if one.objects else ()
+        grant = 1 + grant_of(max((one.export.number.epoch, *(epoch for epoch, _ in last_epochs))))
         if grant > GRANT_MAX:
             raise OperatorError(f"{topic.name}-{one.index}: no epochs are left: use --records")
-        parts.append(f"{bucket}:{one.objects[0].base_offset}:{one.end}:{grant}")
+        first = one.objects[0].base_offset if one.objects else one.end
+        parts.append(f"{bucket}:{first}:{one.end}:{grant}")
     for topic_id in candidates:
         keys = {**topic.configs, TOPIC_ID: str(topic_id), HISTORY: ",".join(parts)}
         new = NewTopic(topic.name, len(parts), configs=tuple(keys.items()))

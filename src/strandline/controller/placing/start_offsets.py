@@ -6,7 +6,8 @@ How:    a request to create a topic may have these keys. They are no configurati
 
             restore.start.offsets  where the log of each partition begins: 5,0,120
             restore.history        the records before its log that a bucket has, of each partition:
-                                   BUCKET:START:END:GRANT, with the grant of its first epochs, or -
+                                   BUCKET:START:END:GRANT, with the grant of its first epochs; or
+                                   :END:END:GRANT, if none is left; or -, if there never was one
             restore.topic.id       the id by which the buckets know it
 Source: decisions 0063 and 0067."""
 
@@ -31,7 +32,7 @@ OFFSET_MAX = (1 << 62) - 1
 KEYS = STARTS, HISTORY, TOPIC_ID
 NOTHING = "-"
 Configs = tuple[tuple[str, str | None], ...]
-_PART = re.compile(r"(?P<bucket>[^:,]+):(?P<start>\d{1,19}):(?P<end>\d{1,19}):(?P<grant>\d{1,4})")
+_PART = re.compile(r"(?P<bucket>[^:,]*):(?P<start>\d{1,19}):(?P<end>\d{1,19}):(?P<grant>\d{1,4})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +106,11 @@ def _history(text: str) -> Beginning:
     if found is None:
         raise _invalid(f"{HISTORY}: {text[:100]} is not BUCKET:START:END:GRANT, nor {NOTHING}")
     start, end, grant = (int(found[one]) for one in ("start", "end", "grant"))
-    if not (start < end <= OFFSET_MAX and 0 < grant <= GRANT_MAX):
+    bucket = found["bucket"]
+    is_sound = start < end if bucket else 0 < start == end
+    if not (is_sound and end <= OFFSET_MAX and 0 < grant <= GRANT_MAX):
         raise _invalid(f"{HISTORY}: {text[:100]}: its offsets or its grant are out of bounds")
-    return Beginning(end, grant, (BucketRange(found["bucket"], start, end),))
+    return Beginning(end, grant, (BucketRange(bucket, start, end),) if bucket else ())
 
 
 def _topic_id(facts: Facts, text: str) -> UUID:
