@@ -17,6 +17,7 @@ from tests.integration.secure_cluster import (
     SecureCluster,
     plain_listener,
     secure_cluster,
+    tls_listener,
     wait,
 )
 
@@ -40,11 +41,11 @@ def rpc_section(files: Files, mode: str) -> str:
 class Load:
     """Writes with acks=all until it is stopped; every write must succeed in the end."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, client: dict[str, object]) -> None:
         self.written = 0
         self.failures: list[str] = []
         self._is_over = threading.Event()
-        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 2})
+        self._producer = Producer({**client, "acks": "all", "linger.ms": 2})
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
@@ -76,25 +77,47 @@ def restart(cluster: SecureCluster, broker: SecureBroker, load: Load) -> None:
     wait(lambda: load.written > before + 20, lambda: f"no writes: {load.failures}")
 
 
-def test_a_cluster_turns_on_tls_between_brokers_without_a_failed_write(tmp_path: Path) -> None:
-    with secure_cluster(tmp_path, count=3) as cluster:
-        files = {number: issue(cluster.authority, number) for number in cluster.brokers}
+def test_a_cluster_goes_from_open_to_closed_without_a_failed_write(tmp_path: Path) -> None:
+    """As docs/operating/security.md says: both kinds first, then one, broker by broker."""
+    with secure_cluster(tmp_path, count=3, listeners=2) as cluster:
+        authority = cluster.authority
+        peers = {number: issue(authority, number) for number in cluster.brokers}
+        server, app = authority.issue("server"), authority.issue("app")
         for broker in cluster.brokers.values():
-            broker.sections = plain_listener("PLAINTEXT", broker.ports[0])
+            broker.sections = f"[listener]\nkafka_port = {broker.ports[0]}\n"
         cluster.start()
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap(0)})
+        plain: dict[str, object] = {"bootstrap.servers": cluster.bootstrap(0)}
+        admin = AdminClient(plain)
         made = admin.create_topics([NewTopic("t", num_partitions=3, replication_factor=3)])
         made["t"].result(TIMEOUT_S)
-        load = Load(cluster.bootstrap(0))
-        for mode in ("prefer", "require"):
-            for number, broker in cluster.brokers.items():
-                broker.rpc = rpc_section(files[number], mode)
-                restart(cluster, broker, load)
+        load = Load(plain)
+        for number, broker in cluster.brokers.items():
+            closed = tls_listener(
+                "TLS", broker.ports[1], server, 'client_certificates = "required"'
+            )
+            broker.rpc = rpc_section(peers[number], "prefer")
+            broker.sections = plain_listener("PLAINTEXT", broker.ports[0]) + closed
+            restart(cluster, broker, load)
         load.stop()
-        assert_no_one_else_gets_in(cluster, tmp_path)
+        secure: dict[str, object] = {
+            "bootstrap.servers": cluster.bootstrap(1),
+            "security.protocol": "SSL",
+            "ssl.ca.location": str(app.trust),
+            "ssl.certificate.location": str(app.certificate),
+            "ssl.key.location": str(app.key),
+        }
+        load = Load(secure)
+        for number, broker in cluster.brokers.items():
+            broker.rpc = rpc_section(peers[number], "require")
+            broker.sections = broker.sections[broker.sections.rindex("[[listener]]") :]
+            restart(cluster, broker, load)
+        load.stop()
+        assert_no_one_else_gets_in(cluster, tmp_path, secure)
 
 
-def assert_no_one_else_gets_in(cluster: SecureCluster, directory: Path) -> None:
+def assert_no_one_else_gets_in(
+    cluster: SecureCluster, directory: Path, client: dict[str, object]
+) -> None:
     """Brokers without the cluster's trust, and one with another broker's certificate, do not
     join."""
     seed = cluster.brokers[1]
@@ -117,7 +140,7 @@ def assert_no_one_else_gets_in(cluster: SecureCluster, directory: Path) -> None:
     borrower.start(cluster.seeds)
     assert borrower.process is not None and borrower.process.wait(TIMEOUT_S) != 0
     assert "is broker 2's, and this is broker 4: give the one of broker 4" in borrower.log
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap(0)})
+    admin = AdminClient(client)
     assert set(admin.list_topics(timeout=TIMEOUT_S).brokers) == {1, 2, 3}
 
 
