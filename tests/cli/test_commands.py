@@ -9,6 +9,7 @@ from typing import Annotated
 
 import pytest
 import typer
+from tests.certificates import Authority
 from tests.cli.command_line import CONFIG, Run, cluster, run, stdin
 from tests.client.fake_cluster import (
     FakeCluster,
@@ -199,6 +200,25 @@ def test_config_check_tells_every_mistake(run: Run, tmp_path: Path) -> None:
         "key": "[log] levle",
         "reason": "unknown key (did you mean level?)",
     }
+
+
+def test_config_check_reads_the_certificates_too(run: Run, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    files, other = authority.issue("a"), authority.issue("b")
+
+    def configure(key: Path) -> None:
+        (tmp_path / "broker.toml").write_text(
+            "[broker]\nid = 1\ndata_directory = '/d'\n[cluster]\nseeds = ['1@127.0.0.1:33145']\n"
+            "[[listener]]\nname = 'A'\nbind = '127.0.0.1:2'\nprotocol = 'SSL'\n"
+            f"certificate = '{files.certificate}'\nprivate_key = '{key}'\n"
+        )
+
+    configure(files.key)
+    assert run("config", "check", "broker.toml")[0] == 0
+    configure(other.key)
+    code, _, err = run("config", "check", "broker.toml")
+    assert code == 1
+    assert err.startswith(f"error: broker.toml: [[listener]] A: the key in {other.key} is not the")
 
 
 def test_config_check_tells_who_gives_each_label(

@@ -35,6 +35,11 @@ def check(
         # What the environment says is not in the file.
         source = "" if wrong.startswith("environment") else str(file)
         mistakes, config = [Mistake(source, "", wrong)], None
+    if config is not None:
+        from strandline.cli.server.certificates import certificate_mistakes
+
+        mistakes = [Mistake(str(file), "", one) for one in certificate_mistakes(config)]
+        config = None if mistakes else config
     labels = None if config is None else merge_labels(configured_labels(config, environment))
 
     def people() -> None:

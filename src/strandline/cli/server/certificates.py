@@ -7,6 +7,7 @@ Source: docs/decisions/0069-access.md."""
 from dataclasses import dataclass
 from pathlib import Path
 
+from strandline.base.errors import OperatorError
 from strandline.config.broker import BrokerConfig
 from strandline.config.listener_section import Listener
 from strandline.config.other_ports import OFF, REQUIRE
@@ -32,6 +33,23 @@ class Certificates:
 def load_certificates(config: BrokerConfig) -> Certificates:
     """Load all. Raises OperatorError."""
     return Certificates(listeners_tls(config), peers_tls(config), monitoring_tls(config))
+
+
+def certificate_mistakes(config: BrokerConfig) -> list[str]:
+    """What is wrong with the files, in one line for each port, for those who only check."""
+    mistakes = []
+    for load in (peers_tls, monitoring_tls):
+        try:
+            load(config)
+        except OperatorError as error:
+            mistakes.append(str(error))
+    for listener in config.listeners:
+        try:
+            if listener.is_tls:
+                ServerTls(_settings(listener))
+        except OperatorError as error:
+            mistakes.append(str(error))
+    return mistakes
 
 
 def listeners_tls(config: BrokerConfig) -> dict[str, ServerTls]:
