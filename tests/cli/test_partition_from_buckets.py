@@ -12,8 +12,10 @@ from tests.cli.test_partition_declare_many import World
 from tests.client.fake_cluster import FakeCluster
 
 from strandline.cli.commands import partition_declare_lost
+from strandline.cli.text.declared_losses import declared_json, declared_text
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.declare_lost import ShownReplicaLog
+from strandline.protocol.messages.describe_losses import DeclaredLoss
 from strandline.protocol.messages.recover_partition import (
     BucketHistory,
     RecoverPartitionRequest,
@@ -133,3 +135,15 @@ def test_options_that_do_not_fit_are_refused(world: Recovering, run: Run) -> Non
     code, _, err = run(*COMMAND, "orders", "--accept-missing")
     assert code == 1 and "--accept-missing goes with --from-bucket" in err
     assert world.requests == []
+
+
+def test_a_topics_description_says_that_it_began_anew() -> None:
+    loss = DeclaredLoss(
+        topic="orders", grant=1, committed_offset=100, log_end_offset=100, by="me", buckets=["east"]
+    )
+    assert declared_text(loss) == (
+        "partition 0: all logs given up on 1970-01-01 00:00 UTC by me; it began anew with what "
+        "east had; offsets from 100 were at risk"
+    )
+    (told,) = declared_json("orders", [loss])
+    assert isinstance(told, dict) and told["buckets"] == ["east"]

@@ -135,6 +135,9 @@ def test_it_reads_on_and_appends_go_on(five: DevCluster) -> None:
     (topic,) = tell(five, "topic", "describe", TOPIC)["topics"]  # type: ignore[misc]
     (loss,) = topic["declared_lost"]  # type: ignore[index]
     assert (loss["at_risk_from"], loss["on_nobody_from"]) == (end, end)
+    assert set(loss["buckets"]) == {"east", "west", "south"}
+    told = five.run("topic", "describe", TOPIC, *where).stdout
+    assert "it began anew with what" in told
     # Whatever is killed after that, the history stays.
     for broker in HOME:
         five.kill(broker)

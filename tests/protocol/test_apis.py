@@ -81,7 +81,7 @@ EXPECTED = {
     20_009: ("RuleZone", 0, 0, 0),
     20_013: ("DescribeReplicaLogs", 0, 0, 0),
     20_014: ("DeclareLost", 0, 0, 0),
-    20_015: ("DescribeLosses", 0, 0, 0),
+    20_015: ("DescribeLosses", 0, 1, 0),
     20_016: ("DescribeStatus", 0, 0, 0),
     20_017: ("DigestReplica", 0, 0, 0),
     20_018: ("DescribeTier", 0, 0, 0),

@@ -29,6 +29,7 @@ async def handle(request: DescribeLossesRequest, context: RequestContext) -> Des
                 log_end_offset=one.end,
                 by=one.by,
                 at_ms=one.at_ms,
+                buckets=[each.bucket for each in one.history],
             )
             for topic in topics
             for partition in topic.partitions

@@ -24,6 +24,12 @@ def declared_text(one: "DeclaredLoss") -> str:
     from datetime import UTC, datetime
 
     day = datetime.fromtimestamp(one.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    if one.buckets:
+        return (
+            f"partition {one.partition}: all logs given up on {day} by {one.by or 'unknown'}; it "
+            f"began anew with what {', '.join(one.buckets)} had; offsets from "
+            f"{one.log_end_offset} were at risk"
+        )
     lost = f"brokers {ids(one.broker_ids)}"
     if not one.broker_ids:
         lost = "only brokers that had lost their logs"
@@ -48,6 +54,7 @@ def declared_json(topic: str, losses: "Sequence[DeclaredLoss]") -> list[Json]:
             "on_nobody_from": one.log_end_offset,
             "by": one.by,
             "at_ms": one.at_ms,
+            "buckets": list(one.buckets),
         }
         for one in losses
         if one.topic == topic

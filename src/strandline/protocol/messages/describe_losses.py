@@ -15,7 +15,7 @@ class DescribeLossesRequest(Message):
     """Asks any broker about topics; about all where none is named."""
 
     API_KEY = 20_015
-    VERSIONS = "0"
+    VERSIONS = "0-1"
     FLEXIBLE = "0+"
 
     topics: Annotated[list[str], F("[]string")] = []
@@ -34,13 +34,15 @@ class DeclaredLoss(Message):
     log_end_offset: Annotated[int, F("int64")] = -1  # below it records are kept
     by: Annotated[str, F("string")] = ""
     at_ms: Annotated[int, F("int64")] = 0
+    # No log went on, but what these buckets had.
+    buckets: Annotated[list[str], F("[]string", "1+")] = []
 
 
 class DescribeLossesResponse(Message):
     """Of each partition in order."""
 
     API_KEY = DescribeLossesRequest.API_KEY
-    VERSIONS = "0"
+    VERSIONS = "0-1"
     FLEXIBLE = "0+"
 
     throttle_time_ms: Annotated[int, F("int32")] = 0
