@@ -89,6 +89,32 @@ def place(tmp_path: Path) -> Iterator[Place]:
         made.try_line("strandline dev stop")
 
 
+def _refuse_writes(place: Place) -> None:
+    """A bucket is away, and a small limit stops the topic until it is back."""
+    away = place.path / "away"
+    small = "-c remote.copy.lag.max.bytes=100 -c remote.copy.lag.max.action=refuse-writes"
+    place.type(f"strandline topic alter history {small}")
+    (place.buckets / "south").rename(away)
+    place.type("strandline produce history --file lines.txt")
+
+    def is_stopped() -> bool:
+        shown = json.loads(place.try_line("strandline cluster status --json").stdout)
+        lines = [line for some in shown["text"].values() for line in some]
+        return any("writes are refused" in one for one in lines)
+
+    wait_until(is_stopped, what="the alarm of refused writes", timeout_s=TIMEOUT_S)
+    refused = place.try_line("strandline produce history --file lines.txt --timeout 3")
+    assert refused.returncode, refused.stdout
+    assert "remote.copy.lag.max.bytes=100" in refused.stderr
+    away.rename(place.buckets / "south")
+    wait_until(
+        lambda: place.try_line("strandline produce history --file lines.txt").returncode == 0,
+        what="writes again",
+        timeout_s=TIMEOUT_S,
+    )
+    place.type("strandline topic alter history --unset remote.copy.lag.max.bytes")
+
+
 def test_a_bucket_stays_away_and_the_operator_chooses(place: Place) -> None:
     place.until_left(0)
     healthy, status = place.type(*commands(PAGE, "Lag"))
@@ -122,6 +148,7 @@ def test_a_bucket_stays_away_and_the_operator_chooses(place: Place) -> None:
     place.type("strandline tiered verify")
     for block in (2, 3):
         place.type(*commands(PAGE, "A bucket stays away, and disks fill up", block))
+    _refuse_writes(place)
 
     (rehearsal,) = commands(PAGE, "Rehearse the loss of everything")
     wait_until(

@@ -171,7 +171,7 @@ MUTANTS: dict[Plant, tuple[str, int]] = {
     let_go_of_what_is_nowhere_else: ("NothingDeletedBeforeUploaded", 3),
     be_content_with_one_bucket: ("RemovedOnlyIfInEveryBucket", 1),
     believe_every_byte: ("NoDamageServed", 92),
-    let_objects_go_live_in_any_order: ("NoGapNoOverlap", 5),
+    let_objects_go_live_in_any_order: ("NoGapNoOverlap", 8),
     leave_out_the_last_batches: ("BucketEqualsLog", 1),
     remove_the_newest_exports: ("ExportNeverGoesBack", 1),
     delete_what_an_export_counts: ("NothingNeededIsDeleted", 4),
