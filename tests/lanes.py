@@ -41,6 +41,8 @@ LONG: tuple[Row, ...] = (
     Row(f"{REAL}test_partitions_out_of_buckets.py", 0, f"a minute; {BESIDE}"),
     Row(f"{REAL}test_restore.py", 0, "half a minute; tests/client/restore has each part"),
     Row(f"{REAL}test_broker_tls.py::test_a_cluster", 0, "a minute; tests/network/test_peer_tls"),
+    Row("tests/broker/test_compacted_tiers.py::test_leaders_that_lose", 1, FEW),
+    Row("tests/broker/test_compacted_tiers.py::test_a_store_that_fails", 2, FEW),
     Row(f"{REAL}test_tiered_compaction.py", 0, f"half a minute; {BESIDE}"),
     Row(f"{REAL}test_tiered_uploads.py::test_uploads_outlive", 0, f"half a minute; {BESIDE}"),
     Row("tests/chaos/test_run.py", 0, "a minute of real faults; tests/integration has each kind"),

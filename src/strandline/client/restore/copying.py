@@ -29,6 +29,7 @@ from strandline.client.producer import Producer, ProducerSettings
 from strandline.client.restore.offsets import Say, changed_configs, commit_offsets
 from strandline.client.restore.plan import PlannedTopic, RestorePlan, Stores
 from strandline.client.restore.source import SourceBatch, read_batches
+from strandline.config.topic import is_compacted
 from strandline.controller.placing.start_offsets import STARTS
 from strandline.model.ids import Offset
 from strandline.protocol.errors import Error
@@ -60,6 +61,7 @@ def carry_out(
     """Restore everything that the plan has; `say` gets a line for each step. `changes`: keys that
     every topic gets another value of, or none. Raises OperatorError, ApiError, StoreError; another
     run goes on."""
+    _refuse_compacted(plan)
     for lost in plan.topics:
         topic = replace(lost, configs=changed_configs(lost.configs, changes))
         _begin(client, topic)
@@ -69,6 +71,19 @@ def carry_out(
         alter_topic_configs(client, topic.name, {**own, **topic.configs})
         say(f"topic {topic.name}: {count} records copied")
     commit_offsets(client, plan, say)
+
+
+def _refuse_compacted(plan: RestorePlan) -> None:
+    """Raises OperatorError if offsets of a topic may have gaps: no producer can make these."""
+    for topic in plan.topics:
+        if any(one.export is not None for one in topic.partitions) and is_compacted(
+            plan.cluster_configs, topic.configs
+        ):
+            raise OperatorError(
+                f"topic {topic.name} is compacted, so its offsets have gaps, and records that are "
+                "produced again have none: give the brokers of this cluster buckets ([tiered] "
+                "buckets), then its objects are copied; or name the other topics with --topics"
+            )
 
 
 def _first(topic: PlannedTopic, index: int) -> Offset:
