@@ -38,6 +38,8 @@ STILL_S = 12
 POLL_S = 0.2
 TIERED = {"remote.storage.enable": "true", "segment.bytes": str(SEGMENT_BYTES)}
 PLAIN = {"segment.bytes": str(SEGMENT_BYTES)}
+USUAL = ("--set", "storage.retention_check_interval_ms=300000")
+"""The default: `dev start --tiered` looks at each log every 5 s."""
 COPY_OFF = "remote.log.copy.disable"
 
 
@@ -48,7 +50,7 @@ def measure(work: Path, say: Say, *, partitions: int) -> None:
     with strandline(work / "upload", regions=REGIONS, options=("--tiered",)) as cluster:
         _upload(cluster, say)
     for name in ("plain", "tiered"):
-        with strandline(work / name, regions=REGIONS, options=("--tiered",)) as cluster:
+        with strandline(work / name, regions=REGIONS, options=("--tiered", *USUAL)) as cluster:
             _idle(cluster, say, name, partitions=partitions)
 
 
