@@ -35,6 +35,13 @@ class AccessSection:
         check=check_super_users,
         example="User:admin",
     )
+    users_file: str = key(
+        "",
+        "A file of users that may log in beside those of the cluster, which no other user of the "
+        "machine may read; written by `strandline user create --file`. The cluster's password of "
+        "the same user counts first. The broker reads it when it starts.",
+        example="/etc/strandline/users.jsonl",
+    )
     allow_without_rules: bool = key(
         False,
         "Whether a resource that no rule covers is open to every client (Kafka's "

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from strandline.base.errors import ApiError
 from strandline.config.broker import BrokerConfig
@@ -22,6 +23,7 @@ from strandline.security.sasl.mechanism import FAILED, TOKEN_BYTES_MAX, Mechanis
 from strandline.security.sasl.plain import PlainServer
 from strandline.security.sasl.scram import ScramServer
 from strandline.security.sasl.secrets import SecretBook
+from strandline.security.sasl.users_file import read_users_file
 from strandline.security.session import Session
 
 DELAY_FIRST_MS = 100
@@ -41,7 +43,9 @@ class Logins:
     def __init__(self, config: BrokerConfig, cluster: Cluster) -> None:
         self.failure_count = 0
         self._listeners: dict[str, Listener] = {one.name: one for one in config.listeners}
-        self._book = SecretBook(lambda: cluster.access.secrets)
+        path = config.access.users_file
+        written = read_users_file(Path(path)) if path else {}
+        self._book = SecretBook(lambda: cluster.access.secrets, written)
         # {address: (failures, when the last one was, in monotonic seconds)}, the oldest first.
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
         self._threads: ThreadPoolExecutor | None = None

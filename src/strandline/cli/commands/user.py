@@ -46,18 +46,34 @@ def create(
     iterations: Annotated[
         int, typer.Option(min=4_096, max=16_384, metavar="COUNT", help="Rounds of hashing.")
     ] = ITERATIONS,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            metavar="FILE",
+            help="Write the user into this file, for [access] users_file, and ask no cluster.",
+        ),
+    ] = None,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
 ) -> None:
     """Make a user, or give one another password."""
     from strandline.client.operations.users import set_password
-    from strandline.security.sasl.secrets import HASHES
+    from strandline.security.sasl.secrets import HASHES, secret_from_password
+    from strandline.security.sasl.users_file import write_users
 
     chosen = [one.upper() for one in mechanism or HASHES]
     for one in chosen:
         if one not in HASHES:
             raise OperatorError(f"--mechanism {one}: must be {' or '.join(HASHES)}")
     password = _read_password(password_file)
+    if file is not None:
+        write_users(
+            file,
+            [secret_from_password(name, one, password, iterations=iterations) for one in chosen],
+        )
+        print_line(f"user {name} is in {file}: name it by [access] users_file, and restart brokers")
+        return
     with open_client(bootstrap, timeout) as client:
         set_password(client, name, password, mechanisms=chosen, iterations=iterations)
     print_line(f"user {name} may log in by {', '.join(chosen)}")

@@ -3,5 +3,6 @@
 Map:    mechanism.py  what a mechanism is, and how it fails
         scram.py      SCRAM-SHA-256 and SCRAM-SHA-512
         plain.py      PLAIN: a name and a password
+        users_file.py users before the controller knows any
         secrets.py    the secrets of users, and made-up ones of unknown users
 Source: RFC 4422; KIP-43, KIP-84, KIP-152; decision 0069."""

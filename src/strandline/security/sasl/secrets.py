@@ -21,18 +21,22 @@ HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MECHANISM_NUMBERS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 """{Kafka's number: mechanism} (KIP-554)"""
 
+Secrets = Mapping[tuple[str, str], ScramSecret]
+
 
 class SecretBook:
     """Finds the secret of a user; always finds one."""
 
-    def __init__(self, present: Callable[[], Mapping[tuple[str, str], ScramSecret]]) -> None:
-        """`present`: {(user, mechanism): secret}, as of now."""
+    def __init__(self, present: Callable[[], Secrets], written: Secrets | None = None) -> None:
+        """`present`: {(user, mechanism): secret} as of now; `written`: those that count if there is
+        none."""
         self._present = present
+        self._written: Secrets = written or {}
         self._key = secrets.token_bytes(32)
 
     def find(self, user: str, mechanism: str) -> tuple[ScramSecret, bool]:
         """The secret of a user; and whether it is a real one."""
-        known = self._present().get((user, mechanism))
+        known = self._known(user, mechanism)
         if known is not None:
             return known, True
         return self._made_up(user, mechanism), False
@@ -40,10 +44,14 @@ class SecretBook:
     def find_any(self, user: str) -> tuple[ScramSecret, bool]:
         """The secret of a user for any mechanism; and whether it is a real one."""
         for mechanism in HASHES:
-            known = self._present().get((user, mechanism))
+            known = self._known(user, mechanism)
             if known is not None:
                 return known, True
         return self._made_up(user, next(iter(HASHES))), False
+
+    def _known(self, user: str, mechanism: str) -> ScramSecret | None:
+        one = (user, mechanism)
+        return self._present().get(one) or self._written.get(one)
 
     def _made_up(self, user: str, mechanism: str) -> ScramSecret:
         name = HASHES[mechanism]
