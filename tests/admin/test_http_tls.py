@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import uvloop
-from tests.certificates import Authority, Files
 
 from strandline.admin.http_server import CONNECTION_COUNT_MAX, Answer, HttpServer
 from strandline.broker.server.listening import claim_port
+from strandline.security.authority import Authority, Files
 from strandline.security.tls import Pair, ServerTls, TlsSettings
 
 REQUEST = b"GET /page HTTP/1.1\r\nHost: here\r\n\r\n"

@@ -4,9 +4,9 @@ import logging
 from pathlib import Path
 
 import pytest
-from tests.certificates import Authority, Files
 
 from strandline.broker.operations.certificate_watch import DAY_MS, CertificateWatch
+from strandline.security.authority import Authority, Files
 from strandline.security.tls import Pair, ServerTls, TlsSettings
 
 

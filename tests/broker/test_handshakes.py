@@ -20,12 +20,12 @@ from tests.broker.connection_world import (
     World,
     run,
 )
-from tests.certificates import Authority, Files
 
 from strandline.broker.server.limits import KIB, MIB, ServerLimits
 from strandline.broker.server.listening import ListenerTerms
 from strandline.broker.server.outbox import FilePart
 from strandline.config.principal_rules import PrincipalRules
+from strandline.security.authority import Authority, Files
 from strandline.security.session import ANONYMOUS, Principal
 from strandline.security.tls import Pair, ServerTls, TlsSettings
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.certificates import Authority, Files
 
 from strandline.base.errors import OperatorError
 from strandline.cli.client_config import read_client_config
@@ -16,6 +15,7 @@ from strandline.cli.options import CLIENT_CONFIG_VARIABLE, take_client_config
 from strandline.client.wire.login import Login
 from strandline.client.wire.transport import TcpTransport
 from strandline.model.cluster import Address
+from strandline.security.authority import Authority, Files
 
 TIMEOUT_MS = 20_000
 

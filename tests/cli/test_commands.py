@@ -9,7 +9,6 @@ from typing import Annotated
 
 import pytest
 import typer
-from tests.certificates import Authority
 from tests.cli.command_line import CONFIG, Run, cluster, run, stdin
 from tests.client.fake_cluster import (
     FakeCluster,
@@ -21,6 +20,7 @@ from strandline.cli import parameters
 from strandline.cli.options import find_bootstrap
 from strandline.cli.output import program
 from strandline.protocol.errors import Error
+from strandline.security.authority import Authority
 
 __all__ = ["cluster", "run", "stdin"]  # The fixtures.
 

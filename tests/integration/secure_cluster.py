@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.certificates import Authority, Files
 from tests.integration.conftest import COMMAND
 from tests.integration.ports import free_ports
+
+from strandline.security.authority import Authority, Files
 
 START_S = 60
 CLUSTER_ID = "secure"

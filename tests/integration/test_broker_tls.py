@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.certificates import Authority, Files
 from tests.integration.ports import free_ports
 from tests.integration.secure_cluster import (
     CLUSTER_ID,
@@ -20,6 +19,8 @@ from tests.integration.secure_cluster import (
     tls_listener,
     wait,
 )
+
+from strandline.security.authority import Authority, Files
 
 pytestmark = pytest.mark.integration
 

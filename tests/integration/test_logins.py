@@ -28,9 +28,10 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 from kafka import KafkaProducer
-from tests.certificates import Files
 from tests.integration.conftest import COMMAND
 from tests.integration.secure_cluster import secure_cluster, tls_listener, wait
+
+from strandline.security.authority import Files
 
 pytestmark = pytest.mark.integration
 

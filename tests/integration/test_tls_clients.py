@@ -12,7 +12,6 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer, KafkaProducer
-from tests.certificates import Files
 from tests.integration.secure_cluster import (
     SecureCluster,
     plain_listener,
@@ -20,6 +19,8 @@ from tests.integration.secure_cluster import (
     tls_listener,
     wait,
 )
+
+from strandline.security.authority import Files
 
 pytestmark = pytest.mark.integration
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 import uvloop
-from tests.certificates import Authority, Files
 from tests.network.tcp_world import ONE, TWO, Recorder, endpoint
 
 from strandline.base.errors import OperatorError
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
 from strandline.network.tcp import TcpNetwork
+from strandline.security.authority import Authority, Files
 from strandline.security.peers import PeerTls
 from strandline.security.tls import Pair, ServerTls, TlsSettings, client_context
 

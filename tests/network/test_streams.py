@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.certificates import Authority
 
 from strandline.network.streams import RECORD_BYTES, TlsStream
+from strandline.security.authority import Authority
 
 BUFFER_BYTES = 1 << 20
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
-from tests.certificates import Authority
 
 from strandline.security import certificates
+from strandline.security.authority import Authority
 from strandline.security.certificates import (
     distinguished_name,
     host_names,

@@ -7,9 +7,9 @@ import ssl
 from pathlib import Path
 
 import pytest
-from tests.certificates import Authority, Files
 
 from strandline.base.errors import OperatorError
+from strandline.security.authority import Authority, Files
 from strandline.security.tls import Pair, ServerTls, TlsSettings
 
 

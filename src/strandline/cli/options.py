@@ -79,7 +79,7 @@ def open_client(bootstrap: str, timeout_s: float) -> "Client":
     from strandline.client.wire.transport import TcpTransport
     from strandline.config.addresses import parse_bootstrap
 
-    config = client_config()
+    config = client_config(bootstrap)
     text = bootstrap or config.bootstrap or find_bootstrap()
     try:
         addresses = parse_bootstrap(text)
@@ -89,12 +89,34 @@ def open_client(bootstrap: str, timeout_s: float) -> "Client":
     return Client(addresses, timeout_ms=int(timeout_s * 1000), transport=transport)
 
 
-def client_config() -> "ClientConfig":
-    """What the client's configuration file says, if one is named; raises OperatorError."""
+def client_config(bootstrap: str = "") -> "ClientConfig":
+    """What the client's configuration file says, if one is named. Commands for the local cluster
+    log in as its administrator, if it is secure. Raises OperatorError."""
     from strandline.cli.client_config import ClientConfig, read_client_config
 
     path = os.environ.get(CLIENT_CONFIG_VARIABLE)
-    return read_client_config(Path(path)) if path else ClientConfig()
+    if path:
+        return read_client_config(Path(path))
+    local = _local_login(bootstrap)
+    return ClientConfig() if local is None else read_client_config(local)
+
+
+def _local_login(bootstrap: str) -> Path | None:
+    """The administrator's file of the local cluster, if it is secure and `bootstrap` names it."""
+    from strandline.cli.dev.cluster_file import ClusterDirectory
+    from strandline.cli.dev.secure_files import ADMIN
+
+    directory = ClusterDirectory(_local_directory())
+    if not directory.secure.client(ADMIN).exists():
+        return None
+    plan = directory.read()
+    if plan is None or set(bootstrap.split(",")) - {"", *plan.bootstrap.split(",")}:
+        return None
+    return directory.secure.client(ADMIN)
+
+
+def _local_directory() -> Path:
+    return Path(os.environ.get(DEV_DIRECTORY_VARIABLE) or DEFAULT_DEV_DIRECTORY)
 
 
 def take_client_config(arguments: Sequence[str]) -> list[str]:
@@ -120,8 +142,7 @@ def find_bootstrap() -> str:
     """Default bootstrap: the local cluster, or the default port."""
     from strandline.cli.dev.cluster_file import ClusterDirectory
 
-    directory = Path(os.environ.get(DEV_DIRECTORY_VARIABLE) or DEFAULT_DEV_DIRECTORY)
-    plan = ClusterDirectory(directory).read()
+    plan = ClusterDirectory(_local_directory()).read()
     return DEFAULT_BOOTSTRAP if plan is None else plan.bootstrap
 
 
@@ -130,9 +151,7 @@ def find_config(bootstrap: str) -> Path:
     that cluster; raises OperatorError."""
     from strandline.cli.dev.cluster_file import ClusterDirectory
 
-    directory = ClusterDirectory(
-        Path(os.environ.get(DEV_DIRECTORY_VARIABLE) or DEFAULT_DEV_DIRECTORY)
-    )
+    directory = ClusterDirectory(_local_directory())
     plan = directory.read()
     if plan is None:
         raise OperatorError(

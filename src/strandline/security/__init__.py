@@ -3,6 +3,7 @@
 Map:    session.py       a principal, and the session of a connection
         tls.py           the TLS of one port, whose files may change
         peers.py         the TLS between brokers, whose certificates name them
+        authority.py     an authority of one's own
         certificates.py  what a certificate says
         sasl/            how a client proves who it is
         acls/            rules: which principal may do what with which resource

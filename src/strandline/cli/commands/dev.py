@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from strandline.cli.dev.cluster_file import ClusterDirectory
     from strandline.cli.dev.lifecycle import BrokerStatus
     from strandline.cli.dev.plan import Plan, PlannedBroker
+    from strandline.cli.dev.secure_files import SecureFiles
 
 DEFAULT_REGIONS = "east=2,west=2,south=1"
 DEFAULT_PORT_BASE = 19_092
@@ -80,6 +81,14 @@ def start(
             "storage.retention_check_interval_ms becomes 5000: local retention shows in seconds.",
         ),
     ] = False,
+    is_secure: Annotated[
+        bool,
+        typer.Option(
+            "--secure",
+            help="A new cluster whose clients log in over TLS, as the users admin and app: "
+            "DIR/secure has what they need. Brokers prove to each other who they are.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Start the cluster, or a new one if there is none; returns when every broker serves. Keeps
@@ -97,6 +106,7 @@ def start(
             port_base=port_base,
             settings=tuple(settings or ()),
             is_tiered=is_tiered,
+            is_secure=is_secure,
         )
         cluster.start(options, default_regions=DEFAULT_REGIONS, new_id=_new_cluster_id())
     plan, statuses = cluster.status()
@@ -360,10 +370,25 @@ def _print_started(
         print_line(f"kept       {directory.files(one).config}, which was edited")
     print_line(f"bootstrap  {plan.bootstrap}")
     target = "" if is_default else f" -b {plan.brokers[0].address}"
+    if plan.is_secure and not is_default:
+        target = f" --client-config {directory.secure.client('admin')}"
     typed = program()
     print_line(f"next       {typed} topic create hello -p 3 -r {_replicas(plan)}{target}")
     print_line(f"           echo hi | {typed} produce hello{target}")
+    if plan.is_secure:
+        _print_clients(directory.secure)
     print_line(f"stop       {typed} dev stop{at}")
+
+
+def _print_clients(files: "SecureFiles") -> None:
+    """The one line that each kind of client needs."""
+    print_line("")
+    print_line(f"commands   {program()} --client-config {files.client('app')} topic list")
+    print_line(f"kcat       kcat -F {files.client('app')} -L")
+    print_line(f"Java       --command-config {files.java_client('app')}")
+    print_line(
+        "           app: every topic and group; admin: everything, and what commands use here"
+    )
 
 
 def _print_brokers(statuses: "Sequence[BrokerStatus]", directory: "ClusterDirectory") -> None:

@@ -8,6 +8,7 @@ How:        DIR/cluster.json          what the cluster is
             DIR/broker-1/data/        its logs and state
             DIR/broker-1/broker.log   its log lines
             DIR/broker-1/broker.pid   its process, while it runs
+            DIR/secure/               see `secure_files`
 Owns:   the layout of DIR.
 Source: design section 10."""
 
@@ -26,6 +27,7 @@ from strandline.cli.dev.plan import (
     parse_rtt,
     parse_settings,
 )
+from strandline.cli.dev.secure_files import SecureFiles
 from strandline.config.keys import format_value
 
 FILE_NAME = "cluster.json"
@@ -77,6 +79,11 @@ class ClusterDirectory:
         return BrokerFiles(self.path / f"broker-{broker.id}")
 
     @property
+    def secure(self) -> SecureFiles:
+        """What a secure cluster and its clients need."""
+        return SecureFiles(self.path / "secure")
+
+    @property
     def file(self) -> Path:
         """The file that says what the cluster is."""
         return self.path / FILE_NAME
@@ -110,12 +117,14 @@ class ClusterDirectory:
     def write(self, plan: Plan) -> None:
         """Write the cluster down, at once or not at all; raises OperatorError."""
         named = {"voters": list(plan.voter_ids)} if plan.voter_ids else {}
+        secure = {"secure": True} if plan.is_secure else {}
         body = {
             "version": VOTERS_VERSION if named else FILE_VERSION,
             "cluster_id": plan.cluster_id,
             "rtt": format_rtt(plan.rtt_ms),
             "settings": plan.settings,
             **named,
+            **secure,
             "brokers": [
                 {
                     "id": broker.id,
@@ -143,7 +152,7 @@ class ClusterDirectory:
         for broker in plan.brokers:
             if broker not in but:
                 files = self.files(broker)
-                text = render_config(plan, broker, data=files.data)
+                text = self._render(plan, broker)
                 # In this order: cut short between the two, the old file counts as changed.
                 _write(files.written, text)
                 _write(files.config, text)
@@ -155,12 +164,18 @@ class ClusterDirectory:
             return False
         written = _read(files.written)
         if written is None:  # An earlier version has written it.
-            written = render_config(plan, broker, data=files.data)
+            written = self._render(plan, broker)
         return present != written
 
+    def _render(self, plan: Plan, broker: PlannedBroker) -> str:
+        secure = self.secure if plan.is_secure else None
+        return render_config(plan, broker, data=self.files(broker).data, secure=secure)
 
-def render_config(plan: Plan, broker: PlannedBroker, *, data: Path) -> str:
-    """The TOML text of one broker's configuration."""
+
+def render_config(
+    plan: Plan, broker: PlannedBroker, *, data: Path, secure: SecureFiles | None = None
+) -> str:
+    """The TOML text of one broker's configuration; `secure`: the files of a secure cluster."""
     sections: dict[str, dict[str, object]] = {
         "broker": {"id": broker.id, "data_directory": str(data)},
         "broker.labels": {"region": broker.region},
@@ -172,6 +187,9 @@ def render_config(plan: Plan, broker: PlannedBroker, *, data: Path) -> str:
         "rpc": {"host": LOOPBACK, "port": broker.rpc_port},
         "drills": {"enable": True},
     }
+    if secure is not None:
+        del sections["listener"]
+        sections |= secure.sections(broker)
     links = [
         f"{peer.id}={milliseconds}"
         for peer in plan.brokers
@@ -215,7 +233,12 @@ def _plan_from(body: dict[str, object]) -> Plan:
         for one in brokers
     )
     voter_ids = tuple(int(one) for one in voters)
-    plan = Plan(cluster_id=str(body["cluster_id"]), brokers=planned, voter_ids=voter_ids)
+    plan = Plan(
+        cluster_id=str(body["cluster_id"]),
+        brokers=planned,
+        voter_ids=voter_ids,
+        is_secure=body.get("secure") is True,
+    )
     assert plan.voters, "each is one of the brokers"
     texts = [
         f"{section}.{name}={format_value(tuple(value) if isinstance(value, list) else value)}"

@@ -42,6 +42,7 @@ from strandline.cli.dev.processes import (
     stop_processes,
 )
 from strandline.cli.dev.readiness import NotServingError, Probe, wait_serving
+from strandline.cli.dev.secure_files import let_app_in
 from strandline.cli.dev.spawner import Spawn, spawn_brokers
 from strandline.client.wire.transport import TcpTransport, Transport
 from strandline.config.broker import BrokerConfig
@@ -74,6 +75,7 @@ class StartOptions:
     port_base: int = 0
     settings: Sequence[str] = ()
     is_tiered: bool = False
+    is_secure: bool = False
 
 
 class LocalCluster:
@@ -90,7 +92,7 @@ class LocalCluster:
     ) -> None:
         self.directory = ClusterDirectory(path.absolute())
         self._spawn = spawn
-        self._transport = transport or TcpTransport()
+        self._given_transport = transport
         self._is_free = is_free
         self._start_timeout_ms = start_timeout_ms
 
@@ -118,10 +120,14 @@ class LocalCluster:
                     "remove the file to have it rewritten"
                 )
             self._check_ports(down)
+            if plan.is_secure:
+                self.directory.secure.make(plan)
             self.directory.write(plan)
             self.directory.write_configs(plan, but=edited)
             awaited = plan.brokers if down else ()
-            self._start(down, awaited, others=[one.id for one in plan.brokers])
+            self._start(plan, down, awaited, others=[one.id for one in plan.brokers])
+            if plan.is_secure:
+                let_app_in(self._transport(plan), plan)
             return plan
 
     def stop(self, *, remove: bool) -> list[PlannedBroker]:
@@ -140,7 +146,8 @@ class LocalCluster:
     def status(self) -> tuple[Plan, list[BrokerStatus]]:
         """What every broker does now."""
         plan = self.directory.require()
-        return plan, [self._status(broker) for broker in plan.brokers]
+        transport = self._transport(plan)
+        return plan, [self._status(broker, transport) for broker in plan.brokers]
 
     # ---- some brokers ----------------------------------------------------------------------------
 
@@ -159,7 +166,7 @@ class LocalCluster:
                 for one in chosen
                 if (mark := marks[one.id]) is None or mark.state() is ProcessState.RUNNING
             ]
-            self._start(down, awaited, others=())
+            self._start(plan, down, awaited, others=())
             return [one.id for one in down]
 
     def kill_brokers(self, choose: Callable[[Plan], Sequence[PlannedBroker]]) -> list[int]:
@@ -197,9 +204,11 @@ class LocalCluster:
             )
             edited = self.directory.edited(plan)
             wider = plan.with_broker(broker)
+            if wider.is_secure:
+                self.directory.secure.make(wider)
             self.directory.write(wider)
             self.directory.write_configs(wider, but=edited)
-            self._start([broker], [broker], others=())
+            self._start(wider, [broker], [broker], others=())
             return broker
 
     def remove_broker(self, number: int, *, remove_data: bool) -> PlannedBroker:
@@ -213,7 +222,7 @@ class LocalCluster:
                     f"broker {number} is the only one: strandline dev stop --remove"
                 )
             others = [one for one in plan.brokers if one != broker]
-            departure = Departure(self._transport, broker, others)
+            departure = Departure(self._transport(plan), broker, others)
             voters = departure.require_empty()
             files = self.directory.files(broker)
             mark = self._live(broker)
@@ -240,7 +249,18 @@ class LocalCluster:
             rtt_ms = parse_rtt(options.rtt or "", regions)
             brokers = plan_brokers(regions, port_base=options.port_base, is_free=self._is_free)
             settings = self._settings(options, regions, recorded={})
-            return Plan(cluster_id=new_id, brokers=brokers, rtt_ms=rtt_ms, settings=settings)
+            return Plan(
+                cluster_id=new_id,
+                brokers=brokers,
+                rtt_ms=rtt_ms,
+                settings=settings,
+                is_secure=options.is_secure,
+            )
+        if options.is_secure and not recorded.is_secure:
+            raise OperatorError(
+                f"{self.directory.path} holds a cluster without --secure: choose another --dir, or "
+                f"remove it: strandline dev stop --remove --dir {self.directory.path}"
+            )
         if options.regions is not None and parse_regions(options.regions) != recorded.regions:
             has = ",".join(f"{region}={count}" for region, count in recorded.regions.items())
             raise OperatorError(
@@ -267,8 +287,15 @@ class LocalCluster:
                         f"port {port} of broker {broker.id} is taken; {who_has(port)}"
                     )
 
+    def _transport(self, plan: Plan) -> Transport:
+        """How the cluster's brokers are reached."""
+        if self._given_transport is not None:
+            return self._given_transport
+        return self.directory.secure.transport() if plan.is_secure else TcpTransport()
+
     def _start(
         self,
+        plan: Plan,
         brokers: Sequence[PlannedBroker],
         awaited: Sequence[PlannedBroker],
         *,
@@ -292,7 +319,7 @@ class LocalCluster:
             if wanted:
                 self._spawn(wanted)
             wait_serving(
-                self._transport,
+                self._transport(plan),
                 awaited,
                 others=others,
                 timeout_ms=self._start_timeout_ms,
@@ -317,12 +344,12 @@ class LocalCluster:
                 f"{files.log})"
             )
 
-    def _status(self, broker: PlannedBroker) -> BrokerStatus:
+    def _status(self, broker: PlannedBroker, transport: Transport) -> BrokerStatus:
         mark = self._live(broker)
         state = ProcessState.ABSENT if mark is None else mark.state()
         is_serving = False
         if state is ProcessState.RUNNING:
-            probe = Probe(self._transport, broker, timeout_ms=STATUS_TIMEOUT_MS)
+            probe = Probe(transport, broker, timeout_ms=STATUS_TIMEOUT_MS)
             is_serving = probe.serves()
             probe.close()
         return BrokerStatus(
@@ -373,7 +400,7 @@ def _require_planned(config: BrokerConfig, broker: PlannedBroker, files: BrokerF
     for name, found, planned in (
         ("broker.id", config.broker.id, broker.id),
         ("broker.data_directory", config.broker.data_directory, str(files.data)),
-        ("listener.kafka_port", config.listener.kafka_port, broker.kafka_port),
+        ("the first listener's port", config.listeners[0].bind.port, broker.kafka_port),
         ("rpc.port", config.rpc.port, broker.rpc_port),
     ):
         if found != planned:

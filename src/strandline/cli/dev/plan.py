@@ -58,6 +58,8 @@ class Plan:
     """Configuration that every broker gets on top: {section: {key: value}}."""
     voter_ids: tuple[int, ...] = ()
     """The controller's voters once brokers have come or gone; empty: derived from the brokers."""
+    is_secure: bool = False
+    """Whether clients log in over TLS, and brokers have certificates for each other."""
 
     @property
     def bootstrap(self) -> str:

@@ -1,7 +1,12 @@
-"""Certificates for tests: an authority, and what it issues, as PEM files."""
+"""An authority of one's own, and the certificates that it issues, as PEM files.
+
+Why:    a development cluster and the tests have TLS without a company's authority.
+Owns:   its key: in memory, and in `NAME.key` of its directory, which no other user may read.
+Source: RFC 5280; decision 0069."""
 
 import datetime
 import ipaddress
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,20 +35,27 @@ class Files:
 
 
 class Authority:
-    """Issues certificates into a directory."""
+    """Issues certificates into a directory; it is the same one again if its files are there."""
 
     def __init__(self, directory: Path, name: str = "ca") -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
-        self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name(f"CN={name}")
+        self.trust = directory / f"{name}.pem"
+        key_file = directory / f"{name}.key"
+        if self.trust.exists() and key_file.exists():
+            known = serialization.load_pem_private_key(key_file.read_bytes(), password=None)
+            assert isinstance(known, ec.EllipticCurvePrivateKey)
+            self._key = known
+            return
+        self._key = ec.generate_private_key(ec.SECP256R1())
         own = _builder(self._name, self._name, self._key.public_key(), days=3_650)
         own = own.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         own = own.add_extension(_usage(is_authority=True), critical=True)
         own = own.add_extension(
             x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False
         )
-        self.trust = directory / f"{name}.pem"
+        _write_key(key_file, self._key)
         self.trust.write_bytes(_pem(own.sign(self._key, hashes.SHA256())))
 
     def issue(
@@ -72,13 +84,7 @@ class Authority:
         certificate = self._directory / f"{name}.pem"
         certificate.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
         key_file = self._directory / f"{name}.key"
-        key_file.write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-        )
+        _write_key(key_file, key)
         return Files(certificate, key_file, self.trust)
 
 
@@ -120,3 +126,14 @@ def _usage(*, is_authority: bool) -> x509.KeyUsage:
 
 def _pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    data = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
