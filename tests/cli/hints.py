@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from strandline.cli.main import app
+from strandline.cli.options import CLIENT_CONFIG_OPTION
 
 ROOT = Path(__file__).parents[2]
 WORD = "WORD"
@@ -74,6 +75,9 @@ def mistake_in(hint: str) -> str:
     if hint.startswith("..."):
         return ""
     words = shlex.split(SHELL.sub("", hint.replace("\n", " ")), posix=True)
+    if CLIENT_CONFIG_OPTION in words[:-1]:  # Every command takes it.
+        at = words.index(CLIENT_CONFIG_OPTION)
+        del words[at : at + 2]
     command: Any = TREE
     names: list[str] = []
     while hasattr(command, "commands") and words:

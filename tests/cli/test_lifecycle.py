@@ -222,7 +222,7 @@ def test_a_cluster_that_was_moved_is_written_anew(tmp_path: Path, brokers: FakeB
     ("present", "other", "says"),
     [
         ("id = 2", "id = 9", r"\[cluster\] seeds: "),
-        ("kafka_port = 20001", "kafka_port = 5", "listener.kafka_port is 5"),
+        ("kafka_port = 20001", "kafka_port = 5", r"\[listener\] kafka_port is 5"),
         ("port = 20101", "port = 6", r"\[cluster\] seeds: "),
         ("/broker-2/data", "/broker-1/data", "broker.data_directory is "),
     ],

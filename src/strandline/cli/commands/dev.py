@@ -33,6 +33,14 @@ app.add_typer(region_app, name="region")
 
 BrokerNumber = Annotated[int, typer.Argument(metavar="N", help="The broker's id.")]
 BrokerNumbers = Annotated[list[int], typer.Argument(metavar="N...", help="The brokers' ids.")]
+Secure = Annotated[
+    bool,
+    typer.Option(
+        "--secure",
+        help="A new cluster whose clients log in over TLS, as the users admin and app: DIR/secure "
+        "has what they need. Brokers prove to each other who they are.",
+    ),
+]
 RegionName = Annotated[str, typer.Argument(metavar="NAME", help="The region.")]
 
 
@@ -81,14 +89,7 @@ def start(
             "storage.retention_check_interval_ms becomes 5000: local retention shows in seconds.",
         ),
     ] = False,
-    is_secure: Annotated[
-        bool,
-        typer.Option(
-            "--secure",
-            help="A new cluster whose clients log in over TLS, as the users admin and app: "
-            "DIR/secure has what they need. Brokers prove to each other who they are.",
-        ),
-    ] = False,
+    is_secure: Secure = False,
     as_json: AsJson = False,
 ) -> None:
     """Start the cluster, or a new one if there is none; returns when every broker serves. Keeps

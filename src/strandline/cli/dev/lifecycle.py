@@ -400,7 +400,7 @@ def _require_planned(config: BrokerConfig, broker: PlannedBroker, files: BrokerF
     for name, found, planned in (
         ("broker.id", config.broker.id, broker.id),
         ("broker.data_directory", config.broker.data_directory, str(files.data)),
-        ("the first listener's port", config.listeners[0].bind.port, broker.kafka_port),
+        (config.listeners[0].port_key, config.listeners[0].bind.port, broker.kafka_port),
         ("rpc.port", config.rpc.port, broker.rpc_port),
     ):
         if found != planned:
