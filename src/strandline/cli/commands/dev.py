@@ -101,14 +101,8 @@ def start(
         from strandline.cli.dev.lifecycle import LocalCluster, StartOptions
 
         cluster = LocalCluster(directory, spawn=spawner.spawn)
-        options = StartOptions(
-            regions=regions,
-            rtt=rtt,
-            port_base=port_base,
-            settings=tuple(settings or ()),
-            is_tiered=is_tiered,
-            is_secure=is_secure,
-        )
+        wanted = tuple(settings or ())
+        options = StartOptions(regions, rtt, port_base, wanted, is_tiered, is_secure)
         cluster.start(options, default_regions=DEFAULT_REGIONS, new_id=_new_cluster_id())
     plan, statuses = cluster.status()
     show(
