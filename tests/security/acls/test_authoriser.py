@@ -192,7 +192,7 @@ def by_definition(rules: Iterable[Rule], operation: Operation, kind: Kind, name:
     return any(one.permission is ALLOW and one.operation in wanted for one in mine)
 
 
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(st.lists(rules_of_any_kind, max_size=12), operations, names)
 def test_any_rules_are_judged_by_the_definition(
     rules: list[Rule], operation: Operation, name: str
