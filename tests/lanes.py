@@ -262,7 +262,9 @@ LONG: tuple[Row, ...] = (
     Row(f"{SIM}test_promotion.py::test_an_observer_stands_in", 0, f"{REAL}test_promotion.py"),
     Row(f"{SIM}test_balancing.py::test_of_a_zone_that_is_down", 0, BESIDE + "test_outages.py"),
     Row(f"{REAL}test_observers.py::test_an_observer_is_read", 0, "test_promotion.py"),
-    Row(f"{REAL}test_s3_cluster.py", 0, "half a minute each; tests/tiered/objects has each fault"),
+    Row(
+        f"{REAL}test_store_cluster.py", 0, "half a minute each; tests/tiered/objects has each fault"
+    ),
     Row(f"{REAL}test_audit_buckets.py", 0, "tests/pipeline/audit/buckets has each fault"),
     Row(f"{REAL}test_audit.py::test_a_broker_that", 0, AUDITS),
     Row(f"{REAL}test_audit.py::test_a_dropped", 0, AUDITS),

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from tests.integration.conftest import stop_cluster, wait_until
-from tests.integration.s3_cluster import S3Cluster, proxy_thread
+from tests.integration.store_cluster import StoreCluster, proxy_thread, s3_url
 from tests.tiered.objects.faulty_proxy import Fault, FaultyProxy
 from tests.tiered.objects.opened import BUCKET
-from tests.tiered.objects.real_servers import is_there, versitygw
+from tests.tiered.objects.real_servers import azurite, is_there, versitygw
 from tests.tiered.objects.s3_server import make_bucket, s3_server
 
 pytestmark = pytest.mark.integration
@@ -72,7 +72,7 @@ def test_all_acknowledged_records_are_read_back_though_the_store_and_a_broker_fa
 ) -> None:
     proxy.faults += FAULTS
     file = write_credentials(tmp_path / "buckets.toml", "test")
-    on_s3 = S3Cluster(tmp_path, proxy.port, credentials=file)
+    on_s3 = StoreCluster(tmp_path, s3_url(proxy.port), credentials=file)
     try:
         on_s3.create("t")
         on_s3.produce("t", RECORDS)
@@ -101,7 +101,7 @@ def test_credentials_that_expire_are_replaced_in_the_file_without_a_restart(
     proxy: FaultyProxy, tmp_path: Path
 ) -> None:
     file = write_credentials(tmp_path / "buckets.toml", "test")
-    on_s3 = S3Cluster(tmp_path, proxy.port, credentials=file)
+    on_s3 = StoreCluster(tmp_path, s3_url(proxy.port), credentials=file)
     try:
         on_s3.create("t")
         on_s3.produce("t", RECORDS)
@@ -127,7 +127,7 @@ def test_credentials_of_the_environment_are_enough(
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    on_s3 = S3Cluster(tmp_path, proxy.port)
+    on_s3 = StoreCluster(tmp_path, s3_url(proxy.port))
     try:
         on_s3.create("t")
         on_s3.produce("t", RECORDS)
@@ -142,3 +142,24 @@ def test_credentials_of_the_environment_are_enough(
         assert 0.8 * seen <= puts <= seen, "one request each, but for the last exports"
     finally:
         stop_cluster(on_s3.cluster)
+
+
+def test_a_cluster_has_its_buckets_on_azure(tmp_path: Path) -> None:
+    """Azurite: left out where it is not installed."""
+    with azurite(tmp_path / "azurite") as running:
+        file = tmp_path / "buckets.toml"
+        file.touch(mode=0o600)
+        file.write_text(
+            "".join(f"[{one}]\n{running.credentials}" for one in ("east", "west", "south"))
+        )
+        on_azure = StoreCluster(tmp_path / "on-azure", running.url, credentials=file)
+        try:
+            on_azure.create("t")
+            on_azure.produce("t", RECORDS)
+            on_azure.await_tiered("t", above=RECORDS // 2)
+            assert on_azure.consume("t") == on_azure.acknowledged
+            words = ("--buckets", ",".join(on_azure.urls), "--bucket-credentials", str(file))
+            audit = ("pipeline", "audit", "t", "-b", on_azure.cluster.bootstrap)
+            assert "equal: every replica" in on_azure.cluster.run(*audit, *words).stdout
+        finally:
+            stop_cluster(on_azure.cluster)

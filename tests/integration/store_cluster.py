@@ -1,4 +1,4 @@
-"""A cluster whose buckets are on a real S3 server behind a proxy that fails as stores do."""
+"""A cluster whose buckets are on a real server, with a proxy before it that fails as stores do."""
 
 import asyncio
 import os
@@ -46,15 +46,19 @@ def proxy_thread(target: int) -> Iterator[FaultyProxy]:
         loop.close()
 
 
-class S3Cluster:
-    """Three brokers in three regions; each region's bucket is a prefix. `credentials`: the file;
-    None: the environment has them."""
+def s3_url(port: int) -> str:
+    """Of the prefix PREFIX on the S3 server at this port."""
+    return f"s3://logs/PREFIX?region=us-east-1&endpoint=http://127.0.0.1:{port}"
 
-    def __init__(self, directory: Path, port: int, *, credentials: Path | None = None) -> None:
+
+class StoreCluster:
+    """Three brokers in three regions; each region's bucket is a prefix, where `url` has PREFIX.
+    `credentials`: the file; None: the environment has them."""
+
+    def __init__(self, directory: Path, url: str, *, credentials: Path | None = None) -> None:
         self.acknowledged: list[bytes] = []
         """Values of the topic's one partition, in order."""
-        end = f"?region=us-east-1&endpoint=http://127.0.0.1:{port}"
-        self.urls = [f"{one}=s3://logs/{directory.name}/{one}{end}" for one in REGIONS]
+        self.urls = [f"{one}={url.replace('PREFIX', f'{directory.name}/{one}')}" for one in REGIONS]
         settings = [
             f"tiered.buckets={','.join(self.urls)}",
             "tiered.check_interval_ms=100",
