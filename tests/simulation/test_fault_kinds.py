@@ -12,13 +12,15 @@ from tests.simulation.plain_scenario import plain_scenario, run_until_led, start
 
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
+from strandline.simulation.disk.disk import SimDisk
 from strandline.simulation.faults.fault_targets import End
-from strandline.simulation.faults.faults import FAULTS
+from strandline.simulation.faults.faults import CACHE, FAULTS
 from strandline.simulation.faults.kinds import FAULT_KINDS
 from strandline.simulation.network.link import RETRANSMIT_LEAST_US, Link, Pipe
 from strandline.simulation.scenarios.scenario import PlannedFault, ProducerPlan, Scenario
 from strandline.simulation.swarm.outage_swarm import draw_outages
 from strandline.simulation.swarm.swarm import run_scenario
+from strandline.simulation.swarm.tiered_swarm import draw_tiered
 from strandline.simulation.swarm.variations import draw
 from strandline.simulation.world.world import World
 
@@ -148,6 +150,37 @@ def test_a_full_disk_refuses_writes_and_takes_them_again() -> None:
     assert refused[0].disk.counters.full_count == count
     assert acknowledged(world) > before
     assert run_until_led(world, limit_ms=1_000) is not None
+
+
+def test_a_full_cache_refuses_its_files_and_no_others() -> None:
+    world = writing(replace(plain_scenario(), producers=(PRODUCER,)))
+    end = begun(world, "full-cache")
+    (host,) = (one for one in world.hosts.values() if one.disk.faults.full_directory)
+    assert host.process is not None
+    disk = SimDisk(host.disk, host.process)
+    disk.make_directories(CACHE.rstrip("/"))
+    file = disk.open(f"{CACHE}a", create=True)
+    with pytest.raises(OSError, match="No space"):
+        file.pwrite([b"1"], 0)
+    count = acknowledged(world)
+    advance(world, 1_000)
+    assert acknowledged(world) > count
+    end()
+    file.pwrite([b"1"], 0)
+
+
+def test_a_store_loses_segments_of_one_of_two_buckets() -> None:
+    scenario = replace(draw_tiered(1), bucket_regions=("east", "west"))
+    world = World(scenario)
+    first, second = world.cluster.buckets.buckets.values()
+    assert FAULTS["lost-objects"](world.cluster, random.Random(1)) is None
+    for bucket in (first, second):
+        bucket.put("c/t/0/a.segment", b"1")
+        bucket.put("c/t/0/pages/1", b"1")
+    begun(world, "lost-objects")
+    assert first.names() == ["c/t/0/pages/1"]
+    assert first.lost == {"c/t/0/a.segment"}
+    assert len(second.names()) == 2
 
 
 def test_a_cut_of_one_way_leaves_the_other() -> None:

@@ -3,6 +3,8 @@
 A simulator that finds nothing may be looking nowhere: what it must find is kept here."""
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.simulation.mutants import Plant
@@ -10,7 +12,10 @@ from tests.simulation.mutants import Plant
 from strandline.base.disk import Buffer
 from strandline.broker.tier_exports.exporting import Exporting
 from strandline.broker.tiering import led_tier
+from strandline.broker.tiering.deleting import SeenRemovals
 from strandline.model.ids import Offset
+from strandline.simulation.swarm.swarm import run_scenario
+from strandline.simulation.swarm.tiered_swarm import draw_tiered
 from strandline.tiered.collection import collect
 from strandline.tiered.collection.orphans import Known, Listed, Sorted
 from strandline.tiered.exports import exporter, old
@@ -112,6 +117,7 @@ def delete_what_an_export_counts(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Exporting, "has_no_live", lambda self, group, bucket, name: True)
     patch.setattr(led_tier, "due_removals", due_removals)
+    patch.setattr(SeenRemovals, "settled", lambda self, names, *, before_ms: list(names))
 
 
 def take_orphans_for_young(patch: pytest.MonkeyPatch) -> None:
@@ -167,16 +173,37 @@ def serve_whatever_is_named(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReplicaView, "adopt", adopt)
 
 
-MUTANTS: dict[Plant, tuple[str, int]] = {
-    let_go_of_what_is_nowhere_else: ("NothingDeletedBeforeUploaded", 3),
-    be_content_with_one_bucket: ("RemovedOnlyIfInEveryBucket", 1),
-    believe_every_byte: ("NoDamageServed", 92),
-    let_objects_go_live_in_any_order: ("NoGapNoOverlap", 8),
-    leave_out_the_last_batches: ("BucketEqualsLog", 1),
-    remove_the_newest_exports: ("ExportNeverGoesBack", 1),
-    delete_what_an_export_counts: ("NothingNeededIsDeleted", 4),
-    take_orphans_for_young: ("NoOrphanAfterCollection", 19),
-    collect_what_is_live: ("NothingNeededIsDeleted", 1),
-    serve_whatever_is_named: ("ReadReplicaIsPrefix", 19),
+SEEDS = range(1, 21)
+MUTANTS: dict[Plant, tuple[str, dict[str, Any]]] = {
+    let_go_of_what_is_nowhere_else: ("NothingDeletedBeforeUploaded", {}),
+    be_content_with_one_bucket: ("RemovedOnlyIfInEveryBucket", {}),
+    believe_every_byte: ("NoDamageServed", {"fault_weights": {"wrong-bucket": 1}}),
+    let_objects_go_live_in_any_order: ("NoGapNoOverlap", {}),
+    leave_out_the_last_batches: ("BucketEqualsLog", {}),
+    remove_the_newest_exports: ("ExportNeverGoesBack", {}),
+    delete_what_an_export_counts: (
+        "NothingNeededIsDeleted",
+        {"fault_weights": {}, "delete_interval_ms": 100},
+    ),
+    take_orphans_for_young: (
+        "NoOrphanAfterCollection",
+        {"fault_weights": {"late-bucket": 1}, "active_ms": 6_000},
+    ),
+    collect_what_is_live: ("NothingNeededIsDeleted", {}),
+    serve_whatever_is_named: (
+        "ReadReplicaIsPrefix",
+        {
+            "fault_weights": {"stale-bucket": 1, "kill-leader": 1, "leadership-transfer": 2},
+            "is_copied": True,
+            "active_ms": 3_000,
+        },
+    ),
 }
-"""{mistake: (the promise that it breaks, a seed that shows it)}"""
+"""{mistake: (the promise that it breaks, what makes a seed likely to show it)}. One of `SEEDS`
+does, whatever else changes."""
+
+
+def found(plant: Plant, seed: int) -> str:
+    """What that seed finds; empty for nothing."""
+    _, changes = MUTANTS[plant]
+    return run_scenario(replace(draw_tiered(seed), **changes)).violation or ""

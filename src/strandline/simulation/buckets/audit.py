@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.records.batch import iterate_headers
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.buckets.buckets import SimBuckets
+from strandline.simulation.buckets.buckets import Range, SimBuckets
 from strandline.simulation.clients.values import Values
 from strandline.simulation.invariants.checker import Checker
 from strandline.simulation.invariants.facts import BucketRead, BucketSeen, LocalLogCut
@@ -39,23 +39,37 @@ class TierAudit:
         self._checker = checker
         self._read: set[tuple[str, str]] = set()
         self._latest: dict[GroupId, TierState] = {}
+        self._expired: dict[GroupId, Offset] = {}
 
-    def on_cut(self, broker: BrokerId, group: GroupId, start_offset: Offset) -> None:
-        """The log of a replica is about to begin at this offset."""
+    def on_cut(
+        self, broker: BrokerId, group: GroupId, start_offset: Offset, expired_before: Offset
+    ) -> None:
+        """The log of a replica is about to begin at this offset. `expired_before`: the topic's
+        total retention takes the records below it, from buckets and logs alike."""
         state = self.freshest(group)
-        retired = [one.retired_before for one in state.buckets.values()]
         wanted = self._buckets.buckets
-        is_retired = retired and len(retired) == len(wanted)
-        needed_from = max(state.deleted_before, min(retired) if is_retired else Offset(0))
+        self._expired[group] = max(expired_before, self._expired.get(group, Offset(0)))
+        needed_from = max(state.deleted_before, self._expired[group])
         self._checker.local_log_cut(
             LocalLogCut(
                 broker=broker,
                 group=group,
                 start_offset=start_offset,
                 needed_from=needed_from,
-                held={name: self._buckets.ranges(name, state.live(name)) for name in wanted},
+                held={name: self._held(name, state) for name in wanted},
             )
         )
+
+    def _held(self, name: str, state: TierState) -> tuple[Range, ...]:
+        """What a bucket has, and what was given up there."""
+        ranges = self._buckets.ranges(name, state.live(name))
+        bucket = state.buckets.get(name)
+        given_up = Offset(0) if bucket is None else bucket.retired_before
+        if not given_up:
+            return ranges
+        if ranges and ranges[0][0] <= given_up:
+            return (Offset(0), ranges[0][1]), *ranges[1:]
+        return (Offset(0), given_up), *ranges
 
     def audit(self) -> None:
         """Look at all replicas, and read the objects that are new."""
@@ -76,9 +90,13 @@ class TierAudit:
                 end, state = replica.log.closed.end_offset, replica.tier.state
                 now_ms = self._wall_ms(replica.self_id)
                 count = 0
-                for name in self._buckets.buckets:
+                for name, stored in self._buckets.buckets.items():
+                    if stored.lost:  # It takes uploads once these are put again: minutes later.
+                        continue
                     bucket = state.buckets.get(name)
-                    count += max(0, end - state.live_end(name))
+                    # Nothing is wanted below the beginning of the partition.
+                    has = max(state.live_end(name), replica.log_start_offset)
+                    count += max(0, end - has)
                     if bucket is not None:
                         removals = bucket.removals.values()
                         due = [one for one in removals if one.at_ms <= now_ms]

@@ -59,10 +59,12 @@ class SimBuckets:
         )
 
     def ranges(self, name: str, live: Sequence[SegmentEntry]) -> tuple[Range, ...]:
-        """The records of these objects that the bucket has in truth: joined, in order."""
+        """The records of these objects that the bucket has in truth, or that its store has lost:
+        joined, in order."""
         joined: list[Range] = []
         for entry in live:
-            if not self._is_sound(name, entry):
+            is_lost = entry.name in self.buckets[name].lost
+            if not is_lost and not self._is_sound(name, entry):
                 continue
             if joined and joined[-1][1] == entry.base_offset:
                 joined[-1] = joined[-1][0], entry.end_offset

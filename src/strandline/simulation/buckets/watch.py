@@ -22,7 +22,7 @@ from strandline.simulation.invariants.bucket_facts import (
     ObjectDeleted,
 )
 from strandline.simulation.invariants.checker import Checker
-from strandline.tiered.collection.collect import GRACE_MS_MIN, Answer, collect
+from strandline.tiered.collection.collect import GRACE_MS_MIN, Answer, Collected, collect
 from strandline.tiered.collection.orphans import Place
 from strandline.tiered.exports.export import Export
 from strandline.tiered.exports.names import PartitionPlace
@@ -60,7 +60,7 @@ class BucketWatch:
                     return Answer((), is_topic_gone=True)
                 return Answer(_names_in(states[group], name))
 
-            run_now(
+            collected = run_now(
                 collect(
                     TrueStore(bucket),
                     cluster_id=cluster_id,
@@ -71,12 +71,14 @@ class BucketWatch:
                 )
             )
             for group, state in states.items():
-                self._judge_collected(name, group, state)
+                self._judge_collected(name, group, state, collected)
 
-    def _judge_collected(self, name: str, group: GroupId, state: TierState) -> None:
+    def _judge_collected(
+        self, name: str, group: GroupId, state: TierState, collected: Collected
+    ) -> None:
+        """What exports name stays: a late put may bring an object back that is in an older one."""
         bucket, known = self._buckets.buckets[name], _names_in(state, name)
-        newest = self._newest.get((name, group))
-        named = set() if newest is None else {one.name for one in newest.retired}
+        named = {one.name for one in collected.sorted.exported}
         there = [
             one.name
             for one in bucket.present("")

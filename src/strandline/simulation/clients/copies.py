@@ -50,7 +50,9 @@ class Copy(Client):
         self._process.run_now(self._begin)
 
     def end(self) -> None:
-        """End the process; an error in it is one of the product."""
+        """End the process, once; an error in it is one of the product."""
+        if not self._process.alive:
+            return
         self._process.kill()
         self._loop.close()
         if self._loop.errors:

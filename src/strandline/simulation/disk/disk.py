@@ -63,6 +63,8 @@ class DiskFaults:
     """The same for the files below this directory, and for their names; empty: for none."""
     foreign_bytes: int = 0
     """Space that other programs have taken."""
+    full_directory: str = ""
+    """The file system of this directory has no room; empty: for none."""
     die_at_operation: int = 0
     """The process dies in the n-th changing operation from now; 0: never."""
 
@@ -432,6 +434,9 @@ class SimDisk:
         if not self.admit_change():
             return ()
         growth = position + sum(map(len, buffers)) - image.current.size
+        if growth > 0 and faults.full_directory and self._is_below(image, faults.full_directory):
+            self.hardware.counters.full_count += 1
+            raise OSError(errno.ENOSPC, "No space left on device")
         if growth > 0 and (faults.foreign_bytes or self.hardware.capacity_bytes < CAPACITY_BYTES):
             try:
                 self.reserve(growth)
@@ -439,6 +444,10 @@ class SimDisk:
                 self._write_head(image, buffers, position)
                 raise
         return buffers
+
+    def _is_below(self, image: FileImage, directory: str) -> bool:
+        files = self.hardware.tree.files()
+        return any(one is image and path.startswith(directory) for path, one in files)
 
     def reserve(self, growth_bytes: int) -> None:
         """Raise ENOSPC unless there is room for so much more."""

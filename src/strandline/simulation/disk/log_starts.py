@@ -8,14 +8,20 @@ Source: `invariants.shortened_logs`."""
 
 from collections.abc import Callable, Iterable
 
-from strandline.model.ids import BrokerId, GroupId, Offset
+from strandline.base.errors import StorageError
+from strandline.model.ids import BrokerId, GroupId, Index, Offset
+from strandline.records.batch import iterate_headers
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.disk.disk import HostDisk
 from strandline.simulation.invariants.checker import Checker
 from strandline.simulation.invariants.facts import LogShortened
 from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.world.host import SimHost
 from strandline.simulation.world.member import Member
+from strandline.storage.config import LogConfig
 from strandline.storage.layout import LOG, RESET, START, SegmentName, parse_name
+
+CHUNK_BYTES = 64 * 1024
 
 
 def report_log_start(
@@ -25,11 +31,12 @@ def report_log_start(
     checker: Checker,
     *,
     hosts: Iterable[SimHost[Member]],
-    on_cut: Callable[[BrokerId, GroupId, Offset], None] | None = None,
+    on_cut: Callable[[BrokerId, GroupId, Offset, Offset], None] | None = None,
 ) -> None:
     """A file was created on this host's disk: tell it, where it says where a log will begin.
     `hosts`: all of them. The leader that has this log begin anew may know of more in buckets than
-    any replica has shown. `on_cut`: is told, too, with (broker, group, start offset)."""
+    any replica has shown. `on_cut`: is told, too, with (broker, group, start
+    offset, what total retention takes)."""
     if not path.endswith((START, RESET)):  # Before the rest: this is called for every file.
         return
     directory, _, file = path.rpartition("/")
@@ -57,6 +64,10 @@ def report_log_start(
             for shown in program.replicas:
                 if shown.group == replica.group:
                     program.show_tier(shown)
+    expired_before = Offset(0)
+    if log.remote_storage and not begins_anew:
+        now_ms = host.clock.wall_ms()
+        expired_before = _expired_before(replica, name, kept_bytes=kept_bytes, now_ms=now_ms)
     checker.log_shortened(
         LogShortened(
             broker=host.broker,
@@ -65,10 +76,37 @@ def report_log_start(
             begins_anew=begins_anew,
             kept_bytes=kept_bytes,
             retention_bytes=-1 if scenario.key_count else retention_bytes,
+            expired_before=expired_before,
         )
     )
     if on_cut is not None:
-        on_cut(host.broker, replica.group, name.base_offset)
+        on_cut(host.broker, replica.group, name.base_offset, expired_before)
+
+
+def _expired_before(
+    replica: Replica, start: SegmentName, *, kept_bytes: int, now_ms: int
+) -> Offset:
+    """The start, if the topic's total retention takes all before it; else 0. It takes records that
+    are in no bucket only if nothing before them is left."""
+    log, config = replica.log, replica.log.config
+    if replica.tier.state.start_offset(log.start_offset) < log.start_offset:
+        return Offset(0)
+    if 0 <= config.retention_bytes <= kept_bytes:
+        return start.base_offset
+    if not 0 <= config.retention_ms < LogConfig().retention_ms:  # No history lasts that long.
+        return Offset(0)
+    newest_ms = -1
+    index = log.start_index
+    while index < start.base_index:
+        try:
+            entries = log.read_entries(index, CHUNK_BYTES)
+        except StorageError:  # Rotten: the log knows its times by its index.
+            return start.base_offset
+        for header in iterate_headers(entries.data):
+            if not header.is_marker and header.base_offset < start.base_offset:
+                newest_ms = max(newest_ms, header.max_timestamp)
+        index = Index(entries.last_index + 1)
+    return start.base_offset if config.retention_ms < now_ms - newest_ms else Offset(0)
 
 
 def _bytes_before(disk: HostDisk, directory: str, start: SegmentName) -> int:

@@ -7,9 +7,12 @@ from collections.abc import Callable
 from dataclasses import fields
 
 from strandline.simulation.buckets.bucket import BucketFaults
-from strandline.simulation.faults.fault_targets import End
+from strandline.simulation.faults.fault_targets import End, over
 from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.scheduler import US_PER_MS
+from strandline.tiered.segments.names import SUFFIX
+
+ALL_SHARE = 0.3
 
 Begin = Callable[[SimCluster, random.Random], End | None]
 
@@ -40,6 +43,22 @@ def _switch(**values: float) -> Begin:
     return begin
 
 
+def _lose_objects(cluster: SimCluster, rng: random.Random) -> End | None:
+    """The store loses segments of the first bucket, or all; the other one has them, or the logs."""
+    names = list(cluster.buckets.buckets)
+    if len(names) < 2:
+        return None
+    bucket = cluster.buckets.buckets[names[0]]
+    held = [one for one in bucket.names() if one.endswith(SUFFIX)]
+    if not held:
+        return None
+    lost = held if rng.random() < ALL_SHARE else rng.sample(held, rng.randint(1, len(held)))
+    cluster.trace.add("world", f"bucket {names[0]} loses {len(lost)} of {len(held)} segments")
+    for name in lost:
+        bucket.lose(name)
+    return over
+
+
 BUCKET_FAULTS: dict[str, Begin] = {
     "slow-bucket": _switch(slow_factor=30),
     "bucket-gone": _switch(is_gone=True),
@@ -50,5 +69,6 @@ BUCKET_FAULTS: dict[str, Begin] = {
     "stale-bucket": _switch(list_lag_us=2_000 * US_PER_MS),
     "wrong-bucket": _switch(wrong_bytes_share=0.3, half_body_share=0.2),
     "hiding-bucket": _switch(missing_share=0.5),
+    "lost-objects": _lose_objects,
 }
 """{kind: begins it}"""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from itertools import product
 
 from strandline.base.errors import RejectedError
+from strandline.broker.fetch.remote_log import CACHE_DIRECTORY
 from strandline.model.ids import BrokerId
 from strandline.replication.host.replication import JOURNAL
 from strandline.simulation.faults.bucket_faults import BUCKET_FAULTS
@@ -45,9 +46,10 @@ from strandline.simulation.faults.targeted_faults import (
 )
 from strandline.simulation.world.cluster import SimCluster
 from strandline.simulation.world.host import SimHost
-from strandline.simulation.world.member import Member
+from strandline.simulation.world.member import DATA_DIRECTORY, Member
 from strandline.simulation.world.scheduler import US_PER_MS
 
+CACHE = f"{DATA_DIRECTORY}/{CACHE_DIRECTORY}/"
 Begin = Callable[[SimCluster, random.Random], End | None]
 
 
@@ -331,6 +333,19 @@ def _fill_disk(cluster: SimCluster, rng: random.Random) -> End | None:
     return end
 
 
+def _fill_cache(cluster: SimCluster, rng: random.Random) -> End | None:
+    """The cache of old records has a file system of its own, and that is full."""
+    broker = rng.choice(cluster.scenario.brokers)
+    faults = cluster.hosts[broker].disk.faults
+    faults.full_directory = CACHE
+    cluster.trace.add(cluster.hosts[broker].name, "its cache of old records has no room")
+
+    def end() -> None:
+        faults.full_directory = ""
+
+    return end
+
+
 # ---- operations ------------------------------------------------------------------------------
 
 
@@ -428,6 +443,7 @@ FAULTS: dict[str, Begin] = {
     "lost-answers": lose_answers,
     "client-reset": reset_clients,
     **BUCKET_FAULTS,
+    "full-cache": _fill_cache,
 }
 
 

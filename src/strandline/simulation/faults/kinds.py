@@ -77,6 +77,8 @@ FAULT_KINDS: dict[str, FaultKind] = {
     "stale-bucket": FaultKind(duration_ms=(200, 4_000)),
     "wrong-bucket": FaultKind(duration_ms=(200, 4_000)),
     "hiding-bucket": FaultKind(duration_ms=(200, 4_000)),
+    "lost-objects": FaultKind(),
+    "full-cache": FaultKind(duration_ms=(200, 4_000)),
 }
 
 DOMAIN_FAULTS = (
@@ -101,6 +103,8 @@ BUCKET_KINDS = tuple(kind for kind in FAULT_KINDS if "bucket" in kind)
 """See `tiered_swarm`."""
 DRAWN_APART = (
     *BUCKET_KINDS,
+    "lost-objects",
+    "full-cache",
     *LATER_FAULTS,
     *ROT_FAULTS,
     *ANSWER_FAULTS,

@@ -159,7 +159,8 @@ class Deleted:
 class LogShortened:
     """A replica's log is about to begin at `start_offset`, empty where it `begins_anew`.
 
-    `kept_bytes`: of batches, from there on. `retention_bytes`: the topic's; -1 for all."""
+    `kept_bytes`: of batches, from there on. `retention_bytes`: the topic's; -1 for all.
+    `expired_before`: with remote storage, the total retention takes all records below it."""
 
     broker: BrokerId
     group: GroupId
@@ -167,6 +168,7 @@ class LogShortened:
     begins_anew: bool
     kept_bytes: int
     retention_bytes: int
+    expired_before: Offset = BEGINNING
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ class NothingDeletedBeforeUploaded(Invariant):
         self._covered: dict[GroupId, Offset] = {}
         self._asked: dict[GroupId, Offset] = {}
         """{group: a client has asked to delete the records below}"""
+        self._expired: dict[GroupId, Offset] = {}
+        """{group: the total retention has let some log give up the records below}"""
 
     def on_deletion_asked(self, fact: DeletionAsked) -> None:
         """From now on logs may begin there."""
@@ -41,8 +43,10 @@ class NothingDeletedBeforeUploaded(Invariant):
     def on_log_shortened(self, fact: LogShortened) -> None:
         """The records below the new start are in buckets, or given up."""
         covered = self._covered.get(fact.group)
+        expired = max(fact.expired_before, self._expired.get(fact.group, fact.expired_before))
+        self._expired[fact.group] = expired
         if covered is not None and fact.start_offset > max(
-            covered, self._asked.get(fact.group, covered)
+            covered, expired, self._asked.get(fact.group, covered)
         ):
             raise self.broken(
                 f"group {fact.group}: broker {fact.broker} lets its log begin at "

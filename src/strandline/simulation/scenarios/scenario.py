@@ -252,6 +252,7 @@ class Scenario:
                 (
                     ("remote.storage.enable", "true"),
                     ("local.retention.bytes", str(log.local_retention_bytes)),
+                    ("retention.ms", str(log.retention_ms)),
                 )
                 if log.remote_storage
                 else ()

@@ -9,6 +9,10 @@ How:    each mix changes the scenario:
                           the fault of that name, often
             moves         an admin moves replicas while objects are uploaded
             deletions     an admin deletes the oldest records
+            total retention
+                          by bytes or by time, of a few segments
+            lost objects  the store of one of two buckets loses segments, or all
+            full caches   the cache of old records has no room
 Owns:   nothing.
 Source: decision 0058; design section 10."""
 
@@ -24,6 +28,8 @@ COUNTS = (0, 1, 1, 1, 2, 2)
 ROTS = ("bit-rot", "open-rot", "index-rot", "journal-rot", "power-failure-rot")
 MOVE_INTERVAL_MS = (300, 1_000)
 DELETE_INTERVAL_MS = (200, 600)
+RETAINED_SEGMENTS = (1, 3, 6)
+RETENTION_MS = (500, 2_000)
 SCRUB_BYTES_PER_S = (256 * KIB, 4 * 1024 * KIB)
 
 
@@ -50,16 +56,20 @@ def _lose_disks(scenario: Scenario, rng: random.Random) -> Scenario:
 
 
 def _rot(scenario: Scenario, rng: random.Random) -> Scenario:
-    """Of one disk, where a majority can commit without it; see `variations.with_rot`."""
+    """Of one disk, where a majority can commit without it; see `variations.with_rot`. If the power
+    takes what says that a segment was durable, its rot looks like a torn write: so it does not
+    fail where closed segments rot."""
     scenario = _with_majority(scenario)
     kind = rng.choice(ROTS)
-    if kind == "open-rot":
+    if kind in ("bit-rot", "open-rot", "index-rot"):
         weights = {
             other: weight
             for other, weight in scenario.fault_weights.items()
             if not FAULT_KINDS[other].loses_page_cache
         }
-        scenario = replace(scenario, fault_weights=weights, log=replace(scenario.log, trust_ms=0))
+        scenario = replace(scenario, fault_weights=weights)
+    if kind == "open-rot":
+        scenario = replace(scenario, log=replace(scenario.log, trust_ms=0))
     if kind == "open-rot" or rng.random() < 0.5:
         scenario = replace(scenario, scrub_bytes_per_s=rng.choice(SCRUB_BYTES_PER_S))
     return _often(kind)(scenario, rng)
@@ -84,6 +94,17 @@ def _delete_records(scenario: Scenario, rng: random.Random) -> Scenario:
     return replace(scenario, delete_interval_ms=rng.choice(DELETE_INTERVAL_MS))
 
 
+def _retain(scenario: Scenario, rng: random.Random) -> Scenario:
+    """By bytes or by time, a few segments."""
+    log = scenario.log
+    if rng.random() < 0.5:
+        kept = log.segment_bytes * rng.choice(RETAINED_SEGMENTS)
+        log = replace(log, retention_bytes=max(kept, log.local_retention_bytes))
+    else:
+        log = replace(log, retention_ms=rng.choice(RETENTION_MS))
+    return replace(scenario, log=log)
+
+
 MIXES: Mapping[str, MixRow] = {
     "lost disks": MixRow(_lose_disks, group="copies"),
     "rot": MixRow(_rot, group="copies"),
@@ -92,6 +113,9 @@ MIXES: Mapping[str, MixRow] = {
     "failed flushes": MixRow(_often("failed-flush")),
     "clocks": MixRow(_often("wall-clock-jump")),
     "deletions": MixRow(_delete_records),
+    "total retention": MixRow(_retain),
+    "lost objects": MixRow(_often("lost-objects")),
+    "full caches": MixRow(_often("full-cache")),
 }
 
 

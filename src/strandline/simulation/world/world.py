@@ -64,6 +64,7 @@ class World:
             self.trace.add(WORLD, "".join(traceback.format_exception(error)))
         if self.checker.violation is not None:
             self.trace.add(WORLD, f"VIOLATION {self.checker.violation}")
+        self._end_copies()
         self._count()
         self.trace.add(
             WORLD,
