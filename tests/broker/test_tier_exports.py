@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.broker.cluster_world import VOTERS, ClusterWorld, joined
-from tests.broker.tiering_world import BUCKET, retire, tiers, upload, write_segments
+from tests.broker.tiering_world import BUCKET, retire, upload, write_segments
 
 from strandline.broker.tier_exports import exporting
 from strandline.config.tiered_section import TieredSection
@@ -261,28 +261,3 @@ def test_a_bucket_that_hangs_holds_up_no_other_and_is_asked_now_and_then() -> No
         hanging.faults.lost_before_share = 0.0
         world.advance(10 * INTERVAL_MS)
         assert len([one for one in hanging.names() if "/manifest/" in one]) == 12
-
-
-def test_a_new_object_is_in_an_export_and_in_the_heads_at_once() -> None:
-    """Not one look after the other: a copy elsewhere waits for both."""
-    slow_looks = TieredSection(
-        buckets=SECTION.buckets, check_interval_ms=5_000, export_interval_ms=10
-    )
-    with joined(ClusterWorld(VOTERS, tiered=slow_looks)) as world:
-        world.create_topic("t", configs=CONFIGS[:2])
-        write_segments(world, 1)
-        world.advance(4 * slow_looks.check_interval_ms)  # The bucket is claimed.
-        write_segments(world, 1)
-
-        def live_end() -> int:
-            return max(one.state.live_end(BUCKET) for one in tiers(world).values())
-
-        before = live_end()
-        world.until(lambda: live_end() > before, every_ms=10)
-        world.advance(500)
-        found = newest(world)
-        assert found is not None
-        assert found.end_offset == live_end()
-        store = world.broker(1).services.buckets.store(BUCKET)
-        hints = hints_of(world.do(1, read_heads(store, place(world).cluster_id)))
-        assert hints[place(world).topic_id, 0].number == found.number

@@ -568,7 +568,6 @@ def _tiering(services: Services, claims: Claims) -> Tiering:
         claims=claims,
     )
     tiering.may_delete_by.append(services.exporting.has_no_live)
-    tiering.on_moved.append(services.exporting.look_at)
     reporting = services.controller.reporting
     reporting.lagging, reporting.full = tiering.lagging, tiering.refusing
     reporting.full_in_ms = tiering.full_in_ms

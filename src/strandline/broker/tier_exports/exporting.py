@@ -3,9 +3,8 @@
 Why:    read replicas, restores and `declare-lost` know a cluster by its buckets alone; and a
         retired object may be deleted only once the bucket's newest export does not count it.
 How:    each tick compares the marks of every partition led here with those that were exported
-        last; a partition whose objects change is compared at once. One that differs is exported, at
-        most once an interval. Once no export into a bucket is under way, its heads are written, and
-        now and then besides: they confirm partitions that are idle.
+        last. A partition that differs is exported, at most once an interval. Then the heads are
+        written, if an export was, and now and then: they confirm partitions that are idle.
             A broker that led and was paused writes an older truth, under a lower name.
 Owns:   the exporters of the partitions led here.
 Source: decisions 0057 and 0061."""
@@ -14,8 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 from strandline.base.clock import Clock
@@ -131,8 +130,6 @@ class Exporting:
         """{bucket: bounds its exports at one time}: one that hangs holds up no other."""
         self._paused_ms: dict[str, int] = {}
         """{bucket that did not take an export: left alone until then}"""
-        self._writing: Counter[str] = Counter()
-        """{bucket: exports under way}"""
         self._tasks: set[asyncio.Task[None]] = set()
         self.written_count = 0
         self.failed_count = 0
@@ -208,14 +205,7 @@ class Exporting:
             else:
                 self._quiet.pop(group, None)
         self._check_some(now_ms)
-        led = {bucket for buckets in self._led.values() for bucket in buckets}
-        self._look_at_heads(now_ms, led)
-
-    def look_at(self, group: GroupId) -> None:
-        """Look at a partition now: its objects may have changed."""
-        replica = self._leader(group) if self._ticker.is_running else None
-        if replica is not None and not self._look_at(replica, self._clock.monotonic_ms()):
-            self._quiet.pop(group, None)
+        self._look_at_heads(now_ms)
 
     def _forget(self, group: GroupId) -> None:
         """It is not led here, or its leader may not speak for it now."""
@@ -259,7 +249,6 @@ class Exporting:
         return BucketExports(exporter, generation)
 
     async def _write(self, replica: Replica, bucket: str, one: BucketExports) -> None:
-        self._writing[bucket] += 1
         try:
             async with self._gates[bucket], asyncio.timeout(CALL_MS_MAX / 1000):
                 if self._clock.monotonic_ms() < self._paused_ms.get(bucket, 0):
@@ -293,9 +282,6 @@ class Exporting:
                 _log.info("bucket %s takes exports again", bucket)
         finally:
             one.is_under_way = False
-            self._writing[bucket] -= 1
-        if not self._writing[bucket]:
-            self._look_at_heads(self._clock.monotonic_ms(), [bucket])
 
     def _check_some(self, now_ms: int) -> None:
         """Begin the checks of newest exports that are due, each at a time of its own."""
@@ -327,8 +313,9 @@ class Exporting:
 
     # ---- heads -----------------------------------------------------------------------------------
 
-    def _look_at_heads(self, now_ms: int, buckets: Iterable[str]) -> None:
-        for bucket in buckets:
+    def _look_at_heads(self, now_ms: int) -> None:
+        led = {bucket for buckets in self._led.values() for bucket in buckets}
+        for bucket in led:
             due_ms = self._heads_due_ms.get(bucket, 0)
             if now_ms >= due_ms and bucket not in self._heads_under_way:
                 newest = self._newest(bucket)

@@ -15,7 +15,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from uuid import UUID
 
 from strandline.base.errors import ApiError, StorageError
@@ -116,11 +115,10 @@ class Tiering:
         """{bucket: the partition led here whose objects are written again there now}"""
         self._plans = TopicPlans(controller.cluster, topic_configs, self._labels)
         self._led: dict[GroupId, LedTier] = {}
-        self.on_moved: list[Callable[[GroupId], None]] = []
-        """Called with a partition whose objects or uploads have changed."""
         self._under_way: Counter[str] = Counter()
         """{bucket: uploads under way of partitions led here}, counted at each look."""
-        self._disk, self._disk_bytes = RisingLevel(), 0
+        self._disk = RisingLevel()
+        self._disk_bytes = 0
         self._first = 0
         self._undeleted: set[str] = set()
         """Buckets whose last deletion failed."""
@@ -195,12 +193,6 @@ class Tiering:
             self._is_due = True
             self.clock.call_soon(self._look_now)
 
-    def _on_moved(self, group: GroupId) -> None:
-        """Something has changed for a partition that is led here."""
-        for tell in self.on_moved:
-            tell(group)
-        self.look_soon()
-
     def _look_now(self) -> None:
         self._is_due = False
         if not self._is_stopped:
@@ -246,9 +238,7 @@ class Tiering:
         if replica.tier.awaits_history:
             self._history.look(replica)
         if led is None:
-            led = self._led[replica.group] = LedTier(
-                replica, self, partial(self._on_moved, replica.group)
-            )
+            led = self._led[replica.group] = LedTier(replica, self, self.look_soon)
         now_ms, plan = self.clock.monotonic_ms(), self._plans.of(replica.group)
         if led.is_due(now_ms, plan):
             try:
