@@ -26,6 +26,7 @@ from strandline.records.marker import build_epoch_marker
 from strandline.records.record import Record, build_batch
 from strandline.replication.replica.tier import RemoteOffsetError
 from strandline.replication.waiters import Watch, Watchers
+from strandline.security.sasl.mechanism import Mechanism
 from strandline.security.session import Session
 from strandline.simulation.disk.disk import HostDisk, SimDisk
 from strandline.simulation.world.caller import answer_bytes
@@ -265,6 +266,8 @@ class Sink:
 
     client_host = "/10.1.2.3"
     session = Session(host="10.1.2.3")
+    exchange: Mechanism | None = None
+    is_logging_in = False
     number = 1
 
     def __init__(self) -> None:

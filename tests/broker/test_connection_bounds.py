@@ -19,6 +19,8 @@ from tests.broker.connection_world import (
 )
 
 from strandline.broker.server.limits import MIB, ServerLimits
+from strandline.broker.server.listening import ListenerTerms
+from strandline.security.session import Session
 
 
 def test_a_connection_with_too_many_requests_in_work_is_not_read() -> None:
@@ -282,3 +284,49 @@ def test_an_idle_connection_is_closed_and_one_with_work_is_not() -> None:
         assert await busy.receive() == (1, b"still here")
 
     run(scenario, limits=ServerLimits(connection_idle_ms=100))
+
+
+LOGINS = ListenerTerms(has_logins=True)
+
+
+def test_a_client_that_has_not_logged_in_has_one_request_in_work() -> None:
+    """Or it would try many passwords at the cost of one failure."""
+
+    async def scenario(world: World) -> None:
+        client = await world.connect()
+        for number in range(20):
+            client.send(HELD, number)
+        await world.desk.wait_seen(1)
+        await world.settle()
+        assert sum(body == b"" for body in world.desk.seen) - 3 == 1
+        world.desk.blocked[0].sink.authenticate(Session())
+        world.desk.blocked[0].respond(())
+        await world.desk.wait_seen(20 + 3)
+
+    run(scenario, terms=LOGINS)
+
+
+def test_clients_that_do_not_log_in_leave_room_for_others() -> None:
+    async def scenario(world: World) -> None:
+        idle = []
+        for number in range(3):
+            client = await world.connect()
+            client.send(ECHO, number)
+            await client.receive()
+            idle.append(client)
+        assert await idle[0].is_closed()
+        client = await world.connect()
+        client.send(HELD, 9)
+        await world.desk.wait_seen(4)
+        assert await idle[1].is_closed()
+        world.desk.blocked[0].sink.authenticate(Session())
+        world.desk.blocked[0].respond(())
+        await client.receive()
+        for number in range(2):  # The one that has logged in stays.
+            last = await world.connect()
+            last.send(ECHO, number)
+            await last.receive()
+        client.send(ECHO, 10)
+        assert await client.receive() == (10, b"")
+
+    run(scenario, limits=ServerLimits(login_count_max=2), terms=LOGINS)

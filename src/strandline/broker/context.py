@@ -152,6 +152,8 @@ class AnswerSink(Protocol):
 
     exchange: Mechanism | None
     """The login under way."""
+    is_logging_in: bool
+    """Whether a step of a login is in work, or has failed: the next one is refused."""
 
     def authenticate(self, session: Session) -> None:
         """The client has proved who it is: the session of the connection from now on."""

@@ -27,9 +27,11 @@ async def handle(
     services, sink = context.services, context.sink
     exchange, sink.exchange = sink.exchange, None
     try:
-        if exchange is None:
+        if exchange is None or sink.is_logging_in:
             raise ApiError(Error.ILLEGAL_SASL_STATE, "SaslHandshake comes first.")
+        sink.is_logging_in = True
         answer = await services.logins.step(exchange, request.auth_bytes, context.session)
+        sink.is_logging_in = False
         if exchange.principal is None:
             sink.exchange = exchange
             return SaslAuthenticateResponse(error_message=None, auth_bytes=answer)

@@ -1,8 +1,9 @@
 """SaslHandshake: the client names the mechanism of its login.
 
-How:    a listener without logins answers ILLEGAL_SASL_STATE, one without the mechanism names those
-        that it has. A client that logs in again keeps its mechanism's kind of user: the principal
-        may not change (`sasl_authenticate`).
+How:    a listener without logins answers ILLEGAL_SASL_STATE, and so does any while a step of a
+        login is in work. One without the mechanism names those that it has. A client that logs in
+        again keeps its mechanism's kind of user: the principal may not change
+        (`sasl_authenticate`).
 Source: KIP-43, KIP-152, KIP-368."""
 
 from strandline.broker.context import RequestContext
@@ -17,7 +18,7 @@ async def handle(request: SaslHandshakeRequest, context: RequestContext) -> Sasl
     """Begin an exchange."""
     logins = context.services.logins
     offered = logins.mechanisms(context.session)
-    if not offered:
+    if not offered or context.sink.is_logging_in:
         return SaslHandshakeResponse(error_code=Error.ILLEGAL_SASL_STATE)
     if request.mechanism not in offered:
         return SaslHandshakeResponse(

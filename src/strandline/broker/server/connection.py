@@ -22,7 +22,11 @@ from typing import Protocol
 from strandline.base.errors import ProtocolError, StorageError
 from strandline.broker.context import AnswerSink, RequestContext
 from strandline.broker.server.inbox import Inbox, Scratch
-from strandline.broker.server.limits import UNKNOWN_BYTES_MAX, ServerLimits
+from strandline.broker.server.limits import (
+    UNKNOWN_BYTES_MAX,
+    UNKNOWN_REQUESTS_MAX,
+    ServerLimits,
+)
 from strandline.broker.server.outbox import Outbox
 from strandline.network.streams import Stream, TlsStream
 from strandline.protocol.apis import API_KEYS
@@ -85,6 +89,9 @@ class ConnectionOwner(Protocol):
     def on_resumed(self, connection: Connection) -> None:
         """The connection is read again."""
 
+    def on_authenticated(self, connection: Connection) -> None:
+        """The client has logged in, for the first time or again."""
+
     def on_closed(self, connection: Connection) -> None:
         """The connection is no more."""
 
@@ -104,6 +111,7 @@ class Connection:
         it."""
         self.session = session
         self.exchange: Mechanism | None = None
+        self.is_logging_in = False
         self.opened_ms = owner.now_ms()
         self.client_host = f"/{session.host}"
         self.only_key = only_key
@@ -122,8 +130,10 @@ class Connection:
         self._fd = stream.fileno()
         self._owner = owner
         frame_bytes_max = owner.limits.request_bytes_max
+        self._requests_max = owner.limits.connection_requests_max
         if not session.is_authenticated:
             frame_bytes_max = min(frame_bytes_max, UNKNOWN_BYTES_MAX)
+            self._requests_max = UNKNOWN_REQUESTS_MAX
         self._inbox = Inbox(owner.scratch, frame_bytes_max)
         self._outbox = Outbox(stream)
         self._pending: deque[RequestContext] = deque()
@@ -142,7 +152,9 @@ class Connection:
         """See `context.AnswerSink`."""
         self.session = session
         self.exchange = None
+        self._requests_max = self._owner.limits.connection_requests_max
         self._inbox.allow(self._owner.limits.request_bytes_max)
+        self._owner.on_authenticated(self)
 
     @property
     def is_idle(self) -> bool:
@@ -303,7 +315,7 @@ class Connection:
             self._blocked = None
         limits = self._owner.limits
         return (
-            len(self._pending) < limits.connection_requests_max
+            len(self._pending) < self._requests_max
             and self._inflight_bytes < limits.connection_bytes_max
             and self._outbox.backlog_bytes < limits.connection_backlog_bytes_max
         )

@@ -33,6 +33,9 @@ IOVEC_COUNT_MAX = 256
 UNKNOWN_BYTES_MAX = 64 * KIB
 """The longest frame of a client that has not logged in yet."""
 
+UNKNOWN_REQUESTS_MAX = 1
+"""Requests in work of such a client: it tries one password at a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
@@ -50,6 +53,8 @@ class ServerLimits:
                               that has been longest at its frame is closed.
     handshake_ms:             a client has so long for a TLS handshake.
     login_ms:                 a client has so long for its login.
+    login_count_max:          connections that have not logged in; beyond it the one that was opened
+                              first is closed.
     handshake_count_max:      TLS handshakes in progress; beyond it the one that has waited longest
                               for its client is closed."""
 
@@ -63,4 +68,5 @@ class ServerLimits:
     partial_bytes_max: int = 256 * MIB
     handshake_ms: int = 10_000
     login_ms: int = 20_000
+    login_count_max: int = 1_000
     handshake_count_max: int = 1_000

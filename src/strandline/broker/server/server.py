@@ -65,6 +65,8 @@ class Server:
         self._clock = clock
         self._memory = memory
         self._connections: set[Connection] = set()
+        # Those that have not logged in, in the order in which they were opened: {connection: None}.
+        self._unknown: dict[Connection, None] = {}
         # In the order in which they paused: {connection: None}.
         self._paused: dict[Connection, None] = {}
         self._is_waiting_for_memory = False
@@ -179,9 +181,14 @@ class Server:
         """The connection reads again."""
         self._paused.pop(connection, None)
 
+    def on_authenticated(self, connection: Connection) -> None:
+        """The client has logged in."""
+        self._unknown.pop(connection, None)
+
     def on_closed(self, connection: Connection) -> None:
         """The connection is no more."""
         self._connections.discard(connection)
+        self._unknown.pop(connection, None)
         self._paused.pop(connection, None)
 
     # ---- its own work ---------------------------------------------------------------------
@@ -219,12 +226,22 @@ class Server:
         self._add(TlsStream(sock), terms.session(sock, host))
 
     def _add(self, stream: ClientStream, session: Session) -> None:
-        if not self._is_refusing:
-            self._connections.add(Connection(stream, self, session))
-            return
-        connection = Connection(stream, self, session, only_key=ISOLATE_KEY)
+        only_key = ISOLATE_KEY if self._is_refusing else None
+        connection = Connection(stream, self, session, only_key=only_key)
         self._connections.add(connection)
+        if not session.is_authenticated:
+            self._note_unknown(connection)
+        if not self._is_refusing:
+            return
         self._clock.call_later(REFUSED_OPEN_MS, connection.close)
+
+    def _note_unknown(self, connection: Connection) -> None:
+        """Make room for a client that has yet to log in, at the cost of the one that has taken the
+        longest time for it."""
+        if len(self._unknown) >= self.limits.login_count_max:
+            slowest = next(iter(self._unknown))
+            slowest.close(f"more than {self.limits.login_count_max} clients have not logged in")
+        self._unknown[connection] = None
 
     def _sweep(self) -> None:
         """Close connections that are idle, do not log in, take no answers, or whose client is

@@ -26,6 +26,7 @@ class Caller:
     client_host = "/10.0.0.1"
     session = Session(host="10.0.0.1")
     exchange: Mechanism | None = None
+    is_logging_in = False
 
     def __init__(
         self,
