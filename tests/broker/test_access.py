@@ -9,6 +9,7 @@ Source: Kafka 4.3's KafkaApis, ControllerApis and AuthorizerIntegrationTest; dec
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -517,3 +518,12 @@ def test_clients_are_told_the_operations_that_they_may_do(world: BrokerWorld) ->
     (one,) = answer.topics  # type: ignore[attr-defined]
     assert one.topic_authorized_operations == (1 << O.WRITE) | (1 << O.DESCRIBE)
     assert answer.cluster_authorized_operations == 1 << O.DESCRIBE  # type: ignore[attr-defined]
+
+
+def test_an_id_that_is_not_known_here_is_not_deleted_elsewhere(world: BrokerWorld) -> None:
+    """The controller may know the topic already; this broker cannot say who may delete it."""
+    enforce(world)
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=UUID(int=4711))])
+    (one,) = ask(world, request, 6).responses  # type: ignore[attr-defined]
+    assert one.error_code == Error.UNKNOWN_TOPIC_ID
+    assert not world.controller.commands

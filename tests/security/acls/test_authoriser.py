@@ -202,3 +202,18 @@ def test_any_rules_are_judged_by_the_definition(
         expected = by_definition(rules, operation, kind, name)
         for _ in range(2):
             assert authoriser.allows(ALICE, HOST, operation, kind, name) is expected
+
+
+def test_made_up_names_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client may ask about any names, and be refused for each."""
+    monkeypatch.setattr("strandline.security.acls.authoriser.KEPT_ANSWERS_MAX", 100)
+    authoriser = judge(prefix(READ, name="o"))
+    for number in range(60):
+        for principal in (ALICE, BOB):
+            name = f"o-{number}"
+            expected = principal == ALICE
+            assert allows(authoriser, READ, name, principal=principal) is expected
+            assert allows(authoriser, READ, name, principal=principal) is expected
+            assert allows(authoriser, READ, name * 200, principal=principal) is expected
+            assert authoriser.kept_count <= 100
+    assert authoriser.kept_count == 20

@@ -46,13 +46,17 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
 def _split_forbidden(
     context: RequestContext, wanted: tuple[TopicToDelete, ...]
 ) -> tuple[tuple[TopicToDelete, ...], list[TopicResult]]:
-    """The topics that the client may delete, and the answers for the others."""
+    """The topics that the client may delete, and the answers for the others. With rules in force,
+    an id that is not known here is of no topic: the controller may know it, but not its rules."""
     names = context.services.cluster.topic_names
+    is_enforced = context.services.access.is_enforced
     allowed: list[TopicToDelete] = []
     refused: list[TopicResult] = []
     for one in wanted:
         name = names.get(one.id) if one.name is None else one.name
-        if name is None or (
+        if name is None and is_enforced:
+            refused.append(_refused(one, Error.UNKNOWN_TOPIC_ID, ""))
+        elif name is None or (
             context.may(Operation.DESCRIBE, Kind.TOPIC, name)
             and context.may(Operation.DELETE, Kind.TOPIC, name)
         ):

@@ -17,8 +17,11 @@ from strandline.security.acls.rule_index import RuleIndex
 
 KEPT_CALLERS_MAX = 10_000
 """Pairs of principal and host whose answers are kept."""
-KEPT_ANSWERS_MAX = 10_000
-"""Answers of one such pair."""
+KEPT_ANSWERS_MAX = 100_000
+"""Answers that are kept, of all pairs."""
+KEPT_NAME_LENGTH_MAX = 255
+"""Answers about resources with longer names are not kept: no topic has one, and a request may bring
+many that are made up."""
 _NO_SUCH_RESOURCE = "hardcode"
 """Kafka's name of a resource that no rule but a wildcard covers."""
 
@@ -40,12 +43,22 @@ class RuleAuthoriser:
         self._index = RuleIndex()
         # {(principal, host): {question: answer}}.
         self._kept: dict[tuple[str, str], dict[_Question, bool]] = {}
+        self._kept_count = 0
 
     def set_rules(self, rules: Iterable[Rule], *, region: str = "") -> None:
         """Judge by these rules from now on. `region`: that of this broker; "" if it has none."""
         self._region = region
         self._index = RuleIndex(rules)
+        self._forget()
+
+    @property
+    def kept_count(self) -> int:
+        """Answers that are kept."""
+        return self._kept_count
+
+    def _forget(self) -> None:
         self._kept.clear()
+        self._kept_count = 0
 
     def allows(
         self, principal: str, host: str, operation: Operation, kind: Kind, name: str
@@ -54,14 +67,18 @@ class RuleAuthoriser:
         answers = self._kept.get((principal, host))
         if answers is None:
             if len(self._kept) >= KEPT_CALLERS_MAX:
-                self._kept.clear()
+                self._forget()
             answers = self._kept[(principal, host)] = {}
         question = (operation, kind, name)
         answer = answers.get(question)
         if answer is None:
-            if len(answers) >= KEPT_ANSWERS_MAX:
-                answers.clear()
-            answer = answers[question] = self._judge(principal, host, question)
+            answer = self._judge(principal, host, question)
+            if len(name) <= KEPT_NAME_LENGTH_MAX:
+                if self._kept_count >= KEPT_ANSWERS_MAX:
+                    self._forget()
+                    self._kept[(principal, host)] = answers = {}
+                answers[question] = answer
+                self._kept_count += 1
         return answer
 
     def allows_any(self, principal: str, host: str, operation: Operation, kind: Kind) -> bool:
