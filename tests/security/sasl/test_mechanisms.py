@@ -153,3 +153,31 @@ def test_a_client_that_gets_a_forged_signature_notices() -> None:
     server.step(client.get_client_final().encode())
     with pytest.raises(ScramException):
         client.set_server_final("v=" + base64.b64encode(b"0" * 32).decode())
+
+
+def test_an_unknown_user_looks_like_some_real_one() -> None:
+    """The iterations and the salt's length are told to every client, and take time."""
+    known = {
+        ("old", "SCRAM-SHA-512"): ScramSecret("old", "SCRAM-SHA-512", 4_096, b"s" * 20, b"", b""),
+        ("new", "SCRAM-SHA-512"): ScramSecret("new", "SCRAM-SHA-512", 9_000, b"t" * 32, b"", b""),
+        ("new", "SCRAM-SHA-256"): ScramSecret("new", "SCRAM-SHA-256", 5_000, b"u" * 16, b"", b""),
+    }
+    version = 1
+    found = SecretBook(lambda: known, version=lambda: version)
+
+    def shapes(*secrets: ScramSecret) -> set[tuple[str, int, int]]:
+        return {(one.mechanism, one.iterations, len(one.salt)) for one in secrets}
+
+    names = [f"nobody-{number}" for number in range(50)]
+    made_up = [found.find(name, "SCRAM-SHA-512")[0] for name in names]
+    assert shapes(*made_up) == {("SCRAM-SHA-512", 4_096, 20), ("SCRAM-SHA-512", 9_000, 32)}
+    assert [found.find(name, "SCRAM-SHA-512")[0].salt for name in names] == [
+        one.salt for one in made_up
+    ]
+    assert shapes(*(found.find_any(name)[0] for name in names)) == {
+        ("SCRAM-SHA-512", 4_096, 20),
+        ("SCRAM-SHA-256", 5_000, 16),
+    }
+    del known["old", "SCRAM-SHA-512"]
+    version = 2
+    assert shapes(*(found.find_any(name)[0] for name in names)) == {("SCRAM-SHA-256", 5_000, 16)}

@@ -9,7 +9,7 @@ Source: Kafka's `connection.failed.authentication.delay.ms` (KIP-306); decision 
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -32,6 +32,10 @@ FORGIVEN_AFTER_MS = 60_000
 ADDRESSES_MAX = 10_000
 SLOW_STEPS_MAX = 256
 """Slow steps that wait or run; one more fails at once, and its client tries again."""
+SLOW_STEPS_OF_ADDRESS_MAX = 32
+"""The same of one address, so that it takes up a part of them only."""
+LOGGED_LENGTH_MAX = 300
+"""Characters of a reason in the log: it has the user's name as the client sent it."""
 THREADS = 1
 
 _log = logging.getLogger("strandline.security")
@@ -45,11 +49,13 @@ class Logins:
         self._listeners: dict[str, Listener] = {one.name: one for one in config.listeners}
         path = config.access.users_file
         written = read_users_file(Path(path)) if path else {}
-        self._book = SecretBook(lambda: cluster.access.secrets, written)
+        access = cluster.access
+        self._book = SecretBook(lambda: access.secrets, written, version=lambda: access.version)
         # {address: (failures, when the last one was, in monotonic seconds)}, the oldest first.
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
         self._threads: ThreadPoolExecutor | None = None
-        self._slow_count = 0
+        # {address: its slow steps that wait or run}.
+        self._slow: Counter[str] = Counter()
 
     def mechanisms(self, session: Session) -> tuple[str, ...]:
         """The mechanisms of the listener that the client came to; none if it has no logins."""
@@ -78,10 +84,11 @@ class Logins:
             if not exchange.is_slow:
                 answer = exchange.step(token)
             else:
-                answer = await self._step_aside(exchange, token)
+                answer = await self._step_aside(exchange, token, session.host)
         except SaslError as error:
             delay_ms = self._note_failure(session.host)
-            _log.warning("a login from %s failed: %s", session.host, error)
+            reason = str(error)[:LOGGED_LENGTH_MAX]
+            _log.warning("a login from %s failed: %s", session.host, reason)
             await asyncio.sleep(delay_ms / 1000)
             raise ApiError(Error.SASL_AUTHENTICATION_FAILED, FAILED) from error
         if exchange.principal is not None:
@@ -93,17 +100,23 @@ class Logins:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _step_aside(self, exchange: Mechanism, token: bytes) -> bytes:
-        if self._slow_count >= SLOW_STEPS_MAX:
+    async def _step_aside(self, exchange: Mechanism, token: bytes, host: str) -> bytes:
+        if self._slow[host] >= SLOW_STEPS_OF_ADDRESS_MAX:
+            raise SaslError(
+                f"{SLOW_STEPS_OF_ADDRESS_MAX} logins of its address are waiting already"
+            )
+        if self._slow.total() >= SLOW_STEPS_MAX:
             raise SaslError(f"{SLOW_STEPS_MAX} logins are waiting already")
         if self._threads is None:
             self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="logins")
-        self._slow_count += 1
+        self._slow[host] += 1
         try:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._threads, exchange.step, token)
         finally:
-            self._slow_count -= 1
+            self._slow[host] -= 1
+            if not self._slow[host]:
+                del self._slow[host]
 
     def _note_failure(self, host: str) -> int:
         """How long the answer waits, in ms."""
