@@ -91,6 +91,10 @@ def test_several_listeners_have_names_and_addresses_of_their_own() -> None:
             '[[listener]] A certificate: must be given with protocol = "SSL": a PEM file',
         ),
         (
+            entry(more='protocol = "SASL_SSL"\nprivate_key = "/k"'),
+            '[[listener]] A certificate: must be given with protocol = "SASL_SSL": a PEM file',
+        ),
+        (
             entry(more=TLS + 'client_certificates = "required"'),
             '[[listener]] A trust: must be given with client_certificates = "required": a PEM file '
             "with the certificates of the authority that clients' certificates are of",
@@ -170,6 +174,13 @@ def test_a_port_that_is_open_to_other_machines_must_be_so_by_decision(
     assert "is open to other machines" in refusal
     assert refusal.endswith("or write `insecure = true` under [security] if every machine may")
     assert load(text + OPEN).security.insecure
+
+
+def test_an_open_listener_is_told_each_way_to_authenticate_clients() -> None:
+    (plain,) = refusals(entry(bind="10.0.0.1:9093"))
+    assert 'a [[listener]] with protocol = "SASL_SSL", or with protocol = "SSL" and' in plain
+    (encrypted,) = refusals(entry(bind="10.0.0.1:9093", more=TLS))
+    assert 'write protocol = "SASL_SSL", or client_certificates = "required"' in encrypted
 
 
 def test_a_port_for_brokers_that_is_open_must_be_so_by_decision() -> None:

@@ -21,7 +21,7 @@ Map:    keys.py             what a key is, how its value is read and checked
         outage_marks.py     when a zone or region is down
         load.py             file and environment -> BrokerConfig
         relations.py        rules between keys
-        access_rules.py     rules between the keys about who may reach a broker
+        access_rules.py     relations between the keys about a broker's ports
         principal_rules.py  names in certificates -> principals
         effective.py        the value in force and its source
         reference.py        generates the reference pages

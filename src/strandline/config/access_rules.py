@@ -1,4 +1,4 @@
-"""Rules between the keys of a broker's file that are about who may reach it.
+"""Relations between the keys of a broker's file that are about its ports.
 
 Why:    a port that any machine may use must be open by decision, and a port with TLS needs all its
         files; a broker finds out when it starts.
@@ -61,7 +61,7 @@ def _files(listener: Listener, entry: ListenerEntry) -> Iterator[tuple[str, str]
         return
     for name in ("certificate", "private_key"):
         if not getattr(entry, name):
-            yield f"{place} {name}", 'must be given with protocol = "SSL": a PEM file'
+            yield f"{place} {name}", f'must be given with protocol = "{entry.protocol}": a PEM file'
     if entry.client_certificates != NO_CERTIFICATES and not entry.trust:
         yield (
             f"{place} trust",
@@ -100,30 +100,33 @@ def _monitoring(config: BrokerConfig) -> Iterator[tuple[str, str]]:
 
 
 def _open_ports(config: BrokerConfig) -> Iterator[tuple[str, str]]:
-    """Ports that other machines reach, and whose clients need not prove who they are."""
+    """Ports that other machines reach, and whose clients need not authenticate."""
     for listener in config.listeners:
         if is_loopback(listener.bind.host) or listener.is_authenticated:
             continue
         advice = (
-            'write a [[listener]] with protocol = "SSL"' if not listener.is_tls else "write this"
+            'write protocol = "SASL_SSL", or client_certificates = "required"'
+            if listener.is_tls
+            else 'write a [[listener]] with protocol = "SASL_SSL", or with protocol = "SSL" and '
+            'client_certificates = "required"'
         )
         key = "kafka_host" if listener.entry is None else "bind"
         yield (
             f"{listener.place} {key}",
             f"{format_address(listener.bind)} is open to other machines, and clients need not "
-            f'prove who they are: {advice} and client_certificates = "required", {_IF_WANTED}',
+            f"authenticate: {advice}, {_IF_WANTED}",
         )
     if not is_loopback(config.rpc.host) and config.rpc.tls != REQUIRE:
         yield (
             "[rpc] host",
             f"{format_address(config.rpc_bind)} is open to other machines, and brokers need not "
-            f'prove who they are: write tls = "require" and its certificates, {_IF_WANTED}',
+            f'authenticate: write tls = "require" and its certificates, {_IF_WANTED}',
         )
     metrics = config.metrics
     is_proven = metrics.client_certificates == REQUIRED
     if metrics.port and not is_loopback(metrics.host) and not is_proven:
         yield (
             "[metrics] host",
-            f"{metrics.host} is open to other machines, and clients need not prove who they are: "
+            f"{metrics.host} is open to other machines, and clients need not authenticate: "
             f'write a certificate and client_certificates = "required", {_IF_WANTED}',
         )

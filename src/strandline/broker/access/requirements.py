@@ -10,7 +10,7 @@ Source: Kafka 4.3's KafkaApis and ControllerApis; decision 0069."""
 from typing import NamedTuple
 
 from strandline.base.errors import ApiError
-from strandline.broker.access.authorisation import Authorisation
+from strandline.broker.access.authorisation import RULES_OFF, Authorisation
 from strandline.model.access import CLUSTER_NAME, Kind, Operation
 from strandline.protocol.errors import Error
 from strandline.protocol.table import Message
@@ -22,7 +22,7 @@ REFUSALS: dict[Kind, Error] = {
     Kind.CLUSTER: Error.CLUSTER_AUTHORIZATION_FAILED,
     Kind.TRANSACTIONAL_ID: Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
-"""{kind of a resource: the error of who may not}"""
+"""{kind of a resource: the error for a client without the right}"""
 REFUSED = "Authorization failed."
 
 
@@ -143,3 +143,12 @@ def require(access: Authorisation, session: Session, api: str, request: Message)
     name = getattr(request, field) if field else CLUSTER_NAME
     if not access.allows(session, operation, kind, name):
         raise ApiError(REFUSALS[kind], REFUSED)
+
+
+def require_rules(access: Authorisation, session: Session, operation: Operation) -> None:
+    """Refuse a request about rules unless the session may do the operation with the cluster, and
+    rules are in force. Raises ApiError."""
+    if not access.allows_cluster(session, operation):
+        raise ApiError(Error.CLUSTER_AUTHORIZATION_FAILED, REFUSED)
+    if not access.is_enforced:
+        raise ApiError(Error.SECURITY_DISABLED, RULES_OFF)

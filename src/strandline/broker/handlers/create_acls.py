@@ -4,12 +4,10 @@ Source: KIP-140, KIP-290."""
 
 from strandline.base.errors import ApiError
 from strandline.broker.access.acl_messages import rule_of
-from strandline.broker.access.authorisation import RULES_OFF
-from strandline.broker.access.requirements import REFUSED
+from strandline.broker.access.requirements import require_rules
 from strandline.broker.context import RequestContext
 from strandline.controller.rule_commands import CreateRules, RuleResults
 from strandline.model.access import Operation
-from strandline.protocol.errors import Error
 from strandline.protocol.messages.create_acls import (
     AclCreationResult,
     CreateAclsRequest,
@@ -21,10 +19,7 @@ async def handle(request: CreateAclsRequest, context: RequestContext) -> CreateA
     """Have the controller add each rule, or refuse it."""
     services = context.services
     try:
-        if not services.access.allows_cluster(context.session, Operation.ALTER):
-            raise ApiError(Error.CLUSTER_AUTHORIZATION_FAILED, REFUSED)
-        if not services.access.is_enforced:
-            raise ApiError(Error.SECURITY_DISABLED, RULES_OFF)
+        require_rules(services.access, context.session, Operation.ALTER)
         command = CreateRules(tuple(map(rule_of, request.creations)))
         answer = await services.obtain(command, RuleResults)
     except ApiError as error:

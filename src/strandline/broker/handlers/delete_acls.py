@@ -4,12 +4,10 @@ Source: KIP-140, KIP-290."""
 
 from strandline.base.errors import ApiError
 from strandline.broker.access.acl_messages import filter_of, removed_rule
-from strandline.broker.access.authorisation import RULES_OFF
-from strandline.broker.access.requirements import REFUSED
+from strandline.broker.access.requirements import require_rules
 from strandline.broker.context import RequestContext
 from strandline.controller.rule_commands import DeleteRules, RuleResults
 from strandline.model.access import Operation
-from strandline.protocol.errors import Error
 from strandline.protocol.messages.delete_acls import (
     DeleteAclsFilterResult,
     DeleteAclsRequest,
@@ -21,10 +19,7 @@ async def handle(request: DeleteAclsRequest, context: RequestContext) -> DeleteA
     """Have the controller remove them; the removed rules of each filter."""
     services = context.services
     try:
-        if not services.access.allows_cluster(context.session, Operation.ALTER):
-            raise ApiError(Error.CLUSTER_AUTHORIZATION_FAILED, REFUSED)
-        if not services.access.is_enforced:
-            raise ApiError(Error.SECURITY_DISABLED, RULES_OFF)
+        require_rules(services.access, context.session, Operation.ALTER)
         command = DeleteRules(tuple(map(filter_of, request.filters)))
         answer = await services.obtain(command, RuleResults)
     except ApiError as error:

@@ -4,9 +4,9 @@ Source: KIP-140, KIP-290."""
 
 from itertools import groupby
 
+from strandline.base.errors import ApiError
 from strandline.broker.access.acl_messages import filter_of
-from strandline.broker.access.authorisation import RULES_OFF
-from strandline.broker.access.requirements import REFUSED
+from strandline.broker.access.requirements import require_rules
 from strandline.broker.context import RequestContext
 from strandline.model.access import Operation, Rule
 from strandline.protocol.errors import Error
@@ -21,13 +21,10 @@ from strandline.protocol.messages.describe_acls import (
 async def handle(request: DescribeAclsRequest, context: RequestContext) -> DescribeAclsResponse:
     """The rules, in their order; an error if no rules are enforced."""
     services = context.services
-    if not services.access.allows_cluster(context.session, Operation.DESCRIBE):
-        return DescribeAclsResponse(
-            error_code=Error.CLUSTER_AUTHORIZATION_FAILED,
-            error_message=REFUSED,
-        )
-    if not services.access.is_enforced:
-        return DescribeAclsResponse(error_code=Error.SECURITY_DISABLED, error_message=RULES_OFF)
+    try:
+        require_rules(services.access, context.session, Operation.DESCRIBE)
+    except ApiError as error:
+        return DescribeAclsResponse(error_code=error.code, error_message=error.message)
     wanted = filter_of(request)
     if wanted.is_unknown:
         return DescribeAclsResponse(

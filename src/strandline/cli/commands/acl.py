@@ -1,6 +1,6 @@
 """`strandline acl`: rules that say which user may do what.
 
-How:    the options are those of Kafka's own tool, so that what is known of it holds here.
+How:    the options have the names of kafka-acls.sh's.
 Source: docs/operating/security.md; KIP-140, KIP-290; decision 0069."""
 
 from typing import TYPE_CHECKING, Annotated
@@ -20,11 +20,17 @@ app = typer.Typer(help="Rules: which user may do what (Kafka's ACLs).", no_args_
 
 Allowed = Annotated[
     list[str] | None,
-    typer.Option("--allow-principal", metavar="User:NAME", help="Who may; User:* for everyone."),
+    typer.Option(
+        "--allow-principal", metavar="User:NAME", help="The rule allows it; User:* for all."
+    ),
 ]
 Denied = Annotated[
     list[str] | None,
-    typer.Option("--deny-principal", metavar="User:NAME", help="Who may not, whatever allows it."),
+    typer.Option(
+        "--deny-principal",
+        metavar="User:NAME",
+        help="The rule denies it, even if another rule allows it.",
+    ),
 ]
 Operations = Annotated[
     list[str] | None,
@@ -80,10 +86,10 @@ def create(
     principals = [(one, Permission.ALLOW) for one in allow_principal or ()]
     principals += [(one, Permission.DENY) for one in deny_principal or ()]
     if not principals:
-        raise OperatorError("name who may or may not: --allow-principal or --deny-principal")
+        raise OperatorError("name a principal: --allow-principal or --deny-principal")
     resources = _resources(topic, group, is_cluster=cluster)
     if not resources:
-        raise OperatorError("name what the rule is about: --topic, --group or --cluster")
+        raise OperatorError("name a resource: --topic, --group or --cluster")
     hosts = [*(host or ()), *(REGION_HOST + one for one in region or ())] or [EVERY_HOST]
     pattern = PatternType.PREFIXED if prefixed else PatternType.LITERAL
     rules = [
@@ -142,7 +148,7 @@ def delete(
     from strandline.client.operations.rules import remove_rules
 
     if not everything and not (topic or group or cluster):
-        raise OperatorError("name what the rules are about: --topic, --group, --cluster or --all")
+        raise OperatorError("name a resource: --topic, --group or --cluster; or give --all")
     filters = _filters(topic, group, principal, is_cluster=cluster, is_exact=True)
     if operation:
         filters = [
@@ -166,7 +172,8 @@ def _operation(name: str) -> "Operation":
     spelled = name.upper().replace("-", "_")
     known = {one.name: one for one in Operation if one > Operation.ANY}
     if spelled not in known:
-        raise OperatorError(f"--operation {name}: there is no such operation")
+        names = ", ".join(map(_word, known.values()))
+        raise OperatorError(f"--operation {name}: must be one of {names}")
     return known[spelled]
 
 

@@ -46,15 +46,7 @@ def add_rules(client: Client, rules: Sequence[Rule]) -> None:
 
 def list_rules(client: Client, wanted: RuleFilter) -> list[Rule]:
     """The rules that a filter names, in order. Raises ApiError."""
-    request = DescribeAclsRequest(
-        wanted.kind,
-        wanted.name,
-        wanted.pattern,
-        wanted.principal,
-        wanted.host,
-        wanted.operation,
-        wanted.permission,
-    )
+    request = DescribeAclsRequest(*_fields(wanted))
     answer = client.ask_any(request, DescribeAclsResponse, deadline_ms=client.deadline())
     if answer.error_code:
         raise refusal(answer.error_code, "the rules", answer.error_message)
@@ -75,19 +67,7 @@ def list_rules(client: Client, wanted: RuleFilter) -> list[Rule]:
 
 def remove_rules(client: Client, wanted: RuleFilter) -> list[Rule]:
     """Remove the rules that a filter names; which ones that were. Raises ApiError."""
-    request = DeleteAclsRequest(
-        [
-            DeleteAclsFilter(
-                wanted.kind,
-                wanted.name,
-                wanted.pattern,
-                wanted.principal,
-                wanted.host,
-                wanted.operation,
-                wanted.permission,
-            )
-        ]
-    )
+    request = DeleteAclsRequest([DeleteAclsFilter(*_fields(wanted))])
     answers = client.ask_any(request, DeleteAclsResponse, deadline_ms=client.deadline())
     (answer,) = answers.filter_results
     if answer.error_code:
@@ -104,3 +84,18 @@ def remove_rules(client: Client, wanted: RuleFilter) -> list[Rule]:
         )
         for one in answer.matching_acls
     ]
+
+
+def _fields(
+    wanted: RuleFilter,
+) -> tuple[Kind, str | None, PatternType, str | None, str | None, Operation, Permission]:
+    """The fields of a filter, in the order of Kafka's messages."""
+    return (
+        wanted.kind,
+        wanted.name,
+        wanted.pattern,
+        wanted.principal,
+        wanted.host,
+        wanted.operation,
+        wanted.permission,
+    )
