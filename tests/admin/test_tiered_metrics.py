@@ -73,7 +73,9 @@ def test_a_bucket_that_lags_is_measured_and_raises_the_alarm(
                 assert told.value("strandline_tiered_pending_bytes", bucket=bucket) == 0
         judged = Monitor(world).scrape(controller_of(world))
         assert judged.value("strandline_controller_alarms", **{"class": "tiered-lag"}) == 1
-        assert any(one.startswith("tiered-lag: closed segments lack") for one in caplog.messages)
+        assert any(
+            one.startswith("tiered-lag: closed segments are missing") for one in caplog.messages
+        )
         world.buckets["west"].faults.is_gone = False
         world.until(has_all(world), every_ms=500)
         world.advance(OVER_MS + 12_000)

@@ -253,7 +253,8 @@ def test_a_leader_that_does_not_answer_here_is_heard_by_the_controller(
 def test_a_bucket_that_lags_is_a_risk_and_one_that_stops_writes_stops_them(
     run: Run, world: World
 ) -> None:
-    lag, full = "closed segments lack in a bucket: t-0; full in 5 h", "writes are refused: t-0"
+    lag = "closed segments are missing from a bucket: t-0; full in 5 h"
+    full = "writes are refused: t-0"
     world.happenings = [
         ZoneHappening("tiered-lag", "partitions", lag, 60_000),
         ZoneHappening("tiered-full", "partitions", full, 60_000),

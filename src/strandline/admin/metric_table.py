@@ -342,7 +342,7 @@ CONTROLLER_METRICS = (
         help=(
             "Partitions with `fewer-voters` than placement requires, whose `observers-vote`, "
             "whose leader rejects acks=all (`low-quorum`), without a reachable leader "
-            "(`no-leader`), whose closed segments lack in a bucket for longer than "
+            "(`no-leader`), whose closed segments are missing from a bucket for longer than "
             "`remote.copy.lag.max.ms` (`tiered-lag`), or that refuse writes for that "
             "(`tiered-full`)."
         ),

@@ -102,7 +102,7 @@ TIERED_METRICS = (
     Metric(
         name="strandline_tiered_late_partitions",
         help=(
-            "Partitions led here whose closed segments lack in a bucket for longer than "
+            "Partitions led here whose closed segments are missing from a bucket for longer than "
             "`remote.copy.lag.max.ms`, or are more than `remote.copy.lag.max.bytes`."
         ),
     ),

@@ -96,7 +96,8 @@ class TopicTiering(TopicPlacement):
     )
     remote_copy_lag_max_ms: int = key(
         900_000,
-        "How long a closed segment that is due may lack in a bucket until an alarm is raised.",
+        "How long a closed segment that is due may be missing from a bucket until an alarm is "
+        "raised.",
         own=True,
         unit="ms",
         minimum=1_000,

@@ -49,9 +49,10 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     `refusing`: groups that it leads and that refuse acks=all, because too few replicas vote or make
     up the write quorum; `logs`: {group in the question that is open there: its log}; `leaderless`:
     groups whose replica there knows no living leader, or has failed; `lagging`: groups that it
-    leads whose closed segments lack in a bucket for too long; `full`: groups that it leads and that
-    refuse writes, for too much waits for a bucket; `full_in_ms`: how long until its disk is full or
-    a limit of such a group is reached, at the present rate; -1 if that does not come nearer."""
+    leads whose closed segments are missing from a bucket for too long; `full`: groups that it leads
+    and that refuse writes, for too much waits for a bucket; `full_in_ms`: how long until its disk
+    is full or a limit of such a group is reached, at the present rate; -1 if that does not come
+    nearer."""
 
     used_bytes: int
     free_bytes: int

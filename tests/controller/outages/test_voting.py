@@ -118,7 +118,7 @@ def test_partitions_that_are_late_in_a_bucket_are_told(told: Told) -> None:
     told.lagging = {GroupId(2), GroupId(9)}
     assert told.wait(BEGUN_MS + STEP_MS) == [
         (
-            "tiered-lag: closed segments lack in a bucket for longer than "
+            "tiered-lag: closed segments are missing from a bucket for longer than "
             "remote.copy.lag.max.ms, or are more than remote.copy.lag.max.bytes: 1 partition, "
             "flights-2"
         )

@@ -260,7 +260,7 @@ class Tiering:
                 self.uploads.settle(group, name)
 
     def lagging(self) -> list[GroupId]:
-        """The partitions led here whose closed segments lack in a bucket for too long, by
+        """The partitions led here whose closed segments are missing from a bucket for too long, by
         `remote.copy.lag.max.ms` after they were due, or are above `remote.copy.lag.max.bytes`."""
         wall_ms = self.clock.wall_ms()
         found = []

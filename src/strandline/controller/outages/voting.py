@@ -46,8 +46,8 @@ _TEXTS = {
     ),
     Kind.NO_LEADER: ("no reachable leader", "all have a leader"),
     Kind.TIERED_LAG: (
-        "closed segments lack in a bucket for longer than remote.copy.lag.max.ms, or are more than "
-        "remote.copy.lag.max.bytes",
+        "closed segments are missing from a bucket for longer than remote.copy.lag.max.ms, or are "
+        "more than remote.copy.lag.max.bytes",
         "all buckets have caught up",
     ),
     Kind.TIERED_FULL: (
@@ -116,9 +116,10 @@ class VotingAlarms:
         full_in_ms: int | None = None,
     ) -> list[Alarm]:
         """The alarms that begin or end now. `refusing`: the groups whose leaders refuse acks=all;
-        `leaderless`: those without a reachable leader; `lagging`: those whose closed segments lack
-        in a bucket for too long; `full`: those that refuse writes for that; `full_in_ms`: when the
-        first disk or limit is full at the present rate, None if that does not come nearer."""
+        `leaderless`: those without a reachable leader; `lagging`: those whose closed segments are
+        missing from a bucket for too long; `full`: those that refuse writes for that; `full_in_ms`:
+        when the first disk or limit is full at the present rate, None if that does not come
+        nearer."""
         for one in self._classes.values():
             one.names.clear()
         for partition in groups.values():
