@@ -16,6 +16,7 @@ from strandline.controller.names import OFFSETS_TOPIC
 from strandline.controller.snapshots import format as snapshot_format
 from strandline.controller.snapshots.image import capture
 from strandline.coordinator.partitioning import partition_for
+from strandline.model.access import ScramSecret
 from strandline.model.ids import Epoch, Offset
 from strandline.protocol.errors import Error
 from strandline.tiered.cluster import names, offsets
@@ -87,10 +88,28 @@ def test_the_active_controller_writes_its_state_into_every_bucket(world: Cluster
     for store in buckets.stores.values():
         (name,) = of(store, controller_prefix(cluster_id))
         head, state = snapshot_format.read(store.objects[name][0])
-        assert capture(state) == capture(world.broker(leader(world)).controller.state)
+        known = world.broker(leader(world)).controller.state
+        assert capture(state) == capture(known).without_secrets()
         number = names.parse_number(name.rpartition("/")[2])
         assert number is not None
         assert (number.offset, head.cluster_id) == (head.offset, cluster_id)
+
+
+def test_a_bucket_gets_the_names_of_users_and_nothing_of_their_passwords(
+    world: ClusterWorld,
+) -> None:
+    secret = ScramSecret("alice", "SCRAM-SHA-256", 4_096, b"s" * 24, b"k" * 32, b"v" * 32)
+    for broker in (1, 2, 3, 4):
+        access = world.broker(broker).controller.cluster.access
+        access.secrets["alice", secret.mechanism] = secret
+    buckets = FakeBuckets(east=MemoryStore())
+    export_all(world, buckets)
+    cluster_id = world.broker(1).controller.cluster.cluster_id
+    (name,) = of(buckets.stores["east"], controller_prefix(cluster_id))
+    _, state = snapshot_format.read(buckets.stores["east"].objects[name][0])
+    (told,) = state.cluster.access.secrets.values()
+    assert (told.user, told.mechanism) == ("alice", "SCRAM-SHA-256")
+    assert (told.salt, told.stored_key, told.server_key) == (b"", b"", b"")
 
 
 def test_what_a_bucket_has_is_not_written_again(world: ClusterWorld) -> None:

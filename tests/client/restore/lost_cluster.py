@@ -4,11 +4,25 @@ from uuid import UUID
 
 from tests.tiered.exports.stores import MemoryStore
 
-from strandline.controller.records import Assignment, ClusterNamed, ConfigsChanged, TopicCreated
+from strandline.controller.records import (
+    AccessChanged,
+    Assignment,
+    ClusterNamed,
+    ConfigsChanged,
+    TopicCreated,
+)
 from strandline.controller.snapshots import format as snapshot_format
 from strandline.controller.snapshots.format import End, Head, frame
 from strandline.controller.snapshots.image import capture
 from strandline.controller.state import ControllerState
+from strandline.model.access import (
+    Kind,
+    Operation,
+    PatternType,
+    Permission,
+    Rule,
+    ScramSecret,
+)
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
 from strandline.tiered.cluster import offsets
 from strandline.tiered.cluster.names import ClusterNumber, controller_prefix, offsets_prefix
@@ -24,6 +38,22 @@ CLUSTER = "lost"
 IDS = {"orders": UUID(int=1), "small": UUID(int=2)}
 CONFIGS = {"orders": {"retention.ms": "-1", "min.insync.replicas": "2"}, "small": {}}
 SEGMENT = 10
+RULE = Rule(
+    Kind.TOPIC,
+    PatternType.LITERAL,
+    "orders",
+    "User:alice",
+    "*",
+    Operation.READ,
+    Permission.ALLOW,
+)
+ACCESS = AccessChanged(
+    rules_added=(RULE,),
+    secrets_set=tuple(
+        ScramSecret("alice", one, 4_096, b"salt", b"stored", b"server")
+        for one in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+    ),
+)
 
 
 async def claim(store: ObjectStore, cluster_id: str = CLUSTER) -> None:
@@ -43,8 +73,9 @@ def snapshot(*, offset: int = 9) -> bytes:
             partitions.append(Assignment(GroupId(group), (BrokerId(1),)))
         state.replay(TopicCreated(name, IDS[name], tuple(partitions), CONFIGS[name]))
     state.replay(ConfigsChanged("cluster", "", {"num.partitions": "7"}))
+    state.replay(ConfigsChanged("cluster", "", {}, access=ACCESS))
     frames = [snapshot_format.MAGIC, frame(Head(Offset(offset), Epoch(1), CLUSTER, 5))]
-    frames += map(frame, capture(state).parts())
+    frames += map(frame, capture(state).without_secrets().parts())
     return b"".join([*frames, frame(End(len(frames)))])
 
 

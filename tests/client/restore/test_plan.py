@@ -10,6 +10,7 @@ import pytest
 from tests.client.restore.lost_cluster import (
     CLUSTER,
     CONFIGS,
+    RULE,
     claim,
     lost_bucket,
     put_export,
@@ -59,6 +60,12 @@ def test_the_newest_of_everything_and_what_is_missing() -> None:
     ]
     assert offsets(plan) == [("a", 42, 40), ("b", 10, 10), ("c", 3, 0)]
     assert plan.notes == ()
+
+
+def test_rules_come_back_and_users_are_named_without_anything_of_their_passwords() -> None:
+    plan = planned(asyncio.run(lost_bucket()))
+    assert plan.rules == (RULE,)
+    assert plan.users == ("alice",)
 
 
 def test_a_time_chooses_all_of_it_at_one_cut() -> None:

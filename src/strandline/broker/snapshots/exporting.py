@@ -175,7 +175,8 @@ class ClusterExports:
                     _log.warning("bucket %s does not get the cluster's state: %s", bucket, error)
 
     async def _snapshot(self, offset: Offset) -> bytes:
-        """A snapshot of the controller's state as it is now."""
+        """A snapshot of the controller's state as it is now. A bucket has other readers than a
+        broker's disk, so nothing of passwords is in it."""
         replica = self._controller.replica
         assert replica is not None
         head = Head(
@@ -190,7 +191,7 @@ class ClusterExports:
             if not made.done():
                 made.set_result(data)
 
-        self._taking.begin(self._controller.state, head, on_taken)
+        self._taking.begin(self._controller.state, head, on_taken, has_secrets=False)
         return await made
 
     async def _offsets(

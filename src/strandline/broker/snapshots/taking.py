@@ -30,11 +30,15 @@ class Taking:
         """Whether a snapshot is being made."""
         return self._rest is not None
 
-    def begin(self, state: ControllerState, head: Head, done: Taken) -> None:
-        """Take a snapshot of the state as it is now; `done` gets it, in a later pass."""
+    def begin(
+        self, state: ControllerState, head: Head, done: Taken, *, has_secrets: bool = True
+    ) -> None:
+        """Take a snapshot of the state as it is now; `done` gets it, in a later pass.
+        `has_secrets`: if not, it has the names of users, and nothing of their passwords."""
         assert self._rest is None, "one snapshot at a time"
         self._made = [MAGIC]
-        self._rest = _frames(head, capture(state))
+        image = capture(state)
+        self._rest = _frames(head, image if has_secrets else image.without_secrets())
         self._clock.call_soon(lambda: self._step(head, done))
 
     def stop(self) -> None:

@@ -119,6 +119,7 @@ def restore(
     from strandline.client.restore.objects import carry_out_objects
     from strandline.client.restore.offsets import require_other_cluster
     from strandline.client.restore.plan import plan_restore
+    from strandline.client.restore.rules import restore_rules
     from strandline.tiered.objects.store import StoreError
 
     as_of_ms = parse_time(as_of) if as_of else None
@@ -143,6 +144,7 @@ def restore(
                 with open_client(bootstrap, timeout) as client:
                     require_other_cluster(client, plan)
                     say = (lambda _: None) if as_json else print_line
+                    restore_rules(client, plan, say=say)
                     if targets is None:
                         carry_out(client, runner, stores, plan, changes=changes, say=say)
                     else:
@@ -210,5 +212,8 @@ def _print(plan: "RestorePlan", ways: "Mapping[tuple[str, int], str]") -> None:
             f"group {one.group}: {one.topic}-{one.partition} goes back from {one.committed} to "
             f"{one.restored}, where its log ends"
         )
+    if plan.rules or plan.users:
+        print_line(f"{counted(len(plan.rules), 'rule')} of access")
+        print_line(f"users, which need new passwords: {', '.join(plan.users) or 'none'}")
     for note in plan.notes:
         print_line(note)

@@ -111,5 +111,7 @@ def plan_json(plan: "RestorePlan", ways: Mapping[tuple[str, int], str]) -> Json:
             }
             for one in plan.offsets
         ],
+        "rules": len(plan.rules),
+        "users": [*plan.users],
         "notes": [*plan.notes],
     }

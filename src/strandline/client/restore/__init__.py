@@ -5,5 +5,6 @@ Map:    plan.py      what the buckets have of it at one time, and what is missin
         source.py    records out of a bucket, checked
         objects.py   carries a plan out by copying objects inside stores
         copying.py   carries a plan out by producing records
+        rules.py     brings the rules of access back
         offsets.py   what both share: configurations, committed offsets
 """

@@ -24,6 +24,7 @@ from strandline.controller.names import is_internal
 from strandline.controller.snapshots import format as snapshot_format
 from strandline.controller.snapshots.format import BadSnapshotError
 from strandline.controller.state import ControllerState
+from strandline.model.access import Rule
 from strandline.model.cluster import Topic
 from strandline.model.ids import Offset
 from strandline.tiered.cluster import names, offsets
@@ -121,7 +122,8 @@ class PlannedOffset:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """All that a restore would do. `taken`: the snapshot of the controller. `notes`: what was
+    """All that a restore would do. `taken`: the snapshot of the controller. `rules`: those of
+    access. `users`: they need new passwords, of which buckets have nothing. `notes`: what was
     passed over, a line each."""
 
     cluster_id: str
@@ -130,6 +132,8 @@ class RestorePlan:
     topics: tuple[PlannedTopic, ...]
     offsets: tuple[PlannedOffset, ...]
     notes: tuple[str, ...]
+    rules: tuple[Rule, ...] = ()
+    users: tuple[str, ...] = ()
 
     @property
     def lacking(self) -> list[str]:
@@ -168,6 +172,8 @@ async def plan_restore(
         tuple(planned),
         tuple(_cut(groups, planned)),
         tuple(notes),
+        tuple(sorted(state.cluster.access.rules)),
+        tuple(sorted({user for user, _ in state.cluster.access.secrets})),
     )
 
 
