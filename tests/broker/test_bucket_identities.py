@@ -18,7 +18,7 @@ from tests.broker.test_tiering_in_a_cluster import (
 
 from strandline.broker.tiering import claims as claims_module
 from strandline.broker.tiering.claims import Claims
-from strandline.controller.commands import BucketAnswer, IdentifyBucket
+from strandline.controller.bucket_commands import BucketAnswer, IdentifyBucket
 from strandline.model.cluster import BucketIdentity
 from strandline.tiered.exports.names import PartitionPlace
 from strandline.tiered.exports.reading import read_newest

@@ -16,7 +16,8 @@ from tests.broker.test_balancing import CLUSTER, TOPIC_SCOPE, alter, findings, w
 
 from strandline.cli.commands import zone
 from strandline.config.cluster import validate_cluster_config
-from strandline.controller.commands import DomainAnswer, ResourceType, RuleDomain
+from strandline.controller.commands import ResourceType
+from strandline.controller.outage_commands import DomainAnswer, RuleDomain
 from strandline.model.cluster import UNKNOWN_MS, Domain, Outage, Ruling
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error

@@ -3,14 +3,8 @@
 import msgspec
 from tests.controller.controller_world import World, registration
 
-from strandline.controller.commands import (
-    AlterLabels,
-    LabelsAltered,
-    LastSeenNote,
-    LastSeenNoted,
-    NoteLastSeen,
-    UnregisterBroker,
-)
+from strandline.controller.commands import AlterLabels, LabelsAltered, UnregisterBroker
+from strandline.controller.outage_commands import LastSeenNote, LastSeenNoted, NoteLastSeen
 from strandline.controller.records import decode_record
 from strandline.model.ids import BrokerId
 

@@ -2,7 +2,8 @@
 
 from tests.controller.controller_world import World
 
-from strandline.controller.commands import BucketAnswer, IdentifyBucket, Refused
+from strandline.controller.bucket_commands import BucketAnswer, IdentifyBucket
+from strandline.controller.commands import Refused
 from strandline.controller.records import decode_record, encode_record
 from strandline.model.cluster import BucketIdentity
 from strandline.protocol.errors import Error

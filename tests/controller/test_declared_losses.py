@@ -7,13 +7,8 @@ from tests.controller.controller_world import registration
 from tests.controller.test_grants import GROUP, Shrinking, brokers
 
 from strandline.controller.arbitration.survivors import SurvivingLog, assess
-from strandline.controller.commands import (
-    BeginGrant,
-    DeclareLost,
-    LossDeclared,
-    Refused,
-    ShownLog,
-)
+from strandline.controller.commands import BeginGrant, Refused
+from strandline.controller.loss_commands import DeclareLost, LossDeclared, ShownLog
 from strandline.controller.records import ConfigsChanged, GrantBegun
 from strandline.controller.reports import LogReport, Report
 from strandline.model.cluster import Loss

@@ -5,16 +5,13 @@ from dataclasses import replace
 import msgspec
 from tests.controller.controller_world import World
 
-from strandline.controller.commands import (
-    Answer,
+from strandline.controller.commands import Answer, Refused, decode_command, encode
+from strandline.controller.outage_commands import (
     DomainAnswer,
     DomainNote,
     NoteOutages,
     OutagesNoted,
-    Refused,
     RuleDomain,
-    decode_command,
-    encode,
 )
 from strandline.controller.placing.broker_removal import question_of
 from strandline.controller.records import ConfigsChanged, decode_record

@@ -4,7 +4,8 @@ import pytest
 from tests.controller.test_declared_losses import Lost
 from tests.controller.test_grants import GROUP, brokers
 
-from strandline.controller.commands import LossDeclared, RecoverPartition, Refused
+from strandline.controller.commands import Refused
+from strandline.controller.loss_commands import LossDeclared, RecoverPartition
 from strandline.controller.records import ConfigsChanged
 from strandline.controller.reports import Report
 from strandline.model.cluster import BucketRange, Labels, Loss, Partition

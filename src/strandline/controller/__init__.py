@@ -13,6 +13,9 @@ Map:    decide/       One file for each command family.
         displaced.py  where partitions were before a decommission
         records.py    the records of the controller's log
         commands.py   commands and their answers
+        loss_commands.py  the commands that give up logs of partitions
+        outage_commands.py  the commands about silent brokers and domains that are down
+        bucket_commands.py  the command that records a bucket's identity
         rule_commands.py  the commands about rules of access
         user_commands.py  the command about passwords
         reports.py    the brokers' reports about themselves

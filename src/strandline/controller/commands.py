@@ -15,19 +15,19 @@ from uuid import UUID
 import msgspec
 
 from strandline.base.errors import ProtocolError
+from strandline.controller.bucket_commands import BucketAnswer, IdentifyBucket
+from strandline.controller.loss_commands import DeclareLost, LossDeclared, RecoverPartition
+from strandline.controller.outage_commands import (
+    DomainAnswer,
+    LastSeenNoted,
+    NoteLastSeen,
+    NoteOutages,
+    OutagesNoted,
+    RuleDomain,
+)
 from strandline.controller.rule_commands import CreateRules, DeleteRules, RuleResults
 from strandline.controller.user_commands import AlterSecrets, UserResults
-from strandline.model.cluster import (
-    NO_END_MS,
-    Address,
-    BucketRange,
-    Domain,
-    Endpoint,
-    Labels,
-    Loss,
-    Outage,
-    Ruling,
-)
+from strandline.model.cluster import Address, Endpoint, Labels
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.raft.group.configuration import PromisedQuorum
 
@@ -258,82 +258,6 @@ class AppointLeader(msgspec.Struct, frozen=True, tag="SeatLeader", kw_only=True)
     configured: tuple[Index, ...] = ()
 
 
-class ShownLog(msgspec.Struct, frozen=True, array_like=True):
-    """The log of a surviving broker, as the operator saw it before giving up the others."""
-
-    broker: BrokerId
-    last_epoch: int
-    last_index: int
-    committed: int
-    end: int
-
-
-class DeclareLost(msgspec.Struct, frozen=True, tag=True, kw_only=True):
-    """An operator gives up the replicas of a group on these brokers: let the others continue
-    with what they have, by the grant after `grant`. `shown`: the logs of all these others."""
-
-    group: GroupId
-    grant: int
-    brokers: tuple[BrokerId, ...]
-    shown: tuple[ShownLog, ...] = ()
-    by: str = ""
-    at_ms: int = 0
-    validate_only: bool = False
-
-
-class RecoverPartition(msgspec.Struct, frozen=True, tag=True, kw_only=True):
-    """An operator gives up all logs of a group, those of `brokers` and those `shown`, and continues
-    with what buckets have: `history`. By the grant after `grant`."""
-
-    group: GroupId
-    grant: int
-    brokers: tuple[BrokerId, ...]
-    history: tuple[BucketRange, ...]
-    shown: tuple[ShownLog, ...] = ()
-    by: str = ""
-    at_ms: int = 0
-    validate_only: bool = False
-
-
-class LastSeenNote(msgspec.Struct, frozen=True, array_like=True):
-    """A broker has been silent for `silent_ms`, or is heard (None). `before_ms`: the recorded
-    value; `since_ms`: since when it is silent, in milliseconds since 1970."""
-
-    broker: BrokerId
-    before_ms: int | None
-    silent_ms: int | None
-    since_ms: int | None = None
-
-
-class NoteLastSeen(msgspec.Struct, frozen=True, tag="NoteSilences"):
-    """The controller records which brokers are silent, each broker for itself."""
-
-    notes: tuple[LastSeenNote, ...]
-
-
-class RuleDomain(msgspec.Struct, frozen=True, tag=True):
-    """An operator rules on a zone or region, until the given time."""
-
-    domain: Domain
-    ruling: Ruling
-    until_ms: int = NO_END_MS
-
-
-class DomainNote(msgspec.Struct, frozen=True, array_like=True):
-    """The present state of a zone or region; `before`: its recorded state."""
-
-    domain: Domain
-    before: Outage
-    after: Outage
-
-
-class NoteOutages(msgspec.Struct, frozen=True, tag=True):
-    """The controller records which domains are down, and which rulings are over; each for
-    itself."""
-
-    notes: tuple[DomainNote, ...]
-
-
 class NoteRejoined(msgspec.Struct, frozen=True, tag=True):
     """A broker, since its present start, asks that its replicas of these groups, which lost their
     state, take part again. It asks before any of them does."""
@@ -341,15 +265,6 @@ class NoteRejoined(msgspec.Struct, frozen=True, tag=True):
     broker: BrokerId
     incarnation: str
     groups: tuple[GroupId, ...]
-
-
-class IdentifyBucket(msgspec.Struct, frozen=True, tag=True):
-    """A broker has found this identity in a bucket, or an operator has: `replaces` is the identity
-    of the bucket whose place it takes; empty if the cluster shall know none yet."""
-
-    bucket: str
-    id: str
-    replaces: str = ""
 
 
 Command = (
@@ -497,37 +412,9 @@ class BalanceNoted(msgspec.Struct, frozen=True, tag=True):
     error_code: int = 0
 
 
-class LastSeenNoted(msgspec.Struct, frozen=True, tag="SilencesNoted"):
-    """The changes that still fitted were recorded."""
-
-    error_code: int = 0
-
-
-class DomainAnswer(msgspec.Struct, frozen=True, tag=True):
-    """The state of the zone or region now."""
-
-    outage: Outage
-    error_code: int = 0
-
-
-class OutagesNoted(msgspec.Struct, frozen=True, tag=True):
-    """The zones and regions whose change was recorded; the others had changed meanwhile."""
-
-    domains: tuple[Domain, ...]
-    error_code: int = 0
-
-
 class VotersNoted(msgspec.Struct, frozen=True, tag=True):
     """The request of a group's leader was granted, or its report recorded."""
 
-    error_code: int = 0
-
-
-class LossDeclared(msgspec.Struct, frozen=True, tag=True):
-    """The replicas that the command gave up, or would give up; `logs`: of all survivors."""
-
-    loss: Loss
-    logs: tuple[ShownLog, ...]
     error_code: int = 0
 
 
@@ -536,14 +423,6 @@ class RejoinedNoted(msgspec.Struct, frozen=True, tag=True):
 
     error_code: int = 0
     error_message: str = ""
-
-
-class BucketAnswer(msgspec.Struct, frozen=True, tag=True):
-    """The identity that the bucket has in the cluster now."""
-
-    id: str
-    generation: int
-    error_code: int = 0
 
 
 Answer = (

@@ -9,6 +9,7 @@ from typing import Any
 
 from strandline.base.errors import ApiError
 from strandline.base.rng import Rng
+from strandline.controller.bucket_commands import IdentifyBucket
 from strandline.controller.commands import (
     AllocateProducerIds,
     AlterConfigs,
@@ -20,19 +21,13 @@ from strandline.controller.commands import (
     Command,
     CreatePartitions,
     CreateTopics,
-    DeclareLost,
     DeleteTopics,
     EnsureInternalTopic,
-    IdentifyBucket,
-    NoteLastSeen,
-    NoteOutages,
     NoteRejoined,
-    RecoverPartition,
     Refused,
     RegisterBroker,
     ReportVoters,
     RequestVoters,
-    RuleDomain,
     UnregisterBroker,
 )
 from strandline.controller.decide.alter_configs import decide_alter_configs
@@ -56,6 +51,8 @@ from strandline.controller.decide.rules import decide_create_rules, decide_delet
 from strandline.controller.decide.secrets import decide_alter_secrets
 from strandline.controller.decide.voters import decide_report_voters, decide_request_voters
 from strandline.controller.decision import Decision, Facts
+from strandline.controller.loss_commands import DeclareLost, RecoverPartition
+from strandline.controller.outage_commands import NoteLastSeen, NoteOutages, RuleDomain
 from strandline.controller.reports import Reports
 from strandline.controller.rule_commands import CreateRules, DeleteRules
 from strandline.controller.state import ControllerState

@@ -26,12 +26,12 @@ from strandline.base.errors import ApiError, StorageError, StrandlineError
 from strandline.broker.coordinators.command_batch import OF_ONE_GROUP, CommandBatch
 from strandline.broker.operations.reporting import Reporting
 from strandline.broker.snapshots.snapshots import ControllerSnapshots
+from strandline.controller.bucket_commands import IdentifyBucket
 from strandline.controller.commands import (
     AllocateProducerIds,
     Answer,
     Command,
     EnsureInternalTopic,
-    IdentifyBucket,
     Refused,
     RegisterBroker,
     ReportVoters,

@@ -4,8 +4,8 @@ Source: docs/decisions/0027-declared-losses.md."""
 
 from strandline.broker.context import RequestContext
 from strandline.broker.partitions import find_partition
-from strandline.controller.commands import DeclareLost, LossDeclared, ShownLog
 from strandline.controller.decision import refuse
+from strandline.controller.loss_commands import DeclareLost, LossDeclared, ShownLog
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.declare_lost import (

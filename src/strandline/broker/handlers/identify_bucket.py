@@ -4,7 +4,7 @@ Source: decision 0068."""
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
-from strandline.controller.commands import BucketAnswer, IdentifyBucket
+from strandline.controller.bucket_commands import BucketAnswer, IdentifyBucket
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.identify_bucket import (
     IdentifyBucketRequest,

@@ -9,8 +9,8 @@ import asyncio
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import find_partition
-from strandline.controller.commands import LossDeclared, RecoverPartition, ShownLog
 from strandline.controller.decision import refuse
+from strandline.controller.loss_commands import LossDeclared, RecoverPartition, ShownLog
 from strandline.controller.placing.policies import policy_in_force
 from strandline.model.cluster import BucketRange, Topic
 from strandline.model.ids import BrokerId

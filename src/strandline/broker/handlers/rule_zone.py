@@ -4,7 +4,7 @@ Source: decision 0018."""
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext
-from strandline.controller.commands import DomainAnswer, RuleDomain
+from strandline.controller.outage_commands import DomainAnswer, RuleDomain
 from strandline.model.cluster import NO_END_MS, Ruling
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.rule_zone import RuleZoneRequest, RuleZoneResponse

@@ -32,13 +32,9 @@ from strandline.controller.balancer.health import Condition, Health
 from strandline.controller.balancer.plans import Plans
 from strandline.controller.balancer.reasons import Waits
 from strandline.controller.balancer.round import Move, Round, Settings
-from strandline.controller.commands import (
-    BalanceNoted,
-    BalanceReplicas,
-    NoteLastSeen,
-    Refused,
-)
+from strandline.controller.commands import BalanceNoted, BalanceReplicas, Refused
 from strandline.controller.decision import leaving_of, maintained_of
+from strandline.controller.outage_commands import NoteLastSeen
 from strandline.controller.records import ConfigsChanged, ReassignmentSet, Record, VotersStable
 from strandline.controller.reports import Question
 from strandline.model.cluster import Roles

@@ -19,7 +19,7 @@ from uuid import UUID
 from strandline.base.clock import Clock
 from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.controller.balancer.health import UNSEEN_MS_MAX, Condition, own_look_ms
-from strandline.controller.commands import LastSeenNote, NoteLastSeen
+from strandline.controller.outage_commands import LastSeenNote, NoteLastSeen
 from strandline.controller.records import (
     BrokerRegistered,
     BrokerUnregistered,

@@ -27,8 +27,9 @@ from strandline.broker.coordinators.topic_configs import TopicConfigs
 from strandline.broker.operations.single_flight import SingleFlight
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.balancer.health import NO_SILENCE, Condition
-from strandline.controller.commands import DomainNote, NoteOutages, Refused
+from strandline.controller.commands import Refused
 from strandline.controller.decision import leaving_of
+from strandline.controller.outage_commands import DomainNote, NoteOutages
 from strandline.controller.outages.alarms import Alarm, Alarms
 from strandline.controller.outages.bucket_lists import BucketAlarms, bucket_faults
 from strandline.controller.outages.judging import Judgement, Outages, Rules, Scene

@@ -20,7 +20,8 @@ from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
 from strandline.base.rng import Rng
 from strandline.broker.coordinators.controller_host import ControllerHost
-from strandline.controller.commands import BucketAnswer, IdentifyBucket, Refused
+from strandline.controller.bucket_commands import BucketAnswer, IdentifyBucket
+from strandline.controller.commands import Refused
 from strandline.model.cluster import BucketIdentity
 from strandline.replication.host.replication import Replication
 from strandline.replication.wire import Ability

@@ -7,8 +7,8 @@ Source: decision 0010, "Damping"."""
 
 import msgspec
 
-from strandline.controller.commands import LastSeenNote, LastSeenNoted, NoteLastSeen
 from strandline.controller.decision import Decision, Facts
+from strandline.controller.outage_commands import LastSeenNote, LastSeenNoted, NoteLastSeen
 
 
 def decide_note_last_seen(facts: Facts, command: NoteLastSeen) -> Decision:

@@ -6,7 +6,7 @@ How:    unknown --IdentifyBucket--> known; known --IdentifyBucket that replaces 
         A broker that finds another identity than the known one gets the known one as its answer.
 Source: decision 0068."""
 
-from strandline.controller.commands import BucketAnswer, IdentifyBucket
+from strandline.controller.bucket_commands import BucketAnswer, IdentifyBucket
 from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.records import BucketIdentified, ConfigsChanged
 from strandline.protocol.errors import Error

@@ -36,9 +36,14 @@ from strandline.controller.arbitration.survivors import (
     assess,
     has_all_of,
 )
-from strandline.controller.commands import DeclareLost, LossDeclared, RecoverPartition, ShownLog
 from strandline.controller.decide.voters import find_group, next_grant
 from strandline.controller.decision import Decision, Facts, refuse
+from strandline.controller.loss_commands import (
+    DeclareLost,
+    LossDeclared,
+    RecoverPartition,
+    ShownLog,
+)
 from strandline.controller.placing.policies import SHRINK, derived_defaults
 from strandline.controller.records import ReplicasDeclaredLost
 from strandline.model.cluster import Loss, LostReplica, Partition

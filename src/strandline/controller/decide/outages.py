@@ -9,14 +9,14 @@ Source: decision 0018."""
 
 from dataclasses import replace
 
-from strandline.controller.commands import (
+from strandline.controller.decision import Decision, Facts, refuse
+from strandline.controller.outage_commands import (
     DomainAnswer,
     DomainNote,
     NoteOutages,
     OutagesNoted,
     RuleDomain,
 )
-from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.outages.domains import full_name, members, short_name, widening
 from strandline.controller.outages.happenings import brokers_text
 from strandline.controller.outages.marks import Share, configured

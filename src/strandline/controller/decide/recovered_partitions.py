@@ -11,7 +11,6 @@ Source: decisions 0027 and 0067."""
 
 from strandline.config.topic import TopicConfig
 from strandline.controller.arbitration.survivors import GroupStatus, SurvivingLog
-from strandline.controller.commands import LossDeclared, RecoverPartition
 from strandline.controller.decide.declared_losses import (
     BY_CHARACTERS_MAX,
     assess_logs,
@@ -23,6 +22,7 @@ from strandline.controller.decide.declared_losses import (
 )
 from strandline.controller.decide.voters import find_group, next_grant
 from strandline.controller.decision import Decision, Facts, refuse
+from strandline.controller.loss_commands import LossDeclared, RecoverPartition
 from strandline.controller.records import Assignment, PartitionRecovered
 from strandline.model.cluster import Loss, Partition
 from strandline.model.ids import BrokerId, GroupId

@@ -17,16 +17,10 @@ from collections.abc import Collection, Iterator, Mapping
 
 from strandline.config.broker_life import DECOMMISSION, MAINTENANCE, BrokerLife
 from strandline.config.topic import TopicConfig
-from strandline.controller.commands import (
-    AlterConfigs,
-    Command,
-    ConfigOperation,
-    DeclareLost,
-    RecoverPartition,
-    ResourceType,
-    RuleDomain,
-)
+from strandline.controller.commands import AlterConfigs, Command, ConfigOperation, ResourceType
 from strandline.controller.decision import Facts, refuse
+from strandline.controller.loss_commands import DeclareLost, RecoverPartition
+from strandline.controller.outage_commands import RuleDomain
 from strandline.controller.placing.policy_changes import PolicyChecks, refusal_of
 from strandline.controller.placing.space import require_room
 from strandline.controller.reports import Question
