@@ -13,13 +13,14 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from tests.broker.broker_world import BrokerWorld, Pending, Sink
+from tests.broker.broker_world import SELF, BrokerWorld, Pending, Sink
 
 from strandline.broker.access.authorisation import Authorisation
 from strandline.broker.access.requirements import OPEN
 from strandline.broker.handler_table import HANDLERS
 from strandline.config.access_section import AccessSection
 from strandline.model.access import Kind, Operation, PatternType, Permission, Rule
+from strandline.model.cluster import Loss
 from strandline.protocol.apis import APIS
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.alter_configs import AlterConfigsRequest
@@ -59,8 +60,11 @@ from strandline.protocol.messages.describe_configs import (
     DescribeConfigsResource,
 )
 from strandline.protocol.messages.describe_groups import DescribeGroupsRequest
+from strandline.protocol.messages.describe_losses import DescribeLossesRequest
+from strandline.protocol.messages.describe_observers import DescribeObserversRequest
 from strandline.protocol.messages.describe_producers import DescribeProducersRequest
 from strandline.protocol.messages.describe_producers import TopicRequest as ProducersTopic
+from strandline.protocol.messages.describe_read_replicas import DescribeReadReplicasRequest
 from strandline.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
@@ -343,13 +347,10 @@ ROWS = [
             "DescribeBalance": O.DESCRIBE,
             "DescribeWriters": O.DESCRIBE,
             "DescribeLeadership": O.DESCRIBE,
-            "DescribeObservers": O.DESCRIBE,
             "DescribeReplicaStatus": O.DESCRIBE,
-            "DescribeReadReplicas": O.DESCRIBE,
             "DescribeExports": O.DESCRIBE,
             "DescribeZones": O.DESCRIBE,
             "DescribeReplicaLogs": O.DESCRIBE,
-            "DescribeLosses": O.DESCRIBE,
             "DescribeStatus": O.DESCRIBE,
             "DescribeTier": O.DESCRIBE,
             "DigestReplica": O.DESCRIBE,
@@ -364,7 +365,13 @@ ROWS = [
     ),
 ]
 
-WITHOUT_REFUSAL = {"ListGroups", "DescribeCluster"}
+WITHOUT_REFUSAL = {
+    "ListGroups",
+    "DescribeCluster",
+    "DescribeObservers",
+    "DescribeReadReplicas",
+    "DescribeLosses",
+}
 """They leave out what may not be seen; see the tests below."""
 
 
@@ -477,6 +484,28 @@ def test_all_topics_are_those_that_may_be_described(world: BrokerWorld) -> None:
     assert [one.name for one in everything.topics] == [TOPIC]  # type: ignore[attr-defined]
     page = ask(world, DescribeTopicPartitionsRequest(), 0)
     assert [one.name for one in page.topics] == [TOPIC]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("right", [topic(O.READ), cluster(O.DESCRIBE)])
+def test_replicas_are_told_to_clients_that_may_describe_the_topic(
+    world: BrokerWorld, right: Right
+) -> None:
+    for name in (TOPIC, "secret"):
+        world.add_topic(name)
+        known = world.cluster.topics[name]
+        loss = Loss(
+            grant=1, lost=(), survivors=(), ends=(), leader=SELF, committed=0, end=0, by="", at_ms=0
+        )
+        known.partitions[0] = replace(known.partitions[0], observers=(SELF,), losses=(loss,))
+    enforce(world, rule(right))
+    seen = [TOPIC] if right.kind is Kind.TOPIC else [TOPIC, "secret"]
+    observed = ask(world, DescribeObserversRequest(), 0)
+    assert [one.topic for one in observed.partitions] == seen  # type: ignore[attr-defined]
+    lost = ask(world, DescribeLossesRequest(), 0)
+    assert [one.topic for one in lost.losses] == seen  # type: ignore[attr-defined]
+    enforce(world)
+    assert not ask(world, DescribeObserversRequest([TOPIC]), 0).partitions  # type: ignore[attr-defined]
+    assert not ask(world, DescribeReadReplicasRequest([TOPIC]), 0).partitions  # type: ignore[attr-defined]
 
 
 def test_a_topic_by_its_id_is_refused_without_its_name(world: BrokerWorld) -> None:

@@ -89,6 +89,13 @@ def test_commands_of_this_machine_are_the_administrator(secure: Path) -> None:
     assert status.returncode == 0, status.stderr
 
 
+def test_commands_of_app_create_list_and_describe_its_topics(secure: Path) -> None:
+    login = ("--client-config", str(secure / "secure" / "app.conf"))
+    for words in (("create", "mine", "-p", "2"), ("list",), ("describe", "mine")):
+        done = run("topic", *words, *login, directory=secure)
+        assert done.returncode == 0 and "mine" in done.stdout, done.stderr
+
+
 def test_secrets_are_for_their_owner_alone(secure: Path) -> None:
     files = secure / "secure"
     assert files.stat().st_mode & 0o077 == 0

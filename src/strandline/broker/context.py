@@ -46,7 +46,7 @@ from strandline.broker.tiering.tiering import Tiering
 from strandline.config.broker import BrokerConfig
 from strandline.controller.commands import AllocateProducerIds, Answer, Command
 from strandline.controller.commands import ProducerIds as ProducerIdBlock
-from strandline.model.access import Kind, Operation
+from strandline.model.access import CLUSTER_NAME, Kind, Operation
 from strandline.model.cluster import Cluster
 from strandline.model.ids import BrokerId
 from strandline.protocol.apis import API_KEYS, Api
@@ -216,6 +216,13 @@ class RequestContext(msgspec.Struct, eq=False):
         """Whether the client may do the operation with the resource."""
         access = self.services.access
         return not access.is_enforced or access.allows(self.session, operation, kind, name)
+
+    def may_describe(self, topic: str) -> bool:
+        """Whether the client may see the topic's replicas: by a right to the topic, or to the
+        cluster."""
+        return self.may(Operation.DESCRIBE, Kind.TOPIC, topic) or self.may(
+            Operation.DESCRIBE, Kind.CLUSTER, CLUSTER_NAME
+        )
 
     def respond(self, body: Sequence[Part]) -> None:
         """Answer with the parts of an encoded response. Once; ignored when the client is gone."""

@@ -11,10 +11,11 @@ from strandline.protocol.messages.describe_losses import (
 
 
 async def handle(request: DescribeLossesRequest, context: RequestContext) -> DescribeLossesResponse:
-    """Describe the losses of the topics that this broker knows."""
+    """Describe the losses of the topics that this broker knows and the client may describe."""
     cluster = context.services.cluster
     names = request.topics or list(cluster.topics)
-    topics = [cluster.topics[name] for name in names if name in cluster.topics]
+    known = [name for name in names if name in cluster.topics]
+    topics = [cluster.topics[name] for name in known if context.may_describe(name)]
     return DescribeLossesResponse(
         cluster_version=cluster.version,
         losses=[

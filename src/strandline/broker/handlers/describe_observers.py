@@ -14,10 +14,11 @@ from strandline.protocol.messages.describe_observers import (
 async def handle(
     request: DescribeObserversRequest, context: RequestContext
 ) -> DescribeObserversResponse:
-    """Describe partitions that have observers, or other voters than usual; unknown topics are
-    left out."""
+    """Describe partitions that have observers, or other voters than usual; unknown topics,
+    and those that the client may not describe, are left out."""
     topics = context.services.cluster.topics
-    names = sorted(topics if request.topics is None else topics.keys() & set(request.topics))
+    asked = topics.keys() if request.topics is None else topics.keys() & set(request.topics)
+    names = sorted(filter(context.may_describe, asked))
     return DescribeObserversResponse(
         partitions=[
             ObservedPartition(

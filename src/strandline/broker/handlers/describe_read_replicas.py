@@ -20,10 +20,11 @@ TOO_STALE = "too stale"
 async def handle(
     request: DescribeReadReplicasRequest, context: RequestContext
 ) -> DescribeReadReplicasResponse:
-    """Describe the copies here, of these topics or of all."""
+    """Describe the copies here, of these topics or of all that the client may describe."""
     services = context.services
     topics = services.cluster.topics
-    names = sorted(topics if request.topics is None else topics.keys() & set(request.topics))
+    asked = topics.keys() if request.topics is None else topics.keys() & set(request.topics)
+    names = sorted(filter(context.may_describe, asked))
     found = []
     for name in names:
         topic = topics[name]
