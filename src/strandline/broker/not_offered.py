@@ -8,7 +8,6 @@ Source: kafka-protocol reference, table of APIs."""
 
 from typing import NamedTuple
 
-_SECURITY = "Clients do not log in here."
 _TELEMETRY = "As in Kafka without a plugin that receives the metrics of clients: clients send none."
 _TRANSACTIONS = "There are no transactions; idempotent producers are served."
 _NEXT_GROUPS = "Groups use the classic protocol."

@@ -1,4 +1,4 @@
-"""CreateDelegationToken: a connection without authentication makes no tokens.
+"""CreateDelegationToken: there are no delegation tokens; each request is refused.
 
 Source: KIP-48."""
 

@@ -1,4 +1,4 @@
-"""DescribeDelegationToken: a connection without authentication knows no tokens.
+"""DescribeDelegationToken: there are no delegation tokens; each request is refused.
 
 Source: KIP-48."""
 

@@ -1,4 +1,4 @@
-"""ExpireDelegationToken: a connection without authentication knows no tokens.
+"""ExpireDelegationToken: there are no delegation tokens; each request is refused.
 
 Source: KIP-48."""
 

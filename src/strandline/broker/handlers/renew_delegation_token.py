@@ -1,4 +1,4 @@
-"""RenewDelegationToken: a connection without authentication knows no tokens.
+"""RenewDelegationToken: there are no delegation tokens; each request is refused.
 
 Source: KIP-48."""
 
