@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.integration.conftest import COMMAND
-from tests.integration.pages import PAGES
+from tests.integration.pages import PAGES, section
 from tests.integration.secure_cluster import secure_cluster
 
 pytestmark = pytest.mark.integration
@@ -17,9 +17,10 @@ PAGE = (PAGES / "security.md").read_text()
 TIMEOUT_S = 40
 
 
-def blocks(word: str) -> list[str]:
-    """The blocks of the page of this kind."""
-    return [one.partition("\n")[2] for one in PAGE.split("```")[1::2] if one.startswith(word)]
+def blocks(word: str, heading: str = "") -> list[str]:
+    """The blocks of this kind on the page, or in one of its sections."""
+    text = section("security.md", heading) if heading else PAGE
+    return [one.partition("\n")[2] for one in text.split("```")[1::2] if one.startswith(word)]
 
 
 def test_the_page_makes_certificates_and_a_broker_that_only_their_owners_reach(
@@ -30,7 +31,10 @@ def test_the_page_makes_certificates_and_a_broker_that_only_their_owners_reach(
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=TIMEOUT_S)
     with secure_cluster(tmp_path / "cluster", listeners=2) as cluster:
         broker = cluster.brokers[1]
-        listeners, rpc = (one.replace("/etc/strandline", str(tmp_path)) for one in blocks("toml"))
+        listeners, rpc = (
+            blocks("toml", heading)[0].replace("/etc/strandline", str(tmp_path))
+            for heading in ("Listeners", "TLS between brokers")
+        )
         inner, public = broker.ports
         broker.sections = (
             listeners.replace("127.0.0.1:9092", f"127.0.0.1:{inner}")
@@ -51,7 +55,7 @@ def test_the_page_makes_certificates_and_a_broker_that_only_their_owners_reach(
         }
         brokers = AdminClient(options | own).list_topics(timeout=TIMEOUT_S).brokers
         assert [(one.host, one.port) for one in brokers.values()] == [("localhost", public)]
-        (conf,) = blocks("properties")
+        (conf,) = blocks("properties", "Commands")
         (tmp_path / "admin.conf").write_text(
             conf.replace("/etc/strandline", str(tmp_path)).replace(
                 "broker-1.example:9093", f"localhost:{public}"

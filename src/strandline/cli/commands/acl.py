@@ -222,7 +222,7 @@ def _show(rules: "list[Rule]", *, as_json: bool) -> None:
             for one in rules
         ]
         if lines:
-            heads = ("resource", "pattern", "principal", "host", "operation", "permission")
+            heads = ("RESOURCE", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION")
             print_table(Table(heads, lines))
         print_line(counted(len(rules), "rule"))
 

@@ -94,8 +94,8 @@ def list_(
             (user.name, name, count) for user in users for name, count in user.mechanisms.items()
         ]
         if lines:
-            heads = ("user", "mechanism", "iterations")
-            print_table(Table(heads, lines, right=frozenset({"iterations"})))
+            heads = ("USER", "MECHANISM", "ITERATIONS")
+            print_table(Table(heads, lines, right=frozenset({"ITERATIONS"})))
         else:
             print_line("there are no users")
 
