@@ -5,6 +5,7 @@ How:    the buckets of the topic are read here, named in the request or not: one
 Source: docs/decisions/0067-partitions-out-of-buckets.md."""
 
 import asyncio
+from collections.abc import Mapping
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
@@ -13,7 +14,7 @@ from strandline.controller.decision import refuse
 from strandline.controller.loss_commands import LossDeclared, RecoverPartition, ShownLog
 from strandline.controller.placing.policies import policy_in_force
 from strandline.model.cluster import BucketRange, Topic
-from strandline.model.ids import BrokerId
+from strandline.model.ids import BrokerId, GroupId
 from strandline.placement.buckets import allowed_buckets
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.declare_lost import ShownReplicaLog
@@ -22,13 +23,14 @@ from strandline.protocol.messages.recover_partition import (
     BucketHistory,
     RecoverPartitionRequest,
     RecoverPartitionResponse,
+    WantedBucket,
 )
 from strandline.tiered.exports.history import read_history
 from strandline.tiered.exports.names import PartitionPlace
 from strandline.tiered.objects.store import StoreError
 
 READ_MS_MAX = 10_000
-"""A bucket that has not answered by then is told as one that does not."""
+"""After so long, the answer says that the bucket does not answer."""
 MISSING_NAMES_MAX = 10
 
 
@@ -51,16 +53,40 @@ async def handle(
         one.is_wanted = one.bucket in wanted or (ALL_BUCKETS in wanted and has_records)
     _require_sound(name, found, request)
     if not request.validate_only:
-        for one in found:
-            shown = wanted.get(one.bucket)
-            ends = one.start_offset, one.end_offset
-            if shown is not None and (shown.start_offset, shown.end_offset) != ends:
-                raise refuse(
-                    Error.INVALID_REQUEST,
-                    f"{name}: bucket {one.bucket} has changed: show it again",
-                )
-    command = RecoverPartition(
-        group=partition.group,
+        _require_unchanged(name, found, wanted)
+    command = _command(request, partition.group, found, at_ms=services.clock.wall_ms())
+    answer = await services.obtain(command, LossDeclared)
+    return RecoverPartitionResponse(
+        grant=answer.loss.grant,
+        leader_id=answer.loss.leader,
+        log_end_offset=answer.loss.end,
+        logs=[
+            ShownReplicaLog(one.broker, one.last_epoch, one.last_index, one.committed, one.end)
+            for one in answer.logs
+        ],
+        buckets=found,
+    )
+
+
+def _require_unchanged(
+    name: str, found: list[BucketHistory], wanted: Mapping[str, WantedBucket]
+) -> None:
+    """Refuse if a bucket has other offsets than the operator saw in the forecast."""
+    for one in found:
+        shown = wanted.get(one.bucket)
+        ends = one.start_offset, one.end_offset
+        if shown is not None and (shown.start_offset, shown.end_offset) != ends:
+            raise refuse(
+                Error.INVALID_REQUEST, f"{name}: bucket {one.bucket} has changed: show it again"
+            )
+
+
+def _command(
+    request: RecoverPartitionRequest, group: GroupId, found: list[BucketHistory], *, at_ms: int
+) -> RecoverPartition:
+    """The command to the controller; its history has the wanted buckets."""
+    return RecoverPartition(
+        group=group,
         grant=request.grant,
         brokers=tuple(map(BrokerId, sorted(request.broker_ids))),
         history=tuple(
@@ -79,19 +105,8 @@ async def handle(
             for one in request.logs
         ),
         by=request.by,
-        at_ms=services.clock.wall_ms(),
+        at_ms=at_ms,
         validate_only=request.validate_only,
-    )
-    answer = await services.obtain(command, LossDeclared)
-    return RecoverPartitionResponse(
-        grant=answer.loss.grant,
-        leader_id=answer.loss.leader,
-        log_end_offset=answer.loss.end,
-        logs=[
-            ShownReplicaLog(one.broker, one.last_epoch, one.last_index, one.committed, one.end)
-            for one in answer.logs
-        ],
-        buckets=found,
     )
 
 
@@ -102,28 +117,28 @@ async def _read_all(services: Services, topic: Topic, index: int) -> list[Bucket
     place = PartitionPlace(cluster.cluster_id, topic.id, index)
 
     async def read(bucket: str) -> BucketHistory:
-        told = BucketHistory(bucket)
+        history = BucketHistory(bucket)
         try:
             async with asyncio.timeout(READ_MS_MAX / 1000):
                 await _require_identity(services, bucket)
                 found = await read_history(services.buckets.store(bucket), place)
         except TimeoutError:
-            told.failure = f"no answer in {READ_MS_MAX} ms"
-            return told
+            history.failure = f"no answer in {READ_MS_MAX} ms"
+            return history
         except StoreError as error:
-            told.failure = str(error)
-            return told
+            history.failure = str(error)
+            return history
         if found is None:
-            return told
-        told.missing_count = len(found.missing)
-        told.missing = list(found.missing[:MISSING_NAMES_MAX])
-        told.high_watermark = found.export.high_watermark
-        told.written_ms = found.export.written_ms
+            return history
+        history.missing_count = len(found.missing)
+        history.missing = list(found.missing[:MISSING_NAMES_MAX])
+        history.high_watermark = found.export.high_watermark
+        history.written_ms = found.export.written_ms
         if found.live:
-            told.start_offset, told.end_offset = found.live[0].base_offset, found.end_offset
-            told.object_count, told.added_count = len(found.live), found.added_count
-            told.size_bytes = sum(one.size_bytes for one in found.live)
-        return told
+            history.start_offset, history.end_offset = found.live[0].base_offset, found.end_offset
+            history.object_count, history.added_count = len(found.live), found.added_count
+            history.size_bytes = sum(one.size_bytes for one in found.live)
+        return history
 
     return list(await asyncio.gather(*map(read, names)))
 
