@@ -146,7 +146,7 @@ class AnswerSink(Protocol):
 
     client_host: str
     session: Session
-    """Who the client is; another one after it has authenticated again."""
+    """The client's session; each authentication replaces it."""
     number: int
     """The number of the connection within the process: later connections have larger ones."""
 
@@ -156,7 +156,7 @@ class AnswerSink(Protocol):
     """Whether a step of a login is in work, or has failed: the next one is refused."""
 
     def authenticate(self, session: Session) -> None:
-        """The client has proved who it is: the session of the connection from now on."""
+        """The client has authenticated: the connection has this session from now on."""
 
     def on_answered(self, context: RequestContext) -> None:
         """`context` has its answer, which is written once all earlier ones are."""
@@ -209,7 +209,7 @@ class RequestContext(msgspec.Struct, eq=False):
 
     @property
     def session(self) -> Session:
-        """Who the client is, as of now."""
+        """The client's present session."""
         return self.sink.session
 
     def may(self, operation: Operation, kind: Kind, name: str) -> bool:

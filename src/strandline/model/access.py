@@ -1,4 +1,4 @@
-"""What principals may do, as the controller's log has it: rules, passwords, quotas.
+"""Rules, secrets of passwords, and quotas, as the controller's log has them.
 
 Why:    requests, answers, the controller's log, snapshots and the command line name the same
         things. The numbers are Kafka's.
@@ -12,7 +12,7 @@ import msgspec
 
 
 class Operation(IntEnum):
-    """What a rule is about."""
+    """What a rule allows or denies."""
 
     UNKNOWN = 0
     ANY = 1
@@ -33,7 +33,7 @@ class Operation(IntEnum):
 
 
 class Permission(IntEnum):
-    """What a rule says of it."""
+    """Whether a rule allows or denies."""
 
     UNKNOWN = 0
     ANY = 1
@@ -104,7 +104,7 @@ class Rule(msgspec.Struct, frozen=True, order=True):
 
 
 class ScramSecret(msgspec.Struct, frozen=True):
-    """What a broker keeps of a password (RFC 5802, section 3): nobody can log in with it."""
+    """The salted keys of a password (RFC 5802, section 3). They do not suffice to log in."""
 
     user: str
     mechanism: str
@@ -124,7 +124,7 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 
 @dataclass(slots=True)
 class Access:
-    """All of it. `version`: the cluster's version after the last change."""
+    """All rules, secrets and quotas. `version`: the cluster's version after the last change."""
 
     rules: dict[Rule, None] = field(default_factory=dict)
     secrets: dict[tuple[str, str], ScramSecret] = field(default_factory=dict)

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Handshakes(Generic[T]):
-    """See the module. `T` is whatever the owner needs to know of a connection, such as its
+    """See the module. `T` is the type of what the owner keeps for a connection, such as its
     listener.
 
     context_of: the context for the next handshake.

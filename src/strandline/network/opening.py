@@ -68,7 +68,7 @@ async def _connect(address: tuple[str, int]) -> socket.socket:
 
 
 async def _secure(sock: socket.socket, tls: PeerTls, peer: BrokerId) -> ssl.SSLSocket:
-    """Shake hands, and check who the other side is."""
+    """Shake hands, and check which broker the other side is."""
     secured = tls.connecting.wrap_socket(sock, do_handshake_on_connect=False)
     try:
         while True:

@@ -1,10 +1,11 @@
-"""Who a connection is, and what it may do. Pure but for the files of certificates.
+"""Authentication of connections, authorisation of requests. Pure but for files of certificates and
+users.
 
 Map:    session.py       a principal, and the session of a connection
         tls.py           the TLS of one port, whose files may change
         peers.py         the TLS between brokers, whose certificates name them
         authority.py     an authority of one's own
         certificates.py  what a certificate says
-        sasl/            how a client proves who it is
+        sasl/            logins: how a client authenticates
         acls/            rules: which principal may do what with which resource
 Source: docs/decisions/0069-access.md."""

@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection: a principal, and the session that it has.
+"""The principal at the other end of a connection, and its session.
 
 Why:    every handler, limit and line of an audit asks the same object, whatever authenticated it.
 How:    A connection has one Session at a time. Authentication puts another one in its place, so a

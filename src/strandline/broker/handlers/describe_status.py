@@ -33,7 +33,7 @@ async def handle(_: DescribeStatusRequest, context: RequestContext) -> DescribeS
 
 
 async def describe(services: Services, listener: str = ONLY_LISTENER) -> DescribeStatusResponse:
-    """See the module. `listener`: whose addresses of brokers are told, where they have it."""
+    """See the module. `listener`: the answer has its addresses, of the brokers that have it."""
     cluster = services.cluster
     findings = services.balancing.findings
     offsets = cluster.topics.get(OFFSETS_TOPIC)

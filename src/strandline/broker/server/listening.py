@@ -1,6 +1,6 @@
 """One socket that accepts Kafka clients, with the terms of its listener.
 
-Why:    a broker has several listeners, which differ in names, protection and who may come.
+Why:    a broker has several listeners, which differ in names, protection and authentication.
 How:    ACCEPTING --out of descriptors or memory--> RESTING (clients wait in the kernel) -->
             ACCEPTING
 Owns:   the listening socket.
@@ -34,8 +34,8 @@ _log = logging.getLogger("strandline.broker")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerTerms:
-    """A listener's name, its TLS if it has any, who the clients with certificates are, and whether
-    its clients log in by SASL."""
+    """A listener's name, its TLS if it has any, the rules that make a principal of a certificate's
+    name, and whether its clients log in by SASL."""
 
     name: str = ONLY_LISTENER
     tls: ServerTls | None = None

@@ -211,7 +211,7 @@ class Claims:
         raise WrongBucketError(
             f"bucket {bucket} is not the one that this cluster uses by this name: {what}. Nothing "
             "is uploaded to it, and nothing counts as held there. Mount its file system, or "
-            "correct [tiered] buckets; if another bucket shall take its place: `strandline tiered "
+            "correct [tiered] buckets; to let another bucket take its place: `strandline tiered "
             f"replace {bucket}`"
         )
 

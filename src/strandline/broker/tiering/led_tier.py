@@ -189,9 +189,10 @@ class LedTier:
     def _follow_intents(self, bucket: str, work: BucketWork) -> None:
         """Every committed intent has an attempt, and no other has one."""
         state = self._replica.tier.state
-        shall = state.replacement(bucket)
+        replacement = state.replacement(bucket)
+        replacements = () if replacement is None else (replacement,)
         pending: dict[str, Intend | IntendReplace] = {
-            one.name: one for one in (*state.pending(bucket), *((shall,) if shall else ()))
+            one.name: one for one in (*state.pending(bucket), *replacements)
         }
         for name in [one for one in work.attempts if one not in pending]:
             work.attempts.pop(name).stop()
@@ -249,15 +250,15 @@ class LedTier:
         self, bucket: str, work: BucketWork, plan: TierPlan, now_ms: int
     ) -> Command | None:
         """Replace or Abandon, once the replacement has come to something."""
-        shall = self._replica.tier.state.replacement(bucket)
+        intent = self._replica.tier.state.replacement(bucket)
         if bucket not in plan.buckets:
             work.rewrites.forget_pass()
-        if shall is None:
+        if intent is None:
             return None
-        attempt = work.attempts[shall.name]
+        attempt = work.attempts[intent.name]
         left_ms = self._left_ms(work, attempt, now_ms)
         command = work.rewrites.settled(
-            shall, attempt, is_wanted=bucket in plan.buckets, is_stalled=left_ms <= 0
+            intent, attempt, is_wanted=bucket in plan.buckets, is_stalled=left_ms <= 0
         )
         if command is None:
             self.soon(now_ms + max(1, left_ms))

@@ -9,7 +9,7 @@ How:    a reader or an uploader finds an object missing or wrong --report--> the
         An object is a function of its range and its name, so the same name gets the same bytes, and
         neither the log nor an export changes. A source whose bytes make another object is not used.
         One object at a time, and `PAUSE_MS` between two.
-Owns:   the queue of this broker; it may be lost: who finds the object next reports it again.
+Owns:   the queue of this broker; it may be lost: the next reader of the object reports it again.
 Source: decision 0068."""
 
 import asyncio
@@ -156,7 +156,7 @@ class Repairs:
             payload = msgspec.msgpack.encode(found)
             await self._calls.call(leader, METHOD, payload, timeout_ms=CALL_TIMEOUT_MS)
         except CallError as error:
-            _log.info("broker %d is not told of %s: %s", leader, found.name, error)
+            _log.info("cannot report %s to broker %d: %s", found.name, leader, error)
 
     async def _on_call(self, sender: BrokerId, payload: bytes) -> bytes:
         try:
@@ -227,7 +227,7 @@ class Repairs:
                     reasons.append(f"{where}: {error}")
                     continue
                 if self._live(group, bucket, name) is None:
-                    return Repaired(found.verdict, reason="it is needed no more")
+                    return Repaired(found.verdict, reason="it was retired meanwhile")
                 await self._broker.confirm(bucket)
                 await store.put(name, parts)
                 after = await verify_entry(store, entry)
@@ -242,8 +242,8 @@ class Repairs:
     def _sources(
         self, group: GroupId, bucket: str, entry: SegmentEntry
     ) -> list[tuple[str, Callable[[], Awaitable[Sequence[Buffer]]]]]:
-        """(what it is called, how to get the object's bytes out of it), the cheapest first. What is
-        called raises OSError, StorageError, StoreError, TrailerError, UnfitBatchError."""
+        """(the source in words, a call that gives the object's bytes), the cheapest first. The call
+        raises OSError, StorageError, StoreError, TrailerError, UnfitBatchError."""
         state = self._broker.led_state(group)
         assert state is not None
         copies: list[tuple[str, Callable[[], Awaitable[Sequence[Buffer]]]]] = []

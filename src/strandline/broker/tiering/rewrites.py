@@ -83,7 +83,7 @@ class Rewrites:
     # ---- one that is under way -------------------------------------------------------------------
 
     def settled(
-        self, shall: IntendReplace, attempt: Attempt, *, is_wanted: bool, is_stalled: bool
+        self, intent: IntendReplace, attempt: Attempt, *, is_wanted: bool, is_stalled: bool
     ) -> Command | None:
         """Replace or Abandon, once the attempt has come to something. `is_stalled`: it has made no
         progress for too long."""
@@ -92,22 +92,22 @@ class Rewrites:
         reason = attempt.failure or (f"no progress: {attempt.reason}" if is_stalled else None)
         if not is_wanted:
             reason = "the topic does not use this bucket any more"
-        elif not state.has_run(shall.names, shall.base_offset, shall.end_offset):
+        elif not state.has_run(intent.names, intent.base_offset, intent.end_offset):
             reason = "retention has taken some of its objects"
         elif attempt.entry is not None:
-            self._learn(shall.name, attempt)
+            self._learn(intent.name, attempt)
             self._failures_count = 0
-            live_ms = max(one.live_ms for one in state.live if one.name in shall.names)
+            live_ms = max(one.live_ms for one in state.live if one.name in intent.names)
             entry = replace(attempt.entry, live_ms=live_ms)
-            return Replace(self._bucket, shall.names, entry, wall_ms)
+            return Replace(self._bucket, intent.names, entry, wall_ms)
         elif attempt.is_unchanged:
-            self._learn(shall.name, attempt)
-            return Abandon(self._bucket, shall.name, wall_ms)
+            self._learn(intent.name, attempt)
+            return Abandon(self._bucket, intent.name, wall_ms)
         if reason is None:
             return None
-        self._note(shall, reason)
+        self._note(intent, reason)
         self._back_off()
-        return Abandon(self._bucket, shall.name, wall_ms)
+        return Abandon(self._bucket, intent.name, wall_ms)
 
     def _learn(self, name: str, attempt: Attempt) -> None:
         """What an attempt of the present pass has brought."""

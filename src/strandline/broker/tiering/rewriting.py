@@ -1,6 +1,6 @@
 """Reads a run of objects of a bucket, to be written again as one: merged, or cleaned by key.
 
-Why:    small objects cost requests and memory; a compacted topic's bucket shall keep the last
+Why:    small objects cost requests and memory; a compacted topic's bucket keeps the last
         record of each key only. The bytes stay in the bucket's region, and each chunk is checked.
 How:    map of the pass (read once, kept for its other steps)
                      |

@@ -26,7 +26,7 @@ def identify_bucket(
     client: Client, bucket: str, bucket_id: str = "", replaced_id: str = ""
 ) -> IdentifyBucketResponse:
     """What the cluster knows of a bucket; with an id, that it is this one from now on. Raises
-    ApiError with what stands against it."""
+    ApiError with the reason if the controller refuses."""
     request = IdentifyBucketRequest(bucket, bucket_id, replaced_id)
     return client.ask_controller(request, IdentifyBucketResponse, f"bucket {bucket}")
 

@@ -33,7 +33,7 @@ class LoginError(ClientError, OperatorError):
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who the client is. `mechanism`: one of MECHANISMS."""
+    """The user that a client logs in as. `mechanism`: one of MECHANISMS."""
 
     mechanism: str
     user: str

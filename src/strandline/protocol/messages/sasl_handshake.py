@@ -1,4 +1,4 @@
-"""Names the mechanism by which a client will prove who it is.
+"""Names the mechanism by which a client will authenticate.
 
 Source: KIP-43; KIP-152 (version 1: the messages of the mechanism come in SaslAuthenticate)."""
 

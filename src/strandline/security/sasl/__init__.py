@@ -1,6 +1,6 @@
-"""How a client proves who it is: mechanisms of SASL, as state machines without a socket.
+"""Authentication of clients: mechanisms of SASL, as state machines without a socket.
 
-Map:    mechanism.py  what a mechanism is, and how it fails
+Map:    mechanism.py  the interface of a mechanism, and its error
         scram.py      SCRAM-SHA-256 and SCRAM-SHA-512
         plain.py      PLAIN: a name and a password
         users_file.py users before the controller knows any

@@ -1,11 +1,11 @@
 """The secrets of users, and made-up ones of unknown users.
 
-Why:    a client must not find out which users there are: an unknown name gets a salt that stays the
+Why:    a client must not find out which users exist: an unknown name gets a salt that stays the
         same, and fails where a wrong password does, after the same work.
 How:    A made-up secret comes from the name and a key that this process draws at its start. Its
         mechanism, iterations and length of the salt are those of some real user: a client sees
         them, or the time that they take.
-Source: RFC 5802, section 9; RFC 9051 has no better advice; decision 0069."""
+Source: RFC 5802, section 9; decision 0069."""
 
 import hashlib
 import hmac

@@ -58,7 +58,7 @@ class BucketState:
     intents: list[Intend] = field(default_factory=list)
     """Outstanding uploads, in the order of their commands; no two overlap."""
     replacement: IntendReplace | None = None
-    """The object that shall take the place of a run of live ones."""
+    """The intent of the replacement of a run of live objects that is under way."""
     removals: dict[str, Removal] = field(default_factory=dict)
     """{name: retired or abandoned object that may be in the bucket still}."""
     end_offset: Offset = _NONE

@@ -15,7 +15,7 @@ from strandline.tiered.segments.entry import SegmentEntry
 
 
 class Intend(msgspec.Struct, frozen=True, tag=1, array_like=True):
-    """`uploader` shall put the records of [base, end) into `bucket`, under `name`.
+    """`uploader` will put the records of [base, end) into `bucket`, under `name`.
 
     They begin where the last live segment or another intent ends, and come before the marker."""
 
@@ -84,7 +84,7 @@ class Reset(msgspec.Struct, frozen=True, tag=8, array_like=True):
 
 
 class IntendReplace(msgspec.Struct, frozen=True, tag=9, array_like=True):
-    """`uploader` shall put one object under `name` that takes the place of a run of live objects of
+    """`uploader` will put one object under `name` that takes the place of a run of live objects of
     `bucket`. A bucket has one replacement under way at a time."""
 
     bucket: str

@@ -162,7 +162,7 @@ class TierState:
         return None if known is None else known.find(offset)
 
     def replacement(self, bucket: str) -> IntendReplace | None:
-        """What shall take the place of a run of live objects."""
+        """The intent of the replacement under way; None for none."""
         known = self._buckets.get(bucket)
         return None if known is None else known.replacement
 
