@@ -556,3 +556,57 @@ def test_an_id_that_is_not_known_here_is_not_deleted_elsewhere(world: BrokerWorl
     (one,) = ask(world, request, 6).responses  # type: ignore[attr-defined]
     assert one.error_code == Error.UNKNOWN_TOPIC_ID
     assert not world.controller.commands
+
+
+def fetch_of(*, max_wait_ms: int = 0, session_id: int = 0, epoch: int = -1) -> FetchRequest:
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000_000)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        max_bytes=1_000_000,
+        topics=[FetchTopic(topic=TOPIC, partitions=[partition])] if epoch < 1 else [],
+        session_id=session_id,
+        session_epoch=epoch,
+    )
+
+
+def test_a_fetch_that_waited_is_judged_by_the_rules_of_its_answer(world: BrokerWorld) -> None:
+    (replica,) = world.add_topic(TOPIC)
+    enforce(world, rule(topic(O.READ)))
+    pending = send(world, fetch_of(max_wait_ms=10_000), 12, ALICE)
+    assert not pending.context.is_answered
+    services = world.services
+    services.cluster.access.rules = {}
+    services.cluster.access.version += 1
+    replica.write(b"after")
+    world.advance(0)
+    (one,) = answer_to(pending, fetch_of()).responses  # type: ignore[attr-defined]
+    assert one.partitions[0].error_code == Error.TOPIC_AUTHORIZATION_FAILED
+    assert not one.partitions[0].records
+
+
+def test_a_fetch_that_waited_beyond_the_end_of_its_login_gets_nothing(world: BrokerWorld) -> None:
+    (replica,) = world.add_topic(TOPIC)
+    ends_at_ms = world.services.clock.monotonic_ms() + 1_000
+    pending = send(world, fetch_of(max_wait_ms=10_000), 12, replace(ALICE, ends_at_ms=ends_at_ms))
+    world.advance(2_000)
+    replica.write(b"after")
+    world.advance(0)
+    (one,) = answer_to(pending, fetch_of()).responses  # type: ignore[attr-defined]
+    assert one.partitions[0].error_code == Error.TOPIC_AUTHORIZATION_FAILED
+    assert not one.partitions[0].records
+
+
+def test_a_fetch_session_is_of_its_user(world: BrokerWorld) -> None:
+    """Or a client that finds its id learns names of topics, and ends it."""
+    world.add_topic(TOPIC)
+    enforce(world, rule(topic(O.READ)))
+    opened = ask(world, fetch_of(epoch=0), 12)
+    number: int = opened.session_id  # type: ignore[attr-defined]
+    assert number
+    mallory = replace(ALICE, principal=Principal.user("mallory"))
+    request = fetch_of(session_id=number, epoch=1)
+    stolen = answer_to(send(world, request, 12, mallory), request)
+    assert stolen.error_code == Error.FETCH_SESSION_ID_NOT_FOUND  # type: ignore[attr-defined]
+    send(world, fetch_of(session_id=number, epoch=-1), 12, mallory)
+    assert ask(world, request, 12).error_code == Error.NONE  # type: ignore[attr-defined]

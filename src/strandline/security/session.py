@@ -68,5 +68,9 @@ class Session:
     ends_at_ms: int | None = None
     caller: tuple[str, str] = field(init=False)
 
+    def is_over(self, now_ms: int) -> bool:
+        """Whether the client should have authenticated again by this monotonic time."""
+        return self.ends_at_ms is not None and now_ms >= self.ends_at_ms
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "caller", (str(self.principal), self.host))

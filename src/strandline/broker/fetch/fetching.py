@@ -451,9 +451,22 @@ class FetchCall:
 
     def _finish(self) -> None:
         try:
+            self._judge_again()
             self._respond(self._read_all())
         except Exception:  # A task boundary: the caller does not know the request.
             self._context.fail()
+
+    def _judge_again(self) -> None:
+        """A fetch may be parked for hours: the rules, or the login, may have ended meanwhile."""
+        context = self._context
+        if not self._services.access.is_enforced and context.session.ends_at_ms is None:
+            return
+        is_over = context.session.is_over(self._services.clock.monotonic_ms())
+        for fetch in self._partitions:
+            if fetch.replica is None or fetch.partition is None:
+                continue
+            if is_over or not context.may(Operation.READ, Kind.TOPIC, fetch.partition.topic):
+                self._fail_unknown(fetch, Error.TOPIC_AUTHORIZATION_FAILED)
 
     # ---- the answer ----------------------------------------------------------------------------
 

@@ -15,7 +15,6 @@ from strandline.broker.fetch.fetching import TOPIC_IDS_SINCE_VERSION, FetchCall
 from strandline.broker.fetch.sessions import (
     FINAL_EPOCH,
     FIRST_EPOCH,
-    NO_SESSION,
     FetchSession,
     refusal,
 )
@@ -36,15 +35,17 @@ def start_in_session(context: RequestContext, request: FetchRequest) -> None:
     forgotten = request.forgotten_topics_data
     require_few(sum(1 + len(topic.partitions) for topic in forgotten))
     sessions = context.services.fetch_sessions
+    session = sessions.find(request.session_id)
+    if session is not None and session.owner != str(context.session.principal):
+        session = None
     if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
-        if request.session_id != NO_SESSION:
-            sessions.close(request.session_id)
+        if session is not None:
+            sessions.close(session.id)
         if request.session_epoch == FINAL_EPOCH:
             FetchCall(context, request).start()
         else:
             FetchCall(context, request, partial(_open, context, request)).start()
         return
-    session = sessions.find(request.session_id)
     uses_ids = context.api_version >= TOPIC_IDS_SINCE_VERSION
     error = refusal(session, epoch=request.session_epoch, uses_ids=uses_ids)
     if session is not None and error is Error.NONE:
@@ -67,7 +68,9 @@ def _open(
 ) -> FetchResponse:
     services = context.services
     uses_ids = context.api_version >= TOPIC_IDS_SINCE_VERSION
-    session_id = services.fetch_sessions.open(answers, request.topics, uses_ids=uses_ids)
+    session_id = services.fetch_sessions.open(
+        answers, request.topics, uses_ids=uses_ids, owner=str(context.session.principal)
+    )
     session = services.fetch_sessions.find(session_id)
     if session is not None and uses_ids:
         _name(session, request.topics, services)

@@ -95,7 +95,8 @@ _NO_DIVERGENCE = PartitionData().diverging_epoch
 
 class FetchSession:
     """One session. `epoch`: of the next request. `names`: those that its topic ids had. `last`: its
-    last request, while that waits."""
+    last request, while that waits. `owner`: the principal that it is of; to others it is not
+    there."""
 
     __slots__ = (
         "created_ms",
@@ -104,14 +105,16 @@ class FetchSession:
         "is_old",
         "last",
         "names",
+        "owner",
         "partition_count",
         "topics",
         "used_ms",
         "uses_ids",
     )
 
-    def __init__(self, session_id: int, now_ms: int, *, uses_ids: bool) -> None:
+    def __init__(self, session_id: int, now_ms: int, *, uses_ids: bool, owner: str) -> None:
         self.id = session_id
+        self.owner = owner
         self.uses_ids = uses_ids
         self.epoch = FIRST_EPOCH + 1
         self.created_ms = self.used_ms = now_ms
@@ -209,13 +212,20 @@ class FetchSessions:
         return self._sessions.get(session_id)
 
     def open(
-        self, answers: list[FetchableTopicResponse], requested: list[FetchTopic], *, uses_ids: bool
+        self,
+        answers: list[FetchableTopicResponse],
+        requested: list[FetchTopic],
+        *,
+        uses_ids: bool,
+        owner: str,
     ) -> int:
         """Open a session for a full request that is answered by this; its id, or NO_SESSION."""
         size = sum([len(topic.partitions) for topic in requested])
         if not 0 < size <= SESSION_PARTITIONS_MAX or not self._make_room(size):
             return NO_SESSION
-        session = FetchSession(self._new_id(), self._clock.monotonic_ms(), uses_ids=uses_ids)
+        session = FetchSession(
+            self._new_id(), self._clock.monotonic_ms(), uses_ids=uses_ids, owner=owner
+        )
         session.add(requested)
         session.news(answers)
         self._sessions[session.id] = session

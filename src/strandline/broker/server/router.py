@@ -112,8 +112,7 @@ class Router:
         """Raise ProtocolError if the client must log in, for the first time or again."""
         if not session.is_authenticated:
             raise ProtocolError(f"{api} came before a login")
-        assert session.ends_at_ms is not None
-        if self._services.clock.monotonic_ms() >= session.ends_at_ms:
+        if session.is_over(self._services.clock.monotonic_ms()):
             raise ProtocolError(f"{api} of {session.principal} came after the end of its login")
 
     def run(self, context: RequestContext) -> None:
