@@ -1,4 +1,4 @@
-"""One address cannot take up all slow steps of logins, nor fill the log.
+"""One address cannot take up all slow steps of logins, nor fill the log; passwords are the newest.
 
 Source: decision 0069."""
 
@@ -12,8 +12,10 @@ from strandline.base.errors import ApiError
 from strandline.broker.access import logins as module
 from strandline.broker.access.logins import SLOW_STEPS_OF_ADDRESS_MAX, Logins
 from strandline.config.broker import BrokerConfig, BrokerSection, ClusterSection
+from strandline.controller.state import ControllerState
 from strandline.model.cluster import Cluster
 from strandline.security.sasl.mechanism import SaslError
+from strandline.security.sasl.secrets import secret_from_password
 from strandline.security.session import Principal, Session
 
 
@@ -47,13 +49,13 @@ def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DELAY_FIRST_MS", 0)
 
 
-def logins() -> Logins:
+def logins(cluster: Cluster | None = None) -> Logins:
     return Logins(
         BrokerConfig(
             broker=BrokerSection(id=1, data_directory="/data"),
             cluster=ClusterSection(seeds=("1@127.0.0.1:33001",)),
         ),
-        Cluster(cluster_id="cluster-1"),
+        cluster or Cluster(cluster_id="cluster-1"),
     )
 
 
@@ -77,6 +79,21 @@ def test_other_addresses_log_in_while_one_has_too_many() -> None:
         tried.stop()
 
     asyncio.run(main())
+
+
+def test_passwords_are_those_of_a_state_that_came_as_a_whole() -> None:
+    """A broker that lagged takes a snapshot: then the cluster's access is another object."""
+    state = ControllerState()
+    tried = logins(state.cluster)
+    other = ControllerState()
+    secret = secret_from_password("alice", "SCRAM-SHA-256", "new password", iterations=4_096)
+    other.cluster.access.secrets["alice", secret.mechanism] = secret
+    other.cluster.access.version = 5
+    state.adopt(other)
+    exchange = tried.begin("PLAIN")
+    asyncio.run(tried.step(exchange, b"\0alice\0new password", Session()))
+    assert exchange.principal == Principal.user("alice")
+    tried.stop()
 
 
 def test_a_long_name_makes_no_long_line(caplog: pytest.LogCaptureFixture) -> None:

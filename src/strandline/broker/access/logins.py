@@ -49,8 +49,9 @@ class Logins:
         self._listeners: dict[str, Listener] = {one.name: one for one in config.listeners}
         path = config.access.users_file
         written = read_users_file(Path(path)) if path else {}
-        access = cluster.access
-        self._book = SecretBook(lambda: access.secrets, written, version=lambda: access.version)
+        self._book = SecretBook(
+            lambda: cluster.access.secrets, written, version=lambda: cluster.access.version
+        )
         # {address: (failures, when the last one was, in monotonic seconds)}, the oldest first.
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
         self._threads: ThreadPoolExecutor | None = None
