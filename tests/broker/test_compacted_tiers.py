@@ -254,7 +254,7 @@ def test_leaders_that_lose_power_lose_no_value(seed: int) -> None:
             assert table_of(read(world, at=broker)) == table
 
 
-def test_retention_holds_for_a_topic_that_is_also_deleted() -> None:
+def test_retention_holds_for_a_topic_with_compact_and_delete() -> None:
     with compacted_cluster(
         cleanup_policy="compact,delete",
         retention_ms="30000",

@@ -54,7 +54,7 @@ TIERED_METRICS = (
         name="strandline_tiered_received_bytes_total",
         kind=Kind.COUNTER,
         labels=("bucket",),
-        help="Bytes of objects that this broker got out of a bucket, for whatever purpose.",
+        help="Bytes of objects that this broker read from a bucket, for any purpose.",
     ),
     Metric(
         name="strandline_tiered_errors_total",
@@ -74,13 +74,13 @@ TIERED_METRICS = (
         name="strandline_tiered_replaced_objects_total",
         kind=Kind.COUNTER,
         labels=("bucket",),
-        help="Objects in whose place this broker put another one, merged or compacted.",
+        help="Objects that this broker replaced by a merged or compacted one.",
     ),
     Metric(
         name="strandline_tiered_rewritten_bytes_total",
         kind=Kind.COUNTER,
         labels=("bucket",),
-        help="Data of these objects, which this broker read for that.",
+        help="Bytes of data that this broker read from the replaced objects.",
     ),
     Metric(
         name="strandline_tiered_repaired_objects_total",

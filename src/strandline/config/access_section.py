@@ -1,4 +1,4 @@
-"""The section of a broker's file that is about what clients may do.
+"""The section of a broker's file about the authorisation of clients.
 
 Owns:   nothing.
 Source: decision 0069; Kafka's `authorizer.class.name`, `super.users` and

@@ -1,4 +1,4 @@
-"""What clients may do: the answer for a session, and rules as messages have them.
+"""Authentication and authorisation of clients, and rules in Kafka's messages.
 
 Map:    authorisation.py  asks the rules of the controller's log
         requirements.py   what each request needs: a table

@@ -34,7 +34,7 @@ PIECE_BYTES = 128 << 10
 """Cleaned in one go on a thread."""
 PAUSE_FACTOR = 4
 KEY_MAPS_MAX = 3
-"""Passes whose maps are kept; each has at most `compaction_map_bytes`."""
+"""Maps of passes that stay in memory; each has at most `compaction_map_bytes`."""
 KEPT_MS = 600_000
 """A map that no step has used for so long goes."""
 

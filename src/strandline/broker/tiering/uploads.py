@@ -83,7 +83,7 @@ class Uploading(Protocol):
     def find_run(
         self, group: GroupId, intent: IntendReplace, cleaning: Cleaning | None
     ) -> tuple[RunSource, str] | None:
-        """(the objects that shall be replaced, their region); None while this broker does not know
+        """(the objects to replace, their region); None while this broker does not know
         of the intent. Raises NotHereError."""
 
     def generation(self, bucket: str) -> int:

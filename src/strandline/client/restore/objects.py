@@ -56,7 +56,7 @@ RANGE_BYTES = 8 * CHUNK_BYTES
 RESTORED = UUID("5d6d2f0e-4d0a-5d5c-9a57-0b7c0f6a7b11")
 """The name space of the ids of restored topics."""
 AGAIN_MAX = 100
-"""So often the same topic may be restored, and deleted again."""
+"""How often the same topic may be restored and deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Targets:
 
 @dataclass(slots=True)
 class Copied:
-    """What was copied. `here_bytes`: through this client; the rest inside the store."""
+    """The objects copied. `here_bytes`: through this client; the rest inside the store."""
 
     count: int = 0
     total_bytes: int = 0
@@ -129,7 +129,7 @@ def _restore(
     cluster_id: str,
     topic: PlannedTopic,
 ) -> Copied | None:
-    """What was copied of a topic; None if an earlier run has restored it."""
+    """The objects copied of a topic; None if an earlier run has restored it."""
     origin = f"{cluster_id}/{source_cluster}/{topic.id}"
     candidates = [uuid5(RESTORED, f"{origin}/{again}") for again in range(AGAIN_MAX)]
     if _is_restored(client, topic, candidates):
@@ -249,7 +249,7 @@ async def _copy_all(
     export: Export,
     copied: Copied,
 ) -> None:
-    """Copy what is not there, then say so in the bucket."""
+    """Copy the objects that are missing, then write the export."""
     place = export.place
     there = {one.name: one.size_bytes async for one in target.list(place.prefix)}
     left = iter(zip(lost, export.live, strict=True))

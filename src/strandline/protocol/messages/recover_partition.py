@@ -27,7 +27,7 @@ class WantedBucket(Message):
 
 class RecoverPartitionRequest(Message):
     """Give up all logs of a partition, and begin with the records of these buckets. With
-    `validate_only` the answer says what that would do; offsets and logs need not be known."""
+    `validate_only` the answer is a forecast; offsets and logs need not be known."""
 
     API_KEY = 20_021
     VERSIONS = "0"
@@ -35,13 +35,13 @@ class RecoverPartitionRequest(Message):
 
     topic: Annotated[str, F("string")] = ""
     partition: Annotated[int, F("int32")] = 0
-    grant: Annotated[int, F("int32")] = 0  # the last that was begun, as that person knows
+    grant: Annotated[int, F("int32")] = 0  # the last that was begun, as the operator saw it
     broker_ids: Annotated[list[int], F("[]int32")] = []
     buckets: Annotated[list[WantedBucket], F("[]struct")] = []
     # Objects may be missing: then the history begins behind them.
     accepts_missing: Annotated[bool, F("bool")] = False
     logs: Annotated[list[ShownReplicaLog], F("[]struct")] = []
-    by: Annotated[str, F("string")] = ""  # who says so
+    by: Annotated[str, F("string")] = ""  # the operator's name
     validate_only: Annotated[bool, F("bool")] = False
 
 

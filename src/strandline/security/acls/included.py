@@ -40,4 +40,4 @@ OPERATIONS_OF: dict[Kind, tuple[Operation, ...]] = {
         Operation.IDEMPOTENT_WRITE,
     ),
 }
-"""{kind: the operations that clients are told of}; see KIP-430."""
+"""{kind: the operations that answers to clients list}; see KIP-430."""

@@ -2,8 +2,9 @@
 
 How:    trailer, checked by the CRC of the log's entry --> whole chunks, in ranges of up to 8 MiB,
         two in flight, each chunk checked by the trailer --> the batches, by a walk.
-        What does not match is read once more: the wire may have been at fault. If the trailer is
-        wrong or lacking, a listing tells the object's size, and the batches speak for themselves.
+        A chunk that does not match is read once more: the network may have been at fault. If the
+        trailer is wrong or lacking, a listing tells the object's size, and the batches speak for
+        themselves.
 Owns:   nothing; the stores of a process are in `client.buckets.stores`.
 Source: decisions 0058 and 0065."""
 
