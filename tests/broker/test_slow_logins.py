@@ -56,6 +56,7 @@ def logins(cluster: Cluster | None = None) -> Logins:
             cluster=ClusterSection(seeds=("1@127.0.0.1:33001",)),
         ),
         cluster or Cluster(cluster_id="cluster-1"),
+        wall_ms=lambda: 0,
     )
 
 

@@ -208,3 +208,56 @@ def test_a_port_for_brokers_that_is_open_must_be_so_by_decision() -> None:
 )
 def test_a_port_whose_clients_prove_who_they_are_or_are_here_may_be_open(text: str) -> None:
     load(text)
+
+
+TOKENS = 'protocol = "SASL_PLAINTEXT"\nsasl_mechanisms = ["OAUTHBEARER"]\n'
+PROVIDER = (
+    '[oauthbearer]\njwks_endpoint_url = "https://id/keys"\nexpected_issuer = "i"\n'
+    'expected_audience = ["a"]\n'
+)
+
+
+def test_logins_by_tokens_need_keys_an_issuer_and_an_audience() -> None:
+    assert load(entry(more=TOKENS) + PROVIDER).oauthbearer.expected_audience == ("a",)
+    assert load(entry(more='protocol = "SASL_PLAINTEXT"')).oauthbearer.expected_issuer == ""
+    found = refusals(entry(more=TOKENS) + "[oauthbearer]\nalgorithms = []\n")
+    for name in ("jwks_endpoint_url", "expected_issuer", "expected_audience", "algorithms"):
+        reason = f"[oauthbearer] {name}: must be given: [[listener]] A has OAUTHBEARER"
+        assert any(reason in one for one in found), found
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://id.example/keys",
+        "https://user:word@id.example/keys",
+        "https:///keys",
+        "https://id.example:x/keys",
+        "https://id.example/a b",
+        "https://id.example/#a",
+        "ftp://id.example/keys",
+        "file://host/keys",
+        "file:keys",
+        "/keys",
+        "http://127.0.0.1.id.example/keys",
+        "http://[::1/keys",
+    ],
+)
+def test_keys_come_over_tls_or_from_a_file(url: str) -> None:
+    section = PROVIDER.replace("https://id/keys", url)
+    (found,) = refusals(entry(more=TOKENS) + section)
+    assert "[oauthbearer] jwks_endpoint_url: must be" in found
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8080/k", "http://[::1]/k", "file:///etc/k"])
+def test_keys_of_this_machine_need_no_tls(url: str) -> None:
+    load(entry(more=TOKENS) + PROVIDER.replace("https://id/keys", url))
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "OAUTHBEARER"])
+def test_other_machines_send_no_secrets_in_the_clear(mechanism: str) -> None:
+    logins = f'protocol = "SASL_PLAINTEXT"\nsasl_mechanisms = ["SCRAM-SHA-256", "{mechanism}"]\n'
+    (found,) = refusals(entry(bind="192.0.2.1:9093", more=logins) + PROVIDER)
+    assert f"sasl_mechanisms: {mechanism} sends secrets in the clear" in found
+    load(entry(bind="192.0.2.1:9093", more=logins) + PROVIDER + OPEN)
+    load(entry(bind="127.0.0.1:9093", more=logins) + PROVIDER)

@@ -232,6 +232,7 @@ class Broker:
             memory=self.replication.memory,
         )
         self.server = server
+        self.services.logins.start()
         for listener in self.config.listeners:
             rules = PrincipalRules(listener.entry.principal_mapping_rules if listener.entry else "")
             await server.start(
@@ -278,6 +279,7 @@ class Broker:
         if self.server is not None:
             self.server.stop()
             self.server = None
+        self.services.logins.stop()
         for loop in self._loops:
             loop.stop()
         if self.services.remote_log is not None:

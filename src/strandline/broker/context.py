@@ -116,7 +116,7 @@ class Services:
     def __post_init__(self) -> None:
         self.cluster = self.controller.cluster
         self.deadlines = Deadlines(self.clock)
-        self.logins = Logins(self.config, self.cluster)
+        self.logins = Logins(self.config, self.cluster, wall_ms=self.clock.wall_ms)
         self.access = Authorisation(self.config.access, self.cluster, broker_id=self.broker_id)
         self.new_topics = NewTopics(self.clock)
         self.fetch_sessions = FetchSessions(

@@ -7,6 +7,7 @@ Map:    keys.py             what a key is, how its value is read and checked
         security_section.py the broker's file: what may be open
         tiered_section.py   the broker's file: object stores
         access_section.py   the broker's file: what clients may do
+        oauthbearer_section.py  the broker's file: the tokens that clients log in with
         broker_life.py      keys set on a single broker at run time
         kafka/              Kafka's other broker keys
         topic.py            topics, with Kafka's names

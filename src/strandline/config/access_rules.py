@@ -8,7 +8,14 @@ from collections.abc import Iterator
 
 from strandline.config.addresses import format_address, is_loopback, is_wildcard
 from strandline.config.broker import BrokerConfig
-from strandline.config.listener_section import NO_CERTIFICATES, REQUIRED, Listener, ListenerEntry
+from strandline.config.listener_section import (
+    NO_CERTIFICATES,
+    OAUTHBEARER,
+    PLAIN,
+    REQUIRED,
+    Listener,
+    ListenerEntry,
+)
 from strandline.config.other_ports import OFF, REQUIRE
 
 _IF_WANTED = "or write `insecure = true` under [security] if every machine may"
@@ -20,6 +27,7 @@ def broken_access_rules(config: BrokerConfig) -> Iterator[tuple[str, str]]:
     for listener in config.listeners:
         if listener.entry is not None:
             yield from _files(listener, listener.entry)
+    yield from _tokens(config)
     yield from _peers(config)
     yield from _monitoring(config)
     if not config.security.insecure:
@@ -70,6 +78,19 @@ def _files(listener: Listener, entry: ListenerEntry) -> Iterator[tuple[str, str]
         )
 
 
+def _tokens(config: BrokerConfig) -> Iterator[tuple[str, str]]:
+    """What logins by tokens need."""
+    entries = [one.entry for one in config.listeners if one.entry is not None and one.has_logins]
+    users = [one.name for one in entries if OAUTHBEARER in one.sasl_mechanisms]
+    section = config.oauthbearer
+    for name in ("jwks_endpoint_url", "expected_issuer", "expected_audience", "algorithms"):
+        if users and not getattr(section, name):
+            yield (
+                f"[oauthbearer] {name}",
+                f"must be given: [[listener]] {users[0]} has {OAUTHBEARER} in sasl_mechanisms",
+            )
+
+
 def _peers(config: BrokerConfig) -> Iterator[tuple[str, str]]:
     rpc = config.rpc
     for name in ("certificate", "private_key", "trust"):
@@ -102,7 +123,10 @@ def _monitoring(config: BrokerConfig) -> Iterator[tuple[str, str]]:
 def _open_ports(config: BrokerConfig) -> Iterator[tuple[str, str]]:
     """Ports that other machines reach, and whose clients need not authenticate."""
     for listener in config.listeners:
-        if is_loopback(listener.bind.host) or listener.is_authenticated:
+        if is_loopback(listener.bind.host):
+            continue
+        if listener.is_authenticated:
+            yield from _secrets_in_the_clear(listener)
             continue
         advice = (
             'write protocol = "SASL_SSL", or client_certificates = "required"'
@@ -130,3 +154,16 @@ def _open_ports(config: BrokerConfig) -> Iterator[tuple[str, str]]:
             f"{metrics.host} is open to other machines, and clients need not authenticate: "
             f'write a certificate and client_certificates = "required", {_IF_WANTED}',
         )
+
+
+def _secrets_in_the_clear(listener: Listener) -> Iterator[tuple[str, str]]:
+    """Logins that anyone on the network could read and use."""
+    if listener.entry is None or listener.is_tls:
+        return
+    for mechanism in (PLAIN, OAUTHBEARER):
+        if mechanism in listener.entry.sasl_mechanisms:
+            yield (
+                f"{listener.place} sasl_mechanisms",
+                f"{mechanism} sends secrets in the clear over {listener.protocol}: write protocol "
+                f'= "SASL_SSL" and its certificates, {_IF_WANTED}',
+            )

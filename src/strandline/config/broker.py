@@ -27,6 +27,7 @@ from strandline.config.listener_section import (
     ListenerSection,
     listener_of,
 )
+from strandline.config.oauthbearer_section import OAuthBearerSection
 from strandline.config.other_ports import MetricsSection, RpcSection
 from strandline.config.security_section import SecuritySection
 from strandline.config.tiered_section import TieredSection
@@ -427,6 +428,7 @@ class BrokerConfig:
     storage: StorageSection = StorageSection()
     tiered: TieredSection = field(default_factory=TieredSection)
     access: AccessSection = field(default_factory=AccessSection)
+    oauthbearer: OAuthBearerSection = field(default_factory=OAuthBearerSection)
     log: LogSection = LogSection()
     metrics: MetricsSection = field(default_factory=MetricsSection)
     drills: DrillsSection = DrillsSection()
@@ -501,6 +503,7 @@ SECTIONS: dict[str, type] = {
     "storage": StorageSection,
     "tiered": TieredSection,
     "access": AccessSection,
+    "oauthbearer": OAuthBearerSection,
     "log": LogSection,
     "metrics": MetricsSection,
     "drills": DrillsSection,

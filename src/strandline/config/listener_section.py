@@ -20,7 +20,8 @@ PLAINTEXT, SSL = "PLAINTEXT", "SSL"
 SASL_PLAINTEXT, SASL_SSL = "SASL_PLAINTEXT", "SASL_SSL"
 assert ONLY_LISTENER == PLAINTEXT, "Kafka names a listener after its protocol"
 PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
-SASL_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN")
+PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
+SASL_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512", PLAIN, OAUTHBEARER)
 NO_CERTIFICATES, REQUESTED, REQUIRED = CLIENT_CERTIFICATES = ("none", "requested", "required")
 TLS_VERSIONS = ("1.2", "1.3")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
@@ -112,8 +113,9 @@ class ListenerEntry:
     )
     sasl_mechanisms: tuple[str, ...] = key(
         ("SCRAM-SHA-256", "SCRAM-SHA-512"),
-        "How users log in, if the protocol is SASL_PLAINTEXT or SASL_SSL. All mechanisms know the "
-        "same users. PLAIN sends the password itself, so it takes SASL_SSL.",
+        "How users log in, if the protocol is SASL_PLAINTEXT or SASL_SSL. SCRAM and PLAIN know the "
+        "same users. OAUTHBEARER takes tokens, as [oauthbearer] says. PLAIN sends the password "
+        "itself, and OAUTHBEARER the token: other machines reach them by SASL_SSL only.",
         choices=SASL_MECHANISMS,
     )
     sasl_session_ms: int = key(

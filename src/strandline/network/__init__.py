@@ -10,5 +10,6 @@ Map:    tcp.py         the endpoint: listens, and knows the peers
         calls.py       requests and responses on top of messages
         refusals.py    logs why peers are refused
         webhook.py     posts alarms to an operator's URL
+        https_document.py  fetches a small document, with a deadline and a bound
         sockets.py     detects a connection to itself, and a taken port
 Source: design section 5."""

@@ -3,6 +3,7 @@
 Map:    authorisation.py  asks the rules of the controller's log
         requirements.py   what each request needs: a table
         logins.py         logins by SASL
+        token_keys.py     keeps the keys that tokens are verified with
         config_rights.py  the right that a resource's configuration takes
         acl_messages.py   rules and filters in Kafka's messages
 Source: decision 0069."""

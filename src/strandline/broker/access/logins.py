@@ -10,19 +10,23 @@ Source: Kafka's `connection.failed.authentication.delay.ms` (KIP-306); decision 
 import asyncio
 import logging
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from strandline.base.errors import ApiError
+from strandline.broker.access.token_keys import TokenKeySource
 from strandline.config.broker import BrokerConfig
 from strandline.config.listener_section import Listener
 from strandline.model.cluster import Cluster
 from strandline.protocol.errors import Error
-from strandline.security.sasl import plain
+from strandline.security.sasl import oauth_bearer, plain
 from strandline.security.sasl.mechanism import FAILED, TOKEN_BYTES_MAX, Mechanism, SaslError
+from strandline.security.sasl.oauth_bearer import OAuthBearerServer
 from strandline.security.sasl.plain import PlainServer
 from strandline.security.sasl.scram import ScramServer
 from strandline.security.sasl.secrets import SecretBook
+from strandline.security.sasl.tokens import TokenRules
 from strandline.security.sasl.users_file import read_users_file
 from strandline.security.session import Session
 
@@ -44,7 +48,9 @@ _log = logging.getLogger("strandline.security")
 class Logins:
     """See the module."""
 
-    def __init__(self, config: BrokerConfig, cluster: Cluster) -> None:
+    def __init__(
+        self, config: BrokerConfig, cluster: Cluster, *, wall_ms: Callable[[], int]
+    ) -> None:
         self.failure_count = 0
         self._listeners: dict[str, Listener] = {one.name: one for one in config.listeners}
         path = config.access.users_file
@@ -52,6 +58,8 @@ class Logins:
         self._book = SecretBook(
             lambda: cluster.access.secrets, written, version=lambda: cluster.access.version
         )
+        self._wall_ms = wall_ms
+        self._token_keys, self._token_rules = _token_checks(config)
         # {address: (failures, when the last one was, in monotonic seconds)}, the oldest first.
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
         self._threads: ThreadPoolExecutor | None = None
@@ -72,6 +80,10 @@ class Logins:
 
     def begin(self, mechanism: str) -> Mechanism:
         """A new exchange of a mechanism that the listener has."""
+        if mechanism == oauth_bearer.NAME:
+            keys, rules = self._token_keys, self._token_rules
+            assert keys is not None and rules is not None
+            return OAuthBearerServer(lambda: keys.keys, rules, self._wall_ms)
         if mechanism == plain.NAME:
             return PlainServer(self._book)
         return ScramServer(mechanism, self._book)
@@ -83,23 +95,40 @@ class Logins:
             if len(token) > TOKEN_BYTES_MAX:
                 raise SaslError(f"a message of {len(token)} bytes")
             if not exchange.is_slow:
+                await self._obtain_key(exchange, token)
                 answer = exchange.step(token)
             else:
                 answer = await self._step_aside(exchange, token, session.host)
         except SaslError as error:
-            delay_ms = self._note_failure(session.host)
-            reason = str(error)[:LOGGED_LENGTH_MAX]
-            _log.warning("a login from %s failed: %s", session.host, reason)
-            await asyncio.sleep(delay_ms / 1000)
+            if not error.is_known:
+                delay_ms = self._note_failure(session.host)
+                reason = str(error)[:LOGGED_LENGTH_MAX]
+                _log.warning("a login from %s failed: %s", session.host, reason)
+                await asyncio.sleep(delay_ms / 1000)
+            if error.challenge:
+                return error.challenge
             raise ApiError(Error.SASL_AUTHENTICATION_FAILED, FAILED) from error
         if exchange.principal is not None:
             self._failures.pop(session.host, None)
         return answer
 
+    def start(self) -> None:
+        """Keep the keys of tokens up to date, if clients log in by tokens."""
+        if self._token_keys is not None:
+            self._token_keys.start()
+
     def stop(self) -> None:
         """End the threads."""
+        if self._token_keys is not None:
+            self._token_keys.stop()
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _obtain_key(self, exchange: Mechanism, token: bytes) -> None:
+        """Wait for newer keys if the token may be of one of them."""
+        if isinstance(exchange, OAuthBearerServer) and exchange.lacks_key(token):
+            assert self._token_keys is not None
+            await self._token_keys.refresh()
 
     async def _step_aside(self, exchange: Mechanism, token: bytes, host: str) -> bytes:
         if self._slow[host] >= SLOW_STEPS_OF_ADDRESS_MAX:
@@ -130,3 +159,20 @@ class Logins:
         if len(self._failures) > ADDRESSES_MAX:
             self._failures.popitem(last=False)
         return min(DELAY_FIRST_MS << min(count, 10), DELAY_MAX_MS)
+
+
+def _token_checks(config: BrokerConfig) -> tuple[TokenKeySource | None, TokenRules | None]:
+    """The keys of tokens and what is asked of a token; None if no listener takes tokens."""
+    entries = (one.entry for one in config.listeners if one.has_logins)
+    if not any(one and oauth_bearer.NAME in one.sasl_mechanisms for one in entries):
+        return None, None
+    section = config.oauthbearer
+    rules = TokenRules(
+        issuer=section.expected_issuer,
+        audiences=section.expected_audience,
+        algorithms=section.algorithms,
+        skew_ms=section.clock_skew_ms,
+        user_claim=section.sub_claim_name,
+        groups_claim=section.groups_claim_name,
+    )
+    return TokenKeySource(section), rules

@@ -1,7 +1,8 @@
 """A mechanism of SASL: bytes in, bytes out, and a principal at its end.
 
 How:    OPEN --`step`--> OPEN, with a challenge;  OPEN --`step`--> DONE, with `principal` set;
-        OPEN --`step`--> FAILED: SaslError
+        OPEN --`step`--> FAILED: SaslError. If it has a challenge, the client gets that first, and
+        its next message fails.
         If `is_slow` is set, the caller runs `step` on a thread.
 Source: RFC 4422; decision 0069."""
 
@@ -17,7 +18,15 @@ FAILED = "Authentication failed: invalid user credentials"
 
 
 class SaslError(StrandlineError):
-    """The client has not authenticated. The message is for the broker's log."""
+    """The client has not authenticated. The message is for the broker's log.
+
+    challenge: the mechanism's last message to the client, which answers once more.
+    is_known:  whether this failure was raised before, with its challenge."""
+
+    def __init__(self, message: str, *, challenge: bytes = b"", is_known: bool = False) -> None:
+        super().__init__(message)
+        self.challenge = challenge
+        self.is_known = is_known
 
 
 class Mechanism(Protocol):

@@ -1,0 +1,258 @@
+"""Clients log in by OAUTHBEARER, with the tokens of an identity provider (decision 0069).
+
+How:    one broker, whose listener takes tokens over TLS; a provider that serves its keys over TLS
+        on loopback. The tests sign the tokens."""
+
+import asyncio
+import contextlib
+import http.server
+import json
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.abc import AbstractTokenProvider as AioTokenProvider
+from aiokafka.helpers import create_ssl_context
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from joserfc import jwk, jwt
+from kafka import KafkaProducer
+from kafka.net.sasl.oauth import AbstractTokenProvider
+from tests.integration.secure_cluster import secure_cluster, tls_listener, wait
+
+from strandline.security.authority import Files
+
+pytestmark = pytest.mark.integration
+
+ISSUER, AUDIENCE = "https://id.example/", "kafka"
+TIMEOUT_S = 20
+TOPIC = "tokens"
+
+
+@dataclass
+class Provider:
+    """An identity provider: the keys that it publishes."""
+
+    keys: list[jwk.Key] = field(default_factory=list)
+    fetch_count: int = 0
+    is_away: bool = False
+
+    def rotate(self) -> None:
+        """Publish a new key, and sign by it."""
+        name = f"key-{len(self.keys)}"
+        self.keys.append(jwk.RSAKey.generate_key(2_048, {"kid": name}))
+
+    def token(self, user: str, *, seconds: float = 600, audience: str = AUDIENCE) -> str:
+        """A token of a user."""
+        key, now = self.keys[-1], int(time.time())
+        claims = {"iss": ISSUER, "aud": audience, "sub": user, "iat": now, "exp": now + seconds}
+        return jwt.encode({"alg": "RS256", "kid": key.kid}, claims, key)
+
+
+@contextlib.contextmanager
+def served(provider: Provider, files: Files) -> Iterator[str]:
+    """The URL of the provider's keys."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            provider.fetch_count += 1
+            keys = [one.as_dict(private=False) for one in provider.keys]
+            self.send_response(503 if provider.is_away else 200)
+            self.end_headers()
+            self.wfile.write(json.dumps({"keys": keys}).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files.certificate, files.key)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"https://localhost:{server.server_port}/keys"
+        server.shutdown()
+
+
+@dataclass
+class Secured:
+    """The broker, its provider, and what a client needs."""
+
+    address: str
+    files: Files
+    provider: Provider
+    log: Path
+
+    def settings(self, token: str) -> dict[str, object]:
+        """What librdkafka needs to log in by this token."""
+        return {
+            "bootstrap.servers": self.address,
+            "security.protocol": "SASL_SSL",
+            "ssl.ca.location": str(self.files.trust),
+            "sasl.mechanism": "OAUTHBEARER",
+            "oauth_cb": lambda _: (token, time.time() + 300),
+            "log_level": 0,
+        }
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    directory = tmp_path_factory.mktemp("tokens")
+    with secure_cluster(directory, listeners=1) as cluster:
+        broker, files = cluster.brokers[1], cluster.authority.issue("localhost")
+        provider = Provider()
+        provider.rotate()
+        with served(provider, files) as url:
+            broker.sections = (
+                tls_listener(
+                    "TOKENS", broker.ports[0], files, 'sasl_mechanisms = ["OAUTHBEARER"]'
+                ).replace('protocol = "SSL"', 'protocol = "SASL_SSL"')
+                + f'[oauthbearer]\njwks_endpoint_url = "{url}"\n'
+                f'jwks_endpoint_trust = "{files.trust}"\nexpected_issuer = "{ISSUER}"\n'
+                f'expected_audience = ["{AUDIENCE}"]\n'
+                '[access]\nenforce_rules = true\nsuper_users = ["User:admin", "User:app"]\n'
+            )
+            cluster.start()
+            found = Secured(cluster.bootstrap(0), files, provider, broker.directory / "broker.log")
+            admin = AdminClient(found.settings(provider.token("admin")))
+            for future in admin.create_topics([NewTopic(TOPIC, 1, 1)]).values():
+                future.result(TIMEOUT_S)
+            yield found
+
+
+def produce(settings: dict[str, object]) -> None:
+    """Produce, and fail as the broker says."""
+    errors: list[object] = []
+    producer = Producer({**settings, "message.timeout.ms": 8_000})
+    producer.produce(TOPIC, b"x", on_delivery=lambda error, _: errors.append(error))
+    assert producer.flush(TIMEOUT_S) == 0
+    if errors[0]:
+        raise KafkaException(errors[0])
+
+
+def test_confluent_kafka_is_the_user_of_its_token(secured: Secured) -> None:
+    produce(secured.settings(secured.provider.token("app")))
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        produce(secured.settings(secured.provider.token("guest")))
+
+
+class Tokens(AbstractTokenProvider):
+    """kafka-python's."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def token(self) -> str:
+        return self.text
+
+
+class AioTokens(AioTokenProvider):
+    """aiokafka's."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    async def token(self) -> str:
+        return self.text
+
+
+def test_kafka_python_and_aiokafka_log_in(secured: Secured) -> None:
+    shared = {
+        "bootstrap_servers": secured.address,
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "OAUTHBEARER",
+    }
+    token = secured.provider.token("app")
+    cafile = str(secured.files.trust)
+    producer = KafkaProducer(ssl_cafile=cafile, sasl_oauth_token_provider=Tokens(token), **shared)
+    first = producer.send(TOPIC, b"one").get(TIMEOUT_S).offset
+    producer.close()
+
+    async def produce_async() -> int:
+        other = AIOKafkaProducer(
+            ssl_context=create_ssl_context(cafile=cafile),
+            sasl_oauth_token_provider=AioTokens(token),
+            **shared,
+        )
+        await other.start()
+        try:
+            return int((await other.send_and_wait(TOPIC, b"two")).offset)
+        finally:
+            await other.stop()
+
+    assert asyncio.run(produce_async()) == first + 1
+
+
+def test_a_token_that_does_not_hold_gets_nowhere(secured: Secured) -> None:
+    other = Provider()
+    other.rotate()
+    wrong = {
+        "expired": secured.provider.token("app", seconds=-60),
+        "for another service": secured.provider.token("app", audience="mail"),
+        "of another provider": other.token("app"),
+    }
+    for what, token in wrong.items():
+        errors: list[str] = []
+        client = AdminClient(
+            {
+                **secured.settings(token),
+                "error_cb": lambda error, errors=errors: errors.append(str(error)),
+            }
+        )
+
+        def is_told(client: AdminClient = client, errors: list[str] = errors) -> bool:
+            client.poll(0.2)
+            return any("invalid user credentials" in one for one in errors)
+
+        wait(is_told, lambda what=what, errors=errors: f"{what}: {errors}")  # type: ignore[misc]
+        assert token not in secured.log.read_text()
+
+
+def test_a_session_ends_with_its_token_and_goes_on_with_the_next_one(secured: Secured) -> None:
+    """librdkafka logs in again on the same connection, before the end that it is told."""
+    handed: list[str] = []
+
+    def hand(_: str) -> tuple[str, float]:
+        handed.append(secured.provider.token("app", seconds=3))
+        return handed[-1], time.time() + 3
+
+    settings = {**secured.settings(""), "oauth_cb": hand, "message.timeout.ms": 8_000}
+    producer = Producer(settings)
+    outcomes: list[object] = []
+
+    def is_renewed() -> bool:
+        producer.produce(TOPIC, b"x", on_delivery=lambda error, _: outcomes.append(error))
+        assert producer.flush(TIMEOUT_S) == 0
+        return len(handed) >= 4
+
+    wait(is_renewed, lambda: f"{len(handed)} tokens")
+    assert not any(outcomes)
+
+
+def test_a_new_key_is_taken_and_the_last_keys_stay_while_the_provider_is_away(
+    secured: Secured,
+) -> None:
+    """The broker asks for keys at the first token of a new one, at most once per 10 s."""
+    old = secured.provider.token("app")
+    secured.provider.rotate()
+
+    def is_taken() -> bool:
+        with contextlib.suppress(KafkaException):
+            produce(secured.settings(secured.provider.token("app")))
+            return True
+        return False
+
+    wait(is_taken, lambda: secured.log.read_text())
+    produce(secured.settings(old))
+    secured.provider.is_away = True
+    unknown = Provider(list(secured.provider.keys))
+    unknown.rotate()
+    with pytest.raises(KafkaException):
+        produce(secured.settings(unknown.token("app")))
+    produce(secured.settings(secured.provider.token("app")))
+    assert secured.provider.fetch_count < 12
