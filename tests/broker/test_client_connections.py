@@ -26,6 +26,7 @@ from tests.broker.connection_world import (
 )
 
 from strandline.base.errors import OperatorError
+from strandline.base.log_budget import BURST_COUNT
 from strandline.broker.server.limits import MIB, SENDFILE_BYTES_MIN, ServerLimits
 from strandline.broker.server.outbox import FilePart
 
@@ -194,3 +195,17 @@ def test_a_port_in_use_is_one_line_to_act_on() -> None:
             await second.server.start("127.0.0.1", world.server.port)
 
     run(scenario)
+
+
+def test_clients_that_are_closed_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="strandline.broker")
+
+    async def scenario(world: World) -> None:
+        for number in range(BURST_COUNT + 100):
+            client = await world.connect()
+            client.send(BROKEN, number)
+            assert await client.is_closed()
+
+    run(scenario)
+    told = [one for one in caplog.messages if one.startswith("closed the connection")]
+    assert BURST_COUNT <= len(told) < BURST_COUNT + 100

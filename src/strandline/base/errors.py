@@ -16,9 +16,11 @@
     |  |- DamagedBatchError        a fetched batch is damaged: names topic, partition, offset
     |  |- DataLossError            records are gone before Spark read them: failOnDataLoss is true
     |  |- NotHereError             a broker has not the records that it shall upload
+    |  |- UnchangedError           there is nothing to rewrite in a bucket
     |  |- TierError                what buckets have is unknown, or less than a query needs
     |  |- BucketsFailedError       no bucket gives the next records
     |  |- CallError                a call to another broker got no answer
+    |  |- SaslError                a client has not proved who it is: the log has the reason
     |  `- ClientError              our client cannot make a request or use its answer
     |     |- NotOfferedError       the broker does not offer that API: it has another version
     |     `- CannotConnectError    no broker was reached or answered before the deadline

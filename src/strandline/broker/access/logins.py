@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from strandline.base.errors import ApiError
+from strandline.base.log_budget import LogBudget
 from strandline.broker.access.token_keys import TokenKeySource
 from strandline.config.broker import BrokerConfig
 from strandline.config.listener_section import Listener
@@ -62,6 +63,7 @@ class Logins:
         self._token_keys, self._token_rules = _token_checks(config)
         # {address: (failures, when the last one was, in monotonic seconds)}, the oldest first.
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._lines = LogBudget(_log, lambda: asyncio.get_running_loop().time() * 1000)
         self._threads: ThreadPoolExecutor | None = None
         # {address: its slow steps that wait or run}.
         self._slow: Counter[str] = Counter()
@@ -103,7 +105,8 @@ class Logins:
             if not error.is_known:
                 delay_ms = self._note_failure(session.host)
                 reason = str(error)[:LOGGED_LENGTH_MAX]
-                _log.warning("a login from %s failed: %s", session.host, reason)
+                text = "a login from %s failed: %s"
+                self._lines.write(logging.WARNING, text, session.host, reason)
                 await asyncio.sleep(delay_ms / 1000)
             if error.challenge:
                 return error.challenge

@@ -83,6 +83,9 @@ class ConnectionOwner(Protocol):
     def count_partial(self, change_bytes: int) -> None:
         """Memory of partial frames has changed."""
 
+    def tell_closed(self, host: str, reason: str) -> None:
+        """Log why a connection is closed."""
+
     def on_paused(self, connection: Connection) -> None:
         """The connection is not read until `resume`."""
 
@@ -173,7 +176,7 @@ class Connection:
             return
         self.is_closed = True
         if reason:
-            _log.info("closed the connection from %s: %s", self.client_host[1:], reason)
+            self._owner.tell_closed(self.client_host[1:], reason)
         if not self.is_paused:
             self._loop.remove_reader(self._fd)
         if self._is_writing:

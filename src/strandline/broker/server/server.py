@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from strandline.base.clock import Clock
+from strandline.base.log_budget import LogBudget
 from strandline.broker.operations.ticker import Ticker
 from strandline.broker.server.connection import ClientStream, Connection, RequestRouter
 from strandline.broker.server.inbox import Scratch
@@ -73,12 +74,13 @@ class Server:
         self._is_resume_due = False
         self._is_refusing = False
         self._ports: list[ListeningPort] = []
+        self._lines = LogBudget(_log, clock.monotonic_ms)
         self._handshakes: Handshakes[ListenerTerms] = Handshakes(
             timeout_ms=limits.handshake_ms,
             count_max=limits.handshake_count_max,
             context_of=ListenerTerms.context,
             on_done=self._on_handshake,
-            on_refused=_tell_refused,
+            on_refused=self._tell_refused,
         )
         self._sweeping = Ticker(
             clock,
@@ -171,6 +173,10 @@ class Server:
                     "and this one has been coming in for the longest time"
                 )
 
+    def tell_closed(self, host: str, reason: str) -> None:
+        """Log why a connection is closed."""
+        self._lines.write(logging.INFO, "closed the connection from %s: %s", host, reason)
+
     def on_paused(self, connection: Connection) -> None:
         """The connection waits for room."""
         self._paused[connection] = None
@@ -215,7 +221,8 @@ class Server:
             sock.close()
         elif open_count >= self.limits.connection_count_max:
             sock.close()
-            _log.warning("refused a connection from %s: %d are open, the limit", host, open_count)
+            text = "refused a connection from %s: %d are open, the limit"
+            self._lines.write(logging.WARNING, text, host, open_count)
         elif terms.tls is not None:
             self._handshakes.begin(sock, host, terms)
         else:
@@ -257,6 +264,6 @@ class Server:
         for connection in list(self._paused):
             connection.close_if_left()
 
-
-def _tell_refused(host: str, terms: ListenerTerms, reason: str) -> None:
-    _log.info("closed the connection from %s at listener %s: %s", host, terms.name, reason)
+    def _tell_refused(self, host: str, terms: ListenerTerms, reason: str) -> None:
+        text = "closed the connection from %s at listener %s: %s"
+        self._lines.write(logging.INFO, text, host, terms.name, reason)
