@@ -3,7 +3,8 @@
     Exception
     |- StrandlineError             Strandline raised it on purpose
     |  |- OperatorError            a command or a configuration is wrong: one line says what to do
-    |  |  `- NotServingError       the brokers run but did not serve in time
+    |  |  |- NotServingError       the brokers run but did not serve in time
+    |  |  `- LoginError            a broker does not accept the login of a command
     |  |- ProtocolError            the peer broke the protocol: close its connection
     |  |- ApiError                 a request is refused with a Kafka error code
     |  |  |- RejectedError         not here or not now: names the leader to ask
@@ -16,11 +17,13 @@
     |  |- DamagedBatchError        a fetched batch is damaged: names topic, partition, offset
     |  |- DataLossError            records are gone before Spark read them: failOnDataLoss is true
     |  |- NotHereError             a broker has not the records that it shall upload
-    |  |- UnchangedError           there is nothing to rewrite in a bucket
+    |  |- UnchangedError           a rewrite would leave its only object as it is
     |  |- TierError                what buckets have is unknown, or less than a query needs
     |  |- BucketsFailedError       no bucket gives the next records
     |  |- CallError                a call to another broker got no answer
     |  |- SaslError                a client has not proved who it is: the log has the reason
+    |  |- FetchError               a document could not be had from its server or file
+    |  |- KeySetError              a set of keys for tokens is none, or of no use
     |  `- ClientError              our client cannot make a request or use its answer
     |     |- NotOfferedError       the broker does not offer that API: it has another version
     |     `- CannotConnectError    no broker was reached or answered before the deadline
@@ -38,15 +41,20 @@
     |  |- WrongBytesError          its bytes have another checksum than they should have
     |  |- ObjectExistsError        the name has another content
     |  |- ForeignClaimError        another cluster has the bucket's prefix
+    |  |- WrongBucketError         it is not the bucket that the cluster uses under this name
+    |  |- _LacksAllError           it has neither the first nor the last live object
+    |  |- _OtherBytesError         the object is there with other bytes, or a part of it only
     |  |- NotFoundAnswerError      it answered that there is no such object, or no such bucket
     |  |- TakenAnswerError         it answered that the name is taken
     |  `- _CredentialsError        it does not take these credentials
     |- TrailerError                the trailer of a segment's object is damaged or unknown
     |- UnfitBatchError             no segment's object is made: a batch is damaged or missing
     |- UncertainError              it is not known now what a partition's log has
+    |  `- UnknownTopicError        the controller knows neither the topic nor its deletion
     |- UnreadableError             no bucket has usable bytes of an offset now
     |- UnresolvableError           a writer's schema cannot be read as the reader's
     |- _NotPlainError              a command needs Typer to read its options
+    |- _PasswordError              a private key has a password
     |- _UnfitError                 a value does not fit: UnfitColumnError names its place
     `- _UnusualError               a batch that NumPy does not read: the exact way does
     BaseException
