@@ -15,7 +15,8 @@ Map:    handlers/         One file for each Kafka API.
         snapshots/        Snapshots of the controller's state: taken, kept, sent.
         partitions.py     finds the replica of a partition, or the error
         config_changes.py has the controller change configuration
-        broker.py         Broker: composes one process
+        broker.py         Broker: one process, from start to stop
+        composition.py    the parts that handlers and loops share
         context.py        one request, and what handlers work with
         features.py       the features of a cluster, and their levels
         apis_page.py      the reference page of the APIs

@@ -1,4 +1,4 @@
-"""Composes one broker above its replication: control plane, handlers, loops, and the port.
+"""One broker above its replication: from its start to its stop.
 
 Why:    the real process and the simulator run the same broker; only what it is given differs.
 How:    start:  group 0 --replay--> known peers, topics --register--> own replicas --> ready
@@ -19,42 +19,28 @@ from uuid import UUID
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk
 from strandline.base.errors import ApiError, OperatorError
-from strandline.broker.context import Services
-from strandline.broker.coordinators.controller_host import ControllerHost
-from strandline.broker.coordinators.coordinator_host import CoordinatorHost
+from strandline.broker.composition import cluster_exports_of, remote_log_of, services_of
 from strandline.broker.coordinators.quorum_status import answer_quorum_questions
-from strandline.broker.coordinators.topic_configs import TopicConfigs
-from strandline.broker.fetch.cache_sweep import CacheSweep
-from strandline.broker.fetch.remote_log import RemoteLog
 from strandline.broker.groups.arbitration import Arbitrating
 from strandline.broker.groups.hosting import Hosting
 from strandline.broker.handler_table import HANDLERS
 from strandline.broker.leadership.draining import Draining
 from strandline.broker.leadership.electing import answer_elections
-from strandline.broker.leadership.failback import Failback
 from strandline.broker.leadership.following import Following
-from strandline.broker.operations.balancing import Balancing
 from strandline.broker.operations.broker_registration import (
     answer_introductions,
     introduce_to_all,
     wait_unregistered,
 )
 from strandline.broker.operations.compaction_loop import CompactionLoop
-from strandline.broker.operations.copy_budget import CopyBudget
 from strandline.broker.operations.labelling import OwnLabels
 from strandline.broker.operations.leaving import hand_over
 from strandline.broker.operations.maintenance_loop import MaintenanceLoop
 from strandline.broker.operations.remembered_addresses import remembered_addresses
-from strandline.broker.read_replicas.hosting import ReadReplicas
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.listening import ListenerTerms
 from strandline.broker.server.router import Router
 from strandline.broker.server.server import Server
-from strandline.broker.snapshots.exporting import EXPORT_INTERVALS, ClusterExports
-from strandline.broker.tier_exports.exporting import Exporting
-from strandline.broker.tiering.claims import Claims
-from strandline.broker.tiering.tiering import Tiering
-from strandline.broker.tiering.topic_plans import TopicPlans
 from strandline.config.broker import BrokerConfig
 from strandline.config.principal_rules import PrincipalRules
 from strandline.controller.commands import Answer, BrokerAdmitted, Refused, RegisterBroker
@@ -109,7 +95,7 @@ class Broker:
         self.config = config
         self._labels = OwnLabels(labels, kept_labels, on_labelled)
         self.replication = replication
-        self.services = services = _services(
+        self.services = services = services_of(
             config=config,
             clock=clock,
             rng=rng,
@@ -117,7 +103,7 @@ class Broker:
             directory_id=directory_id,
             buckets=buckets or Buckets.of(config.tiered),
         )
-        services.remote_log = _remote_log(services, disk)
+        services.remote_log = remote_log_of(services, disk)
         self.controller, self.coordinator = services.controller, services.coordinator
         self.router = Router(services, HANDLERS)
         self.server: Server | None = None
@@ -166,7 +152,7 @@ class Broker:
             Draining(services),
             services.exporting,
             services.read_replicas,
-            *(() if services.tiering is None else (services.tiering, _cluster_exports(services))),
+            *(() if services.tiering is None else (services.tiering, cluster_exports_of(services))),
         )
 
     async def start(self) -> None:
@@ -461,136 +447,3 @@ class Broker:
     def _on_leadership(self, replica: Replica, *, is_leading: bool) -> None:
         if is_leading:
             self._clock.call_soon(lambda: self._hosting.adjust(replica))
-
-
-def _services(
-    *,
-    config: BrokerConfig,
-    clock: Clock,
-    rng: random.Random,
-    replication: Replication,
-    directory_id: str,
-    buckets: Buckets,
-) -> Services:
-    """The control plane's hosts, and what handlers may use."""
-    controller = ControllerHost(
-        replication=replication,
-        clock=clock,
-        rng=rng,
-        directory_id=directory_id,
-        buckets=config.tiered.labels_of_buckets,
-    )
-    topic_configs = TopicConfigs()
-    coordinator = CoordinatorHost(
-        replication=replication,
-        controller=controller,
-        clock=clock,
-        rng=rng,
-        topic_configs=topic_configs,
-    )
-    services = Services(
-        broker_id=config.broker_id,
-        config=config,
-        clock=clock,
-        rng=rng,
-        replication=replication,
-        controller=controller,
-        coordinator=coordinator,
-        topic_configs=topic_configs,
-    )
-    services.buckets = buckets
-    claims = Claims(clock, buckets, rng=rng, controller=controller, replication=replication)
-    services.exporting = _exporting(services, claims)
-    services.read_replicas = ReadReplicas(
-        clock=clock,
-        replication=replication,
-        controller=controller,
-        open_store=buckets.open,
-        interval_ms=config.tiered.export_interval_ms,
-    )
-    if buckets.names:
-        services.tiering = _tiering(services, claims)
-    services.balancing = Balancing(
-        clock=clock, controller=controller, topic_configs=services.topic_configs
-    )
-    services.copy_budget = CopyBudget(clock=clock, replication=replication, controller=controller)
-    services.failback = Failback(
-        clock=clock,
-        replication=replication,
-        cluster=services.cluster,
-        leader_ranks=services.leader_ranks,
-        writers=services.writers,
-    )
-    return services
-
-
-def _remote_log(services: Services, disk: Disk) -> RemoteLog:
-    """Reading out of buckets; what it finds missing or wrong there is reported."""
-    remote_log = RemoteLog.of(
-        services.config,
-        buckets=services.buckets,
-        others=services.read_replicas,
-        cluster=services.cluster,
-        disk=disk,
-        clock=services.clock,
-    )
-    if services.tiering is not None:
-        remote_log.reader.failures.on_unusable.append(services.tiering.repairs.report)
-    remote_log.sweep = CacheSweep(
-        services.clock,
-        remote_log.reader,
-        replicas=services.replication.replicas,
-        views=lambda: services.read_replicas.views,
-    )
-    return remote_log
-
-
-def _cluster_exports(services: Services) -> ClusterExports:
-    """The controller's state and committed offsets, into the buckets."""
-    assert services.tiering is not None
-    return ClusterExports(
-        clock=services.clock,
-        controller=services.controller,
-        coordinator=services.coordinator,
-        buckets=services.buckets,
-        claims=services.tiering.claims,
-        interval_ms=EXPORT_INTERVALS * services.config.tiered.export_interval_ms,
-    )
-
-
-def _tiering(services: Services, claims: Claims) -> Tiering:
-    """Uploads, retention and deletion in the buckets."""
-    tiering = Tiering(
-        config=services.config,
-        rng=services.rng,
-        replication=services.replication,
-        controller=services.controller,
-        topic_configs=services.topic_configs,
-        buckets=services.buckets,
-        claims=claims,
-    )
-    tiering.may_delete_by.append(services.exporting.has_no_live)
-    reporting = services.controller.reporting
-    reporting.lagging, reporting.full = tiering.lagging, tiering.refusing
-    reporting.full_in_ms = tiering.full_in_ms
-    reporting.buckets = tiering.claims.report
-    return tiering
-
-
-def _exporting(services: Services, claims: Claims) -> Exporting:
-    """The exports of what this broker's leaders know of the buckets."""
-    cluster, buckets, tiered = services.cluster, services.buckets, services.config.tiered
-    plans = TopicPlans(cluster, services.topic_configs, buckets.labels)
-    return Exporting(
-        broker_id=services.broker_id,
-        clock=services.clock,
-        rng=services.rng,
-        groups=services.replication,
-        cluster=cluster,
-        stores=buckets,
-        claims=claims,
-        buckets_of=lambda group: plans.of(group).buckets,
-        check_interval_ms=tiered.check_interval_ms,
-        export_interval_ms=tiered.export_interval_ms,
-        grace_ms=tiered.delete_grace_ms,
-    )
