@@ -26,7 +26,7 @@ from tests.broker.connection_world import (
 )
 
 from strandline.base.errors import OperatorError
-from strandline.base.log_budget import BURST_COUNT
+from strandline.broker.operations.log_budget import BURST_COUNT
 from strandline.broker.server.limits import MIB, SENDFILE_BYTES_MIN, ServerLimits
 from strandline.broker.server.outbox import FilePart
 

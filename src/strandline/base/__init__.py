@@ -8,7 +8,6 @@ Seams:  clock.py       time and timers
 Beside: errors.py      the error tree
         memory.py      buffers without initial contents
         json_value.py  the type of JSON values
-        log_budget.py  how many lines of the log others can cause
         rising.py      when a level reaches a mark
 A seam for the object store comes with tiered storage.
 Source: design sections 3 and 10."""

@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from strandline.base.errors import ApiError
-from strandline.base.log_budget import LogBudget
 from strandline.broker.access.token_keys import TokenKeySource
+from strandline.broker.operations.log_budget import LogBudget
 from strandline.config.broker import BrokerConfig
 from strandline.config.listener_section import Listener
 from strandline.model.cluster import Cluster

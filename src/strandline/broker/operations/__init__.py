@@ -15,6 +15,7 @@ Map:    balancing.py            runs the balancer's rounds on the active control
         isolation.py            cuts the broker off during a drill
         reporting.py            questions that the controller asks every broker
         certificate_watch.py    reads certificates again, warns before they end
+        log_budget.py           how many lines of the log clients can cause
         ticker.py               repeats a task at an interval
         single_flight.py        runs at most one background task at a time
 """

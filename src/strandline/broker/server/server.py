@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from strandline.base.clock import Clock
-from strandline.base.log_budget import LogBudget
+from strandline.broker.operations.log_budget import LogBudget
 from strandline.broker.operations.ticker import Ticker
 from strandline.broker.server.connection import ClientStream, Connection, RequestRouter
 from strandline.broker.server.inbox import Scratch

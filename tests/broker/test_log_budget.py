@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from strandline.base.log_budget import LogBudget
+from strandline.broker.operations.log_budget import LogBudget
 
 
 def test_lines_beyond_the_budget_are_counted(caplog: pytest.LogCaptureFixture) -> None:
