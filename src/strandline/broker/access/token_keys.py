@@ -3,7 +3,7 @@
 Why:    an identity provider changes its keys, and may be away. Logins must go on with the keys
         that are known, and take a new key at its first use.
 How:    A thread reads the file or fetches the URL: at the start, once per interval, and if a token
-        names an unknown key, but at most once per 10 s, for anyone can make up a name. The logins
+        names an unknown key, but at most once per 10 s, as clients can make up names. The logins
         that need a newer set wait for the same reading. If it fails, the last good set stays.
 Owns:   the set in use, the task.
 Source: decision 0069."""

@@ -98,7 +98,7 @@ def _read_key(fields: object) -> "PublicKey":
     if not isinstance(fields, Mapping) or fields.get("kty") not in KINDS:
         raise ValueError(f"its kty is not one of {', '.join(KINDS)}")
     if "d" in fields:
-        raise ValueError("it is a private key: whoever reads it can make tokens")
+        raise ValueError("it is a private key: its readers could sign tokens; give the public key")
     if fields.get("use", "sig") != "sig":
         raise ValueError("it is not for signatures")
     # A modulus of base64, whose length is judged before the library parses it.
