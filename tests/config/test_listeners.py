@@ -218,10 +218,21 @@ PROVIDER = (
 
 
 def test_logins_by_tokens_need_keys_an_issuer_and_an_audience() -> None:
-    assert load(entry(more=TOKENS) + PROVIDER).oauthbearer.expected_audience == ("a",)
+    config = load(entry(more=TOKENS) + PROVIDER)
+    assert config.oauthbearer.expected_audience == ("a",)
+    asked = {name: read(config) for name, read in FILE_VALUES.items() if "oauthbearer" in name}
+    assert asked == {
+        "sasl.oauthbearer.clock.skew.seconds": "30",
+        "sasl.oauthbearer.expected.audience": "a",
+        "sasl.oauthbearer.expected.issuer": "i",
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms": "3600000",
+        "sasl.oauthbearer.jwks.endpoint.url": "https://id/keys",
+        "sasl.oauthbearer.sub.claim.name": "sub",
+    }
     assert load(entry(more='protocol = "SASL_PLAINTEXT"')).oauthbearer.expected_issuer == ""
-    found = refusals(entry(more=TOKENS) + "[oauthbearer]\nalgorithms = []\n")
-    for name in ("jwks_endpoint_url", "expected_issuer", "expected_audience", "algorithms"):
+    found = refusals(entry(more=TOKENS) + "[oauthbearer]\nalgorithms = []\nsub_claim_name = ''\n")
+    names = ("jwks_endpoint_url", "expected_issuer", "expected_audience")
+    for name in (*names, "algorithms", "sub_claim_name"):
         reason = f"[oauthbearer] {name}: must be given: [[listener]] A has OAUTHBEARER"
         assert any(reason in one for one in found), found
 

@@ -83,7 +83,14 @@ def _tokens(config: BrokerConfig) -> Iterator[tuple[str, str]]:
     entries = [one.entry for one in config.listeners if one.entry is not None and one.has_logins]
     users = [one.name for one in entries if OAUTHBEARER in one.sasl_mechanisms]
     section = config.oauthbearer
-    for name in ("jwks_endpoint_url", "expected_issuer", "expected_audience", "algorithms"):
+    needed = (
+        "jwks_endpoint_url",
+        "expected_issuer",
+        "expected_audience",
+        "sub_claim_name",
+        "algorithms",
+    )
+    for name in needed:
         if users and not getattr(section, name):
             yield (
                 f"[oauthbearer] {name}",

@@ -103,7 +103,8 @@ class OAuthBearerSection:
     )
     groups_claim_name: str = key(
         "groups",
-        "The claim that lists the user's groups; a token may lack it.",
+        "The claim that lists the user's groups; a token may lack it. Empty: none is read. The "
+        "broker keeps the groups with the login; rules do not name groups yet.",
         example="roles",
     )
     algorithms: tuple[str, ...] = key(

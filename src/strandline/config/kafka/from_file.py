@@ -224,6 +224,53 @@ FILE_KEYS: tuple[FileKey, ...] = (
         lambda config: format_value(config.tiered.is_enabled),
     ),
     _row(
+        "sasl.oauthbearer.clock.skew.seconds",
+        INT,
+        30,
+        "How far the clocks of broker and identity provider may differ: `[oauthbearer] "
+        "clock_skew_ms` of the broker's file.",
+        lambda config: config.oauthbearer.clock_skew_ms // 1000,
+    ),
+    _row(
+        "sasl.oauthbearer.expected.audience",
+        LIST,
+        (),
+        "The audiences of which a token must name one: `[oauthbearer] expected_audience` of the "
+        "broker's file.",
+        lambda config: ",".join(config.oauthbearer.expected_audience),
+    ),
+    _row(
+        "sasl.oauthbearer.expected.issuer",
+        STRING,
+        None,
+        "The issuer that a token must name: `[oauthbearer] expected_issuer` of the broker's file.",
+        lambda config: config.oauthbearer.expected_issuer or None,
+    ),
+    _row(
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        LONG,
+        3_600_000,
+        "How often the broker reads the identity provider's keys anew: `[oauthbearer] "
+        "jwks_endpoint_refresh_ms` of the broker's file.",
+        lambda config: config.oauthbearer.jwks_endpoint_refresh_ms,
+    ),
+    _row(
+        "sasl.oauthbearer.jwks.endpoint.url",
+        STRING,
+        None,
+        "Where the identity provider's keys are: `[oauthbearer] jwks_endpoint_url` of the broker's "
+        "file.",
+        lambda config: config.oauthbearer.jwks_endpoint_url or None,
+    ),
+    _row(
+        "sasl.oauthbearer.sub.claim.name",
+        STRING,
+        "sub",
+        "The claim of a token that names the user: `[oauthbearer] sub_claim_name` of the broker's "
+        "file.",
+        lambda config: config.oauthbearer.sub_claim_name,
+    ),
+    _row(
         "socket.request.max.bytes",
         INT,
         104_857_600,

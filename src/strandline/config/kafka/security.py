@@ -20,7 +20,7 @@ from strandline.config.keys import Key
 _RULES = "Rules of access are in the broker's file: `[access]`."
 _LOGINS = "Logins are in the broker's file: `[[listener]]`."
 _NO_KERBEROS = "Strandline has no GSSAPI."
-_NO_TOKENS = "Strandline has no OAUTHBEARER yet."
+_NO_TOKENS = "What brokers ask of tokens is in the broker's file, `[oauthbearer]`; they fetch none."
 _PEERS = "Brokers show each other certificates: `[rpc] tls`."
 _NO_TLS = "The TLS of a listener is in the broker's file: `[[listener]]`."
 
@@ -243,30 +243,6 @@ SECURITY_FIXED: tuple[Key, ...] = (
         f"The client secret for token requests. {_NO_TOKENS}",
     ),
     fixed(
-        "sasl.oauthbearer.clock.skew.seconds",
-        INT,
-        30,
-        f"How far the clocks of broker and provider may differ. {_NO_TOKENS}",
-    ),
-    fixed(
-        "sasl.oauthbearer.expected.audience",
-        LIST,
-        (),
-        f"The audiences of which a token must name one. {_NO_TOKENS}",
-    ),
-    fixed(
-        "sasl.oauthbearer.expected.issuer",
-        STRING,
-        None,
-        f"The issuer that a token must name. {_NO_TOKENS}",
-    ),
-    fixed(
-        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
-        LONG,
-        3_600_000,
-        f"How often the provider's keys are read anew. {_NO_TOKENS}",
-    ),
-    fixed(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
         LONG,
         10_000,
@@ -277,12 +253,6 @@ SECURITY_FIXED: tuple[Key, ...] = (
         LONG,
         100,
         f"The first pause between two attempts to read them. {_NO_TOKENS}",
-    ),
-    fixed(
-        "sasl.oauthbearer.jwks.endpoint.url",
-        STRING,
-        None,
-        f"Where the provider's keys are. {_NO_TOKENS}",
     ),
     fixed(
         "sasl.oauthbearer.jwt.retriever.class",
@@ -302,12 +272,6 @@ SECURITY_FIXED: tuple[Key, ...] = (
         STRING,
         "scope",
         f"The name of the claim that has the scope. {_NO_TOKENS}",
-    ),
-    fixed(
-        "sasl.oauthbearer.sub.claim.name",
-        STRING,
-        "sub",
-        f"The name of the claim that has the subject. {_NO_TOKENS}",
     ),
     fixed(
         "sasl.oauthbearer.token.endpoint.url",

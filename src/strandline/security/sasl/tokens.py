@@ -34,7 +34,7 @@ class TokenRules:
     algorithms:   those of ALGORITHMS that it may be signed by.
     skew_ms:      how far its issuer's clock may be off.
     user_claim:   the claim that names the user.
-    groups_claim: the claim that lists the user's groups; a token may lack it."""
+    groups_claim: the claim that lists the user's groups; a token may lack it. Empty: none."""
 
     issuer: str
     audiences: tuple[str, ...]
@@ -136,7 +136,7 @@ def _user(claims: dict[str, object], rules: TokenRules) -> str:
 
 
 def _groups(claims: dict[str, object], rules: TokenRules) -> frozenset[str]:
-    groups = claims.get(rules.groups_claim)
+    groups = claims.get(rules.groups_claim) if rules.groups_claim else None
     if groups is None:
         return frozenset()
     if isinstance(groups, str):
