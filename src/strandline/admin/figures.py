@@ -137,6 +137,12 @@ def broker_figures(
         "strandline_certificate_seconds_left": (
             {} if services.certificates is None else services.certificates.seconds_left_by_port()
         ),
+        "strandline_audit_dropped_lines_total": (
+            services.audit.dropped_count if services.audit else 0
+        ),
+        "strandline_audit_write_errors_total": (
+            services.audit.write_error_count if services.audit else 0
+        ),
         **remote_figures(log if log is not None and log.is_in_use else None),
     }
 

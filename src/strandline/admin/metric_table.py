@@ -259,6 +259,19 @@ BROKER_METRICS = (
             "`metrics`. Negative once it has expired; a port without TLS has none."
         ),
     ),
+    Metric(
+        name="strandline_audit_dropped_lines_total",
+        kind=Kind.COUNTER,
+        help=(
+            "Lines that the audit log has dropped: more than `[access] audit_lines_per_s_max` of a "
+            "kind, or the disk took no more. 0 without an audit log."
+        ),
+    ),
+    Metric(
+        name="strandline_audit_write_errors_total",
+        kind=Kind.COUNTER,
+        help="Writes of the audit log that failed; the broker tries again every second.",
+    ),
     *REMOTE_METRICS,
 )
 """Metrics of every broker."""

@@ -216,6 +216,7 @@ class Broker:
             clock=self._clock,
             limits=limits,
             memory=self.replication.memory,
+            audit=self.services.audit,
         )
         self.server = server
         self.services.logins.start()
@@ -275,6 +276,8 @@ class Broker:
         self.services.isolation.stop()
         self.services.copy_budget.stop()
         self.router.stop()
+        if self.services.audit is not None:
+            self.services.audit.stop()
         self.coordinator.stop()
         self.controller.stop()
 

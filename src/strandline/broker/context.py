@@ -55,6 +55,8 @@ from strandline.protocol.headers import frame_response
 from strandline.protocol.primitives import Part
 from strandline.protocol.table import Message
 from strandline.replication.host.replication import Replication
+from strandline.security.audit.audit_log import AuditLog
+from strandline.security.audit.event import AuditEvent, EventKind
 from strandline.security.sasl.mechanism import Mechanism
 from strandline.security.session import Session
 from strandline.tiered.objects.buckets import Buckets
@@ -110,6 +112,8 @@ class Services:
     remote_log: RemoteLog | None = None
     # None but in a real process.
     certificates: CertificateWatch | None = None
+    # None without `[access] audit_file`.
+    audit: AuditLog | None = None
     # None if the broker has no buckets.
     tiering: Tiering | None = None
 
@@ -213,16 +217,66 @@ class RequestContext(msgspec.Struct, eq=False):
         return self.sink.session
 
     def may(self, operation: Operation, kind: Kind, name: str) -> bool:
-        """Whether the client may do the operation with the resource."""
+        """Whether the client may do the operation with the resource; the audit log has refusals."""
+        if self.sees(operation, kind, name):
+            return True
+        if self.services.audit is not None:
+            self.audit(
+                EventKind.REFUSAL,
+                is_allowed=False,
+                operation=operation.name,
+                resource_type=kind.name,
+                resource_name=name,
+            )
+        return False
+
+    def sees(self, operation: Operation, kind: Kind, name: str) -> bool:
+        """The same for a resource that the client has not asked for: one of a list, or one of two
+        rights that will do. The audit log has no line of it."""
         access = self.services.access
         return not access.is_enforced or access.allows(self.session, operation, kind, name)
 
     def may_describe(self, topic: str) -> bool:
         """Whether the client may see the topic's replicas: by a right to the topic, or to the
         cluster."""
-        return self.may(Operation.DESCRIBE, Kind.TOPIC, topic) or self.may(
-            Operation.DESCRIBE, Kind.CLUSTER, CLUSTER_NAME
+        return self.sees(Operation.DESCRIBE, Kind.CLUSTER, CLUSTER_NAME) or self.sees(
+            Operation.DESCRIBE, Kind.TOPIC, topic
         )
+
+    def audit(
+        self,
+        kind: EventKind,
+        *,
+        is_allowed: bool,
+        principal: str = "",
+        mechanism: str = "",
+        operation: str = "",
+        resource_type: str = "",
+        resource_name: str = "",
+        error: str = "",
+        details: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        """Add an event of this request to the audit log, if there is one. `principal`: another one
+        than the session's."""
+        log, session = self.services.audit, self.session
+        if log is not None:
+            log.add(
+                AuditEvent(
+                    kind=kind,
+                    is_allowed=is_allowed,
+                    principal=principal or str(session.principal),
+                    listener=session.listener,
+                    address=session.host,
+                    client_id=self.client_id or "",
+                    mechanism=mechanism,
+                    api=self.api.name,
+                    operation=operation,
+                    resource_type=resource_type,
+                    resource_name=resource_name,
+                    error=error,
+                    details=details,
+                )
+            )
 
     def respond(self, body: Sequence[Part]) -> None:
         """Answer with the parts of an encoded response. Once; ignored when the client is gone."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from strandline.config.keys import Value, key
 
+MIB = 1024 * 1024
+
 
 def check_super_users(value: Value) -> str | None:
     """Why this list of principals is not legal; None if it is."""
@@ -46,4 +48,25 @@ class AccessSection:
         False,
         "Whether a resource that no rule covers is open to every client (Kafka's "
         "`allow.everyone.if.no.acl.found`).",
+    )
+    audit_file: str = key(
+        "",
+        "The file of the audit log: one line of JSON for each login, each refusal and each change. "
+        "Empty: no audit log. Only the broker's user may read it.",
+        example="/var/log/strandline/audit.jsonl",
+    )
+    audit_bytes_max: int = key(
+        64 * MIB,
+        "The broker renames the audit log to the same name with .1 once it is this large, in place "
+        "of the one before. Both take at most twice as much.",
+        unit="bytes",
+        minimum=8 * MIB,
+        maximum=64 * 1024 * MIB,
+    )
+    audit_lines_per_s_max: int = key(
+        200,
+        "The most lines per second of the audit log for each kind of event: logins, refusals, "
+        "changes. The broker drops others; a line tells how many.",
+        minimum=1,
+        maximum=100_000,
     )

@@ -171,6 +171,12 @@ def message_of(code: int) -> str:
     return error.message if error is not None else f"Unknown error {code}."
 
 
+def name_of(code: int) -> str:
+    """Kafka's name of a code; the number of a code that this release does not know."""
+    error = _BY_CODE.get(code)
+    return error.name if error is not None else str(code)
+
+
 def is_retriable(code: int) -> bool:
     """Whether the same request may succeed later; unknown codes are taken as final."""
     error = _BY_CODE.get(code)

@@ -7,5 +7,6 @@ Map:    session.py       a principal, and the session of a connection
         authority.py     an authority of one's own
         certificates.py  what a certificate says
         sasl/            logins: how a client authenticates
+        audit/           who did what, as lines of a file
         acls/            rules: which principal may do what with which resource
 Source: docs/decisions/0069-access.md."""

@@ -2,6 +2,7 @@
 
 Map:    authorisation.py  asks the rules of the controller's log
         requirements.py   what each request needs: a table
+        changes.py        what requests change, for the audit log: a table
         logins.py         logins by SASL
         token_keys.py     keeps the keys that tokens are verified with
         config_rights.py  the right that a resource's configuration takes

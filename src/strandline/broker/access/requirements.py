@@ -10,11 +10,11 @@ Source: Kafka 4.3's KafkaApis and ControllerApis; decision 0069."""
 from typing import NamedTuple
 
 from strandline.base.errors import ApiError
-from strandline.broker.access.authorisation import RULES_OFF, Authorisation
+from strandline.broker.access.authorisation import RULES_OFF
+from strandline.broker.context import RequestContext
 from strandline.model.access import CLUSTER_NAME, Kind, Operation
 from strandline.protocol.errors import Error
 from strandline.protocol.table import Message
-from strandline.security.session import Session
 
 REFUSALS: dict[Kind, Error] = {
     Kind.TOPIC: Error.TOPIC_AUTHORIZATION_FAILED,
@@ -134,21 +134,21 @@ def require_row(api: str) -> None:
     assert api in WHOLE or api in BY_PART or api in OPEN, f"{api} has no requirement"
 
 
-def require(access: Authorisation, session: Session, api: str, request: Message) -> None:
+def require(context: RequestContext, request: Message) -> None:
     """Refuse a request that needs a right as a whole, which the session lacks. Raises ApiError."""
-    needed = WHOLE.get(api)
-    if needed is None or not access.is_enforced:
+    needed = WHOLE.get(context.api.name)
+    if needed is None:
         return
     operation, kind, field = needed
     name = getattr(request, field) if field else CLUSTER_NAME
-    if not access.allows(session, operation, kind, name):
+    if not context.may(operation, kind, name):
         raise ApiError(REFUSALS[kind], REFUSED)
 
 
-def require_rules(access: Authorisation, session: Session, operation: Operation) -> None:
+def require_rules(context: RequestContext, operation: Operation) -> None:
     """Refuse a request about rules unless the session may do the operation with the cluster, and
     rules are in force. Raises ApiError."""
-    if not access.allows_cluster(session, operation):
+    if not context.may(operation, Kind.CLUSTER, CLUSTER_NAME):
         raise ApiError(Error.CLUSTER_AUTHORIZATION_FAILED, REFUSED)
-    if not access.is_enforced:
+    if not context.services.access.is_enforced:
         raise ApiError(Error.SECURITY_DISABLED, RULES_OFF)

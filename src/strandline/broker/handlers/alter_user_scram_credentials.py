@@ -6,7 +6,7 @@ from strandline.base.errors import ApiError
 from strandline.broker.access.requirements import REFUSED
 from strandline.broker.context import RequestContext
 from strandline.controller.user_commands import AlterSecrets, SecretDeletion, UserResults
-from strandline.model.access import Operation, ScramSecret
+from strandline.model.access import CLUSTER_NAME, Kind, Operation, ScramSecret
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -31,7 +31,7 @@ async def handle(
         tuple(map(_secret, request.upsertions)),
     )
     try:
-        if not context.services.access.allows_cluster(context.session, Operation.ALTER):
+        if not context.may(Operation.ALTER, Kind.CLUSTER, CLUSTER_NAME):
             raise ApiError(Error.CLUSTER_AUTHORIZATION_FAILED, REFUSED)
         answer = await context.services.obtain(command, UserResults)
     except ApiError as error:

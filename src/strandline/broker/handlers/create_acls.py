@@ -19,7 +19,7 @@ async def handle(request: CreateAclsRequest, context: RequestContext) -> CreateA
     """Have the controller add each rule, or refuse it."""
     services = context.services
     try:
-        require_rules(services.access, context.session, Operation.ALTER)
+        require_rules(context, Operation.ALTER)
         command = CreateRules(tuple(map(rule_of, request.creations)))
         answer = await services.obtain(command, RuleResults)
     except ApiError as error:

@@ -15,7 +15,7 @@ from strandline.config.effective import topic_values
 from strandline.config.topic_read_replica import READ_REPLICA_OF
 from strandline.controller.commands import CreateTopics, NewTopic, Refused, TopicResult
 from strandline.controller.placing.policies import derived_defaults
-from strandline.model.access import Kind, Operation
+from strandline.model.access import CLUSTER_NAME, Kind, Operation
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.create_topics import (
@@ -58,13 +58,11 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
 def _require_rights(context: RequestContext, topic: NewTopic) -> None:
     """Raise ApiError if the client may not create the topic. A copy of another cluster's topic has
     brokers read any bucket with their own credentials: that takes a right to the cluster."""
-    access, session = context.services.access, context.session
     names_bucket = any(name == READ_REPLICA_OF for name, _ in topic.configs)
-    if names_bucket and not access.allows_cluster(session, Operation.ALTER):
+    if names_bucket and not context.may(Operation.ALTER, Kind.CLUSTER, CLUSTER_NAME):
         raise ApiError(Error.CLUSTER_AUTHORIZATION_FAILED, REFUSED)
-    if not access.allows_cluster(session, Operation.CREATE) and not context.may(
-        Operation.CREATE, Kind.TOPIC, topic.name
-    ):
+    creates_any = context.sees(Operation.CREATE, Kind.CLUSTER, CLUSTER_NAME)
+    if not creates_any and not context.may(Operation.CREATE, Kind.TOPIC, topic.name):
         raise ApiError(Error.TOPIC_AUTHORIZATION_FAILED, REFUSED)
 
 
@@ -82,7 +80,7 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
 
 def _result(context: RequestContext, result: TopicResult) -> CreatableTopicResult:
     services, name = context.services, result.name or ""
-    if result.error_code == Error.NONE and not context.may(
+    if result.error_code == Error.NONE and not context.sees(
         Operation.DESCRIBE_CONFIGS, Kind.TOPIC, name
     ):
         return CreatableTopicResult(

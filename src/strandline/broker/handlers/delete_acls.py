@@ -19,7 +19,7 @@ async def handle(request: DeleteAclsRequest, context: RequestContext) -> DeleteA
     """Have the controller remove them; the removed rules of each filter."""
     services = context.services
     try:
-        require_rules(services.access, context.session, Operation.ALTER)
+        require_rules(context, Operation.ALTER)
         command = DeleteRules(tuple(map(filter_of, request.filters)))
         answer = await services.obtain(command, RuleResults)
     except ApiError as error:

@@ -22,7 +22,7 @@ async def handle(request: DescribeAclsRequest, context: RequestContext) -> Descr
     """The rules, in their order; an error if no rules are enforced."""
     services = context.services
     try:
-        require_rules(services.access, context.session, Operation.DESCRIBE)
+        require_rules(context, Operation.DESCRIBE)
     except ApiError as error:
         return DescribeAclsResponse(error_code=error.code, error_message=error.message)
     wanted = filter_of(request)

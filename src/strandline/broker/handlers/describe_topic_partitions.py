@@ -43,7 +43,7 @@ async def handle(
             ]
         )
     requested = {one.name for one in request.topics} or {
-        one for one in services.cluster.topics if context.may(Operation.DESCRIBE, Kind.TOPIC, one)
+        one for one in services.cluster.topics if context.sees(Operation.DESCRIBE, Kind.TOPIC, one)
     }
     names = sorted(one for one in requested if cursor is None or one >= cursor.topic_name)
     response = DescribeTopicPartitionsResponse()

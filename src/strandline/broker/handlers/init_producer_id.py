@@ -9,7 +9,7 @@ How:    without a transactional id every call gets a fresh id, epoch 0, as Kafka
 Source: KIP-98, KIP-360."""
 
 from strandline.broker.context import RequestContext
-from strandline.model.access import Kind, Operation
+from strandline.model.access import CLUSTER_NAME, Kind, Operation
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
@@ -29,9 +29,8 @@ async def handle(request: InitProducerIdRequest, context: RequestContext) -> Ini
     if request.transactional_id is not None:
         return _refuse(Error.UNSUPPORTED_VERSION)
     access, session = context.services.access, context.session
-    if not access.allows_cluster(session, Operation.IDEMPOTENT_WRITE) and not access.allows_any(
-        session, Operation.WRITE, Kind.TOPIC
-    ):
+    writes_any = access.allows_any(session, Operation.WRITE, Kind.TOPIC)
+    if not writes_any and not context.may(Operation.IDEMPOTENT_WRITE, Kind.CLUSTER, CLUSTER_NAME):
         return _refuse(Error.CLUSTER_AUTHORIZATION_FAILED)
     producer_id = await context.services.producer_ids.next()
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

@@ -16,7 +16,7 @@ async def handle(request: ListGroupsRequest, context: RequestContext) -> ListGro
     """List the requested groups; COORDINATOR_LOAD_IN_PROGRESS if some are still loading."""
     states = {state.lower() for state in request.states_filter}
     types = {one.lower() for one in request.types_filter}
-    sees_all = context.may(Operation.DESCRIBE, Kind.CLUSTER, CLUSTER_NAME)
+    sees_all = context.sees(Operation.DESCRIBE, Kind.CLUSTER, CLUSTER_NAME)
     response = ListGroupsResponse()
     for shard in context.services.coordinator.shards:
         if shard.error is not Error.NONE:
@@ -33,6 +33,6 @@ async def handle(request: ListGroupsRequest, context: RequestContext) -> ListGro
             for one in shard.coordinator.list_groups()
             if (not states or one.state.lower() in states)
             and (not types or one.type.lower() in types)
-            and (sees_all or context.may(Operation.DESCRIBE, Kind.GROUP, one.group))
+            and (sees_all or context.sees(Operation.DESCRIBE, Kind.GROUP, one.group))
         ]
     return response

@@ -12,6 +12,7 @@ import logging
 from uuid import UUID
 
 from strandline.base.errors import ApiError
+from strandline.broker.access.changes import audit_created
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.coordinators.applied_waiters import wait_for_leaders
 from strandline.broker.leadership.new_topics import LEADERS_WAIT_MS
@@ -60,7 +61,7 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
         topics = [
             _describe(services, one, living)
             for one in services.cluster.topics.values()
-            if context.may(Operation.DESCRIBE, Kind.TOPIC, one.name)
+            if context.sees(Operation.DESCRIBE, Kind.TOPIC, one.name)
         ]
     else:
         requested, forbidden = _split_forbidden(context, distinct(requested, _name_of))
@@ -184,7 +185,7 @@ async def _create_missing(
         and _name_error(one.name) == Error.NONE
     }
     forbidden: dict[str, int] = {}
-    if not context.may(Operation.CREATE, Kind.CLUSTER, CLUSTER_NAME):
+    if not context.sees(Operation.CREATE, Kind.CLUSTER, CLUSTER_NAME):
         forbidden = {
             name: int(Error.TOPIC_AUTHORIZATION_FAILED)
             for name in missing
@@ -203,6 +204,9 @@ async def _create_missing(
         return forbidden
     if not isinstance(answer, TopicResults):
         return forbidden
+    for one in answer.topics:
+        if one.name is not None and one.error_code == Error.NONE:
+            audit_created(context, one.name)
     decided = {one.name: one.error_code for one in answer.topics if one.name is not None}
     return forbidden | decided
 

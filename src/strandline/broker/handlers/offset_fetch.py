@@ -104,7 +104,7 @@ def _fetch_group(
         topics = [
             one
             for one in _all_topics(services, committed, by_id=by_id)
-            if context.may(Operation.DESCRIBE, Kind.TOPIC, one.name)
+            if context.sees(Operation.DESCRIBE, Kind.TOPIC, one.name)
         ]
     else:
         topics = [_fetch_topic(context, committed, one, by_id=by_id) for one in requested.topics]

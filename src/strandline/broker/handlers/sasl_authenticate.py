@@ -14,8 +14,11 @@ from strandline.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
 )
+from strandline.security.audit.event import EventKind
 from strandline.security.sasl.mechanism import Mechanism
+from strandline.security.session import Principal
 
+UNKNOWN_USER = "unknown"
 CLOSED_AFTER_MS = 100
 """The answer has so long to reach the client before the connection is closed."""
 
@@ -33,14 +36,30 @@ async def handle(
         answer = await services.logins.step(exchange, request.auth_bytes, context.session)
         sink.is_logging_in = False
         if exchange.principal is None:
+            if exchange.is_refused:
+                _audit(context, exchange, is_allowed=False)
             sink.exchange = exchange
             return SaslAuthenticateResponse(error_message=None, auth_bytes=answer)
         lifetime_ms = _log_in(context, exchange)
     except ApiError as error:
+        if exchange is not None and not exchange.is_refused:
+            _audit(context, exchange, is_allowed=False)
         services.clock.call_later(CLOSED_AFTER_MS, lambda: sink.close("its login failed"))
         return SaslAuthenticateResponse(error_code=error.code, error_message=error.message)
+    _audit(context, exchange, is_allowed=True)
     return SaslAuthenticateResponse(
         error_message=None, auth_bytes=answer, session_lifetime_ms=lifetime_ms
+    )
+
+
+def _audit(context: RequestContext, exchange: Mechanism, *, is_allowed: bool) -> None:
+    """The audit log's line: of a failure, it names a user only if there is one of the name."""
+    user = str(Principal.user(exchange.known_user)) if exchange.known_user else UNKNOWN_USER
+    context.audit(
+        EventKind.LOGIN,
+        is_allowed=is_allowed,
+        principal=str(exchange.principal or user),
+        mechanism=exchange.name,
     )
 
 
@@ -61,6 +80,7 @@ def _log_in(context: RequestContext, exchange: Mechanism) -> int:
         replace(
             session,
             principal=exchange.principal,
+            mechanism=exchange.name,
             groups=exchange.groups,
             is_authenticated=True,
             ends_at_ms=ends_at_ms,

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from strandline.base.errors import ApiError, ProtocolError
+from strandline.broker.access.changes import audit_changes, audit_failure
 from strandline.broker.access.requirements import require, require_row
 from strandline.broker.context import (
     API_VERSIONS_KEY,
@@ -140,7 +141,7 @@ class Router:
         request, _ = decode(api.request, context.frame, context.position, context.api_version)
         require_few(count_items(request))
         try:
-            require(self._services.access, context.session, api.name, request)
+            require(context, request)
         except ApiError as error:
             self._respond_error(context, error.code, error.message)
             return
@@ -151,8 +152,10 @@ class Router:
     async def _run_cold(self, handler: Cold, request: Message, context: RequestContext) -> None:
         try:
             response = await handler.handle(request, context)
+            audit_changes(context, request, response)
             self._respond(context, response)
         except ApiError as error:
+            audit_failure(context, request, error.code)
             self._respond_error(context, error.code, error.message)
         except Exception:  # A task boundary: one request may fail, the broker may not.
             context.fail()

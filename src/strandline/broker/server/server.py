@@ -26,7 +26,9 @@ from strandline.broker.server.listening import ListenerTerms, ListeningPort, cla
 from strandline.network.handshakes import Handshakes
 from strandline.network.streams import TlsStream
 from strandline.protocol.apis import API_KEYS
-from strandline.security.session import Session
+from strandline.security.audit.audit_log import AuditLog
+from strandline.security.audit.event import AuditEvent, EventKind
+from strandline.security.session import ANONYMOUS, Session
 
 SWEEP_INTERVAL_MS = 1_000
 ISOLATE_KEY = API_KEYS["IsolateBroker"]
@@ -34,6 +36,8 @@ REFUSED_OPEN_MS = 1_000
 """How long a broker that is cut off keeps a connection open: for the request to end this."""
 REFUSED_OPEN_MAX = 16
 """And so many at the same time."""
+BY_CERTIFICATE = "TLS"
+"""The mechanism of a client's certificate, as the audit log names it."""
 RESUME_RATIO_PERCENT = 75
 """Paused connections are read again once at most this share of the bound is in use."""
 
@@ -55,7 +59,13 @@ class Server:
     """See the module; a `ConnectionOwner`."""
 
     def __init__(
-        self, *, router: RequestRouter, clock: Clock, limits: ServerLimits, memory: Memory
+        self,
+        *,
+        router: RequestRouter,
+        clock: Clock,
+        limits: ServerLimits,
+        memory: Memory,
+        audit: AuditLog | None = None,
     ) -> None:
         self.router = router
         self.limits = limits
@@ -65,6 +75,7 @@ class Server:
         self.port = 0
         self._clock = clock
         self._memory = memory
+        self._audit = audit
         self._connections: set[Connection] = set()
         # Those that have not logged in, in the order in which they were opened: {connection: None}.
         self._unknown: dict[Connection, None] = {}
@@ -230,7 +241,19 @@ class Server:
 
     def _on_handshake(self, sock: ssl.SSLSocket, host: str, terms: ListenerTerms) -> None:
         """A client has proved what its listener wants. Raises ValueError if it may not come in."""
-        self._add(TlsStream(sock), terms.session(sock, host))
+        session = terms.session(sock, host)
+        if session.principal is not ANONYMOUS and self._audit is not None:
+            self._audit.add(
+                AuditEvent(
+                    kind=EventKind.LOGIN,
+                    is_allowed=True,
+                    principal=str(session.principal),
+                    listener=terms.name,
+                    address=host,
+                    mechanism=BY_CERTIFICATE,
+                )
+            )
+        self._add(TlsStream(sock), session)
 
     def _add(self, stream: ClientStream, session: Session) -> None:
         only_key = ISOLATE_KEY if self._is_refusing else None
@@ -267,3 +290,14 @@ class Server:
     def _tell_refused(self, host: str, terms: ListenerTerms, reason: str) -> None:
         text = "closed the connection from %s at listener %s: %s"
         self._lines.write(logging.INFO, text, host, terms.name, reason)
+        if self._audit is not None:
+            self._audit.add(
+                AuditEvent(
+                    kind=EventKind.LOGIN,
+                    is_allowed=False,
+                    listener=terms.name,
+                    address=host,
+                    mechanism=BY_CERTIFICATE,
+                    details=(("reason", reason),),
+                )
+            )

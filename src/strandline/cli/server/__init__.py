@@ -2,6 +2,7 @@
 
 Map:    serve.py           composes and runs a broker
         broker_file.py     reads a broker's configuration file
+        audit.py           opens the audit log
         certificates.py    loads the certificates that the configuration names
         labels.py          asks where the broker is when it starts
         open_files.py      the limit of open files

@@ -30,6 +30,7 @@ from strandline.broker.server.listening import claim_port
 from strandline.broker.server.worker_thread import WorkerThread
 from strandline.cli.exit_codes import ERROR, OK
 from strandline.cli.output import print_error
+from strandline.cli.server.audit import open_audit_log
 from strandline.cli.server.broker_file import load_file
 from strandline.cli.server.certificates import load_certificates
 from strandline.cli.server.labels import find_labels, tell_origin
@@ -43,6 +44,7 @@ from strandline.network.webhook import Webhook
 from strandline.placement.topology.labels import MergedLabels
 from strandline.replication.host.replication import Replication
 from strandline.replication.settings import ReplicationSettings
+from strandline.security.audit.audit_log import AuditLog
 from strandline.security.peers import PeerTls
 from strandline.storage.disk.real_disk import RealDisk
 from strandline.storage.identity import DataDirectory
@@ -82,13 +84,13 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
     ended = asyncio.Event()
     _end_on_signals(loop, ended)
     raise_open_files_limit()
-    tls = load_certificates(config)
+    tls, clock, rng = load_certificates(config), LoopClock(loop), random.Random()
+    audit = open_audit_log(config, clock)
     directory = DataDirectory.acquire(
         config.broker.data_directory, broker_id=config.broker_id, cluster_id=config.cluster.id
     )
     disk = _open_disk(config, loop)
     network = _open_network(config, tls.peers)
-    clock, rng = LoopClock(loop), random.Random()
     replication = _new_replication(config, clock=clock, rng=rng, disk=disk, network=network)
     webhook, metrics = Webhook(), MetricsEndpoint(config.metrics, tls.monitoring)
     certificates = CertificateWatch(tls.all, clock=clock)
@@ -119,7 +121,7 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
         broker.allow_isolation(lambda is_cut: network.silence(is_silent=is_cut))
         broker.services.balancing.outages.poster = webhook
         broker.services.certificates = certificates
-        _give_threads(broker, config, loop)
+        _give_threads(broker, config, loop, audit)
         await metrics.serve(broker)
         await _unless(ended, broker.start())
         if not ended.is_set():
@@ -179,8 +181,16 @@ def _close_all(sockets: Mapping[str, socket.socket]) -> None:
         one.close()
 
 
-def _give_threads(broker: Broker, config: BrokerConfig, loop: asyncio.AbstractEventLoop) -> None:
+def _give_threads(
+    broker: Broker,
+    config: BrokerConfig,
+    loop: asyncio.AbstractEventLoop,
+    audit: AuditLog | None,
+) -> None:
     """Long pieces of work run beside the loop."""
+    if audit is not None:
+        broker.services.audit = audit
+        audit.start()
     post = partial(_post, loop)
     broker.services.validation.worker = WorkerThread(post, name="validation")
     if broker.services.remote_log is not None:

@@ -32,6 +32,13 @@ class SaslError(StrandlineError):
 class Mechanism(Protocol):
     """One exchange with one client."""
 
+    name: str
+    """As in SaslHandshake."""
+    known_user: str
+    """The user whom the client says it is, once told, if there is one of this name; else empty. An
+    unknown name may be a password in the wrong field."""
+    is_refused: bool
+    """Whether the client has failed, and was told so by a challenge."""
     principal: Principal | None
     """Set once the client has authenticated."""
     groups: frozenset[str]

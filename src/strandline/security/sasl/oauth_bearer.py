@@ -24,6 +24,8 @@ _CREDENTIALS = re.compile(r"(\w+) +([-_.~+/a-zA-Z0-9]+=*)")
 class OAuthBearerServer:
     """See the module; a `Mechanism`. `keys`: those that count now; `now_ms`: wall-clock time."""
 
+    name = NAME
+    known_user = ""
     is_slow = False
 
     def __init__(
@@ -33,12 +35,12 @@ class OAuthBearerServer:
         self.groups: frozenset[str] = frozenset()
         self.lifetime_ms: int | None = None
         self._keys, self._rules, self._now_ms = keys, rules, now_ms
-        self._is_refused = False
+        self.is_refused = False
 
     def lacks_key(self, token: bytes) -> bool:
         """Whether a newer set of keys could change the answer to this message of the client."""
         try:
-            return not self._is_refused and self._keys().lacks(
+            return not self.is_refused and self._keys().lacks(
                 header_of(_parse(token)[1]).get("kid")
             )
         except SaslError:
@@ -46,7 +48,7 @@ class OAuthBearerServer:
 
     def step(self, token: bytes) -> bytes:
         """See `Mechanism`."""
-        if self._is_refused:
+        if self.is_refused:
             raise SaslError("the token was refused", is_known=True)
         authorised, bearer = _parse(token)
         try:
@@ -54,7 +56,7 @@ class OAuthBearerServer:
             if authorised not in ("", found.user):
                 raise SaslError(f"user {found.user!r} asks to act as {authorised!r}")
         except SaslError as error:
-            self._is_refused = True
+            self.is_refused = True
             raise SaslError(str(error), challenge=CHALLENGE) from error
         self.groups, self.lifetime_ms = found.groups, found.lifetime_ms
         self.principal = Principal.user(found.user)

@@ -15,18 +15,22 @@ PASSWORD_LENGTH_MAX = 1_024
 class PlainServer:
     """See the module; a `Mechanism`."""
 
+    name = NAME
+    is_refused = False
     is_slow = True
     lifetime_ms: int | None = None
     groups: frozenset[str] = frozenset()
 
     def __init__(self, book: SecretBook) -> None:
         self.principal: Principal | None = None
+        self.known_user = ""
         self._book = book
 
     def step(self, token: bytes) -> bytes:
         """See `Mechanism`."""
         user, password = _parse(token)
         secret, is_real = self._book.find_any(user)
+        self.known_user = user if is_real else ""
         try:
             is_right = has_password(secret, password)
         except Exception as error:  # A password that the library cannot prepare is a wrong one.

@@ -12,6 +12,7 @@ from strandline.security.session import Principal
 class ScramServer:
     """See the module; a `Mechanism`."""
 
+    is_refused = False
     is_slow = False
     lifetime_ms: int | None = None
     groups: frozenset[str] = frozenset()
@@ -20,7 +21,8 @@ class ScramServer:
         from scramp import ScramMechanism
 
         self.principal: Principal | None = None
-        self._name = mechanism
+        self.name = mechanism
+        self.known_user = ""
         self._book = book
         self._user = ""
         self._is_real = False
@@ -49,5 +51,6 @@ class ScramServer:
     def _find(self, user: str) -> tuple[bytes, bytes, bytes, int]:
         """The library's question: the salt, the stored key, the server key, the iterations."""
         self._user = user
-        secret, self._is_real = self._book.find(user, self._name)
+        secret, self._is_real = self._book.find(user, self.name)
+        self.known_user = user if self._is_real else ""
         return secret.salt, secret.stored_key, secret.server_key, secret.iterations

@@ -1,0 +1,97 @@
+"""Every API that changes something has a line in the audit log, with names and no values."""
+
+from typing import Any, cast
+
+import pytest
+from tests.broker.broker_world import BrokerWorld
+
+from strandline.broker.access.changes import CHANGES
+from strandline.broker.handler_table import HANDLERS
+from strandline.protocol.apis import API_KEYS, APIS
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from strandline.protocol.table import columns
+from strandline.security.audit.audit_log import AuditLog
+from strandline.security.audit.event import AuditEvent, EventKind
+
+CHANGING = (
+    "Alter",
+    "Create",
+    "Declare",
+    "Delete",
+    "Elect",
+    "Identify",
+    "Incremental",
+    "Isolate",
+    "Recover",
+    "Repair",
+    "Rule",
+    "Unregister",
+    "Update",
+)
+NOTHING_CHANGES = {"CreateDelegationToken", "AlterReplicaLogDirs"}
+"""The one is refused always; the other answers only where a log is."""
+SECRET = "a value that no line may have"
+
+
+SECRETS = ("value", "salt", "salted_password")
+
+
+def filled(kind: type[Any], *, code: int) -> Any:
+    """A message with one row in each list, a recognisable text in each field, and this error."""
+    made = kind()
+    for column in columns(kind):
+        one: object
+        if column.name == "error_code":
+            one = code
+        elif column.element is not None:
+            one = filled(column.element, code=code)
+        elif column.name in SECRETS:
+            one = SECRET.encode() if column.wire == "bytes" else SECRET
+        elif column.wire == "string":
+            one = "a-name"
+        elif column.name in ("broker_id", "broker_ids"):
+            one = 7
+        else:
+            continue
+        setattr(made, column.name, [one] if column.is_array else one)
+    return made
+
+
+def test_every_api_that_changes_something_has_a_row() -> None:
+    served = {APIS[key].name for key in HANDLERS}
+    changing = {one for one in served if one.startswith(CHANGING)}
+    assert changing - NOTHING_CHANGES | {"OffsetDelete"} == CHANGES.keys()
+
+
+@pytest.mark.parametrize("name", sorted(CHANGES))
+@pytest.mark.parametrize("code", [Error.NONE, Error.POLICY_VIOLATION])
+def test_a_change_has_a_name_the_answers_error_and_no_value(name: str, code: Error) -> None:
+    api = APIS[API_KEYS[name]]
+    changes = list(CHANGES[name](filled(api.request, code=code), filled(api.response, code=code)))
+    assert changes
+    for one in changes:
+        assert one.operation and one.kind and one.name and one.code == code
+    assert SECRET not in repr(changes)
+
+
+class Recorder:
+    """Keeps events."""
+
+    def __init__(self) -> None:
+        self.events: list[AuditEvent] = []
+
+    def add(self, event: AuditEvent) -> None:
+        self.events.append(event)
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_a_request_that_only_validates_has_no_line(*, validate_only: bool) -> None:
+    world, recorder = BrokerWorld(), Recorder()
+    world.services.audit = cast("AuditLog", recorder)
+    request = CreateTopicsRequest(topics=[CreatableTopic("orders")], validate_only=validate_only)
+    world.send(request, 7)
+    world.advance(0)
+    told = [(one.kind, one.resource_name, one.error) for one in recorder.events]
+    line = (EventKind.CHANGE, "orders", "REQUEST_TIMED_OUT")  # No controller answers.
+    assert told == ([] if validate_only else [line])
