@@ -147,5 +147,5 @@ def test_a_time_before_the_oldest_export_says_when_that_was() -> None:
         del store.objects[name]
     one = planned(store)
     assert (one.start, one.end) == (0, 0)
-    assert one.missing == "all: its oldest export is of 1970-01-01T00:00:00Z"
+    assert one.missing == "all: its oldest export is of 1970-01-01T00:00:01Z"
     assert planned(store, as_of_ms=None).missing == "none known"

@@ -1,11 +1,15 @@
 """Secrets are in a file of their own that no other user may read, and never in an error."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from strandline.base.errors import OperatorError
+from strandline.config.bucket_urls import parse_bucket
 from strandline.tiered.objects.credentials import CredentialsFile
+from strandline.tiered.objects.remote import RemoteBackend
+from strandline.tiered.objects.store import StoreError
 
 
 @pytest.fixture
@@ -56,3 +60,18 @@ def test_what_is_wrong_is_said_without_the_secret(file: Path, text: str, reason:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(OperatorError, match="No such file"):
         CredentialsFile(str(tmp_path / "none")).read("east", "s3")
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "metadata.google.internal"])
+def test_a_machine_without_credentials_and_without_a_role_says_so(
+    monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    url = parse_bucket("east=s3://log-east/prod?region=us-east-1")
+    backend = RemoteBackend(url, CredentialsFile(), timeout_ms=100)
+
+    def refuse() -> None:
+        raise OSError(f"Error performing PUT http://{host}/latest/api/token in 5 ms: no route")
+
+    monkeypatch.setattr(backend, "_open", refuse)
+    with pytest.raises(StoreError, match="no credentials in a file or in the environment"):
+        asyncio.run(backend.delete(["a"]))

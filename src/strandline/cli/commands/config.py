@@ -36,9 +36,10 @@ def check(
         source = "" if wrong.startswith("environment") else str(file)
         mistakes, config = [Mistake(source, "", wrong)], None
     if config is not None:
-        from strandline.cli.server.certificates import certificate_mistakes
+        from strandline.cli.server.certificates import certificate_mistakes, secret_mistakes
 
-        mistakes = [Mistake(str(file), "", one) for one in certificate_mistakes(config)]
+        found = certificate_mistakes(config) + secret_mistakes(config)
+        mistakes = [Mistake(str(file), "", one) for one in found]
         config = None if mistakes else config
     labels = None if config is None else merge_labels(configured_labels(config, environment))
 

@@ -1,4 +1,4 @@
-"""Loads the certificates that a broker's configuration names.
+"""Loads the certificates that a broker's configuration names; checks its files of secrets.
 
 Why:    a broker whose files are missing or do not match must say so before it joins.
 Owns:   nothing.
@@ -12,7 +12,9 @@ from strandline.config.broker import BrokerConfig
 from strandline.config.listener_section import Listener
 from strandline.config.other_ports import OFF, REQUIRE
 from strandline.security.peers import PeerTls
+from strandline.security.sasl.users_file import read_users_file
 from strandline.security.tls import Pair, ServerTls, TlsSettings
+from strandline.tiered.objects.credentials import CredentialsFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,24 @@ def certificate_mistakes(config: BrokerConfig) -> list[str]:
         except OperatorError as error:
             mistakes.append(str(error))
     return mistakes
+
+
+def secret_mistakes(config: BrokerConfig) -> list[str]:
+    """What is wrong with the files of users and of buckets' credentials, one line for each."""
+    mistakes = []
+    if config.access.users_file:
+        try:
+            read_users_file(Path(config.access.users_file))
+        except OperatorError as error:
+            mistakes.append(f"[access] users_file: {error}")
+    credentials = CredentialsFile(config.tiered.credentials_file)
+    found: dict[str, None] = {}
+    for url in config.tiered.bucket_urls:
+        try:
+            credentials.read(url.name, url.scheme)
+        except OperatorError as error:
+            found[f"[tiered] credentials_file: {error}"] = None
+    return [*mistakes, *found]
 
 
 def listeners_tls(config: BrokerConfig) -> dict[str, ServerTls]:

@@ -83,8 +83,7 @@ class PlannedPartition:
     def missing(self) -> str:
         """What does not come back, in words."""
         if self.export is None and self.oldest_ms >= 0:
-            oldest = datetime.fromtimestamp(self.oldest_ms / 1000, UTC)
-            return f"all: its oldest export is of {oldest:%Y-%m-%dT%H:%M:%SZ}"
+            return f"all: its oldest export is of {_moment(self.oldest_ms)}"
         if self.export is None:
             return "all: no bucket has anything of it"
         words = []
@@ -193,6 +192,11 @@ async def _cluster_of(stores: Stores) -> str:
     return next(iter(found.values()))
 
 
+def _moment(time_ms: int) -> str:
+    """As `--as-of` takes it, rounded up to whole seconds so that it is not before."""
+    return f"{datetime.fromtimestamp(-(-time_ms // 1000), UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 async def _controller(
     stores: Stores, cluster_id: str, as_of_ms: int | None, notes: list[str]
 ) -> tuple[ClusterNumber, ControllerState]:
@@ -212,7 +216,11 @@ async def _controller(
             continue
         except BadSnapshotError as error:
             notes.append(f"{name} is damaged, an older one is used: {error}")
-    asked = "" if as_of_ms is None else " that is as old as that"
+    asked = ""
+    if as_of_ms is not None:
+        asked = " that is as old as that"
+        if found:
+            asked += f": the oldest is of {_moment(min(one.written_ms for one in found))}"
     raise OperatorError(f"the buckets have no snapshot of the controller of {cluster_id}{asked}")
 
 

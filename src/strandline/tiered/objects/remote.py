@@ -40,6 +40,8 @@ _REFUSALS = re.compile(
     r"ExpiredToken|TokenRefreshRequired|InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken"
     r"|XAdminUserNotFound"  # versitygw, whose status is 404.
 )
+_ROLE = re.compile(r"https?://(169\.254\.169\.254|metadata\.google\.internal)[/:]")
+"""Where a machine of a cloud asks for the credentials of its role."""
 _QUERY = re.compile(r"(https?://[^\s?]*)\?[^\s\"')]*")
 _T = TypeVar("_T")
 
@@ -191,6 +193,11 @@ class RemoteBackend:
         except (exceptions.BaseError, ValueError, OSError) as error:
             if _REFUSALS.search(str(error)):
                 raise _CredentialsError(f"credentials refused: {_reason(error)}") from None
+            if _ROLE.search(str(error)):
+                raise _CredentialsError(
+                    "there are no credentials in a file or in the environment, and the machine's "
+                    f"role gives none: {_reason(error)}"
+                ) from None
             raise StoreError(_reason(error)) from None
 
     def _reread(self) -> bool:
