@@ -330,3 +330,21 @@ def test_clients_that_do_not_log_in_leave_room_for_others() -> None:
         assert await client.receive() == (10, b"")
 
     run(scenario, limits=ServerLimits(login_count_max=2), terms=LOGINS)
+
+
+def test_many_small_unfinished_requests_do_not_shield_large_ones() -> None:
+    async def scenario(world: World) -> None:
+        for _ in range(20):
+            small = await world.connect()
+            small.writer.write(struct.pack(">i", 60_000) + bytes(50_000))
+        await world.settle()
+        for _ in range(5):
+            large = await world.connect()
+            large.writer.write(struct.pack(">i", 10 * MIB) + bytes(900_000))
+            await world.settle()
+        async with asyncio.timeout(DEADLINE_S):
+            while world.server.connection_count > 2:
+                await asyncio.sleep(0)
+        assert world.server.partial_bytes <= 2 * MIB
+
+    run(scenario, limits=ServerLimits(partial_bytes_max=2 * MIB))

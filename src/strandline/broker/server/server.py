@@ -169,20 +169,20 @@ class Server:
             self._clock.call_soon(self._resume_paused)
 
     def count_partial(self, change_bytes: int) -> None:
-        """Memory of partial frames has changed; above the bound the slowest connection is
-        closed."""
+        """Memory of partial frames has changed; above the bound the slowest connections are closed,
+        as many as it takes."""
         self.partial_bytes += change_bytes
-        if change_bytes > 0 and self.partial_bytes > self.limits.partial_bytes_max:
-            slowest = min(
-                (one for one in self._connections if one.partial_since_ms >= 0),
-                key=lambda one: one.partial_since_ms,
-                default=None,
+        limit = self.limits.partial_bytes_max
+        if change_bytes <= 0 or self.partial_bytes <= limit:
+            return
+        begun = [one for one in self._connections if one.partial_since_ms >= 0]
+        for slowest in sorted(begun, key=lambda one: one.partial_since_ms):
+            slowest.close(
+                f"unfinished requests take more than {limit} bytes, and this one has been coming "
+                "in for the longest time"
             )
-            if slowest is not None:
-                slowest.close(
-                    f"unfinished requests take more than {self.limits.partial_bytes_max} bytes, "
-                    "and this one has been coming in for the longest time"
-                )
+            if self.partial_bytes <= limit:
+                return
 
     def tell_closed(self, host: str, reason: str) -> None:
         """Log why a connection is closed."""
