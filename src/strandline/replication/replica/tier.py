@@ -209,9 +209,10 @@ class ReplicaTier:
         return self.checkpoint_index if durable else Index(-1)
 
     def want_checkpoint(self, *, freed_bytes: int) -> None:
-        """For retention: the leader appends a checkpoint soon, because that frees so many bytes; a
-        checkpoint that would take more waits for more."""
-        if freed_bytes >= self._checkpoint_bytes:
+        """For retention: the leader appends a checkpoint soon, because that frees so many bytes. It
+        waits for more than the next one and the last one take: else one that fills a segment would
+        be replaced by its like for ever."""
+        if freed_bytes > 2 * self._checkpoint_bytes:
             self._checkpoint_soon()
 
     def maintain(self) -> None:
