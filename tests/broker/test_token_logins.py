@@ -166,6 +166,20 @@ def test_keys_are_read_again_without_a_login(world: World) -> None:
     run(course)
 
 
+def test_a_key_that_is_of_no_use_is_told_at_the_start(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def course() -> None:
+        keys = [FIRST.as_dict(private=False), SECOND.as_dict(private=True)]
+        world.path.write_text(json.dumps({"keys": keys}))
+        logins = world.open()
+        assert caplog.text.count("key 2: it is a private key") == 1
+        assert not await log_in(logins, SECOND)
+        assert caplog.text.count("key 2: it is a private key") == 1
+
+    run(course)
+
+
 def test_a_broker_without_its_keys_does_not_start(world: World) -> None:
     async def course() -> None:
         with pytest.raises(OperatorError, match=r"jwks_endpoint_url: .*cannot read: No such file"):

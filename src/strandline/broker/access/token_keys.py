@@ -49,7 +49,7 @@ class TokenKeySource:
         self._failure = ""
         if is_file:
             try:
-                self.keys = self._read()
+                self._take(self._read())
             except StrandlineError as error:
                 raise OperatorError(f"{_PLACE}: {error}") from error
 
