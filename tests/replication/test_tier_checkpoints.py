@@ -1,7 +1,7 @@
 """A checkpoint that fills a segment is not replaced by its like for ever.
 
-Why:    with `local.retention.bytes=0` a checkpoint is the oldest thing that the log keeps: retention
-        asks for the next one, so that it can remove it, and then again.
+Why:    with `local.retention.bytes=0` a checkpoint is the oldest thing that the log keeps:
+        retention asks for the next one, so that it can remove it, and then again.
 Source: decision 0057."""
 
 from tests.replication.tier_model import Group
