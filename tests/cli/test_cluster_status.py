@@ -222,6 +222,14 @@ def test_without_a_controller_it_says_why_and_what_is_seen(run: Run, world: Worl
     assert json.loads(run("cluster", "status", "--json")[1])["controller"] is None
 
 
+def test_a_partition_that_elects_no_leader_is_one_to_look_at(run: Run, world: World) -> None:
+    world.leaderless = [StatusPartitions("orders", [4], "election", 1, 1, 0, [])]
+    found = sections(run("cluster", "status")[1])
+    assert found["BY ITSELF"] == ["1 partition: orders 4: elect a leader within seconds"]
+    (typed,) = found["TO TYPE"]
+    assert "partition survivors orders 4    # if it has no leader after a minute" in typed
+
+
 def test_a_young_controller_is_not_believed_yet(run: Run, world: World) -> None:
     world.is_settled = False
     code, out, _ = run("cluster", "status")

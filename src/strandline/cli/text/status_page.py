@@ -305,6 +305,12 @@ def _to_type(found: ClusterStatus) -> Iterator[str]:
             f"{name} partition declare-lost {which} --dry-run    # the offsets at risk, if the "
             "brokers never return"
         )
+    # The controller hears the brokers of such a partition, and does not know that a disk was lost.
+    for topic, one in list(_first_of(told, Course.ELECTION))[:1]:
+        yield (
+            f"{name} partition survivors {topic} {one.partitions[0]}    # if it has no leader "
+            "after a minute: whether logs were lost"
+        )
     held = [brokers for fate, _, brokers in _fates(found) if fate == "held"]
     if held or any(True for _ in _happenings(found, *OUTAGES)):
         yield f"{name} zone status    # the outage by zones, and what `zone release` would start"
