@@ -192,6 +192,7 @@ def test_what_comes_from_the_file_is_what_the_file_says() -> None:
         "log.dir": "/d",
         "log.dirs": "/d",
         "max.connections": str(CONFIG.limits.connection_count_max),
+        "max.connections.per.ip": str(CONFIG.limits.connection_count_per_address_max),
         "socket.request.max.bytes": str(CONFIG.limits.request_bytes_max),
     }
     assert {name: values[name].value for name in expected} == expected

@@ -283,6 +283,13 @@ class LimitsSection:
         minimum=1,
         maximum=1_000_000,
     )
+    connection_count_per_address_max: int = key(
+        1_000_000,
+        "The most connections from one address at one time (Kafka's `max.connections.per.ip`); "
+        "the broker closes further ones at once. Clients behind one address share it.",
+        minimum=1,
+        maximum=1_000_000,
+    )
     connection_idle_ms: int = key(
         600_000,
         "The broker closes a connection that has sent no request for this long.",

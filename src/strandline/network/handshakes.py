@@ -75,6 +75,10 @@ class Handshakes(Generic[T]):
         """Handshakes in progress."""
         return len(self._waiting) + len(self._ready)
 
+    def count_of(self, host: str) -> int:
+        """Those of an address. Looks at each."""
+        return sum(one.host == host for one in (*self._waiting, *self._ready))
+
     def begin(self, sock: socket.socket, host: str, what: T) -> None:
         """Begin the handshake of a client that has just connected."""
         if self.count >= self._count_max:
@@ -133,13 +137,13 @@ class Handshakes(Generic[T]):
 class Handshake(Generic[T]):
     """One handshake, which `Handshakes` drives."""
 
-    __slots__ = ("_host", "_owner", "_what", "sock", "timer", "wants_write")
+    __slots__ = ("_owner", "_what", "host", "sock", "timer", "wants_write")
 
     def __init__(self, sock: socket.socket, host: str, what: T, *, owner: Handshakes[T]) -> None:
         self.sock = sock
         self.wants_write = False
         self.timer: asyncio.TimerHandle | None = None
-        self._host = host
+        self.host = host
         self._what = what
         self._owner = owner
 
@@ -150,7 +154,7 @@ class Handshake(Generic[T]):
                 return
             assert isinstance(self.sock, ssl.SSLSocket)
             self.sock.do_handshake()
-            self._owner.on_done(self.sock, self._host, self._what)
+            self._owner.on_done(self.sock, self.host, self._what)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as error:
             self.wants_write = isinstance(error, ssl.SSLWantWriteError)
             self._owner.wait(self)
@@ -174,7 +178,7 @@ class Handshake(Generic[T]):
         self._owner.forget(self)
         self.sock.close()
         if reason:
-            self._owner.on_refused(self._host, self._what, reason)
+            self._owner.on_refused(self.host, self._what, reason)
 
     def _begin(self) -> bool:
         """Put TLS over the socket; False if the connection goes on without. Raises ValueError if
@@ -186,7 +190,7 @@ class Handshake(Generic[T]):
             if self._owner.on_plain is None:
                 raise ValueError("a client without TLS came to a port with TLS")
             self._cancel_timer()
-            self._owner.on_plain(self.sock, self._host, self._what)
+            self._owner.on_plain(self.sock, self.host, self._what)
             return False
         context = self._owner.context_of(self._what)
         self.sock = context.wrap_socket(self.sock, server_side=True, do_handshake_on_connect=False)

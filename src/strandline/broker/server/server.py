@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
@@ -38,6 +39,10 @@ REFUSED_OPEN_MAX = 16
 """And so many at the same time."""
 BY_CERTIFICATE = "TLS"
 """The mechanism of a client's certificate, as the audit log names it."""
+FULL_TOLD_INTERVAL_MS = 60_000
+"""How often the log tells that an address may have no more connections."""
+FULL_TOLD_MAX = 1_000
+"""The addresses that are remembered for it."""
 RESUME_RATIO_PERCENT = 75
 """Paused connections are read again once at most this share of the bound is in use."""
 
@@ -77,6 +82,10 @@ class Server:
         self._memory = memory
         self._audit = audit
         self._connections: set[Connection] = set()
+        # {address: its connections}
+        self._of_address: Counter[str] = Counter()
+        # {address: when the log told last that it may have no more}, the oldest first.
+        self._full_told_ms: dict[str, int] = {}
         # Those that have not logged in, in the order in which they were opened: {connection: None}.
         self._unknown: dict[Connection, None] = {}
         # In the order in which they paused: {connection: None}.
@@ -204,7 +213,12 @@ class Server:
 
     def on_closed(self, connection: Connection) -> None:
         """The connection is no more."""
-        self._connections.discard(connection)
+        if connection in self._connections:
+            self._connections.discard(connection)
+            host = connection.session.host
+            self._of_address[host] -= 1
+            if not self._of_address[host]:
+                del self._of_address[host]
         self._unknown.pop(connection, None)
         self._paused.pop(connection, None)
 
@@ -234,10 +248,32 @@ class Server:
             sock.close()
             text = "refused a connection from %s: %d are open, the limit"
             self._lines.write(logging.WARNING, text, host, open_count)
+        elif self._is_full(host):
+            sock.close()
         elif terms.tls is not None:
             self._handshakes.begin(sock, host, terms)
         else:
             self._add(sock, terms.plain_session(host))
+
+    def _is_full(self, host: str) -> bool:
+        """Whether the address has all the connections that it may have; logged once a minute."""
+        limit, now_ms = self.limits.connection_count_per_address_max, self._clock.monotonic_ms()
+        if limit >= self.limits.connection_count_max:
+            return False  # The limit of all connections is reached first.
+        if self._of_address[host] + self._handshakes.count_of(host) < limit:
+            return False
+        told_ms = self._full_told_ms.get(host)
+        if told_ms is None or now_ms - told_ms >= FULL_TOLD_INTERVAL_MS:
+            self._full_told_ms.pop(host, None)
+            self._full_told_ms[host] = now_ms
+            if len(self._full_told_ms) > FULL_TOLD_MAX:
+                self._full_told_ms.pop(next(iter(self._full_told_ms)))
+            text = (
+                "refuses connections from %s: %d are open, the limit of [limits] "
+                "connection_count_per_address_max"
+            )
+            self._lines.write(logging.WARNING, text, host, limit)
+        return True
 
     def _on_handshake(self, sock: ssl.SSLSocket, host: str, terms: ListenerTerms) -> None:
         """A client has proved what its listener wants. Raises ValueError if it may not come in."""
@@ -259,6 +295,7 @@ class Server:
         only_key = ISOLATE_KEY if self._is_refusing else None
         connection = Connection(stream, self, session, only_key=only_key)
         self._connections.add(connection)
+        self._of_address[session.host] += 1
         if not session.is_authenticated:
             self._note_unknown(connection)
         if not self._is_refusing:

@@ -180,6 +180,14 @@ FILE_KEYS: tuple[FileKey, ...] = (
         lambda config: config.limits.connection_count_max,
     ),
     _row(
+        "max.connections.per.ip",
+        INT,
+        2**31 - 1,
+        "The most connections from one address: `[limits] connection_count_per_address_max` of "
+        "the broker's file.",
+        lambda config: config.limits.connection_count_per_address_max,
+    ),
+    _row(
         "max.incremental.fetch.session.cache.slots",
         INT,
         1_000,

@@ -30,14 +30,6 @@ THREAD_STORED: tuple[Key, ...] = (
         minimum=0,
     ),
     stored(
-        "max.connections.per.ip",
-        INT,
-        INT_MAX,
-        "The most connections from one address. `[limits] connection_count_max` of the "
-        "broker's file limits all together.",
-        minimum=0,
-    ),
-    stored(
         "max.connections.per.ip.overrides",
         STRING,
         "",
