@@ -136,8 +136,9 @@ def test_a_peer_that_hangs_up_may_be_another_port() -> None:
     cluster.handle = lambda broker, frame: None  # type: ignore[method-assign]
     with pytest.raises(CannotConnectError) as caught:
         client_of(cluster).metadata()
-    assert "closed the connection without an answer: it may expect TLS, or be the port" in str(
-        caught.value
+    assert (
+        "closed the connection without an answer: it may expect TLS (--client-config FILE)"
+        in str(caught.value)
     )
 
 

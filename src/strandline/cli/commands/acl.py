@@ -61,6 +61,7 @@ Principals = Annotated[
     str, typer.Option("--principal", metavar="User:NAME", help="Only rules of this one.")
 ]
 EVERY_HOST = "*"
+EVERY_TOPIC = "*"
 
 
 @app.command()
@@ -83,6 +84,8 @@ def create(
     from strandline.model.access import REGION_HOST, PatternType, Permission, Rule
     from strandline.security.acls.legality import why_illegal
 
+    if prefixed and EVERY_TOPIC in (topic or ()):
+        raise OperatorError("--prefixed --topic *: no topic begins with *; * alone is every topic")
     principals = [(one, Permission.ALLOW) for one in allow_principal or ()]
     principals += [(one, Permission.DENY) for one in deny_principal or ()]
     if not principals:

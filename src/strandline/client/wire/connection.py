@@ -49,7 +49,7 @@ VERSIONS_MAX: dict[int, int] = {
 """The newest version of an API that this client makes use of, where it is not the newest there
 is."""
 
-NO_ANSWER = "it may expect TLS, or be the port between brokers"
+NO_ANSWER = "it may expect TLS (--client-config FILE), or be the port between brokers"
 """What a peer may be that hangs up on the first request."""
 
 _SIZE = struct.Struct(">i")
