@@ -218,9 +218,9 @@ def test_a_key_of_kafkas_that_does_nothing_here_is_stored(world: World) -> None:
     [
         ("socket.request.max.bytes", "[limits] request_bytes_max"),
         ("listeners", "[listener]"),
-        ("ssl.keystore.location", "no TLS"),
-        ("sasl.jaas.config", "no SASL"),
-        ("authorizer.class.name", "no ACLs"),
+        ("ssl.keystore.location", "The TLS of a listener is in the broker's file"),
+        ("sasl.jaas.config", "Logins are in the broker's file"),
+        ("authorizer.class.name", "Rules of access are in the broker's file"),
     ],
 )
 def test_a_key_that_a_file_decides_or_that_would_protect_nothing_is_refused(
