@@ -7,7 +7,7 @@ import pytest
 
 from strandline.base.network import Lane, Network
 from strandline.model.ids import BrokerId
-from strandline.network.outgoing import UNACKNOWLEDGED_MAX_MS
+from strandline.network.opening import UNACKNOWLEDGED_MAX_MS
 from strandline.simulation.network.link import Link
 from strandline.simulation.network.network import SimFabric, SimNetwork
 from strandline.simulation.world.process import Process

@@ -9,7 +9,6 @@ from tests.simulation.log_resets import watch_beginnings
 from tests.simulation.scenario_checks import kept, scenario_of
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
-from strandline.replication.replica import compactor
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.clients.values import Values, make_batch
 from strandline.simulation.invariants.compacted import CompactedTablesEqual, DeletedKeysStayDeleted
@@ -43,7 +42,8 @@ def test_keys_stay_deleted_while_a_follower_is_away(name: str) -> None:
 def test_a_tombstone_that_goes_before_everybody_has_it_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(compactor, "_outlived_offset", lambda replica: replica.log.end_offset)
+    at_once = property(lambda replica: replica.log.end_offset)
+    monkeypatch.setattr(Replica, "outlived_offset", at_once)
     violation = run_scenario(scenario_of(AWAY[0])).violation
     assert violation is not None
     assert violation.startswith("DeletedKeysStayDeleted:")

@@ -77,8 +77,9 @@ def test_filters_spare_tasks_where_the_session_pushes_them(
         session.conf.set("spark.sql.python.filterPushdown.enabled", pushed)
         frame = load(session, cluster, topic, includeValue="false")
         newest = frame.agg(F.max("timestamp")).first()
-        assert newest is not None
-        frame = frame.where((F.col("partition") == 1) & (F.col("offset") > 20))
+        fullest = frame.groupBy("partition").count().orderBy(F.desc("count")).first()
+        assert newest is not None and fullest is not None
+        frame = frame.where((F.col("partition") == fullest[0]) & (F.col("offset") > 20))
         frame = frame.where(F.col("timestamp") <= F.lit(newest[0]))
         rows[pushed], tasks[pushed] = sorted(frame.collect()), frame.rdd.getNumPartitions()
         late = load(session, cluster, topic).where(F.col("timestamp") >= F.lit(newest[0]))
