@@ -354,6 +354,26 @@ def test_an_object_may_go_once_the_newest_export_does_not_count_it() -> None:
     assert not writer.has_no_live(entry(1).name)
 
 
+def test_an_object_stays_while_an_export_that_counts_it_may_arrive_late() -> None:
+    store = MemoryStore()
+    writer = exporter(store)
+    run(writer.write(state(0, 1, number=(2, 10))))
+    late = entry(1).name
+    assert writer.has_no_live(late)
+
+    def fail(operation: str, name: str) -> None:
+        if operation == "create":
+            raise StoreError("timeout")
+
+    store.fail = fail
+    with pytest.raises(StoreError):
+        run(writer.write(state(0, 2, number=(2, 20))))
+    assert not writer.has_no_live(late), "the newest one that is surely there does not count it"
+    store.fail = lambda operation, name: None
+    run(writer.write(state(2, 3, number=(2, 30))))
+    assert writer.has_no_live(late), "a later export is there, whatever arrives"
+
+
 def test_no_export_is_overwritten() -> None:
     store = MemoryStore()
     run(write_export(store, state(0, 1, number=(2, 10)), (), "a"))

@@ -53,15 +53,20 @@ class Exporter:
         self.newest: Export | None = None
         """The newest export that is surely in the bucket; None if there is none, or while that is
         not known."""
+        # Names that exports counted which failed, since the last success: these may arrive still.
+        self._unsure: set[str] = set()
 
     def says(self, state: Export) -> bool:
         """Whether the bucket's newest export says this already."""
         return self.newest is not None and is_alike(self.newest, state)
 
     def has_no_live(self, name: str) -> bool:
-        """Whether an export that does not count this object is the newest one in the bucket. Only
-        then may a retired object be deleted, and only after the grace."""
-        return self.newest is not None and not self.newest.has_live(name)
+        """Whether an export that does not count this object is the newest one in the bucket,
+        whatever arrives late. Only then may a retired object be deleted, and only after the
+        grace."""
+        return (
+            self.newest is not None and not self.newest.has_live(name) and name not in self._unsure
+        )
 
     async def write(self, state: Export) -> bool:
         """Have the bucket say this; whether an export was written. Raises StoreError: then it is
@@ -78,8 +83,10 @@ class Exporter:
             self._pages = await write_export(self._store, state, self._pages, self._draw_attempt())
         except (StoreError, ObjectExistsError):
             self._is_known = False
+            self._unsure.update(one.name for one in state.live)
             raise
         self.newest = state
+        self._unsure.clear()
         self._writes += 1
         if self._writes % WRITES_PER_REMOVAL == 0:
             await remove_old(self._store, self._place, grace_ms=self._grace_ms)
