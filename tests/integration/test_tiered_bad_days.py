@@ -54,7 +54,6 @@ class Place:
     def left(self) -> int:
         """How many records are in the leaders' logs still."""
         rows = self._rows()
-        assert rows
         return sum(row["high_watermark"] - row["local_start_offset"] for row in rows)
 
     def total(self, count: str) -> dict[str, int]:
@@ -69,9 +68,17 @@ class Place:
         wait_until(lambda: self.left() == count, what="retention", timeout_s=TIMEOUT_S)
 
     def _rows(self) -> list[dict[str, object]]:  # type: ignore[misc]
-        return list(
-            json.loads(self.type("strandline tiered status history --json")[0])["partitions"]
-        )
+        """One for each partition: right after a start, a leader may have yet to answer."""
+        line = "strandline tiered status history --json"
+        found: list[dict[str, object]] = []
+
+        def answered() -> bool:
+            done = self.try_line(line)
+            found[:] = json.loads(done.stdout)["partitions"] if done.returncode == 0 else []
+            return bool(found)
+
+        wait_until(answered, what=line, timeout_s=TIMEOUT_S)
+        return found
 
 
 @pytest.fixture
@@ -156,6 +163,7 @@ def test_a_bucket_stays_away_and_the_operator_chooses(place: Place) -> None:
         what="the cluster's state in the buckets",
         timeout_s=TIMEOUT_S,
     )
+    place.until_left(0)
     place.type(*commands(PAGE, "Take it off a topic"))
     wait_until(
         lambda: sum(place.total("objects").values()) == 0, what="no object", timeout_s=TIMEOUT_S
