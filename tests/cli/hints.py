@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 from strandline.cli.main import app
-from strandline.cli.options import CLIENT_CONFIG_OPTION
+from strandline.client.command_line import CLIENT_CONFIG_OPTION
 
 ROOT = Path(__file__).parents[2]
 WORD = "WORD"

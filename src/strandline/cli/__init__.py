@@ -8,7 +8,6 @@ Map:    commands/      One file for each command group.
         main.py        the app, errors, exit codes
         output.py      tables for people, JSON for programs
         options.py     options that commands share
-        client_config.py  how commands reach a cluster with TLS
         parameters.py  reads plain options and arguments fast
         exit_codes.py  exit codes
         reference.py   the generated page of commands

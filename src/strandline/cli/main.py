@@ -36,9 +36,10 @@ from strandline.cli.commands import (
     zone,
 )
 from strandline.cli.exit_codes import CANNOT_CONNECT, ERROR, INTERRUPTED
-from strandline.cli.options import find_bootstrap, take_client_config
+from strandline.cli.options import find_bootstrap
 from strandline.cli.output import print_error
 from strandline.cli.parameters import read_plainly
+from strandline.client.command_line import take_client_config
 
 app = typer.Typer(
     name="strandline",

@@ -9,20 +9,18 @@ How:    security: `--client-config FILE` anywhere on the command line, else the 
 Source: docs/reference/cli.md."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from strandline.base.errors import OperatorError
+from strandline.client.command_line import CLIENT_CONFIG_VARIABLE
 
 if TYPE_CHECKING:
-    from strandline.cli.client_config import ClientConfig
+    from strandline.client.client_config import ClientConfig
     from strandline.client.cluster import Client
 
-CLIENT_CONFIG_OPTION = "--client-config"
-CLIENT_CONFIG_VARIABLE = "STRANDLINE_CLIENT_CONFIG"
 BOOTSTRAP_VARIABLE = "STRANDLINE_BOOTSTRAP"
 DEV_DIRECTORY_VARIABLE = "STRANDLINE_DEV_DIR"
 DEFAULT_DEV_DIRECTORY = Path("strandline-dev")
@@ -92,13 +90,17 @@ def open_client(bootstrap: str, timeout_s: float) -> "Client":
 def client_config(bootstrap: str = "") -> "ClientConfig":
     """What the client's configuration file says, if one is named. Commands for the local cluster
     log in as its administrator, if it is secure. Raises OperatorError."""
-    from strandline.cli.client_config import ClientConfig, read_client_config
+    from strandline.client.client_config import ClientConfig, read_client_config
 
+    path = find_client_config(bootstrap)
+    return ClientConfig() if path is None else read_client_config(path)
+
+
+def find_client_config(bootstrap: str = "") -> Path | None:
+    """The client's configuration file: the one that is named, or the administrator's of the local
+    cluster, if it is secure and `bootstrap` names no other one."""
     path = os.environ.get(CLIENT_CONFIG_VARIABLE)
-    if path:
-        return read_client_config(Path(path))
-    local = _local_login(bootstrap)
-    return ClientConfig() if local is None else read_client_config(local)
+    return Path(path) if path else _local_login(bootstrap)
 
 
 def _local_login(bootstrap: str) -> Path | None:
@@ -117,25 +119,6 @@ def _local_login(bootstrap: str) -> Path | None:
 
 def _local_directory() -> Path:
     return Path(os.environ.get(DEV_DIRECTORY_VARIABLE) or DEFAULT_DEV_DIRECTORY)
-
-
-def take_client_config(arguments: Sequence[str]) -> list[str]:
-    """The command line without `--client-config FILE`, which every command takes: its place is the
-    environment. Raises OperatorError."""
-    left: list[str] = []
-    given = iter(arguments)
-    for argument in given:
-        name, equals, value = argument.partition("=")
-        if argument == "--":
-            left += [argument, *given]
-        elif name == CLIENT_CONFIG_OPTION:
-            path = value if equals else next(given, "")
-            if not path:
-                raise OperatorError(f"{CLIENT_CONFIG_OPTION}: name a file")
-            os.environ[CLIENT_CONFIG_VARIABLE] = path
-        else:
-            left.append(argument)
-    return left
 
 
 def find_bootstrap() -> str:

@@ -12,6 +12,9 @@ Map:    wire/            Connections to brokers.
         consumer.py      consumes records
         group_member.py  a consumer group of one
         partitioner.py   key -> partition, as Kafka does
+        client_config.py a client's configuration file: TLS and logins
+        access.py        the same on each machine that a client runs on
+        command_line.py  --client-config
         errors.py        errors of this client
 Why:    blocking, because the command line does one thing at a time and must start at once; requests
         to many brokers still run in parallel.

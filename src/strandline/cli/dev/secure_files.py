@@ -80,7 +80,7 @@ class SecureFiles:
 
     def transport(self) -> Transport:
         """Connections as admin. Raises OperatorError."""
-        from strandline.cli.client_config import read_client_config
+        from strandline.client.client_config import read_client_config
         from strandline.client.wire.transport import TcpTransport
 
         config = read_client_config(self.client(ADMIN))

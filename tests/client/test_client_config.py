@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from strandline.base.errors import OperatorError
-from strandline.cli.client_config import read_client_config
-from strandline.cli.options import CLIENT_CONFIG_VARIABLE, take_client_config
+from strandline.client.client_config import read_client_config
+from strandline.client.command_line import CLIENT_CONFIG_VARIABLE, take_client_config
 from strandline.client.wire.login import Login
 from strandline.client.wire.transport import TcpTransport
 from strandline.model.cluster import Address

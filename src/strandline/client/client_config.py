@@ -1,0 +1,191 @@
+"""How clients reach a cluster with TLS and logins: a client's configuration file.
+
+Why:    operators have such a file already, for Kafka's tools or for librdkafka's.
+How:    `name=value` lines. Both spellings are known: Java's (`ssl.truststore.location`, with
+        `ssl.truststore.type=PEM`; `ssl.keystore.location`, a PEM file with certificate and key) and
+        librdkafka's (`ssl.ca.location`, `ssl.certificate.location`, `ssl.key.location`). Keys that
+        are about neither the cluster nor its security are of no concern to commands.
+        A program that runs on several machines gives `find`, which says where a named file is here.
+Owns:   nothing.
+Source: Kafka's client configuration; librdkafka's CONFIGURATION.md; decision 0069."""
+
+import re
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from strandline.base.errors import OperatorError
+from strandline.client.wire.login import MECHANISMS, Login
+
+PLAINTEXT, SSL = "plaintext", "ssl"
+SASL_PLAINTEXT, SASL_SSL = "sasl_plaintext", "sasl_ssl"
+_PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
+_JAAS = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_KNOWN = frozenset(
+    (
+        "sasl.jaas.config",
+        "sasl.mechanism",
+        "sasl.mechanisms",
+        "sasl.password",
+        "sasl.username",
+        "ssl.ca.location",
+        "ssl.certificate.location",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.key.location",
+        "ssl.keystore.location",
+        "ssl.keystore.type",
+        "ssl.truststore.location",
+        "ssl.truststore.type",
+    )
+)
+_STORES = ("ssl.truststore", "ssl.keystore")
+ANONYMOUS = "User:ANONYMOUS"
+Find = Callable[[str], Path]
+"""Where a file of this name is on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """What a file says. `bootstrap`: empty if it does not say; `tls`: None without TLS; `login`:
+    None without one; `certificate`: that the client shows; `files`: all that it was read from."""
+
+    bootstrap: str = ""
+    tls: ssl.SSLContext | None = None
+    login: Login | None = None
+    certificate: Path | None = None
+    files: tuple[Path, ...] = ()
+
+    @property
+    def principal(self) -> str:
+        """The user that rules are about, unless the brokers map certificates to other names."""
+        if self.login is not None:
+            return f"User:{self.login.user}"
+        if self.certificate is None:
+            return ANONYMOUS
+        from cryptography import x509
+
+        found = x509.load_pem_x509_certificates(self.certificate.read_bytes())
+        return f"User:{found[0].subject.rfc4514_string()}"
+
+
+def read_client_config(path: Path, find: Find = Path) -> ClientConfig:
+    """Read a file; raises OperatorError."""
+    found = parse_client_config(_values(path), where=str(path), find=find)
+    return replace(found, files=(path, *found.files))
+
+
+def parse_client_config(given: Mapping[str, str], *, where: str, find: Find = Path) -> ClientConfig:
+    """What keys and values say; errors name `where` they are from. Raises OperatorError."""
+    values = dict(given)
+    protocol = values.pop("security.protocol", PLAINTEXT).lower()
+    bootstrap = values.pop("bootstrap.servers", "")
+    if protocol not in _PROTOCOLS:
+        known = ", ".join(_PROTOCOLS).upper()
+        raise OperatorError(
+            f"{where}: security.protocol is {protocol.upper()!r}, not one of {known}"
+        )
+    if protocol == PLAINTEXT:
+        return ClientConfig(bootstrap)
+    for name in values:
+        if name.startswith(("ssl.", "sasl.")) and name not in _KNOWN:
+            raise OperatorError(f"{where}: {name}: commands do not know this key; take it out")
+    for store in _STORES:
+        kind = values.get(f"{store}.type", "JKS")
+        if f"{store}.location" in values and kind.upper() != "PEM":
+            raise OperatorError(
+                f"{where}: {store}.location: commands read PEM files only: write {store}.type=PEM"
+            )
+    login = _login(where, values) if protocol in (SASL_PLAINTEXT, SASL_SSL) else None
+    if protocol not in (SSL, SASL_SSL):
+        return ClientConfig(bootstrap, login=login)
+    stores = _Stores.of(where, values, find)
+    return ClientConfig(
+        bootstrap, stores.context(where, values), login, stores.certificate, stores.files
+    )
+
+
+def _login(where: str, values: Mapping[str, str]) -> Login:
+    """Java's sasl.jaas.config, or librdkafka's sasl.username and sasl.password."""
+    mechanism = values.get("sasl.mechanism") or values.get("sasl.mechanisms", "")
+    if mechanism not in MECHANISMS:
+        raise OperatorError(
+            f"{where}: sasl.mechanism is {mechanism!r}, not one of {', '.join(MECHANISMS)}"
+        )
+    named = dict(_JAAS.findall(values.get("sasl.jaas.config", "")))
+    user = values.get("sasl.username") or _unescaped(named.get("username", ""))
+    password = values.get("sasl.password") or _unescaped(named.get("password", ""))
+    if not user or not password:
+        raise OperatorError(
+            f"{where}: a login needs sasl.username and sasl.password, or sasl.jaas.config"
+        )
+    return Login(mechanism, user, password)
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stores:
+    """The files of TLS that a configuration names."""
+
+    trust: Path | None
+    certificate: Path | None
+    key: Path | None
+
+    @classmethod
+    def of(cls, where: str, values: Mapping[str, str], find: Find) -> "_Stores":
+        """Those of these values, all readable. Raises OperatorError."""
+        trust = values.get("ssl.ca.location") or values.get("ssl.truststore.location")
+        certificate = values.get("ssl.certificate.location") or values.get("ssl.keystore.location")
+        key = values.get("ssl.key.location") or certificate
+        found = cls(*(None if name is None else find(name) for name in (trust, certificate, key)))
+        for file in found.files:
+            try:
+                file.read_bytes()
+            except OSError as error:
+                raise OperatorError(f"{where}: cannot read {file}: {error.strerror}") from error
+        return found
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All of them, once each."""
+        named = (self.trust, self.certificate, self.key)
+        return tuple(dict.fromkeys(one for one in named if one is not None))
+
+    def context(self, where: str, values: Mapping[str, str]) -> ssl.SSLContext:
+        """What connections are opened with. Raises OperatorError."""
+        try:
+            context = ssl.create_default_context(cafile=self.trust)
+        except ssl.SSLError as error:
+            raise OperatorError(f"{where}: {self.trust} has no certificate in PEM") from error
+        if values.get("ssl.endpoint.identification.algorithm", "https").lower() in ("", "none"):
+            context.check_hostname = False
+        if self.certificate is not None:
+            try:
+                context.load_cert_chain(self.certificate, self.key, lambda: b"")
+            except ssl.SSLError as error:
+                raise OperatorError(
+                    f"{where}: {self.certificate} and {self.key} are no certificate in PEM with "
+                    f"its key: {error.reason or error}"
+                ) from error
+        return context
+
+
+def _values(path: Path) -> dict[str, str]:
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is no text"
+        raise OperatorError(f"--client-config {path}: cannot read: {reason}") from error
+    values = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith(("#", "!")):
+            continue
+        name, equals, value = stripped.partition("=")
+        if not equals:
+            raise OperatorError(f"{path}: line {number} must be name=value")
+        values[name.strip()] = value.strip()
+    return values
