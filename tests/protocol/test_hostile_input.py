@@ -3,6 +3,8 @@
 Source: reference reliability.md section 4 (KAFKA-14063: an array length larger than the frame)."""
 
 import random
+import tracemalloc
+from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,14 +27,21 @@ from strandline.protocol.consumer import (
     decode_assignment,
     decode_subscription,
 )
+from strandline.protocol.fast_fetch import decode_request as decode_by_hand
 from strandline.protocol.headers import decode_request_header, decode_response_header
 from strandline.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from strandline.protocol.messages.create_topics import CreateTopicsResponse
+from strandline.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from strandline.protocol.messages.delete_topics import DeleteTopicsRequest
 from strandline.protocol.messages.describe_groups import DescribeGroupsRequest
 from strandline.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
 )
-from strandline.protocol.messages.fetch import FetchResponse
+from strandline.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
 from strandline.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from strandline.protocol.messages.metadata import MetadataRequest
 from strandline.protocol.messages.produce import ProduceRequest
@@ -228,3 +237,49 @@ def test_an_assignment_may_come_in_a_newer_version_or_not_at_all() -> None:
         decode_assignment(b"\0")
     with pytest.raises(ProtocolError):
         decode_subscription(b"\xff\xff\0\0\0\0")
+
+
+@pytest.mark.parametrize("version", [4, 7, 11, 12, 17])
+@pytest.mark.parametrize("read", [decode, decode_by_hand], ids=["table", "by hand"])
+def test_items_are_counted_at_all_depths(read: Callable[..., object], version: int) -> None:
+    """Many short arrays within an array are as many elements as one long array."""
+    topic = FetchTopic(topic="t", partitions=[FetchPartition()] * 7)
+    data = bytes(encode(FetchRequest(topics=[topic] * 3), version))
+    arguments = (data, 0, version) if read is decode_by_hand else (FetchRequest, data, 0, version)
+    read(*arguments, items_max=3 + 3 * 7)
+    with pytest.raises(ProtocolError, match="too many items; the limit is 23"):
+        read(*arguments, items_max=3 + 3 * 7 - 1)
+
+
+def test_a_large_request_of_tiny_elements_costs_little() -> None:
+    """Else 95 MB of them would hold up a broker for 16 s, and take 1.3 GB."""
+    settings = b"\x01\x01\x00" * 90_000
+    topic = b"\x02t" + bytes(6) + b"\x01" + encode_uvarint(90_001) + settings + b"\x00"
+    data = encode_uvarint(21) + topic * 20 + bytes(7)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolError, match="too many items; the limit is 100000"):
+            decode(CreateTopicsRequest, data, 0, 7, items_max=100_000)
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_tags_count_as_items() -> None:
+    tags = encode_uvarint(400) + bytes([99, 0]) * 400
+    data = encode_uvarint(11) + (b"\x02t" + bytes(16) + tags) * 10 + bytes(5)
+    decode(DeleteTopicsRequest, data, 0, 6, items_max=4010)
+    with pytest.raises(ProtocolError, match="too many items; the limit is 4009"):
+        decode(DeleteTopicsRequest, data, 0, 6, items_max=4009)
+
+
+def test_a_client_may_not_send_a_longer_string_than_to_kafka() -> None:
+    """A character beyond 16 bits has Python take four times the bytes for the whole string."""
+    for length, is_refused in ((32_767, False), (32_768, True)):
+        data = encode(HeartbeatRequest(group_id="g" * length), 4)
+        decode(HeartbeatRequest, data, 0, 4)
+        if is_refused:
+            with pytest.raises(ProtocolError, match="group_id: longer than a string may be"):
+                decode(HeartbeatRequest, data, 0, 4, items_max=100)
+        else:
+            decode(HeartbeatRequest, data, 0, 4, items_max=100)

@@ -20,27 +20,34 @@ from strandline.base.disk import Buffer
 from strandline.base.errors import ProtocolError
 from strandline.protocol.decoder_source import DecoderSource
 from strandline.protocol.encoder_source import EncoderSource
-from strandline.protocol.primitives import Part
+from strandline.protocol.primitives import ALL_ITEMS, Part
 from strandline.protocol.table import Message, VersionRange, columns
 
 M = TypeVar("M", bound=msgspec.Struct)
-Decoder = Callable[[Buffer, int, int], tuple[M, int]]
+Decoder = Callable[[Buffer, int, int, list[int]], tuple[M, int]]
 Encoder = Callable[[msgspec.Struct, bytearray, list[Part] | None], bytearray]
 
 
 def decode(
-    cls: type[M], buffer: Buffer, position: int, version: int, *, flexible: bool | None = None
+    cls: type[M],
+    buffer: Buffer,
+    position: int,
+    version: int,
+    *,
+    flexible: bool | None = None,
+    items_max: int = ALL_ITEMS,
 ) -> tuple[M, int]:
     """Read one `cls` from `buffer[position:]`: the message, and the position after it.
 
     `records` fields are memoryviews of `buffer`, everything else is copied. `flexible` is for
-    structures, which do not know it. Bytes that follow the message are left alone: the caller
-    judges them. Raises ProtocolError."""
+    structures, which do not know it. `items_max` bounds the elements of arrays, and the tags, at
+    all depths together: give it for what a client sends. Bytes that follow the message are left
+    alone: the caller judges them. Raises ProtocolError."""
     read, has_records = decoder(cls, version, flexible=flexible)
     if not has_records:
         buffer = bytes(buffer)  # Slices of bytes cost less than those of other buffers.
     try:
-        return read(buffer, position, len(buffer))
+        return read(buffer, position, len(buffer), [items_max, items_max])
     except (IndexError, struct.error) as error:
         raise ProtocolError(f"{cls.__name__} version {version} is cut short") from error
     except UnicodeDecodeError as error:

@@ -1,13 +1,16 @@
 """Generates the Python source of a decoder for one class at one version.
 
 Why:    the table is walked once, when the source is generated, and not for every message.
-How:    one function `decode(data, p, end) -> (message, p)` per class. A single struct call reads
-        neighbouring fields of a fixed size, and the fixed-size length before a string or array:
+How:    one function `decode(data, p, end, left) -> (message, p)` per class. A single struct call
+        reads neighbouring fields of a fixed size, and the length before a string or array:
 
             a, b, n = unpack_iih(data, p)
             p += 10
 
         Every declared length is compared with the bytes left before anything is allocated for it.
+        `left`: how many more elements of arrays, and tags, the whole message may have, and how
+        many it had to begin with. An element of two bytes takes fifty of memory, so bytes alone
+        bound little.
         Reading past the end of `data` raises IndexError or struct.error, which `codec.decode` turns
         into ProtocolError.
 Source: KIP-482, KIP-893; reference reliability.md section 4."""
@@ -18,6 +21,7 @@ from collections.abc import Callable
 import msgspec
 
 from strandline.protocol import primitives
+from strandline.protocol.primitives import ALL_ITEMS
 from strandline.protocol.table import (
     FIXED,
     Column,
@@ -47,10 +51,11 @@ class DecoderSource:
         self.version = version
         self.flexible = flexible
         self.nested = nested
-        self.lines: list[str] = ["def decode(data, p, end):"]
+        self.lines: list[str] = ["def decode(data, p, end, left):"]
         self.namespace: Namespace = {
             "cls": cls,
             "fail": primitives.fail,
+            "fail_items": primitives.fail_items,
             "read_uvarint": primitives.read_uvarint,
             "skip_tags": primitives.skip_tags,
             "to_uuid": primitives.to_uuid,
@@ -134,13 +139,13 @@ class DecoderSource:
         read = f"read_{column.element.__name__}"
         self.namespace[read] = self.nested(column.element)
         if not nullable:
-            self._emit(f"{target}, p = {read}(data, p, end)")
+            self._emit(f"{target}, p = {read}(data, p, end, left)")
             return
         self._emit("p += 1")  # One signed byte: negative is null.
         self._emit("if data[p - 1] > 127:")
         self._emit(f"    {target} = None")
         self._emit("else:")
-        self._emit(f"    {target}, p = {read}(data, p, end)")
+        self._emit(f"    {target}, p = {read}(data, p, end, left)")
 
     def _length(self, column: Column, length_format: str, *, nullable: bool) -> None:
         """Put a declared length into `n`, -1 for null; refuse what is negative, or no length."""
@@ -178,6 +183,9 @@ class DecoderSource:
         self._emit("q = p + n")
         self._emit("if q > end:")
         self._emit("    " + self._fail(column, "longer than what is left"))
+        if self.flexible and column.wire == "string":
+            self._emit(f"if n > {primitives.STRING_BYTES_MAX} and left[1] < {ALL_ITEMS}:")
+            self._emit("    " + self._fail(column, "longer than a string may be"))
         match column.wire:
             case "string":
                 self._emit(f"{target} = str(data[p:q], 'utf-8')")
@@ -203,9 +211,16 @@ class DecoderSource:
         assert minimum > 0
         self._emit(f"if n * {minimum} > end - p or n > {primitives.ARRAY_ELEMENTS_MAX}:")
         self._emit("    " + self._fail(column, "more elements than can be there"))
+        self._spend("n")
         self._elements(column, target)
         if nullable:
             self._indent -= 1
+
+    def _spend(self, count: str) -> None:
+        """Count elements or tags that follow."""
+        self._emit(f"left[0] -= {count}")
+        self._emit("if left[0] < 0:")
+        self._emit("    fail_items(left)")
 
     def _elements(self, column: Column, target: str) -> None:
         if column.wire in FIXED and column.wire != "uuid":
@@ -233,12 +248,13 @@ class DecoderSource:
         self._emit("    p += 1")
         self._emit("else:")
         if not tagged:
-            self._emit("    p = skip_tags(data, p, end)")
+            self._emit("    p = skip_tags(data, p, end, left)")
             return
         self._indent += 1
         self._emit("count, p = read_uvarint(data, p)")
         self._emit(f"if count > {primitives.TAGGED_FIELDS_MAX}:")
         self._emit("    fail('too many tagged fields')")
+        self._spend("count")
         self._emit("outer = end")
         self._emit("for _tag in range(count):")
         self._indent += 1

@@ -28,6 +28,7 @@ from strandline.protocol.messages.fetch import (
     PartitionData,
 )
 from strandline.protocol.primitives import (
+    ALL_ITEMS,
     ARRAY_ELEMENTS_MAX,
     Part,
     encode_uvarint,
@@ -52,20 +53,26 @@ _asked_9 = struct.Struct(">iiqqi")
 _asked_12 = struct.Struct(">iiqiqiB")
 
 
-def decode_request(buffer: Buffer, position: int, version: int) -> tuple[FetchRequest, int]:
+def decode_request(
+    buffer: Buffer, position: int, version: int, *, items_max: int = ALL_ITEMS
+) -> tuple[FetchRequest, int]:
     """The result of `codec.decode(FetchRequest, ...)`. Raises ProtocolError."""
     data = bytes(buffer)
     try:
         if version < _FLEXIBLE_FROM:
-            usual = _decode_legacy(data, position, version)
+            usual = _decode_legacy(data, position, version, items_max=items_max)
         else:
-            usual = _decode_flexible(data, position, version)
+            usual = _decode_flexible(data, position, version, items_max=items_max)
     except (IndexError, struct.error, ValueError):
         usual = None
-    return usual if usual is not None else decode(FetchRequest, data, position, version)
+    if usual is not None:
+        return usual
+    return decode(FetchRequest, data, position, version, items_max=items_max)
 
 
-def _decode_legacy(data: bytes, p: int, version: int) -> tuple[FetchRequest, int] | None:
+def _decode_legacy(
+    data: bytes, p: int, version: int, *, items_max: int
+) -> tuple[FetchRequest, int] | None:
     session_id, session_epoch = 0, -1
     if version >= 7:
         replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch = (
@@ -83,12 +90,14 @@ def _decode_legacy(data: bytes, p: int, version: int) -> tuple[FetchRequest, int
     p += 4
     if not 0 <= topic_count * 6 <= len(data) - p or topic_count > ARRAY_ELEMENTS_MAX:
         return None
+    items_max -= topic_count
     for _ in range(topic_count):
         (n,) = _short(data, p)
         start = p + 2
         p = start + n
         (partition_count,) = _int(data, p)
-        if n < 0 or not 0 <= partition_count <= ARRAY_ELEMENTS_MAX:
+        items_max -= partition_count
+        if n < 0 or not 0 <= partition_count <= ARRAY_ELEMENTS_MAX or items_max < 0:
             return None
         name = data[start:p].decode()
         partitions, p = _partitions_legacy(data, p + 4, partition_count, version=version)
@@ -126,7 +135,9 @@ def _partitions_legacy(
     return found, end
 
 
-def _decode_flexible(data: bytes, p: int, version: int) -> tuple[FetchRequest, int] | None:
+def _decode_flexible(
+    data: bytes, p: int, version: int, *, items_max: int
+) -> tuple[FetchRequest, int] | None:
     request = FetchRequest()
     if version < _NO_REPLICA_ID_FROM:
         (request.replica_id,) = _int(data, p)
@@ -143,6 +154,7 @@ def _decode_flexible(data: bytes, p: int, version: int) -> tuple[FetchRequest, i
     has_ids = version >= _TOPIC_ID_FROM
     if not 0 < topic_count <= ARRAY_ELEMENTS_MAX or topic_count > len(data) - p:
         return None
+    items_max -= topic_count - 1
     name, topic_id = "", NO_ID
     step = _asked_12.size
     for _ in range(topic_count - 1):
@@ -159,7 +171,8 @@ def _decode_flexible(data: bytes, p: int, version: int) -> tuple[FetchRequest, i
         count, p = read_uvarint(data, p)
         end = p + (count - 1) * step
         # One more byte: the tags of the topic.
-        if not 0 < count <= ARRAY_ELEMENTS_MAX or data[end]:
+        items_max -= count - 1
+        if not 0 < count <= ARRAY_ELEMENTS_MAX or items_max < 0 or data[end]:
             return None
         partitions = []
         for i, epoch, at, last_epoch, low, most, tags in _asked_12.iter_unpack(data[p:end]):

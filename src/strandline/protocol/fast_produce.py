@@ -24,7 +24,7 @@ from strandline.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from strandline.protocol.primitives import read_uvarint, to_uuid
+from strandline.protocol.primitives import ALL_ITEMS, read_uvarint, to_uuid
 from strandline.protocol.table import NO_ID
 
 HEAD_BYTES = 320
@@ -38,7 +38,9 @@ _start = struct.Struct(">BhiBB").unpack_from
 _partition = struct.Struct(">BiB").unpack_from
 
 
-def decode_request(buffer: Buffer, position: int, version: int) -> tuple[ProduceRequest, int]:
+def decode_request(
+    buffer: Buffer, position: int, version: int, *, items_max: int = ALL_ITEMS
+) -> tuple[ProduceRequest, int]:
     """The result of `codec.decode(ProduceRequest, ...)`. Raises ProtocolError.
 
     Records are views of `buffer`."""
@@ -50,7 +52,9 @@ def decode_request(buffer: Buffer, position: int, version: int) -> tuple[Produce
             usual = _decode_flexible(buffer, position, head, has_id=version >= _TOPIC_ID_FROM)
     except (IndexError, struct.error, ValueError):
         usual = None  # Perhaps cut short, perhaps only long.
-    return usual if usual is not None else decode(ProduceRequest, buffer, position, version)
+    if usual is not None:
+        return usual
+    return decode(ProduceRequest, buffer, position, version, items_max=items_max)
 
 
 def _decode_legacy(buffer: Buffer, position: int, head: bytes) -> tuple[ProduceRequest, int] | None:

@@ -16,6 +16,11 @@ from strandline.protocol.table import NO_ID, Records, SizedPart
 
 ARRAY_ELEMENTS_MAX = 1_000_000
 """Longest array that is read."""
+STRING_BYTES_MAX = 32_767
+"""Longest string that a client may send, also where its length could be a larger number; as in
+Kafka."""
+ALL_ITEMS = 1 << 62
+"""The bound on the items of a message that is trusted."""
 TAGGED_FIELDS_MAX = 10_000
 """Most tagged fields in one section."""
 _CACHED_UUIDS_MAX = 10_000
@@ -28,6 +33,11 @@ Part = Buffer | SizedPart
 def fail(reason: str) -> NoReturn:
     """Refuse the message."""
     raise ProtocolError(reason)
+
+
+def fail_items(left: list[int]) -> NoReturn:
+    """Refuse a message with more items than it may have. `left`: see `decoder_source`."""
+    raise ProtocolError(f"a request that names too many items; the limit is {left[1]}")
 
 
 def read_uvarint(data: Buffer, p: int) -> tuple[int, int]:
@@ -72,11 +82,15 @@ def encode_uvarint(value: int) -> bytes:
 _ONE_BYTE = [bytes((value,)) for value in range(0x80)]
 
 
-def skip_tags(data: Buffer, p: int, end: int) -> int:
-    """Skip a section of unknown tagged fields."""
+def skip_tags(data: Buffer, p: int, end: int, left: list[int] | None = None) -> int:
+    """Skip a section of unknown tagged fields. `left`: how many the message may still have."""
     count, p = read_uvarint(data, p)
     if count > TAGGED_FIELDS_MAX:
         raise ProtocolError(f"{count} tagged fields")
+    if left is not None:
+        left[0] -= count
+        if left[0] < 0:
+            fail_items(left)
     for _ in range(count):
         _, p = read_uvarint(data, p)
         size, p = read_uvarint(data, p)

@@ -19,7 +19,6 @@ from strandline.broker.fetch.sessions import (
     refusal,
 )
 from strandline.broker.partitions import topic_by_id
-from strandline.broker.server.request_limits import require_few
 from strandline.protocol.errors import Error
 from strandline.protocol.fast_fetch import encode_response
 from strandline.protocol.messages.fetch import (
@@ -33,7 +32,6 @@ from strandline.protocol.messages.fetch import (
 def start_in_session(context: RequestContext, request: FetchRequest) -> None:
     """Answer now or later."""
     forgotten = request.forgotten_topics_data
-    require_few(sum(1 + len(topic.partitions) for topic in forgotten))
     sessions = context.services.fetch_sessions
     session = sessions.find(request.session_id)
     if session is not None and session.owner != str(context.session.principal):

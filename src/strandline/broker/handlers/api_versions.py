@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from strandline.broker import features
 from strandline.broker.context import API_VERSIONS_KEY, RequestContext, Services
+from strandline.broker.server.request_limits import ITEM_COUNT_MAX
 from strandline.protocol.apis import APIS, OWN_APIS_FROM
 from strandline.protocol.codec import decode, encode
 from strandline.protocol.errors import Error
@@ -42,7 +43,11 @@ def start(context: RequestContext) -> None:
     else:
         assert context.frame is not None
         request, _ = decode(
-            ApiVersionsRequest, context.frame, context.position, context.api_version
+            ApiVersionsRequest,
+            context.frame,
+            context.position,
+            context.api_version,
+            items_max=ITEM_COUNT_MAX,
         )
         if not _names_its_software(request, context.api_version):
             body = _refuse(context.api_version)

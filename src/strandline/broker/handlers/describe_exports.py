@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Iterator
 
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.server.request_limits import require_few
 from strandline.model.cluster import Topic
 from strandline.protocol.messages.describe_exports import (
     DescribeExportsRequest,
@@ -30,7 +29,6 @@ async def handle(
 ) -> DescribeExportsResponse:
     """Read them side by side."""
     services = context.services
-    require_few(sum(len(one.partition_indexes) for one in request.topics))
     gate = asyncio.Semaphore(READS_AT_ONCE)
     timeout_s = max(0, min(request.timeout_ms, READ_MS_MAX)) / 1000
 

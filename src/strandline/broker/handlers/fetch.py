@@ -12,7 +12,7 @@ from strandline.broker.context import RequestContext
 from strandline.broker.fetch.fetching import FetchCall
 from strandline.broker.fetch.session_requests import start_in_session
 from strandline.broker.fetch.sessions import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION
-from strandline.broker.server.request_limits import distinct, require_few
+from strandline.broker.server.request_limits import ITEM_COUNT_MAX, distinct
 from strandline.protocol.fast_fetch import decode_request
 from strandline.protocol.messages.fetch import FetchRequest, FetchTopic
 
@@ -20,10 +20,11 @@ from strandline.protocol.messages.fetch import FetchRequest, FetchTopic
 def start(context: RequestContext) -> None:
     """Begin; answers now or later."""
     assert context.frame is not None
-    request, _ = decode_request(context.frame, context.position, context.api_version)
+    request, _ = decode_request(
+        context.frame, context.position, context.api_version, items_max=ITEM_COUNT_MAX
+    )
     context.frame = None  # A parked fetch needs no memory.
     requested_count = sum([len(topic.partitions) for topic in request.topics])
-    require_few(requested_count + len(request.topics))
     exist = len(context.services.cluster.groups)
     if requested_count > exist or request.session_epoch == FIRST_EPOCH:
         _drop_repeated(request)

@@ -35,7 +35,7 @@ from strandline.broker.read_replicas.copied_replica import (
     record_of,
     start_of,
 )
-from strandline.broker.server.request_limits import count_items, require_few
+from strandline.broker.server.request_limits import ITEM_COUNT_MAX
 from strandline.model.access import Kind, Operation
 from strandline.model.cluster import Topic
 from strandline.model.ids import Offset
@@ -101,8 +101,13 @@ class _Waiting(NamedTuple):
 def start(context: RequestContext) -> None:
     """Answer, at once if the leases hold."""
     assert context.frame is not None
-    request, _ = decode(ListOffsetsRequest, context.frame, context.position, context.api_version)
-    require_few(count_items(request))
+    request, _ = decode(
+        ListOffsetsRequest,
+        context.frame,
+        context.position,
+        context.api_version,
+        items_max=ITEM_COUNT_MAX,
+    )
     _respond(context, request, may_wait=True)
 
 

@@ -43,7 +43,7 @@ from strandline.broker.server.recompression import (
     recompress_aside,
     recompress_now,
 )
-from strandline.broker.server.request_limits import require_few
+from strandline.broker.server.request_limits import ITEM_COUNT_MAX
 from strandline.controller.names import INTERNAL_TOPICS
 from strandline.model.access import Kind, Operation
 from strandline.model.cluster import Partition, Topic
@@ -78,10 +78,9 @@ _NONE = int(Error.NONE)
 def start(context: RequestContext) -> None:
     """Begin; answers now or later."""
     assert context.frame is not None
-    request, _ = decode_request(context.frame, context.position, context.api_version)
-    topics = request.topic_data
-    if len(topics) != 1 or len(topics[0].partition_data) != 1:
-        require_few(sum([1 + len(topic.partition_data) for topic in topics]))
+    request, _ = decode_request(
+        context.frame, context.position, context.api_version, items_max=ITEM_COUNT_MAX
+    )
     context.frame = None  # The batches belong to their replicas now.
     ProduceCall(context, request).start(request)
 

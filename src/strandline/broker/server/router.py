@@ -30,7 +30,7 @@ from strandline.broker.context import (
     RequestContext,
     Services,
 )
-from strandline.broker.server.request_limits import count_items, require_few
+from strandline.broker.server.request_limits import ITEM_COUNT_MAX
 from strandline.protocol.apis import API_KEYS, APIS, Api
 from strandline.protocol.codec import decode, encode
 from strandline.protocol.errors import Error
@@ -138,8 +138,13 @@ class Router:
     def _start_task(self, handler: Cold, context: RequestContext) -> None:
         assert context.frame is not None
         api = context.api
-        request, _ = decode(api.request, context.frame, context.position, context.api_version)
-        require_few(count_items(request))
+        request, _ = decode(
+            api.request,
+            context.frame,
+            context.position,
+            context.api_version,
+            items_max=ITEM_COUNT_MAX,
+        )
         try:
             require(context, request)
         except ApiError as error:
