@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from strandline.base.errors import ApiError
-from strandline.broker.access import logins as module
+from strandline.broker.access import failure_delays
 from strandline.broker.access.logins import SLOW_STEPS_OF_ADDRESS_MAX, Logins
 from strandline.config.broker import BrokerConfig, BrokerSection, ClusterSection
 from strandline.controller.state import ControllerState
@@ -46,7 +46,7 @@ class Refusing(SlowStep):
 
 @pytest.fixture(autouse=True)
 def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "DELAY_FIRST_MS", 0)
+    monkeypatch.setattr(failure_delays, "DELAY_FIRST_MS", 0)
 
 
 def logins(cluster: Cluster | None = None) -> Logins:

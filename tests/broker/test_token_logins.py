@@ -13,7 +13,7 @@ import pytest
 from joserfc import jwk, jwt
 
 from strandline.base.errors import ApiError, OperatorError
-from strandline.broker.access import logins as logins_module
+from strandline.broker.access import failure_delays
 from strandline.broker.access.logins import Logins
 from strandline.broker.access.token_keys import READ_INTERVAL_MIN_MS
 from strandline.config.load import load_broker_config
@@ -70,17 +70,17 @@ async def log_in(logins: Logins, key: jwk.Key) -> bool:
         assert (answer, exchange.principal) == (b"", Principal.user("alice"))
         return True
     assert answer == CHALLENGE
-    count = logins.failure_count
+    count = logins.delays.failure_count
     with pytest.raises(ApiError) as raised:
         await logins.step(exchange, b"\x01", SESSION)
     assert (raised.value.code, raised.value.message) == (Error.SASL_AUTHENTICATION_FAILED, FAILED)
-    assert logins.failure_count == count, "a failure counts once"
+    assert logins.delays.failure_count == count, "a failure counts once"
     return False
 
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(logins_module, "DELAY_FIRST_MS", 0)
+    monkeypatch.setattr(failure_delays, "DELAY_FIRST_MS", 0)
     return World(tmp_path)
 
 
@@ -100,7 +100,7 @@ def test_a_new_key_is_taken_at_its_first_use_and_an_old_one_goes(world: World) -
         world.move(READ_INTERVAL_MIN_MS)
         assert await log_in(logins, SECOND)
         assert not await log_in(logins, FIRST)
-        assert logins.failure_count == 3
+        assert logins.delays.failure_count == 3
 
     run(course)
 
@@ -109,8 +109,8 @@ def test_unknown_keys_are_looked_up_once_per_10_s_whatever_clients_send(world: W
     async def course() -> None:
         world.put(FIRST)
         logins = world.open()
-        source = logins._token_keys
-        assert source is not None
+        assert logins.tokens is not None
+        source = logins.tokens._keys
         readings = 0
         read = source._read
 
@@ -155,8 +155,8 @@ def test_keys_are_read_again_without_a_login(world: World) -> None:
     async def course() -> None:
         world.put(FIRST)
         logins = world.open()
-        source = logins._token_keys
-        assert source is not None
+        assert logins.tokens is not None
+        source = logins.tokens._keys
         world.put(FIRST, SECOND)
         logins.start()
         while len(source.keys) != 2:

@@ -17,6 +17,7 @@ seeds = ["1@127.0.0.1:33145"]
 """
 TLS = 'protocol = "SSL"\ncertificate = "/c"\nprivate_key = "/k"\n'
 MUTUAL = TLS + 'trust = "/t"\nclient_certificates = "required"\n'
+HTTPS = "[metrics]\nhost = '10.0.0.1'\nport = 9404\ncertificate = '/c'\nprivate_key = '/k'\n"
 OPEN = "\n[security]\ninsecure = true\n"
 
 
@@ -164,6 +165,8 @@ def test_brokers_with_tls_need_the_name_of_their_cluster() -> None:
             "[[listener]] A bind",
         ),
         ("[metrics]\nhost = '10.0.0.1'\nport = 9404\n", "[metrics] host"),
+        (HTTPS + "client_certificates = 'requested'\ntrust = '/t'\n", "[metrics] host"),
+        (HTTPS + "tokens_file = '/t'\nanonymous = 'read'\n", "[metrics] host"),
     ],
 )
 def test_a_port_that_is_open_to_other_machines_must_be_so_by_decision(
@@ -204,10 +207,29 @@ def test_a_port_for_brokers_that_is_open_must_be_so_by_decision() -> None:
         "[metrics]\nhost = '10.0.0.1'\nport = 0\n",
         "[metrics]\nhost = '10.0.0.1'\nport = 9404\ncertificate = '/c'\nprivate_key = '/k'\n"
         "trust = '/t'\nclient_certificates = 'required'\n",
+        HTTPS + "tokens_file = '/t'\n",
+        HTTPS + "tokens_file = '/t'\nanonymous = 'health'\n",
+        HTTPS + "anonymous = 'health'\n",
+        "[metrics]\nhost = '10.0.0.1'\nport = 9404\nanonymous = 'health'\n",
     ],
 )
 def test_a_port_whose_clients_prove_who_they_are_or_are_here_may_be_open(text: str) -> None:
     load(text)
+
+
+def test_tokens_of_the_http_port_are_not_sent_in_the_clear() -> None:
+    text = "[metrics]\nhost = '10.0.0.1'\nport = 9404\ntokens_file = '/t'\n"
+    (refusal,) = refusals(text)
+    assert refusal.startswith("f: [metrics] certificate: must be given too: without TLS, clients ")
+    assert load(text + OPEN).metrics.anonymous_right == "none"
+    assert load(text.replace("10.0.0.1", "127.0.0.1")).metrics.takes_tokens
+
+
+def test_an_http_port_that_no_client_can_use_is_a_mistake() -> None:
+    (refusal,) = refusals("[metrics]\nport = 9404\nanonymous = 'none'\n")
+    assert "[metrics] anonymous: must not be none if no client can prove who it is" in refusal
+    (refusal, *_) = refusals("[metrics]\nport = 9404\noauthbearer = true\n")
+    assert refusal.endswith("jwks_endpoint_url: must be given: [metrics] oauthbearer is true")
 
 
 TOKENS = 'protocol = "SASL_PLAINTEXT"\nsasl_mechanisms = ["OAUTHBEARER"]\n'

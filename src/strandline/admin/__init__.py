@@ -6,6 +6,7 @@ Map:    metric_table.py (every metric: the one table), metric.py (what one is), 
         events), partitions.py (metrics of the partitions led here), figures.py (all other
         metrics), exposition.py (the text of a scrape), facts.py (brokers, topics and outages),
         api.py (these as JSON), console/ (these as pages), last_page.py (one page at a time),
-        pace.py (long work in slices), http_server.py (the server), endpoint.py (composes these for
+        pace.py (long work in slices), http_server.py (the server), http_access.py
+        (which client may see what), endpoint.py (composes these for
         a broker), metrics_page.py (the reference page).
 Source: design section 3; decisions 0023 and 0036."""

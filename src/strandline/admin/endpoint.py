@@ -6,6 +6,7 @@ How:    /          the console: outages and brokers; /topics, /topics/NAME (`con
         /readyz    200 while Kafka clients are served, 503 before that and at the end
         /v1/...    the same as JSON (`api`)
         The endpoint claims its port before the broker joins, and serves once there is a broker.
+        `http_access` decides which client may see what.
 Owns:   the socket, the server.
 Source: decision 0023; docs/operating/monitoring.md."""
 
@@ -19,11 +20,12 @@ from strandline.broker.server.listening import claim_port
 from strandline.config.addresses import format_address
 from strandline.config.other_ports import MetricsSection
 from strandline.model.cluster import Address
+from strandline.security.http_tokens import HttpTokens
 from strandline.security.tls import ServerTls
 
 if TYPE_CHECKING:
     from strandline.admin.exposition import Exposition
-    from strandline.admin.http_server import HttpServer, Page
+    from strandline.admin.http_server import Folder, HttpServer, Page
 
 PORT_KEY = "[metrics] port"
 
@@ -31,11 +33,18 @@ _log = logging.getLogger("strandline.admin")
 
 
 class MetricsEndpoint:
-    """See the module. All of it does nothing where no port is configured."""
+    """See the module. All of it does nothing where no port is configured. `tokens`: those of
+    `tokens_file`; None without."""
 
-    def __init__(self, config: MetricsSection, tls: ServerTls | None = None) -> None:
+    def __init__(
+        self,
+        config: MetricsSection,
+        tls: ServerTls | None = None,
+        tokens: HttpTokens | None = None,
+    ) -> None:
         self._config = config
         self._tls = tls
+        self._tokens = tokens
         self._claimed: socket.socket | None = None
         self._exposition: Exposition | None = None
         self._server: HttpServer | None = None
@@ -56,6 +65,7 @@ class MetricsEndpoint:
         from strandline.admin.api import Api
         from strandline.admin.console.pages import Console
         from strandline.admin.exposition import Exposition
+        from strandline.admin.http_access import HttpAccess
         from strandline.admin.http_server import Answer, HttpServer
         from strandline.admin.last_page import LastPage
 
@@ -85,7 +95,11 @@ class MetricsEndpoint:
             "/v1/topics": api.topics,
             "/v1/outages": api.outages,
         }
-        self._server = HttpServer(pages, {"/v1/topics": api.topic, "/topics": console.topic})
+        access = HttpAccess(
+            self._config, self._tokens, broker, is_ready=lambda: exposition.is_ready
+        )
+        folders: dict[str, Folder] = {"/v1/topics": api.topic, "/topics": console.topic}
+        self._server = HttpServer(pages, folders, gate=access.refuse)
         claimed, self._claimed = self._claimed, None
         await self._server.start(claimed, tls=self._tls)
         address = format_address(Address(self._config.host, self._config.port))

@@ -4,11 +4,11 @@ Why:    a monitor requests one page now and then. A web framework would be more 
         than the broker's own network; the standard library's server takes a thread for each
         connection, bounds neither their number nor their time, and its threads would read state
         that the loop changes meanwhile.
-How:    h11 parses requests and formats responses; this file moves the bytes, finds the page and
-        sets limits. One request a connection: head --page--> answer, closed. A head of at most
-        16 KiB, 30 s from the first byte to the last, 32 connections; beyond that the server closes
-        the oldest one. With TLS a handshake comes first, within the same time; it uses the
-        certificates as they are at that moment.
+How:    h11 parses requests and formats responses; this file moves the bytes, asks the gate whether
+        the client may see the page, finds it and sets limits. One request a connection:
+        head --page--> answer, closed. A head of at most 16 KiB, 30 s from the first byte to the
+        last, 32 connections; beyond that the server closes the oldest one. With TLS a handshake
+        comes first, within the same time; it uses the certificates as they are at that moment.
 Owns:   the listening socket, the connections.
 Source: RFC 9112; decision 0023."""
 
@@ -61,16 +61,32 @@ Folder = Callable[[str], Awaitable[Answer | None]]
 """A page for each last part of a path."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """The client of a request. `authorization`: the fields of this name, as they came."""
+
+    host: str
+    has_certificate: bool
+    authorization: tuple[str, ...]
+
+
+Gate = Callable[[Asker, str], Awaitable[Answer | None]]
+"""The refusal for a client that may not see a path; None if it may."""
+
+
 class HttpServer:
-    """See the module. `pages`: {path: page}; `folders`: {path without its last part: folder}."""
+    """See the module. `pages`: {path: page}; `folders`: {path without its last part: folder};
+    `gate`: None if every client may see every page."""
 
     def __init__(
         self,
         pages: Mapping[str, Page],
         folders: Mapping[str, Folder] | None = None,
         *,
+        gate: Gate | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
+        self._gate = gate
         self._pages = pages
         self._folders = folders or {}
         self._timeout_s = timeout_s
@@ -141,7 +157,7 @@ class HttpServer:
         try:
             async with asyncio.timeout(self._timeout_s):
                 peer = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
-                for part in await self._talk(peer, reader):
+                for part in await self._talk(peer, reader, writer):
                     writer.write(part)
                     await writer.drain()
                 writer.close()
@@ -151,7 +167,9 @@ class HttpServer:
         except Exception:  # A task boundary: one connection may fail, the broker may not.
             _log.exception("cannot answer an HTTP request")
 
-    async def _talk(self, peer: h11.Connection, reader: asyncio.StreamReader) -> list[bytes]:
+    async def _talk(
+        self, peer: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> list[bytes]:
         """The response to the first request, in parts; none if the client disconnects before the
         request is complete."""
         try:
@@ -160,10 +178,14 @@ class HttpServer:
             return await _encode(peer, _refusal(HTTPStatus(error.error_status_hint)), None)
         if request is None:
             return []
-        return await _encode(peer, await self._answer(request), request)
+        return await _encode(peer, await self._answer(request, writer), request)
 
-    async def _answer(self, request: h11.Request) -> Answer:
+    async def _answer(self, request: h11.Request, writer: asyncio.StreamWriter) -> Answer:
         path = request.target.partition(b"?")[0].decode("ascii")
+        if self._gate is not None:
+            refused = await self._gate(_asker(request, writer), path)
+            if refused is not None:
+                return refused
         page = self._page(path)
         if page is None:
             return _refusal(HTTPStatus.NOT_FOUND)
@@ -217,6 +239,17 @@ async def _request(peer: h11.Connection, reader: asyncio.StreamReader) -> h11.Re
     while (event := peer.next_event()) is h11.NEED_DATA:
         peer.receive_data(await reader.read(_READ_BYTES))
     return event if isinstance(event, h11.Request) else None
+
+
+def _asker(request: h11.Request, writer: asyncio.StreamWriter) -> Asker:
+    name = writer.get_extra_info("peername")
+    sent = [value for name, value in request.headers if name == b"authorization"]
+    return Asker(
+        host=str(name[0]) if name else "",
+        # TLS has verified it: another one ends the handshake.
+        has_certificate=bool(writer.get_extra_info("peercert")),
+        authorization=tuple(one.decode("latin-1") for one in sent),
+    )
 
 
 def _refusal(status: HTTPStatus) -> Answer:

@@ -22,6 +22,7 @@ from strandline.cli.commands import (
     dev,
     drill,
     group,
+    http_token,
     log,
     partition,
     policy,
@@ -67,6 +68,7 @@ app.add_typer(drill.app, name="drill")
 app.add_typer(broker.app, name="broker")
 app.add_typer(user.app, name="user")
 app.add_typer(acl.app, name="acl")
+app.add_typer(http_token.app, name="http-token")
 app.add_typer(zone.app, name="zone")
 app.command("restore")(restore.restore)
 app.command("version")(version.version)

@@ -16,7 +16,7 @@ from strandline.config.listener_section import (
     Listener,
     ListenerEntry,
 )
-from strandline.config.other_ports import OFF, REQUIRE
+from strandline.config.other_ports import NONE, OFF, READ, REQUIRE
 
 _IF_WANTED = "or write `insecure = true` under [security] if every machine may"
 
@@ -81,7 +81,13 @@ def _files(listener: Listener, entry: ListenerEntry) -> Iterator[tuple[str, str]
 def _tokens(config: BrokerConfig) -> Iterator[tuple[str, str]]:
     """What logins by tokens need."""
     entries = [one.entry for one in config.listeners if one.entry is not None and one.has_logins]
-    users = [one.name for one in entries if OAUTHBEARER in one.sasl_mechanisms]
+    users = [
+        f"[[listener]] {one.name} has {OAUTHBEARER} in sasl_mechanisms"
+        for one in entries
+        if OAUTHBEARER in one.sasl_mechanisms
+    ]
+    if config.metrics.port and config.metrics.oauthbearer:
+        users.append("[metrics] oauthbearer is true")
     section = config.oauthbearer
     needed = (
         "jwks_endpoint_url",
@@ -94,7 +100,7 @@ def _tokens(config: BrokerConfig) -> Iterator[tuple[str, str]]:
         if users and not getattr(section, name):
             yield (
                 f"[oauthbearer] {name}",
-                f"must be given: [[listener]] {users[0]} has {OAUTHBEARER} in sasl_mechanisms",
+                f"must be given: {users[0]}",
             )
 
 
@@ -125,6 +131,13 @@ def _monitoring(config: BrokerConfig) -> Iterator[tuple[str, str]]:
                     f'must be given with client_certificates = "{metrics.client_certificates}": a '
                     "PEM file",
                 )
+    shows_certificates = metrics.client_certificates != NO_CERTIFICATES
+    if metrics.anonymous == NONE and not metrics.takes_tokens and not shows_certificates:
+        yield (
+            "[metrics] anonymous",
+            "must not be none if no client can prove who it is: write tokens_file, or "
+            "client_certificates and trust",
+        )
 
 
 def _open_ports(config: BrokerConfig) -> Iterator[tuple[str, str]]:
@@ -153,13 +166,26 @@ def _open_ports(config: BrokerConfig) -> Iterator[tuple[str, str]]:
             f"{format_address(config.rpc_bind)} is open to other machines, and brokers need not "
             f'authenticate: write tls = "require" and its certificates, {_IF_WANTED}',
         )
+    yield from _open_monitoring(config)
+
+
+def _open_monitoring(config: BrokerConfig) -> Iterator[tuple[str, str]]:
+    """The HTTP port, if other machines reach it."""
     metrics = config.metrics
-    is_proven = metrics.client_certificates == REQUIRED
-    if metrics.port and not is_loopback(metrics.host) and not is_proven:
+    if not metrics.port or is_loopback(metrics.host):
+        return
+    if metrics.client_certificates != REQUIRED and metrics.anonymous_right == READ:
         yield (
             "[metrics] host",
             f"{metrics.host} is open to other machines, and clients need not authenticate: "
-            f'write a certificate and client_certificates = "required", {_IF_WANTED}',
+            "write a certificate and tokens_file, or a certificate and client_certificates = "
+            f'"required", {_IF_WANTED}',
+        )
+    if metrics.takes_tokens and not metrics.certificate:
+        yield (
+            "[metrics] certificate",
+            "must be given too: without TLS, clients send their tokens in the clear to "
+            f"{metrics.host}, {_IF_WANTED}",
         )
 
 

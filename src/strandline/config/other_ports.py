@@ -10,6 +10,8 @@ from strandline.config.keys import key
 from strandline.config.listener_section import CLIENT_CERTIFICATES, NO_CERTIFICATES, PORT_MAX
 
 OFF, PREFER, REQUIRE = PEER_TLS = ("off", "prefer", "require")
+NONE, HEALTH, READ = ("none", "health", "read")
+ANONYMOUS = ("", NONE, HEALTH, READ)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +79,8 @@ class MetricsSection:
 
     host: str = key(
         "127.0.0.1",
-        "The address to listen on; 0.0.0.0 for all. Any client that can connect can read names "
-        "of topics, counts and sizes, but no records.",
+        "The address to listen on; 0.0.0.0 for all. The pages have names of topics, counts and "
+        "sizes, but no records.",
         check=check_host,
         example="0.0.0.0",
     )
@@ -117,3 +119,32 @@ class MetricsSection:
         "Whether clients show a certificate, which must be of an authority in `trust`.",
         choices=CLIENT_CERTIFICATES,
     )
+    tokens_file: str = key(
+        "",
+        "A file of tokens, which no other user of the machine may read; written by `strandline "
+        "http-token`. A client that sends one of them may read every page. The broker reads the "
+        "file again when it changes.",
+        example="/etc/strandline/http-tokens.jsonl",
+    )
+    oauthbearer: bool = key(
+        False,
+        "Whether the port takes the tokens of `[oauthbearer]`, too. If rules are enforced, the "
+        "token's user needs `describe` on the cluster.",
+    )
+    anonymous: str = key(
+        "",
+        "What a client without a token or certificate may see: `none`, `health` (`/healthz` and "
+        "`/readyz`) or `read` (every page). Empty: `none` if the port takes tokens, else `read`.",
+        choices=ANONYMOUS,
+        example="health",
+    )
+
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether a token lets a client in."""
+        return bool(self.tokens_file) or self.oauthbearer
+
+    @property
+    def anonymous_right(self) -> str:
+        """What a client without a token or certificate may see: NONE, HEALTH or READ."""
+        return self.anonymous or (NONE if self.takes_tokens else READ)

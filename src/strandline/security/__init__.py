@@ -6,6 +6,8 @@ Map:    session.py       a principal, and the session of a connection
         peers.py         the TLS between brokers, whose certificates name them
         authority.py     an authority of one's own
         certificates.py  what a certificate says
+        http_tokens.py   tokens of the HTTP port, in a file
+        secret_file.py   files that their owner alone may use
         sasl/            logins: how a client authenticates
         audit/           who did what, as lines of a file
         acls/            rules: which principal may do what with which resource

@@ -189,10 +189,11 @@ def _read(place: str, file: Path, read: Callable[[Path], T]) -> T:
 
 
 def _stamps(files: tuple[Path, ...]) -> tuple[Stamp | None, ...]:
-    return tuple(_stamp(file) for file in files)
+    return tuple(stamp_of(file) for file in files)
 
 
-def _stamp(file: Path) -> Stamp | None:
+def stamp_of(file: Path) -> Stamp | None:
+    """What the file system says of a file; None if there is none."""
     try:
         found = os.stat(file)
     except OSError:

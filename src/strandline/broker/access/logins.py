@@ -1,21 +1,21 @@
 """Logins by SASL: which mechanisms a listener has, and what a failure costs.
 
 Why:    passwords must not be found by trying, and must not hold up the event loop.
-How:    Each failure of an address delays its answer, more each time, up to a bound; a success, or a
-        while without a failure, forgives. Slow steps run on a small pool of threads, with a bound
-        of steps that wait.
-Owns:   the failures by address, the threads.
-Source: Kafka's `connection.failed.authentication.delay.ms` (KIP-306); decision 0069."""
+How:    A failure is answered late (`failure_delays`). Slow steps run on a small pool of threads,
+        with a bound of steps that wait.
+Owns:   the threads.
+Source: KIP-152; decision 0069."""
 
 import asyncio
 import logging
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from strandline.base.errors import ApiError
-from strandline.broker.access.token_keys import TokenKeySource
+from strandline.broker.access.failure_delays import FailureDelays
+from strandline.broker.access.token_verifier import verifier_of
 from strandline.broker.operations.log_budget import LogBudget
 from strandline.config.broker import BrokerConfig
 from strandline.config.listener_section import Listener
@@ -27,14 +27,9 @@ from strandline.security.sasl.oauth_bearer import OAuthBearerServer
 from strandline.security.sasl.plain import PlainServer
 from strandline.security.sasl.scram import ScramServer
 from strandline.security.sasl.secrets import SecretBook
-from strandline.security.sasl.tokens import TokenRules
 from strandline.security.sasl.users_file import read_users_file
 from strandline.security.session import Session
 
-DELAY_FIRST_MS = 100
-DELAY_MAX_MS = 5_000
-FORGIVEN_AFTER_MS = 60_000
-ADDRESSES_MAX = 10_000
 SLOW_STEPS_MAX = 256
 """Slow steps that wait or run; one more fails at once, and its client tries again."""
 SLOW_STEPS_OF_ADDRESS_MAX = 32
@@ -52,17 +47,15 @@ class Logins:
     def __init__(
         self, config: BrokerConfig, cluster: Cluster, *, wall_ms: Callable[[], int]
     ) -> None:
-        self.failure_count = 0
+        self.delays = FailureDelays()
         self._listeners: dict[str, Listener] = {one.name: one for one in config.listeners}
         path = config.access.users_file
         written = read_users_file(Path(path)) if path else {}
         self._book = SecretBook(
             lambda: cluster.access.secrets, written, version=lambda: cluster.access.version
         )
-        self._wall_ms = wall_ms
-        self._token_keys, self._token_rules = _token_checks(config)
-        # {address: (failures, when the last one was, in monotonic seconds)}, the oldest first.
-        self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        # None if clients show no tokens.
+        self.tokens = verifier_of(config, wall_ms=wall_ms)
         self._lines = LogBudget(_log, lambda: asyncio.get_running_loop().time() * 1000)
         self._threads: ThreadPoolExecutor | None = None
         # {address: its slow steps that wait or run}.
@@ -83,9 +76,8 @@ class Logins:
     def begin(self, mechanism: str) -> Mechanism:
         """A new exchange of a mechanism that the listener has."""
         if mechanism == oauth_bearer.NAME:
-            keys, rules = self._token_keys, self._token_rules
-            assert keys is not None and rules is not None
-            return OAuthBearerServer(lambda: keys.keys, rules, self._wall_ms)
+            assert self.tokens is not None
+            return self.tokens.begin()
         if mechanism == plain.NAME:
             return PlainServer(self._book)
         return ScramServer(mechanism, self._book)
@@ -103,7 +95,8 @@ class Logins:
                 answer = await self._step_aside(exchange, token, session.host)
         except SaslError as error:
             if not error.is_known:
-                delay_ms = self._note_failure(session.host)
+                now_ms = asyncio.get_running_loop().time() * 1000
+                delay_ms = self.delays.note(session.host, now_ms)
                 reason = str(error)[:LOGGED_LENGTH_MAX]
                 text = "a login from %s failed: %s"
                 self._lines.write(logging.WARNING, text, session.host, reason)
@@ -112,26 +105,26 @@ class Logins:
                 return error.challenge
             raise ApiError(Error.SASL_AUTHENTICATION_FAILED, FAILED) from error
         if exchange.principal is not None:
-            self._failures.pop(session.host, None)
+            self.delays.forgive(session.host)
         return answer
 
     def start(self) -> None:
         """Keep the keys of tokens up to date, if clients log in by tokens."""
-        if self._token_keys is not None:
-            self._token_keys.start()
+        if self.tokens is not None:
+            self.tokens.start()
 
     def stop(self) -> None:
         """End the threads."""
-        if self._token_keys is not None:
-            self._token_keys.stop()
+        if self.tokens is not None:
+            self.tokens.stop()
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _obtain_key(self, exchange: Mechanism, token: bytes) -> None:
         """Wait for newer keys if the token may be of one of them."""
-        if isinstance(exchange, OAuthBearerServer) and exchange.lacks_key(token):
-            assert self._token_keys is not None
-            await self._token_keys.refresh()
+        if isinstance(exchange, OAuthBearerServer):
+            assert self.tokens is not None
+            await self.tokens.obtain_key(exchange, token)
 
     async def _step_aside(self, exchange: Mechanism, token: bytes, host: str) -> bytes:
         if self._slow[host] >= SLOW_STEPS_OF_ADDRESS_MAX:
@@ -150,32 +143,3 @@ class Logins:
             self._slow[host] -= 1
             if not self._slow[host]:
                 del self._slow[host]
-
-    def _note_failure(self, host: str) -> int:
-        """How long the answer waits, in ms."""
-        self.failure_count += 1
-        now_s = asyncio.get_running_loop().time()
-        count, at_s = self._failures.pop(host, (0, 0.0))
-        if (now_s - at_s) * 1000 > FORGIVEN_AFTER_MS:
-            count = 0
-        self._failures[host] = (count + 1, now_s)
-        if len(self._failures) > ADDRESSES_MAX:
-            self._failures.popitem(last=False)
-        return min(DELAY_FIRST_MS << min(count, 10), DELAY_MAX_MS)
-
-
-def _token_checks(config: BrokerConfig) -> tuple[TokenKeySource | None, TokenRules | None]:
-    """The keys of tokens and what is asked of a token; None if no listener takes tokens."""
-    entries = (one.entry for one in config.listeners if one.has_logins)
-    if not any(one and oauth_bearer.NAME in one.sasl_mechanisms for one in entries):
-        return None, None
-    section = config.oauthbearer
-    rules = TokenRules(
-        issuer=section.expected_issuer,
-        audiences=section.expected_audience,
-        algorithms=section.algorithms,
-        skew_ms=section.clock_skew_ms,
-        user_claim=section.sub_claim_name,
-        groups_claim=section.groups_claim_name,
-    )
-    return TokenKeySource(section), rules

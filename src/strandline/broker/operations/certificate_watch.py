@@ -1,4 +1,4 @@
-"""Reads certificates again when their files change, and warns before one ends.
+"""Reads certificates and tokens again when their files change, and warns before one ends.
 
 Why:    a renewed certificate must be in use, and an authority that was taken away out of use,
         without a restart. A forgotten renewal must be seen days before clients fail.
@@ -37,17 +37,28 @@ class WatchedTls(Protocol):
         """Take changed files; whether there were any. Raises OperatorError."""
 
 
+class WatchedFile(Protocol):
+    """A file that is read again: `http_tokens.HttpTokens`. `place`: the key that names it."""
+
+    place: str
+
+    def reload_if_changed(self) -> bool:
+        """Take a changed file; whether it was one. Raises OperatorError."""
+
+
 class CertificateWatch:
-    """See the module. `ports`: the TLS of each port."""
+    """See the module. `ports`: the TLS of each port; `files`: other files."""
 
     def __init__(
         self,
         ports: Iterable[WatchedTls],
         *,
         clock: Clock,
+        files: Iterable[WatchedFile] = (),
         interval_ms: int = LOOK_INTERVAL_MS,
     ) -> None:
         self.ports = tuple(ports)
+        self._files = tuple(files)
         self._clock = clock
         self._interval_ms = interval_ms
         self._task: asyncio.Task[None] | None = None
@@ -55,8 +66,8 @@ class CertificateWatch:
         self._warned: dict[str, int] = {}
 
     def start(self) -> None:
-        """Look now and then; without ports there is nothing to do."""
-        if self.ports:
+        """Look now and then; without files there is nothing to do."""
+        if self.ports or self._files:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def stop(self) -> None:
@@ -83,6 +94,12 @@ class CertificateWatch:
                     _log.info("%s: new TLS handshakes use the changed files", port.settings.place)
             except OperatorError as error:
                 _log.error("%s; the files read before stay in use", error)
+        for file in self._files:
+            try:
+                if file.reload_if_changed():
+                    _log.info("%s: the changed file counts", file.place)
+            except OperatorError as error:
+                _log.error("%s; what was read before counts until the file is mended", error)
         self._warn()
 
     def _warn(self) -> None:

@@ -11,6 +11,7 @@ from strandline.base.errors import OperatorError
 from strandline.config.broker import BrokerConfig
 from strandline.config.listener_section import Listener
 from strandline.config.other_ports import OFF, REQUIRE
+from strandline.security.http_tokens import HttpTokens
 from strandline.security.peers import PeerTls
 from strandline.security.sasl.users_file import read_users_file
 from strandline.security.tls import Pair, ServerTls, TlsSettings
@@ -55,13 +56,17 @@ def certificate_mistakes(config: BrokerConfig) -> list[str]:
 
 
 def secret_mistakes(config: BrokerConfig) -> list[str]:
-    """What is wrong with the files of users and of buckets' credentials, one line for each."""
+    """What is wrong with the files of users, tokens and credentials of buckets, one line each."""
     mistakes = []
     if config.access.users_file:
         try:
             read_users_file(Path(config.access.users_file))
         except OperatorError as error:
             mistakes.append(f"[access] users_file: {error}")
+    try:
+        http_tokens(config)
+    except OperatorError as error:
+        mistakes.append(str(error))
     credentials = CredentialsFile(config.tiered.credentials_file)
     found: dict[str, None] = {}
     for url in config.tiered.bucket_urls:
@@ -105,6 +110,12 @@ def monitoring_tls(config: BrokerConfig) -> ServerTls | None:
             client_certificates=metrics.client_certificates,
         )
     )
+
+
+def http_tokens(config: BrokerConfig) -> HttpTokens | None:
+    """The tokens of the HTTP port; None if it has no file of them. Raises OperatorError."""
+    metrics = config.metrics
+    return HttpTokens(Path(metrics.tokens_file)) if metrics.port and metrics.tokens_file else None
 
 
 def _settings(listener: Listener) -> TlsSettings:

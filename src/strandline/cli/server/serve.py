@@ -32,7 +32,7 @@ from strandline.cli.exit_codes import ERROR, OK
 from strandline.cli.output import print_error
 from strandline.cli.server.audit import open_audit_log
 from strandline.cli.server.broker_file import load_file
-from strandline.cli.server.certificates import load_certificates
+from strandline.cli.server.certificates import http_tokens, load_certificates
 from strandline.cli.server.labels import find_labels, tell_origin
 from strandline.cli.server.logs import configure_logging
 from strandline.cli.server.open_files import raise_open_files_limit
@@ -85,15 +85,15 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
     _end_on_signals(loop, ended)
     raise_open_files_limit()
     tls, clock, rng = load_certificates(config), LoopClock(loop), random.Random()
-    audit = open_audit_log(config, clock)
+    audit, tokens = open_audit_log(config, clock), http_tokens(config)
     directory = DataDirectory.acquire(
         config.broker.data_directory, broker_id=config.broker_id, cluster_id=config.cluster.id
     )
     disk = _open_disk(config, loop)
     network = _open_network(config, tls.peers)
     replication = _new_replication(config, clock=clock, rng=rng, disk=disk, network=network)
-    webhook, metrics = Webhook(), MetricsEndpoint(config.metrics, tls.monitoring)
-    certificates = CertificateWatch(tls.all, clock=clock)
+    webhook, metrics = Webhook(), MetricsEndpoint(config.metrics, tls.monitoring, tokens)
+    certificates = CertificateWatch(tls.all, clock=clock, files=[tokens] if tokens else ())
     failures: list[str] = []
     broker: Broker | None = None
     claimed: dict[str, socket.socket] = {}
@@ -123,11 +123,11 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
         broker.services.certificates = certificates
         _give_threads(broker, config, loop, audit)
         await metrics.serve(broker)
+        certificates.start()
         await _unless(ended, broker.start())
         if not ended.is_set():
             _log.info("labels: %s", "; ".join(tell_origin(found)) or "none")
             await broker.listen(server_limits(config), claimed=claimed, tls=tls.listeners)
-            certificates.start()
             settle_memory()
             metrics.set_ready(is_ready=True)
         await ended.wait()

@@ -7,9 +7,7 @@ How:    lines of `{"user": ..., "mechanism": ..., ...}`, each with a secret as t
         first.
 Source: decision 0069; RFC 5803 has the same fields."""
 
-import os
-import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -17,8 +15,8 @@ import msgspec
 from strandline.base.errors import OperatorError
 from strandline.model.access import ScramSecret
 from strandline.security.sasl.secrets import HASHES
+from strandline.security.secret_file import read_secret_lines, replace_secret_lines
 
-FILE_BYTES_MAX = 10 * 1024 * 1024
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[ScramSecret] = msgspec.json.Decoder(ScramSecret)
 
@@ -27,17 +25,8 @@ Secrets = dict[tuple[str, str], ScramSecret]
 
 def read_users_file(path: Path) -> Secrets:
     """{(user, mechanism): secret}; raises OperatorError."""
-    try:
-        status = path.stat()
-        if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise OperatorError(f"{path}: other users may use it: chmod 600 {path}")
-        if status.st_size > FILE_BYTES_MAX:
-            raise OperatorError(f"{path}: {status.st_size} bytes; {FILE_BYTES_MAX} are the most")
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise OperatorError(f"{path}: cannot read: {error.strerror}") from error
     found: Secrets = {}
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_secret_lines(path), start=1):
         if not line.strip():
             continue
         try:
@@ -57,17 +46,4 @@ def write_users(path: Path, secrets: Iterable[ScramSecret]) -> None:
     whole. Raises OperatorError."""
     known = read_users_file(path) if path.exists() else {}
     known |= {(one.user, one.mechanism): one for one in secrets}
-    _replace(path, list(known.values()))
-
-
-def _replace(path: Path, secrets: Sequence[ScramSecret]) -> None:
-    written = path.with_name(f"{path.name}.new")
-    try:
-        descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.writelines(_encoder.encode(one) + b"\n" for one in secrets)
-            file.flush()
-            os.fsync(file.fileno())
-        written.replace(path)
-    except OSError as error:
-        raise OperatorError(f"{path}: cannot write: {error.strerror}") from error
+    replace_secret_lines(path, [_encoder.encode(one) for one in known.values()])

@@ -1,0 +1,178 @@
+"""Decides which client may see which page of the HTTP port.
+
+Why:    metrics and pages name topics, groups and brokers: not every machine that reaches the port
+        may see them. A supervisor that looks at health has no token, in most clusters.
+How:    path is open to everyone, or the client shows a certificate --> seen
+        no credentials                          --> 401, at once
+        a token of the file                     --> seen
+        a token of the identity provider        --> seen; 403 if rules deny its user `describe` on
+                                                    the cluster, 503 while rules are not known yet
+        anything else                           --> 401 after a delay, a line in the audit log
+        A token comes as `Bearer TOKEN`, or as the password of `Basic`: browsers ask for that.
+        The port has no calls that change anything, so there is no other right.
+Owns:   nothing.
+Source: RFC 6750, RFC 7617, RFC 9110 section 11; decision 0069."""
+
+import asyncio
+import base64
+import logging
+from collections.abc import Callable
+from http import HTTPStatus
+
+from strandline.admin.http_server import Answer, Asker
+from strandline.broker.broker import Broker
+from strandline.broker.operations.log_budget import LogBudget
+from strandline.config.other_ports import HEALTH, READ, MetricsSection
+from strandline.model.access import CLUSTER_NAME, Kind, Operation
+from strandline.security.audit.event import AuditEvent, EventKind
+from strandline.security.http_tokens import HttpTokens
+from strandline.security.sasl import oauth_bearer
+from strandline.security.sasl.mechanism import SaslError
+from strandline.security.session import Principal, Session
+
+HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
+PLACE = "[metrics]"
+"""The port's name in the audit log, which no listener has."""
+FILE_TOKEN = "TOKEN"
+"""The mechanism of a token that is no JSON Web Token, in the audit log."""
+REALM = "strandline"
+LOGGED_LENGTH_MAX = 300
+_CHALLENGES = (f'Bearer realm="{REALM}"', f'Basic realm="{REALM}", charset="UTF-8"')
+_HINT = (
+    b"Unauthorized: send a token, as `Authorization: Bearer TOKEN` or as the password of any user\n"
+)
+
+_log = logging.getLogger("strandline.security")
+
+
+class HttpAccess:
+    """See the module. `tokens`: None without a file; `is_ready`: whether the broker has the rules
+    of its cluster."""
+
+    def __init__(
+        self,
+        config: MetricsSection,
+        tokens: HttpTokens | None,
+        broker: Broker,
+        *,
+        is_ready: Callable[[], bool],
+    ) -> None:
+        self._open_right = config.anonymous_right
+        self._tokens = tokens
+        self._services = broker.services
+        self._verifier = broker.services.logins.tokens if config.oauthbearer else None
+        self._is_ready = is_ready
+        self._lines = LogBudget(_log, lambda: asyncio.get_running_loop().time() * 1000)
+
+    async def refuse(self, asker: Asker, path: str) -> Answer | None:
+        """The answer to a client that may not see a path; None if it may."""
+        if self._is_open(path) or asker.has_certificate:
+            return None
+        if not asker.authorization:
+            return _unauthorised()
+        token = _token_of(asker.authorization)
+        if token is None:
+            return await self._fail(asker, FILE_TOKEN, "credentials that are no token")
+        if self._tokens is not None and self._tokens.find(token) is not None:
+            self._services.logins.delays.forgive(asker.host)
+            return None
+        if self._verifier is None or token.count(".") != 2:
+            return await self._fail(asker, FILE_TOKEN, "an unknown token")
+        try:
+            found = await self._verifier.verify(token)
+        except SaslError as error:
+            return await self._fail(asker, oauth_bearer.NAME, str(error))
+        self._services.logins.delays.forgive(asker.host)
+        session = Session(
+            principal=Principal.user(found.user),
+            groups=found.groups,
+            listener=PLACE,
+            host=asker.host,
+            mechanism=oauth_bearer.NAME,
+        )
+        return self._judge(session, path)
+
+    def _is_open(self, path: str) -> bool:
+        right = self._open_right
+        return right == READ or (right == HEALTH and path in HEALTH_PATHS)
+
+    def _judge(self, session: Session, path: str) -> Answer | None:
+        """By the rules of the cluster."""
+        access = self._services.access
+        if path in HEALTH_PATHS or not access.is_enforced:
+            return None
+        if not self._is_ready():
+            return Answer([b"not ready\n"], HTTPStatus.SERVICE_UNAVAILABLE)
+        if access.allows_cluster(session, Operation.DESCRIBE):
+            return None
+        self._audit(
+            EventKind.REFUSAL,
+            session,
+            operation=Operation.DESCRIBE.name,
+            resource_type=Kind.CLUSTER.name,
+            resource_name=CLUSTER_NAME,
+            api=path,
+        )
+        told = f"Forbidden: {session.principal} may not describe the cluster\n"
+        return Answer([told.encode()], HTTPStatus.FORBIDDEN)
+
+    async def _fail(self, asker: Asker, mechanism: str, reason: str) -> Answer:
+        """Answer credentials that do not hold, late."""
+        now_ms = asyncio.get_running_loop().time() * 1000
+        delay_ms = self._services.logins.delays.note(asker.host, now_ms)
+        text = "a request from %s at the HTTP port failed to authenticate: %s"
+        self._lines.write(logging.WARNING, text, asker.host, reason[:LOGGED_LENGTH_MAX])
+        unknown = Session(listener=PLACE, host=asker.host, mechanism=mechanism)
+        self._audit(EventKind.LOGIN, unknown, principal="unknown")
+        await asyncio.sleep(delay_ms / 1000)
+        return _unauthorised(', error="invalid_token"')
+
+    def _audit(
+        self,
+        kind: EventKind,
+        session: Session,
+        *,
+        principal: str = "",
+        operation: str = "",
+        resource_type: str = "",
+        resource_name: str = "",
+        api: str = "",
+    ) -> None:
+        if self._services.audit is not None:
+            self._services.audit.add(
+                AuditEvent(
+                    kind=kind,
+                    is_allowed=False,
+                    principal=principal or str(session.principal),
+                    listener=session.listener,
+                    address=session.host,
+                    mechanism=session.mechanism,
+                    api=api,
+                    operation=operation,
+                    resource_type=resource_type,
+                    resource_name=resource_name,
+                )
+            )
+
+
+def _token_of(authorization: tuple[str, ...]) -> str | None:
+    """The token of a request's credentials; None if they are no token."""
+    if len(authorization) != 1:
+        return None
+    scheme, _, value = authorization[0].strip().partition(" ")
+    value = value.strip()
+    if scheme.lower() == "bearer":
+        return value or None
+    if scheme.lower() != "basic":
+        return None
+    try:
+        pair = base64.b64decode(value, validate=True).decode()
+    except ValueError:
+        return None
+    return pair.partition(":")[2] or None
+
+
+def _unauthorised(bearer_error: str = "") -> Answer:
+    bearer, basic = _CHALLENGES
+    challenges = (("WWW-Authenticate", bearer + bearer_error), ("WWW-Authenticate", basic))
+    return Answer([_HINT], HTTPStatus.UNAUTHORIZED, headers=challenges)
