@@ -65,6 +65,7 @@ def walk(heading: str, directory: Path) -> Iterator[tuple[str, str]]:
 def test_one_command_makes_a_secure_cluster_to_try(tmp_path: Path) -> None:
     try:
         assert not list(walk("Try it", tmp_path))
+        assert not list(walk("What is open", tmp_path))
     finally:
         assert typed("strandline dev stop", tmp_path).returncode == 0
 

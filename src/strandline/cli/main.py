@@ -20,6 +20,7 @@ from strandline.cli.commands import (
     config,
     consume,
     dev,
+    doctor,
     drill,
     group,
     http_token,
@@ -69,6 +70,7 @@ app.add_typer(broker.app, name="broker")
 app.add_typer(user.app, name="user")
 app.add_typer(acl.app, name="acl")
 app.add_typer(http_token.app, name="http-token")
+app.add_typer(doctor.app, name="doctor")
 app.add_typer(zone.app, name="zone")
 app.command("restore")(restore.restore)
 app.command("version")(version.version)

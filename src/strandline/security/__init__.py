@@ -10,5 +10,6 @@ Map:    session.py       a principal, and the session of a connection
         secret_file.py   files that their owner alone may use
         sasl/            logins: how a client authenticates
         audit/           who did what, as lines of a file
+        doctor/          what is open
         acls/            rules: which principal may do what with which resource
 Source: docs/decisions/0069-access.md."""

@@ -7,4 +7,5 @@ Map:    serve.py, dev.py, topic.py, topic_explain.py, broker.py, broker_label.py
         group.py, log.py, policy.py,
         policy_topic.py, config.py, drill.py, drill_cancel.py, zone.py, tiered.py, restore.py,
         user.py, acl.py, http_token.py, version.py,
+        doctor.py,
         broker_dry_run.py, topic_dry_run.py."""

@@ -28,5 +28,6 @@ Map:    no_controller.py   why no controller is found
         writers.py         which clients produce most
         isolation.py       brokers cut off by a drill
         read_replicas.py   copies of other clusters' topics
+        doctor.py      what a cluster tells of its security
         exports.py         what buckets have of partitions
 """
