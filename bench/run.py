@@ -5,7 +5,7 @@
                                            restart, controller-log, placement, region-loss,
                                            promotion, returning-region, crossed-bytes, stand-ins,
                                            spark, lake, stream, plan, audit, cold, tiered,
-                                           restore, tls
+                                           restore, tls, access
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and its other load; MB per CPU second varies
@@ -27,6 +27,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
+import bench.access
 import bench.audit
 import bench.cold
 import bench.controller_log
@@ -381,8 +382,13 @@ def restore(work: Path) -> None:
 
 
 def tls(work: Path) -> None:
-    """One broker, plain and with TLS: producing, reading, handshakes, idle connections."""
+    """One broker, plain and with TLS, beside Kafka: producing, reading, handshakes, memory."""
     bench.tls.run(work, partial(say, "tls"))
+
+
+def access(work: Path) -> None:
+    """Two brokers in turn, one that enforces a thousand rules."""
+    bench.access.run(work, partial(say, "access"))
 
 
 SCENARIOS: dict[str, Callable[[Path], None]] = {
@@ -413,6 +419,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "tiered": tiered,
     "restore": restore,
     "tls": tls,
+    "access": access,
 }
 
 
