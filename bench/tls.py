@@ -212,8 +212,8 @@ def ask(
     count: int = 1 << 62,
     seconds: float = SECONDS,
 ) -> dict[str, float]:
-    """Ask for so many seconds with IN_FLIGHT requests; `sent_bytes`: of payload in a request, 0 to count
-    the answers; `count`: of requests, at the most."""
+    """Ask for so many seconds with IN_FLIGHT requests; `sent_bytes`: of payload in a request, 0 to
+    count the answers; `count`: of requests, at the most."""
     with door.connect() as sock:
         for _ in range(IN_FLIGHT):
             sock.sendall(frame)
