@@ -51,7 +51,10 @@ def test_every_metric_of_the_table_is_told_and_no_other(world: ClusterWorld) -> 
     told.expect_known()
     assert {one.name for one in PARTITION_METRICS} <= told.series.keys()
     remote = {one.name for one in REMOTE_METRICS}
-    absent = remote | {"strandline_certificate_seconds_left"}
+    absent = remote | {
+        "strandline_certificate_seconds_left",
+        "strandline_refused_connections_total",
+    }
     assert {one.name for one in BROKER_METRICS} - absent <= told.series.keys()
     assert not remote & told.series.keys()  # It has no buckets.
     assert {"process_cpu_seconds_total", "process_resident_memory_bytes"} <= told.series.keys()

@@ -126,6 +126,11 @@ def broker_figures(
         "strandline_fetch_sessions": len(services.fetch_sessions),
         "strandline_fetch_session_evictions_total": services.fetch_sessions.evicted_count,
         "strandline_client_connections": 0 if server is None else server.connection_count,
+        "strandline_refused_connections_total": {
+            (limit,): count
+            for limit, count in (server.refused_connections if server else {}).items()
+        },
+        "strandline_failed_logins_total": services.logins.delays.failure_count,
         "strandline_replication_memory_bytes": replication.memory.used_bytes,
         "strandline_replication_memory_limit_bytes": replication.memory.limit_bytes,
         "strandline_peer_up": {(str(one),): is_up for one, is_up in up.items()},

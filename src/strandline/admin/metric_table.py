@@ -215,6 +215,21 @@ BROKER_METRICS = (
         kafka="kafka.server:type=socket-server-metrics,name=connection-count",
     ),
     Metric(
+        name="strandline_refused_connections_total",
+        kind=Kind.COUNTER,
+        labels=("limit",),
+        help=(
+            "Connections that were closed at once: of all (`broker`), of one `address` or of one "
+            "`user` there were as many as `[limits]` allows."
+        ),
+    ),
+    Metric(
+        name="strandline_failed_logins_total",
+        kind=Kind.COUNTER,
+        help="Logins by SASL, and tokens at the HTTP port, that failed.",
+        kafka="kafka.server:type=socket-server-metrics,name=failed-authentication-total",
+    ),
+    Metric(
         name="strandline_replication_memory_bytes",
         help="Produced bytes that followers have not taken yet.",
     ),

@@ -290,6 +290,14 @@ class LimitsSection:
         minimum=1,
         maximum=1_000_000,
     )
+    connection_count_per_user_max: int = key(
+        1_000_000,
+        "The most connections of one user at one time, whatever addresses they come from; the "
+        "broker closes further ones as soon as the user has logged in, or has shown its "
+        "certificate. Clients without a user have no such limit.",
+        minimum=1,
+        maximum=1_000_000,
+    )
     connection_idle_ms: int = key(
         600_000,
         "The broker closes a connection that has sent no request for this long.",

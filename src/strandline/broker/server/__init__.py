@@ -3,6 +3,7 @@
 Map:    server.py           connections of all listeners; sweeps idle ones
         listening.py        one socket that accepts clients
         connection.py       one client
+        connection_counts.py  connections of one address, or of one user
         inbox.py            bytes received, cut into frames
         outbox.py           answers, in the order of their requests
         limits.py           limits on frames and connections

@@ -92,8 +92,8 @@ class ConnectionOwner(Protocol):
     def on_resumed(self, connection: Connection) -> None:
         """The connection is read again."""
 
-    def on_authenticated(self, connection: Connection) -> None:
-        """The client has logged in, for the first time or again."""
+    def on_authenticated(self, connection: Connection, before: Session) -> None:
+        """The client has logged in, for the first time or again; it had the session `before`."""
 
     def on_closed(self, connection: Connection) -> None:
         """The connection is no more."""
@@ -153,11 +153,11 @@ class Connection:
 
     def authenticate(self, session: Session) -> None:
         """See `context.AnswerSink`."""
-        self.session = session
+        before, self.session = self.session, session
         self.exchange = None
         self._requests_max = self._owner.limits.connection_requests_max
         self._inbox.allow(self._owner.limits.request_bytes_max)
-        self._owner.on_authenticated(self)
+        self._owner.on_authenticated(self, before)
 
     @property
     def is_idle(self) -> bool:

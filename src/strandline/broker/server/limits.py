@@ -44,6 +44,7 @@ class ServerLimits:
     request_bytes_max:        a longer frame closes its connection (socket.request.max.bytes).
     connection_count_max:     connections at one time; more are closed at once.
     connection_count_per_address_max: the same from one address.
+    connection_count_per_user_max: the same of one user that has logged in or shown a certificate.
     connection_idle_ms:       without a request, or without taking its answers, for so long: closed.
     connection_requests_max:  requests of one connection in work; beyond it its socket is not read.
     connection_bytes_max:     the same in bytes of requests.
@@ -62,6 +63,7 @@ class ServerLimits:
     request_bytes_max: int = 100 * MIB
     connection_count_max: int = 10_000
     connection_count_per_address_max: int = 1_000_000
+    connection_count_per_user_max: int = 1_000_000
     connection_idle_ms: int = 600_000
     connection_requests_max: int = 128
     connection_bytes_max: int = 32 * MIB

@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
-from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
@@ -21,6 +20,7 @@ from strandline.base.clock import Clock
 from strandline.broker.operations.log_budget import LogBudget
 from strandline.broker.operations.ticker import Ticker
 from strandline.broker.server.connection import ClientStream, Connection, RequestRouter
+from strandline.broker.server.connection_counts import ConnectionCounts
 from strandline.broker.server.inbox import Scratch
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.listening import ListenerTerms, ListeningPort, claim_port
@@ -39,14 +39,25 @@ REFUSED_OPEN_MAX = 16
 """And so many at the same time."""
 BY_CERTIFICATE = "TLS"
 """The mechanism of a client's certificate, as the audit log names it."""
-FULL_TOLD_INTERVAL_MS = 60_000
-"""How often the log tells that an address may have no more connections."""
-FULL_TOLD_MAX = 1_000
-"""The addresses that are remembered for it."""
 RESUME_RATIO_PERCENT = 75
 """Paused connections are read again once at most this share of the bound is in use."""
 
 _log = logging.getLogger("strandline.broker")
+
+
+def has_user(session: Session) -> bool:
+    """Whether the client has proved who it is."""
+    return session.is_authenticated and session.principal is not ANONYMOUS
+
+
+def of_user(session: Session) -> str:
+    """What a line of the log says of connections of the user."""
+    return f"of {session.principal}"
+
+
+def of_address(session: Session) -> str:
+    """The same of the client's address."""
+    return f"from {session.host}"
 
 
 class Memory(Protocol):
@@ -78,14 +89,11 @@ class Server:
         self.inflight_bytes = 0
         self.partial_bytes = 0
         self.port = 0
+        self._refused_count = 0
         self._clock = clock
         self._memory = memory
         self._audit = audit
         self._connections: set[Connection] = set()
-        # {address: its connections}
-        self._of_address: Counter[str] = Counter()
-        # {address: when the log told last that it may have no more}, the oldest first.
-        self._full_told_ms: dict[str, int] = {}
         # Those that have not logged in, in the order in which they were opened: {connection: None}.
         self._unknown: dict[Connection, None] = {}
         # In the order in which they paused: {connection: None}.
@@ -95,6 +103,13 @@ class Server:
         self._is_refusing = False
         self._ports: list[ListeningPort] = []
         self._lines = LogBudget(_log, clock.monotonic_ms)
+        self._of_address = self._counts(
+            limits.connection_count_per_address_max, "connection_count_per_address_max"
+        )
+        # Without those of clients that have no user.
+        self._of_user = self._counts(
+            limits.connection_count_per_user_max, "connection_count_per_user_max"
+        )
         self._handshakes: Handshakes[ListenerTerms] = Handshakes(
             timeout_ms=limits.handshake_ms,
             count_max=limits.handshake_count_max,
@@ -114,6 +129,15 @@ class Server:
     def connection_count(self) -> int:
         """Connections that are open."""
         return len(self._connections)
+
+    @property
+    def refused_connections(self) -> dict[str, int]:
+        """Connections that were refused: {the limit: how many}."""
+        return {
+            "broker": self._refused_count,
+            "address": self._of_address.refused_count,
+            "user": self._of_user.refused_count,
+        }
 
     async def start(
         self,
@@ -207,18 +231,23 @@ class Server:
         """The connection reads again."""
         self._paused.pop(connection, None)
 
-    def on_authenticated(self, connection: Connection) -> None:
-        """The client has logged in."""
+    def on_authenticated(self, connection: Connection, before: Session) -> None:
+        """The client has logged in; for the first time, if the session `before` was not
+        authenticated."""
         self._unknown.pop(connection, None)
+        if not before.is_authenticated:
+            is_refused = self._is_user_refused(connection.session)
+            self._count_user(connection.session)
+            if is_refused:
+                connection.close()
 
     def on_closed(self, connection: Connection) -> None:
         """The connection is no more."""
         if connection in self._connections:
             self._connections.discard(connection)
-            host = connection.session.host
-            self._of_address[host] -= 1
-            if not self._of_address[host]:
-                del self._of_address[host]
+            self._of_address.remove(of_address(connection.session))
+            if has_user(connection.session):
+                self._of_user.remove(of_user(connection.session))
         self._unknown.pop(connection, None)
         self._paused.pop(connection, None)
 
@@ -246,34 +275,25 @@ class Server:
             sock.close()
         elif open_count >= self.limits.connection_count_max:
             sock.close()
+            self._refused_count += 1
             text = "refused a connection from %s: %d are open, the limit"
             self._lines.write(logging.WARNING, text, host, open_count)
-        elif self._is_full(host):
+        elif self._is_address_refused(host):
             sock.close()
         elif terms.tls is not None:
             self._handshakes.begin(sock, host, terms)
         else:
             self._add(sock, terms.plain_session(host))
 
-    def _is_full(self, host: str) -> bool:
-        """Whether the address has all the connections that it may have; logged once a minute."""
-        limit, now_ms = self.limits.connection_count_per_address_max, self._clock.monotonic_ms()
-        if limit >= self.limits.connection_count_max:
+    def _is_address_refused(self, host: str) -> bool:
+        """Whether the address has all the connections that it may have."""
+        if self._of_address.count_max >= self.limits.connection_count_max:
             return False  # The limit of all connections is reached first.
-        if self._of_address[host] + self._handshakes.count_of(host) < limit:
-            return False
-        told_ms = self._full_told_ms.get(host)
-        if told_ms is None or now_ms - told_ms >= FULL_TOLD_INTERVAL_MS:
-            self._full_told_ms.pop(host, None)
-            self._full_told_ms[host] = now_ms
-            if len(self._full_told_ms) > FULL_TOLD_MAX:
-                self._full_told_ms.pop(next(iter(self._full_told_ms)))
-            text = (
-                "refuses connections from %s: %d are open, the limit of [limits] "
-                "connection_count_per_address_max"
-            )
-            self._lines.write(logging.WARNING, text, host, limit)
-        return True
+        return self._of_address.refuses(f"from {host}", beside=self._handshakes.count_of(host))
+
+    def _is_user_refused(self, session: Session) -> bool:
+        """Whether the client's user has all the connections that it may have."""
+        return has_user(session) and self._of_user.refuses(of_user(session))
 
     def _on_handshake(self, sock: ssl.SSLSocket, host: str, terms: ListenerTerms) -> None:
         """A client has proved what its listener wants. Raises ValueError if it may not come in."""
@@ -289,13 +309,17 @@ class Server:
                     mechanism=BY_CERTIFICATE,
                 )
             )
-        self._add(TlsStream(sock), session)
+        if self._is_user_refused(session):
+            sock.close()
+        else:
+            self._add(TlsStream(sock), session)
 
     def _add(self, stream: ClientStream, session: Session) -> None:
         only_key = ISOLATE_KEY if self._is_refusing else None
         connection = Connection(stream, self, session, only_key=only_key)
         self._connections.add(connection)
-        self._of_address[session.host] += 1
+        self._of_address.add(of_address(session))
+        self._count_user(session)
         if not session.is_authenticated:
             self._note_unknown(connection)
         if not self._is_refusing:
@@ -323,6 +347,18 @@ class Server:
                 connection.close(f"no login within {self.limits.login_ms} ms")
         for connection in list(self._paused):
             connection.close_if_left()
+
+    def _counts(self, count_max: int, limit_key: str) -> ConnectionCounts:
+        return ConnectionCounts(
+            count_max=count_max,
+            limit_key=limit_key,
+            tell=lambda line: self._lines.write(logging.WARNING, "%s", line),
+            now_ms=self._clock.monotonic_ms,
+        )
+
+    def _count_user(self, session: Session) -> None:
+        if has_user(session):
+            self._of_user.add(of_user(session))
 
     def _tell_refused(self, host: str, terms: ListenerTerms, reason: str) -> None:
         text = "closed the connection from %s at listener %s: %s"

@@ -257,6 +257,7 @@ def server_limits(config: BrokerConfig) -> ServerLimits:
         request_bytes_max=keys.request_bytes_max,
         connection_count_max=keys.connection_count_max,
         connection_count_per_address_max=keys.connection_count_per_address_max,
+        connection_count_per_user_max=keys.connection_count_per_user_max,
         connection_idle_ms=keys.connection_idle_ms,
         connection_requests_max=keys.connection_requests_max,
         inflight_bytes_max=keys.inflight_bytes_max,
