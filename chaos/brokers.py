@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chaos import processes
+from chaos.access.files import SecureFiles
 from chaos.hosts import BROKERS, KAFKA_PORT, RPC_PORT, Host, broker_host
 from chaos.network import Network
 
@@ -34,8 +35,10 @@ class Led(NamedTuple):
 class Brokers:
     """See the module. `complaints`: what brokers did that they must not do by themselves."""
 
-    def __init__(self, work: Path, network: Network, *, frugal: int) -> None:
-        """`frugal`: the broker that sets no space aside, 0 for none."""
+    def __init__(
+        self, work: Path, network: Network, *, frugal: int, secure: SecureFiles | None = None
+    ) -> None:
+        """`frugal`: the broker that sets no space aside, 0 for none; `secure`: None for none."""
         self.complaints: list[str] = []
         self._work = work
         self._network = network
@@ -44,7 +47,10 @@ class Brokers:
         """When a broker ended by itself because its disk was full."""
         for host in BROKERS:
             self.directory(host.broker).mkdir(exist_ok=True)
-            text = render_config(host, self.data(host.broker), preallocates=host.broker != frugal)
+            preallocates = host.broker != frugal
+            text = render_config(
+                host, self.data(host.broker), preallocates=preallocates, secure=secure
+            )
             self._config(host.broker).write_text(text)
 
     def directory(self, number: int) -> Path:
@@ -164,15 +170,24 @@ class Brokers:
         return lines[-1] if lines else "no word"
 
 
-def render_config(host: Host, data: Path, *, preallocates: bool) -> str:
+def render_config(
+    host: Host, data: Path, *, preallocates: bool, secure: SecureFiles | None = None
+) -> str:
     """The configuration of one broker, in TOML: what has to be given, and nothing else."""
     seeds = ", ".join(f'"{one.broker}@{one.address}:{RPC_PORT}"' for one in BROKERS)
     return (
         f'[broker]\nid = {host.broker}\ndata_directory = "{data}"\n\n'
         f'[broker.labels]\nregion = "{host.region}"\n\n'
         f'[cluster]\nid = "chaos"\nseeds = [{seeds}]\n\n'
+        f"{_open_sections(host) if secure is None else secure.sections(host)}"
+        f"[storage]\npreallocate = {str(preallocates).lower()}\n"
+    )
+
+
+def _open_sections(host: Host) -> str:
+    """Ports without any protection."""
+    return (
         f'[listener]\nkafka_host = "{host.address}"\nkafka_port = {KAFKA_PORT}\n\n'
         f'[rpc]\nhost = "{host.address}"\nport = {RPC_PORT}\n\n'
         "[security]\ninsecure = true\n\n"
-        f"[storage]\npreallocate = {str(preallocates).lower()}\n"
     )

@@ -101,8 +101,10 @@ class History:
             case ledger.Failed():
                 breach = f"NoUnexpectedError: {client.name} was told {entry.error} for {entry.what}"
                 return [(entry.at_ns, partial(self._judge.fail, breach))]
-            case ledger.Client():
-                return []
+            case ledger.Refused():
+                return [(entry.at_ns, partial(self._refused, entry))]
+            case ledger.Client() | ledger.Probed() | ledger.Leaked():
+                return []  # `access.promises` judges what was probed.
 
     def _acknowledged(self, client: ledger.Client, entry: ledger.Acknowledged) -> None:
         group, value = self._groups[entry.topic, entry.partition], entry.mark.encode()
@@ -118,6 +120,10 @@ class History:
             values=[value],
         )
         self._judge.show(lambda promise: promise.on_acknowledged(fact))
+
+    def _refused(self, entry: ledger.Refused) -> None:
+        group = self._groups[entry.topic, entry.partition]
+        self._judge.refused.add(group, entry.mark.encode())
 
     def _read(self, number: BrokerId, entry: ledger.Read) -> None:
         fact = RecordsRead(

@@ -102,7 +102,46 @@ class Listed(_Entry):
     high_watermark: int
 
 
-Entry = Client | Acknowledged | Failed | Told | Read | CommitBegun | CommitDone | Listed
+class Refused(_Entry):
+    """A record was refused for want of a right, at its only attempt: it is in no log."""
+
+    at_ns: int
+    topic: str
+    partition: int
+    mark: str
+
+
+class Probed(_Entry):
+    """A client without a right asked a broker; `outcome`: refused, or out of reach."""
+
+    at_ns: int
+    what: str
+    broker: int
+    outcome: str
+
+
+class Leaked(_Entry):
+    """A client got what it has no right to."""
+
+    at_ns: int
+    what: str
+    broker: int
+    got: str
+
+
+Entry = (
+    Client
+    | Acknowledged
+    | Failed
+    | Told
+    | Read
+    | CommitBegun
+    | CommitDone
+    | Listed
+    | Refused
+    | Probed
+    | Leaked
+)
 E = TypeVar("E", bound=_Entry)
 _decoder = msgspec.json.Decoder(Entry)
 

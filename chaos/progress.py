@@ -68,9 +68,9 @@ class Ending:
             f"not everything was read and committed {DRAIN_TIMEOUT_S:.0f} s after the last write:",
             timeout_s=DRAIN_TIMEOUT_S,
         )
-        for role in ("consumer", "watcher"):
+        for role in ("consumer", "watcher", "prober"):
             self._workload.ask_to_end(role)
-        for role in ("consumer", "watcher"):
+        for role in ("consumer", "watcher", "prober"):
             self._expect(
                 lambda role=role: [] if self._workload.have_ended(role) else [role],  # type: ignore[misc]
                 f"clients did not end within {END_TIMEOUT_S:.0f} s:",

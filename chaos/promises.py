@@ -1,4 +1,4 @@
-"""The promises that a run is judged by: the simulator's own classes, and five of its own.
+"""The promises that a run is judged by: the simulator's own classes, and some of its own.
 
 Why:    one promise, one class, one name, whether the world is simulated or real.
 How:    facts in the order of time; the first violation of each promise is kept. The simulator
@@ -116,6 +116,30 @@ class NoUnplacedRecordLost(Invariant):
                 )
 
 
+class RefusedRecordNotWritten(Invariant):
+    """A record whose only attempt was refused for want of a right is in no log."""
+
+    def __init__(self) -> None:
+        self.refused_count = 0
+        self._refused: dict[GroupId, set[bytes]] = {}
+
+    def add(self, group: GroupId, value: bytes) -> None:
+        """It was refused."""
+        self.refused_count += 1
+        self._refused.setdefault(group, set()).add(value)
+
+    def on_log_audited(self, fact: LogAudited) -> None:
+        """In no replica."""
+        known = self._refused.get(fact.group)
+        found = known.intersection(records_of(fact).values()) if known else ()
+        if found:
+            raise self.broken(
+                f"group {fact.group}: {min(found).decode()} was refused; broker {fact.broker} "
+                "has it",
+                Subject(fact.group, values=(min(found),)),
+            )
+
+
 class NothingIsLetGo(Invariant):
     """No topic here has a retention that is over within a run, nor does anybody delete records."""
 
@@ -157,10 +181,12 @@ class Judge:
     def __init__(self, idempotent_producers: Sequence[str]) -> None:
         self.breaches: dict[str, str] = {}
         self.unplaced = NoUnplacedRecordLost()
+        self.refused = RefusedRecordNotWritten()
         self.duplicates = NoDuplicateFromIdempotentProducer(idempotent_producers)
         self.invariants: list[Invariant] = [
             NoAcknowledgedRecordLost(),
             self.unplaced,
+            self.refused,
             NothingIsLetGo(),
             self.duplicates,
             OrderPerProducer(),

@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from chaos import ledger
+from chaos.access.plan import AccessFault
 from chaos.ledger import LedgerReader
 from chaos.plan import Plan
 from chaos.replica_logs import Place
@@ -64,11 +66,26 @@ class Report:
             faults.add_row(kind, str(count))
         self._console.print(faults)
 
+    def access(
+        self,
+        faults: Sequence[AccessFault],
+        refused: Mapping[str, int],
+        *,
+        refused_writes: int,
+        commands: int,
+    ) -> None:
+        """What was done to access, and what was refused."""
+        of_kind = Counter(fault.kind.value for fault in faults)
+        self.say("faults of access: " + _listed(of_kind))
+        self.say(f"commands that succeeded: {commands}; writes refused: {refused_writes}")
+        self.say("probes refused: " + _listed(refused))
+
     def verdict(
         self,
         plan: Plan,
         breaches: Mapping[str, str],
         *,
+        is_secure: bool,
         groups: Mapping[Place, GroupId],
         work: Path,
     ) -> None:
@@ -86,13 +103,18 @@ class Report:
         ]
         for line in mentioned:
             self.say(line)
-        self.say(f"seed {plan.seed}; to repeat: {command_of(plan)}")
+        self.say(f"seed {plan.seed}; to repeat: {command_of(plan, is_secure=is_secure)}")
         self.say(f"logs, ledgers and data: {work}")
 
 
-def command_of(plan: Plan) -> str:
+def command_of(plan: Plan, *, is_secure: bool = False) -> str:
     """What does the same again."""
-    return f"make chaos SEED={plan.seed} MINUTES={plan.duration_ms / MINUTE_MS:g}"
+    secure = " SECURE=1" if is_secure else ""
+    return f"make chaos SEED={plan.seed} MINUTES={plan.duration_ms / MINUTE_MS:g}{secure}"
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items())) or "none"
 
 
 def _work_of(reader: LedgerReader) -> tuple[list[int], int, str]:

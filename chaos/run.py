@@ -12,9 +12,15 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
+from chaos.access.files import SecureFiles
+from chaos.access.plan import AccessFault, draw_access
+from chaos.access.promises import judge_impostors, judge_probes, judge_rules
+from chaos.access.runner import AccessRunner
 from chaos.brokers import Brokers
 from chaos.faults import FaultRunner, World
 from chaos.history import History
@@ -23,18 +29,29 @@ from chaos.network import Network
 from chaos.plan import Plan, draw_plan
 from chaos.progress import Ending
 from chaos.promises import Judge
-from chaos.replica_logs import find_logs
+from chaos.replica_logs import ReplicaLog, find_logs
 from chaos.report import MINUTE_MS, Report
 from chaos.small_disk import SmallDisk
 from chaos.workload import TOPICS, Workload, idempotent_names
+from strandline.model.ids import GroupId, Index
 
 DEFAULT_MINUTES = 10.0
 TOOLS = ("ip", "nsenter", "mount", "umount", "mkfs.ext4")
 
 
-def play(plan: Plan, work: Path, report: Report, *, keep: bool) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a run is asked for. `access`: faults of access; None for a run in the clear."""
+
+    plan: Plan
+    access: tuple[AccessFault, ...] | None
+    keep: bool
+
+
+def play(settings: Settings, work: Path, report: Report) -> dict[str, str]:
     """All acts; the breaches, {promise: how}. Afterwards nothing runs."""
     judge = Judge(idempotent_names())
+    plan = settings.plan
     with ExitStack() as stack:
         # What was last put here is undone first: nothing interrupts the rest.
         stack.callback(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))
@@ -42,14 +59,22 @@ def play(plan: Plan, work: Path, report: Report, *, keep: bool) -> dict[str, str
         network = stack.enter_context(Network(work))
         data = work / f"broker-{plan.small_disk}" / "data"
         disk = stack.enter_context(SmallDisk(data, image=work / "small-disk.img"))
-        brokers = Brokers(work, network, frugal=0 if plan.preallocates else plan.small_disk)
+        secure = None if settings.access is None else SecureFiles(work)
+        frugal = 0 if plan.preallocates else plan.small_disk
+        brokers = Brokers(work, network, frugal=frugal, secure=secure)
         stack.callback(brokers.end)
-        workload = Workload(work, network, say=report.say)
+        workload = Workload(work, network, say=report.say, secure=secure)
         stack.callback(workload.end)
+        access = None
+        if secure is not None and settings.access is not None:
+            access = AccessRunner(settings.access, secure, network, work=work, say=report.say)
+            stack.callback(access.end)
         stack.callback(signal.signal, signal.SIGTERM, signal.SIG_IGN)
         stack.callback(signal.signal, signal.SIGINT, signal.SIG_IGN)
         brokers.start(BROKER_IDS)
         workload.make_topics()
+        if access is not None:
+            access.set_up()
         workload.start()
         report.say("brokers and clients run; faults:")
         runner = FaultRunner(plan, World(network, brokers, disk), say=report.say)
@@ -57,6 +82,8 @@ def play(plan: Plan, work: Path, report: Report, *, keep: bool) -> dict[str, str
         def look() -> None:
             workload.check()
             workload.read_on()
+            if access is not None:
+                access.look()
 
         def look_at_all() -> None:
             runner.look_after()
@@ -64,41 +91,79 @@ def play(plan: Plan, work: Path, report: Report, *, keep: bool) -> dict[str, str
 
         runner.run(look)
         report.say("the faults are over")
+        if access is not None:
+            access.finish()
         ending = Ending(workload, judge, look_at_all)
         ending.play()
         logs = find_logs({number: brokers.data(number) for number in BROKER_IDS})
         commits = ending.wait_converged(logs)
         brokers.stop()
-        for complaint in brokers.complaints:
-            judge.fail(f"NoUnexpectedError: {complaint}")
         report.say("everything has ended; comparing what was seen with what is on the disks")
-        groups = {log.place: log.group for log in logs}
-        history = History(judge, groups)
-        history.replay(workload.begun())
-        history.audit(logs, commits, TOPICS)
-        led_count = history.lead(brokers.leaders())
-        report.say(f"somebody began to lead a partition {led_count} times")
+        judge_all(judge, brokers, workload, logs, commits, report)
         report.counts(plan, workload.begun())
-        report.say(
-            f"written again by clients in a new epoch: {judge.duplicates.rewritten_count} records"
-        )
-        made = brokers.count_in_logs(": promote broker")
-        left = brokers.count_in_logs(": demote broker")
-        report.say(f"observers were made voters {made} times, and told to leave {left} times")
-        report.verdict(plan, judge.breaches, groups=groups, work=work)
-        if judge.breaches or keep:
+        if access is not None:
+            judge_access(judge, access, workload, settings.access or (), report)
+        groups = {log.place: log.group for log in logs}
+        is_secure = access is not None
+        report.verdict(plan, judge.breaches, is_secure=is_secure, groups=groups, work=work)
+        if judge.breaches or settings.keep:
             disk.keep(work / "small-disk-data")
     return judge.breaches
 
 
-def run(plan: Plan, report: Report) -> bool:
+def judge_all(
+    judge: Judge,
+    brokers: Brokers,
+    workload: Workload,
+    logs: Sequence[ReplicaLog],
+    commits: dict[GroupId, Index],
+    report: Report,
+) -> None:
+    """What clients saw, against the logs of brokers that have ended."""
+    for complaint in brokers.complaints:
+        judge.fail(f"NoUnexpectedError: {complaint}")
+    history = History(judge, {log.place: log.group for log in logs})
+    history.replay(workload.begun())
+    history.audit(logs, commits, TOPICS)
+    led_count = history.lead(brokers.leaders())
+    report.say(f"somebody began to lead a partition {led_count} times")
+    report.say(
+        f"written again by clients in a new epoch: {judge.duplicates.rewritten_count} records"
+    )
+    made = brokers.count_in_logs(": promote broker")
+    left = brokers.count_in_logs(": demote broker")
+    report.say(f"observers were made voters {made} times, and told to leave {left} times")
+
+
+def judge_access(
+    judge: Judge,
+    access: AccessRunner,
+    workload: Workload,
+    faults: tuple[AccessFault, ...],
+    report: Report,
+) -> None:
+    """What clients without a right got."""
+    refused = judge_probes(workload.by_role("prober"), judge)
+    refused_writes = judge.refused.refused_count
+    judge_rules(faults, refused_writes, judge)
+    judge_impostors(access.impostors, judge)
+    report.access(
+        faults,
+        refused,
+        refused_writes=refused_writes,
+        commands=access.commands.done_count,
+    )
+
+
+def run(plan: Plan, report: Report, *, is_secure: bool) -> bool:
     """Whether every promise held. The directory of the run goes, unless somebody wants it."""
     keep = os.environ.get("KEEP", "0") not in ("", "0")
     check_machine()
     report.plan(plan)
+    access = draw_access(plan.seed, duration_ms=plan.duration_ms) if is_secure else None
     work = Path(tempfile.mkdtemp(prefix="strandline-chaos-"))
     try:
-        breaches = play(plan, work, report, keep=keep)
+        breaches = play(Settings(plan, access, keep), work, report)
     except KeyboardInterrupt:
         shutil.rmtree(work)
         raise
@@ -125,12 +190,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="chaos")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=DEFAULT_MINUTES)
+    parser.add_argument("--secure", action="store_true", help="TLS, logins and rules")
     told = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):  # Also where a shell has had it ignored.
         signal.signal(number, signal.default_int_handler)
     report = Report()
     try:
-        held = run(draw_plan(told.seed, duration_ms=round(told.minutes * MINUTE_MS)), report)
+        plan = draw_plan(told.seed, duration_ms=round(told.minutes * MINUTE_MS))
+        held = run(plan, report, is_secure=told.secure)
     except ChaosError as error:
         report.say(f"error: {error}")
         sys.exit(2)

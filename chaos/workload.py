@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chaos import processes
+from chaos.access.files import ADMIN, SecureFiles
 from chaos.hosts import CLIENTS, ChaosError, Host
 from chaos.ledger import Entry, LedgerReader
 from chaos.network import Network
@@ -20,7 +21,8 @@ LIVES_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One client. `role`: producer, consumer, watcher or voters; `life`: 1, until it dies."""
+    """One client. `role`: producer, consumer, watcher, prober or voters; `life`: 1, until it dies;
+    `user`: as whom it logs in, in a secure run."""
 
     base_name: str
     role: str
@@ -28,6 +30,7 @@ class Program:
     region: str
     options: tuple[str, ...] = ()
     life: int = 1
+    user: str = ADMIN
 
     @property
     def name(self) -> str:
@@ -36,11 +39,13 @@ class Program:
 
 
 def _producer(name: str, library: str, region: str, *options: str) -> Program:
-    return Program(name, "producer", f"{library}_producer", region, options)
+    user = "kp" if library == "kafka_python" else name
+    return Program(name, "producer", f"{library}_producer", region, options, user=user)
 
 
 def _consumer(name: str, library: str, region: str, group: str) -> Program:
-    return Program(name, "consumer", f"{library}_consumer", region, ("--group", group))
+    options = ("--group", group)
+    return Program(name, "consumer", f"{library}_consumer", region, options, user=group)
 
 
 PROGRAMS = (
@@ -53,8 +58,16 @@ PROGRAMS = (
     _consumer("board-2", "librdkafka", "west", "board"),
     _consumer("lake-1", "aiokafka", "west", "lake"),
     _consumer("lake-2", "aiokafka", "south", "lake"),
-    *(Program(f"watch-{host.region}", "watcher", "watcher", host.region) for host in CLIENTS),
+    *(
+        Program(f"watch-{host.region}", "watcher", "watcher", host.region, user="watch")
+        for host in CLIENTS
+    ),
 )
+SECURE_PROGRAMS = (
+    _producer("ruled", "ruled", "west", "--per-second", "10"),
+    *(Program(f"probe-{one}", "prober", "prober", one, user="ruled") for one in ("east", "south")),
+)
+"""Those that a secure run has beside."""
 
 
 class Workload:
@@ -63,11 +76,19 @@ class Workload:
     A client that dies of a signal was killed by its own library: it is said, and another one takes
     its place, with a name and a ledger of its own. What it had been told is judged all the same."""
 
-    def __init__(self, work: Path, network: Network, *, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        work: Path,
+        network: Network,
+        *,
+        say: Callable[[str], None],
+        secure: SecureFiles | None = None,
+    ) -> None:
         self._say = say
         self._directory = work / "clients"
         self._directory.mkdir()
         self._network = network
+        self._secure = secure
         self._running: dict[Program, processes.Process] = {}
         self._ending: set[str] = set()
         """Roles that have been asked to end."""
@@ -88,7 +109,7 @@ class Workload:
 
     def start(self) -> None:
         """All clients."""
-        for program in PROGRAMS:
+        for program in PROGRAMS if self._secure is None else (*PROGRAMS, *SECURE_PROGRAMS):
             self._begin(program)
 
     def check(self) -> None:
@@ -163,13 +184,16 @@ class Workload:
         return self._directory / f"{name}.jsonl"
 
     def _start(self, program: Program) -> processes.Process:
+        login: tuple[str, ...] = ()
+        if self._secure is not None:
+            login = ("--client-config", str(self._secure.client(program.user)))
         topics = ",".join(f"{name}={count}" for name, count in TOPICS.items())
         return processes.start(
             [
                 *self._network.command(_host_of(program.region)),
                 *(sys.executable, "-X", "faulthandler", "-m", f"chaos.clients.{program.module}"),
                 *("--name", program.name, "--ledger", str(self._ledger(program.name))),
-                *("--topics", topics, *program.options),
+                *("--topics", topics, *login, *program.options),
             ],
             log=self._directory / f"{program.name}.log",
         )

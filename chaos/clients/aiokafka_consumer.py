@@ -8,6 +8,7 @@ from aiokafka.errors import KafkaError
 
 from chaos.clients.command_line import Arguments, Stop, parse_arguments
 from chaos.clients.positions import Positions
+from chaos.clients.security import aiokafka
 from chaos.ledger import Client, Failed, LedgerWriter, now_ns
 from chaos.records import mark_of
 
@@ -33,6 +34,7 @@ class Reader(ConsumerRebalanceListener):
             heartbeat_interval_ms=1_000,
             request_timeout_ms=6_000,
             rebalance_timeout_ms=10_000,
+            **aiokafka(told.client_config),
         )
 
     async def start(self) -> None:

@@ -20,7 +20,7 @@ class Stop:
 
 
 class Arguments(argparse.Namespace):
-    """`topics`: {name: number of partitions}."""
+    """`topics`: {name: number of partitions}; `client_config`: how to log in, None in the clear."""
 
     name: str
     ledger: Path
@@ -28,6 +28,7 @@ class Arguments(argparse.Namespace):
     bootstrap: str
     group: str
     acks: str
+    client_config: Path | None
     per_second: int
 
     @property
@@ -48,6 +49,7 @@ def parse_arguments(told: Sequence[str] | None = None) -> Arguments:
     parser.add_argument("--ledger", type=Path, required=True)
     parser.add_argument("--topics", type=_topics, required=True)
     parser.add_argument("--bootstrap", default=BOOTSTRAP)
+    parser.add_argument("--client-config", type=Path)
     parser.add_argument("--group", default="")
     parser.add_argument("--acks", choices=("1", "all"), default="all")
     parser.add_argument("--per-second", type=int, default=0)

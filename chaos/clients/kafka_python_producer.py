@@ -11,6 +11,7 @@ from kafka.producer.future import RecordMetadata
 
 from chaos.clients.command_line import Arguments, Stop, parse_arguments
 from chaos.clients.pace import Pace
+from chaos.clients.security import kafka_python
 from chaos.ledger import Acknowledged, Client, Failed, LedgerWriter, now_ns
 from chaos.records import make_value, mark_of
 
@@ -37,6 +38,7 @@ class Writer:
             delivery_timeout_ms=3_600_000,
             max_block_ms=60_000,
             reconnect_backoff_max_ms=500,
+            **kafka_python(told.client_config),
         )
 
     def send(self, number: int, topic: str, partition: int) -> None:

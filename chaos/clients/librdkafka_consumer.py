@@ -9,6 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message,
 
 from chaos.clients.command_line import Arguments, Stop, parse_arguments
 from chaos.clients.positions import Place, Positions
+from chaos.clients.security import librdkafka
 from chaos.ledger import Client, Failed, LedgerWriter, now_ns
 from chaos.records import mark_of
 
@@ -37,6 +38,7 @@ class Reader:
                 "socket.timeout.ms": 6_000,
                 "reconnect.backoff.max.ms": 500,
                 "log_level": 2,
+                **librdkafka(told.client_config),
             }
         )
         self._consumer.subscribe(

@@ -4,8 +4,9 @@ from functools import partial
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from chaos.clients.command_line import Stop, parse_arguments
+from chaos.clients.command_line import Arguments, Stop, parse_arguments
 from chaos.clients.pace import Pace
+from chaos.clients.security import PasswordWatch, librdkafka
 from chaos.ledger import UNKNOWN_OFFSET, Acknowledged, Client, Failed, LedgerWriter, now_ns
 from chaos.records import make_value, mark_of
 
@@ -17,13 +18,14 @@ WAITING_MAX = 2_000
 class Writer:
     """Sends records and writes down what came of each."""
 
-    def __init__(self, name: str, bootstrap: str, ledger: LedgerWriter) -> None:
+    def __init__(self, told: Arguments, ledger: LedgerWriter) -> None:
         self.waiting = 0
+        name = told.name
         self._name = name
         self._ledger = ledger
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                "bootstrap.servers": told.bootstrap,
                 "client.id": name,
                 "acks": "all",
                 "enable.idempotence": True,
@@ -38,8 +40,10 @@ class Writer:
                 "retry.backoff.max.ms": 500,
                 "error_cb": self._on_error,
                 "log_level": 2,
+                **librdkafka(told.client_config),
             }
         )
+        self._passwords = PasswordWatch(told.client_config, self._producer.set_sasl_credentials)
 
     def send(self, number: int, topic: str, partition: int) -> None:
         """One record."""
@@ -52,7 +56,8 @@ class Writer:
         )
 
     def poll(self, seconds: float = POLL_S) -> None:
-        """Take in acknowledgements."""
+        """Take in acknowledgements, and the user's new password if there is one."""
+        self._passwords.look()
         self._producer.poll(seconds)
 
     def _on_delivery(self, sent_ns: int, error: KafkaError | None, message: Message) -> None:
@@ -77,7 +82,7 @@ def main() -> None:
     told = parse_arguments()
     stop = Stop()
     ledger = LedgerWriter(told.ledger, Client(told.name, acks=-1, is_idempotent=True))
-    writer = Writer(told.name, told.bootstrap, ledger)
+    writer = Writer(told, ledger)
     pace = Pace(told.partitions, told.per_second)
     while not stop.is_asked:
         if writer.waiting < WAITING_MAX:

@@ -12,6 +12,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from chaos.clients.command_line import Arguments, parse_arguments
+from chaos.clients.security import librdkafka
 from chaos.hosts import BROKER_IDS
 
 TIMEOUT_S = 60.0
@@ -50,7 +51,9 @@ PLACED = -1
 def main() -> None:
     """Exit code 1 when it does not come about in time."""
     told = parse_arguments()
-    admin = AdminClient({"bootstrap.servers": told.bootstrap, "log_level": 2})
+    admin = AdminClient(
+        {"bootstrap.servers": told.bootstrap, "log_level": 2, **librdkafka(told.client_config)}
+    )
     until = time.monotonic() + TIMEOUT_S
     while not _is_ready(admin, told):
         if time.monotonic() > until:

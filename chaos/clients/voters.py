@@ -9,6 +9,7 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from chaos.clients.command_line import Arguments, parse_arguments
+from chaos.clients.security import librdkafka
 from chaos.clients.topics import CITIES, STOOD_IN_FOR
 from chaos.hosts import BROKERS
 
@@ -19,7 +20,9 @@ POLL_S = 0.5
 def main() -> None:
     """Ends once it is so; what is not yet goes to its log."""
     told = parse_arguments()
-    admin = AdminClient({"bootstrap.servers": told.bootstrap, "log_level": 2})
+    admin = AdminClient(
+        {"bootstrap.servers": told.bootstrap, "log_level": 2, **librdkafka(told.client_config)}
+    )
     while missing := _missing(admin, told):
         sys.stderr.write(f"{missing}\n")
         sys.stderr.flush()

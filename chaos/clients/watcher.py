@@ -5,6 +5,7 @@ Why:    a leader that was deposed, stopped or cut off must not answer with old o
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from chaos.clients.command_line import Stop, parse_arguments
+from chaos.clients.security import librdkafka
 from chaos.ledger import Client, LedgerWriter, Listed, now_ns
 
 ASK_TIMEOUT_S = 1.0
@@ -32,6 +33,7 @@ def main() -> None:
             "socket.timeout.ms": 6_000,
             "reconnect.backoff.max.ms": 500,
             "log_level": 2,
+            **librdkafka(told.client_config),
         }
     )
     while not stop.is_asked:

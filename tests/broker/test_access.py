@@ -263,16 +263,16 @@ def test_a_fetch_that_waited_is_judged_by_the_rules_of_its_answer(world: BrokerW
     assert not one.partitions[0].records
 
 
-def test_a_fetch_that_waited_beyond_the_end_of_its_login_gets_nothing(world: BrokerWorld) -> None:
+def test_a_fetch_that_outlasts_its_login_ends_the_connection(world: BrokerWorld) -> None:
+    """An error would tell the client that it has no right; it has to log in again."""
     (replica,) = world.add_topic(TOPIC)
     ends_at_ms = world.services.clock.monotonic_ms() + 1_000
     pending = send(world, fetch_of(max_wait_ms=10_000), 12, replace(ALICE, ends_at_ms=ends_at_ms))
     world.advance(2_000)
     replica.write(b"after")
     world.advance(0)
-    (one,) = answer_to(pending, fetch_of()).responses  # type: ignore[attr-defined]
-    assert one.partitions[0].error_code == Error.TOPIC_AUTHORIZATION_FAILED
-    assert not one.partitions[0].records
+    assert pending.sink.closed == ["a Fetch of User:alice outlasted its login"]
+    assert not pending.context.is_answered
 
 
 def test_a_fetch_session_is_of_its_user(world: BrokerWorld) -> None:

@@ -121,7 +121,7 @@ EVERYWHERE = set(range(len(PLACES)))
 
 def test_everything_works_again(clients: Clients) -> None:
     assert play(clients, write=EVERYWHERE, commit=EVERYWHERE).breaches == {}
-    assert clients.stopped == ["voters", "producer", "consumer", "watcher"]
+    assert clients.stopped == ["voters", "producer", "consumer", "watcher", "prober"]
 
 
 def test_a_partition_that_takes_no_write(clients: Clients) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from chaos.brokers import Led
-from chaos.ledger import UNKNOWN_OFFSET, CommitBegun, Failed
+from chaos.ledger import UNKNOWN_OFFSET, CommitBegun, Failed, Refused
 from tests.chaos.stage import (
     LOG,
     TOPIC,
@@ -236,6 +236,19 @@ def test_a_client_that_is_told_an_error(stage: Stage) -> None:
     breaches = stage.breaches()
     assert set(breaches) == {"NoUnexpectedError"}
     assert WRITER in breaches["NoUnexpectedError"]
+
+
+def test_a_refused_record_that_no_log_has_is_as_it_should_be(stage: Stage) -> None:
+    stage.writer.append(Refused(70, TOPIC, 0, mark(5)))
+    assert stage.breaches() == {}
+
+
+def test_a_refused_record_that_a_log_has(stage: Stage) -> None:
+    """As if the broker had refused what it wrote."""
+    stage.writer[-1] = Refused(44, TOPIC, 0, mark(4))
+    breaches = stage.breaches()
+    assert set(breaches) == {"RefusedRecordNotWritten"}
+    assert "rd-east/4" in breaches["RefusedRecordNotWritten"]
 
 
 def test_a_breach_tells_the_record_the_offset_and_the_broker(stage: Stage) -> None:

@@ -20,9 +20,12 @@ ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 280
 
 
-def start(tmp_path: Path, *, seed: int, minutes: float) -> subprocess.Popen[str]:
+def start(tmp_path: Path, *options: str, seed: int, minutes: float) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "chaos.run", "--seed", str(seed), "--minutes", str(minutes)],
+        [
+            *(sys.executable, "-m", "chaos.run"),
+            *("--seed", str(seed), "--minutes", str(minutes), *options),
+        ],
         cwd=ROOT,
         env={**os.environ, "TMPDIR": str(tmp_path), "KEEP": "0"},
         stdout=subprocess.PIPE,
@@ -53,6 +56,16 @@ def test_a_short_run_keeps_every_promise_and_leaves_nothing(tmp_path: Path) -> N
     assert "every promise held" in said
     assert "#1       6.8 s" in said
     assert re.search(r"began to lead a partition [1-9]\d* times", said)
+    assert leftovers(run.pid, tmp_path) == []
+
+
+def test_a_short_secure_run_lets_in_no_stranger(tmp_path: Path) -> None:
+    run = start(tmp_path, "--secure", seed=3, minutes=0.4)
+    said, _ = run.communicate(timeout=TIMEOUT_S)
+    assert run.returncode == 0, said
+    assert "every promise held" in said
+    for what in ("eastern", "nameless", "peer", "plain", "stranger"):
+        assert re.search(rf"probes refused: .*{what} [1-9]", said), said
     assert leftovers(run.pid, tmp_path) == []
 
 

@@ -450,6 +450,12 @@ class FetchCall:
         return self._may_end(found_bytes)
 
     def _finish(self) -> None:
+        context = self._context
+        if context.session.is_over(self._services.clock.monotonic_ms()):
+            if self._remote is not None:
+                self._remote.drop()
+            context.close(f"a Fetch of {context.session.principal} outlasted its login")
+            return
         try:
             self._judge_again()
             self._respond(self._read_all())
@@ -457,15 +463,14 @@ class FetchCall:
             self._context.fail()
 
     def _judge_again(self) -> None:
-        """A fetch may be parked for hours: the rules, or the login, may have ended meanwhile."""
+        """A fetch may be parked for hours: the rules may have changed meanwhile."""
         context = self._context
-        if not self._services.access.is_enforced and context.session.ends_at_ms is None:
+        if not self._services.access.is_enforced:
             return
-        is_over = context.session.is_over(self._services.clock.monotonic_ms())
         for fetch in self._partitions:
             if fetch.replica is None or fetch.partition is None:
                 continue
-            if is_over or not context.may(Operation.READ, Kind.TOPIC, fetch.partition.topic):
+            if not context.may(Operation.READ, Kind.TOPIC, fetch.partition.topic):
                 self._fail_unknown(fetch, Error.TOPIC_AUTHORIZATION_FAILED)
 
     # ---- the answer ----------------------------------------------------------------------------
