@@ -5,8 +5,9 @@ Owns:   nothing."""
 
 from pathlib import Path
 
-from chaos.hosts import KAFKA_PORT, broker_host
 from strandline.cli.client_config import read_client_config
+
+from chaos.hosts import KAFKA_PORT, broker_host
 from strandline.client.wire.connection import Connection
 from strandline.client.wire.transport import TcpTransport
 from strandline.model.cluster import Address
