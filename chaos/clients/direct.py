@@ -5,9 +5,8 @@ Owns:   nothing."""
 
 from pathlib import Path
 
-from strandline.cli.client_config import read_client_config
-
 from chaos.hosts import KAFKA_PORT, broker_host
+from strandline.client.client_config import read_client_config
 from strandline.client.wire.connection import Connection
 from strandline.client.wire.transport import TcpTransport
 from strandline.model.cluster import Address
