@@ -41,6 +41,21 @@ def small_segments(world: World, count: int, *, retention_bytes: int = -1) -> No
         world.log._roll()
 
 
+async def refused_replacement(world: World) -> None:
+    """Until it is intended; the store refuses its object."""
+    world.plan = EAST
+    small_segments(world, RUN_COUNT_MIN - 1)
+    await world.run(lambda: world.is_live("east"))
+
+    def refuse(operation: str, name: str) -> None:
+        if operation == "put" and world.of(IntendReplace):
+            raise StoreError("503")
+
+    world.stores["east"].fail = refuse
+    small_segments(world, 1)
+    await world.run(lambda: world.of(IntendReplace))
+
+
 async def merged(world: World, bucket: str = "east") -> SegmentEntry:
     """The first object that takes the place of others."""
     await world.run(lambda: [one for one in world.of(Replace) if one.bucket == bucket])
@@ -127,17 +142,7 @@ def test_a_merged_object_is_a_small_part_of_what_retention_keeps() -> None:
 
 def test_an_uploader_that_restarts_is_asked_anew() -> None:
     async def scenario(world: World) -> None:
-        world.plan = EAST
-        small_segments(world, RUN_COUNT_MIN - 1)
-        await world.run(lambda: world.is_live("east"))
-
-        def refuse(operation: str, name: str) -> None:
-            if operation == "put" and world.of(IntendReplace):
-                raise StoreError("503")
-
-        world.stores["east"].fail = refuse
-        small_segments(world, 1)
-        await world.run(lambda: world.of(IntendReplace))
+        await refused_replacement(world)
         await world.settle()
         world.uploads.stop()
         world.uploads = world.new_uploads()
@@ -192,17 +197,7 @@ def test_a_damaged_object_is_not_merged() -> None:
 
 def test_retention_that_takes_a_part_of_the_run_ends_the_replacement() -> None:
     async def scenario(world: World) -> None:
-        world.plan = EAST
-        small_segments(world, RUN_COUNT_MIN - 1)
-        await world.run(lambda: world.is_live("east"))
-
-        def refuse(operation: str, name: str) -> None:
-            if operation == "put" and world.of(IntendReplace):
-                raise StoreError("503")
-
-        world.stores["east"].fail = refuse
-        small_segments(world, 1)
-        await world.run(lambda: world.of(IntendReplace))
+        await refused_replacement(world)
         world.log.config = replace(world.log.config, retention_records=6)
         await world.run(lambda: world.of(Retire))
         await world.run(lambda: world.of(Abandon))

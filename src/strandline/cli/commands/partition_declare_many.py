@@ -22,8 +22,9 @@ from strandline.cli.output import Table, counted, ids, print_error, print_line, 
 from strandline.cli.text.loss_confirmation import (
     NOTHING_DONE,
     NOTHING_YET,
+    Candidate,
     How,
-    confirm,
+    confirm_all,
     declaring_user,
     estimate_line,
     not_now,
@@ -32,7 +33,6 @@ from strandline.cli.text.loss_confirmation import (
 if TYPE_CHECKING:
     from strandline.client.cluster import Client
     from strandline.client.operations.survivors import ReplicaLogs
-    from strandline.model.ids import BrokerId
     from strandline.protocol.messages.declare_lost import DeclareLostResponse
     from strandline.protocol.messages.describe_exports import ExportedPartition
 
@@ -40,27 +40,13 @@ IN_BUCKET = "IN A BUCKET BELOW"
 NOTHING_TO_DECLARE = "every partition has a leader: nothing to declare"
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A partition whose loss may be declared, with its forecast."""
-
-    topic: str
-    partition: int
-    lost: "tuple[BrokerId, ...]"
-    forecast: "DeclareLostResponse"
-
-    @property
-    def name(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-
 @dataclass(slots=True)
 class _Result:
     """`left_out`, `failed`: (topic, partition, why)."""
 
-    candidates: list[_Candidate]
+    candidates: "list[Candidate[DeclareLostResponse]]"
     left_out: list[tuple[str, int, str]]
-    declared: "list[tuple[_Candidate, DeclareLostResponse]]"
+    declared: "list[tuple[Candidate[DeclareLostResponse], DeclareLostResponse]]"
     failed: list[tuple[str, int, str]]
     buckets: "dict[tuple[str, int], list[ExportedPartition]]" = field(default_factory=dict)
     """{partition: what each bucket has of it}"""
@@ -86,9 +72,7 @@ def declare_many(client: "Client", topics: Sequence[str] | None, how: How) -> No
             _show_risks(result)
     if result.candidates and not how.is_dry:
         if not how.is_sure:
-            topics_at_risk = {one.topic for one in result.candidates}
-            is_one = len(topics_at_risk) == 1
-            confirm(topics_at_risk.pop() if is_one else str(len(result.candidates)))
+            confirm_all(result.candidates)
         by = declaring_user()
         for one in result.candidates:
             _declare(client, one, by, result)
@@ -141,7 +125,7 @@ def _forecast(
         result.without = str(error)
         _estimate(client, topic, partition, logs, result)
         return
-    result.candidates.append(_Candidate(topic, partition, lost, forecast))
+    result.candidates.append(Candidate(topic, partition, lost, forecast))
 
 
 def _estimate(
@@ -157,10 +141,12 @@ def _estimate(
         advice = advice_lines(f"{topic} {partition}", logs, logs.judge(), shrinks=shrinks)
         result.left_out.append((topic, partition, advice[0]))
         return
-    result.candidates.append(_Candidate(topic, partition, tuple(logs.silent), estimate))
+    result.candidates.append(Candidate(topic, partition, tuple(logs.silent), estimate))
 
 
-def _declare(client: "Client", one: _Candidate, by: str, result: _Result) -> None:
+def _declare(
+    client: "Client", one: "Candidate[DeclareLostResponse]", by: str, result: _Result
+) -> None:
     from strandline.client.operations.losses import declare_lost
 
     try:

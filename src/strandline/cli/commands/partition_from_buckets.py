@@ -17,12 +17,17 @@ import typer
 from strandline.base.errors import ApiError, OperatorError, StrandlineError
 from strandline.base.json_value import Json
 from strandline.cli.output import Table, counted, ids, print_error, print_line, print_table, show
-from strandline.cli.text.loss_confirmation import NOTHING_DONE, How, confirm, declaring_user
+from strandline.cli.text.loss_confirmation import (
+    NOTHING_DONE,
+    Candidate,
+    How,
+    confirm_all,
+    declaring_user,
+)
 
 if TYPE_CHECKING:
     from strandline.client.cluster import Client
     from strandline.client.operations.survivors import Name, ReplicaLogs
-    from strandline.model.ids import BrokerId
     from strandline.protocol.messages.recover_partition import RecoverPartitionResponse
 
 ALL = "all"
@@ -36,26 +41,12 @@ class FromBuckets:
     accepts_missing: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A partition that may begin anew. `lost`: brokers given up by name."""
-
-    topic: str
-    partition: int
-    lost: "tuple[BrokerId, ...]"
-    forecast: "RecoverPartitionResponse"
-
-    @property
-    def name(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-
 @dataclass(slots=True)
 class _Result:
     """`failed`: (topic, partition, why); of a forecast, or of a declaration."""
 
-    candidates: list[_Candidate] = field(default_factory=list)
-    declared: list[_Candidate] = field(default_factory=list)
+    candidates: "list[Candidate[RecoverPartitionResponse]]" = field(default_factory=list)
+    declared: "list[Candidate[RecoverPartitionResponse]]" = field(default_factory=list)
     failed: list[tuple[str, int, str]] = field(default_factory=list)
 
 
@@ -75,8 +66,7 @@ def recover_from_buckets(
             _show(result)
     if result.candidates and not how.is_dry:
         if not how.is_sure:
-            topics = {one.topic for one in result.candidates}
-            confirm(topics.pop() if len(topics) == 1 else str(len(result.candidates)))
+            confirm_all(result.candidates)
         by = declaring_user()
         for one in result.candidates:
             _declare(client, one, buckets, by, result)
@@ -119,11 +109,15 @@ def _forecast(
     except ApiError as error:
         result.failed.append((topic, partition, str(error)))
         return
-    result.candidates.append(_Candidate(topic, partition, lost, forecast))
+    result.candidates.append(Candidate(topic, partition, lost, forecast))
 
 
 def _declare(
-    client: "Client", one: _Candidate, buckets: FromBuckets, by: str, result: _Result
+    client: "Client",
+    one: "Candidate[RecoverPartitionResponse]",
+    buckets: FromBuckets,
+    by: str,
+    result: _Result,
 ) -> None:
     from strandline.client.operations.recovery import recover_partition
 
@@ -171,7 +165,7 @@ def _show(result: _Result) -> None:
     sys.stdout.flush()
 
 
-def _row(one: _Candidate) -> Sequence[str | int]:
+def _row(one: "Candidate[RecoverPartitionResponse]") -> Sequence[str | int]:
     used = [each for each in one.forecast.buckets if each.is_wanted]
     ends = [f"broker {each.broker_id}: {each.log_end_offset}" for each in one.forecast.logs]
     return (
@@ -185,7 +179,7 @@ def _row(one: _Candidate) -> Sequence[str | int]:
     )
 
 
-def _notes(one: _Candidate) -> list[str]:
+def _notes(one: "Candidate[RecoverPartitionResponse]") -> list[str]:
     """What else the operator should know of the buckets."""
     lines = []
     end = one.forecast.log_end_offset
@@ -230,7 +224,7 @@ def _print(result: _Result, how: How) -> None:
 
 
 def _json(result: _Result, how: How) -> Json:
-    def told(one: _Candidate) -> Json:
+    def told(one: "Candidate[RecoverPartitionResponse]") -> Json:
         forecast = one.forecast
         return {
             "topic": one.topic,

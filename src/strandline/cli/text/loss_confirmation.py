@@ -5,11 +5,15 @@ Source: decision 0027."""
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from strandline.base.errors import StrandlineError
+    from collections.abc import Sequence
 
+    from strandline.base.errors import StrandlineError
+    from strandline.model.ids import BrokerId
+
+_F = TypeVar("_F")
 NOTHING_DONE = "nothing done; without --dry-run the command asks, and declares these losses"
 NOTHING_YET = "nothing done; a loss can be declared once there is a controller"
 
@@ -21,6 +25,27 @@ class How:
     is_sure: bool
     is_dry: bool
     as_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate(Generic[_F]):
+    """A partition whose loss may be declared, with its forecast. `lost`: brokers given up by
+    name."""
+
+    topic: str
+    partition: int
+    lost: "tuple[BrokerId, ...]"
+    forecast: _F
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+def confirm_all(candidates: "Sequence[Candidate[_F]]") -> None:
+    """Ask once for all of them: for the topic's name, or for the number of partitions."""
+    topics = {one.topic for one in candidates}
+    confirm(topics.pop() if len(topics) == 1 else str(len(candidates)))
 
 
 def not_now(error: "StrandlineError") -> "StrandlineError":

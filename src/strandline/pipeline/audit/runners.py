@@ -6,6 +6,7 @@ How:    one line of tasks for each broker, several for each bucket. A thread, or
 Owns:   nothing.
 Source: decision 0052, "Threads by default"."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Lock
@@ -54,8 +55,8 @@ class Runner(Protocol):
         """The same for objects of buckets."""
 
 
-class ThreadRunner:
-    """A thread for each line."""
+class _LineRunner(ABC):
+    """A runner of lines: one for each broker, or some for each bucket."""
 
     def run(self, tasks: Sequence[Task], on_result: OnResult) -> None:
         """See `Runner`."""
@@ -64,6 +65,18 @@ class ThreadRunner:
     def run_objects(self, tasks: Sequence[ObjectTask], on_result: OnObject) -> None:
         """See `Runner`."""
         self._run(_object_lines(tasks), on_result, ObjectLine)
+
+    @abstractmethod
+    def _run(
+        self,
+        lines: Sequence[Sequence[_S]],
+        on_result: Callable[[_R], None],
+        open_line: "Callable[[], _Line[_S, _R]]",
+    ) -> None: ...
+
+
+class ThreadRunner(_LineRunner):
+    """A thread for each line."""
 
     def _run(
         self,
@@ -91,23 +104,16 @@ class ThreadRunner:
                 stopped.set()
 
 
-class SparkRunner:
+class SparkRunner(_LineRunner):
     """A Spark task for each line, or several where there are many tasks.
 
     No executor is nearer to a broker than another: a digest has some bytes, so it does not matter
-    where it is asked from. Objects are read by the executors, and only digests come back."""
+    where it is asked from. Objects are read by the executors, and only digests come back. Results
+    come when a Spark task ends."""
 
     def __init__(self, spark: "SparkSession", *, tasks_per_line_max: int = 512) -> None:
         self._spark = spark
         self._tasks_per_line_max = tasks_per_line_max
-
-    def run(self, tasks: Sequence[Task], on_result: OnResult) -> None:
-        """See `Runner`. Results come when a Spark task ends."""
-        self._run(_broker_lines(tasks), on_result, BrokerLine)
-
-    def run_objects(self, tasks: Sequence[ObjectTask], on_result: OnObject) -> None:
-        """See `Runner`."""
-        self._run(_object_lines(tasks), on_result, ObjectLine)
 
     def _run(
         self,
