@@ -7,6 +7,7 @@ Source: docs/operating/security.md, "What is open"."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 
 from strandline.model.access import (
     WILDCARD,
@@ -196,16 +197,23 @@ def _told(rule: Rule) -> str:
 
 
 def _undo(rule: Rule) -> str:
-    if rule.kind is Kind.CLUSTER:
-        resource = "--cluster"
-    elif rule.kind in (Kind.TOPIC, Kind.GROUP):
-        resource = f"--{_word(rule.kind)} '{rule.name}'"
-    else:
-        resource = "--all"
-    return (
-        f"`strandline acl delete {resource} --principal '{rule.principal}' "
-        f"--operation {_word(rule.operation)}`, if it may not"
-    )
+    """The command that takes a rule back. Names are quoted: others choose them."""
+    name, principal = quote(rule.name), quote(rule.principal)
+    verb = _word(rule.operation)
+    match rule.kind:
+        case Kind.TOPIC:
+            line = (
+                f"`strandline acl delete --topic {name} --principal {principal} --operation {verb}`"
+            )
+        case Kind.GROUP:
+            line = (
+                f"`strandline acl delete --group {name} --principal {principal} --operation {verb}`"
+            )
+        case Kind.CLUSTER:
+            line = f"`strandline acl delete --cluster --principal {principal} --operation {verb}`"
+        case _:
+            line = f"`strandline acl delete --all --principal {principal} --operation {verb}`"
+    return f"{line}, if it may not"
 
 
 def _words(operations: Iterable[Operation]) -> str:
