@@ -263,6 +263,46 @@ def test_a_fetch_that_waited_is_judged_by_the_rules_of_its_answer(world: BrokerW
     assert not one.partitions[0].records
 
 
+def test_a_fetch_that_waited_is_judged_by_the_groups_of_its_answer(world: BrokerWorld) -> None:
+    """The client logs in again on the same connection, by a token that names other groups."""
+    (replica,) = world.add_topic(TOPIC)
+    read = rule(topic(O.READ))
+    enforce(world, msgspec.structs.replace(read, principal="Group:analysts"))
+    analyst = replace(ALICE, groups=frozenset({"analysts", "others"}))
+    sink = Sink()
+    sink.session = analyst
+    waiting = [world.send(fetch_of(max_wait_ms=10_000), 12, sink=sink)]
+    world.advance(0)
+    sink.session = replace(analyst, groups=frozenset({"others"}))
+    waiting.append(world.send(fetch_of(max_wait_ms=10_000), 12, sink=sink))
+    world.advance(0)
+    replica.write(b"after")
+    world.advance(0)
+    for one in waiting:
+        (found,) = answer_to(one, fetch_of()).responses  # type: ignore[attr-defined]
+        assert found.partitions[0].error_code == Error.TOPIC_AUTHORIZATION_FAILED
+        assert not found.partitions[0].records
+    sink.session = analyst
+    again = world.send(fetch_of(), 12, sink=sink)
+    world.advance(0)
+    (found,) = answer_to(again, fetch_of()).responses  # type: ignore[attr-defined]
+    assert found.partitions[0].error_code == Error.NONE
+
+
+def test_a_fetch_session_reads_by_the_groups_of_each_request(world: BrokerWorld) -> None:
+    (replica,) = world.add_topic(TOPIC)
+    read = rule(topic(O.READ))
+    enforce(world, msgspec.structs.replace(read, principal="Group:analysts"))
+    analyst = replace(ALICE, groups=frozenset({"analysts"}))
+    opened = answer_to(send(world, fetch_of(epoch=0), 12, analyst), fetch_of())
+    number: int = opened.session_id  # type: ignore[attr-defined]
+    replica.write(b"after")
+    later = fetch_of(session_id=number, epoch=1)
+    (found,) = answer_to(send(world, later, 12, ALICE), later).responses  # type: ignore[attr-defined]
+    assert found.partitions[0].error_code == Error.TOPIC_AUTHORIZATION_FAILED
+    assert not found.partitions[0].records
+
+
 def test_a_fetch_that_outlasts_its_login_ends_the_connection(world: BrokerWorld) -> None:
     """An error would tell the client that it has no right; it has to log in again."""
     (replica,) = world.add_topic(TOPIC)

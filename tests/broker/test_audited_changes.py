@@ -1,18 +1,31 @@
 """Every API that changes something has a line in the audit log, with names and no values."""
 
+import json
 from typing import Any, cast
 
 import pytest
-from tests.broker.broker_world import BrokerWorld
+from msgspec.structs import replace
+from tests.broker.broker_world import BrokerWorld, Sink
 
+from strandline.broker.access.authorisation import Authorisation
 from strandline.broker.access.changes import CHANGES
 from strandline.broker.handler_table import HANDLERS
+from strandline.config.access_section import AccessSection
+from strandline.model.access import (
+    CLUSTER_NAME,
+    Kind,
+    Operation,
+    PatternType,
+    Permission,
+    Rule,
+)
 from strandline.protocol.apis import API_KEYS, APIS
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from strandline.protocol.table import columns
 from strandline.security.audit.audit_log import AuditLog
-from strandline.security.audit.event import AuditEvent, EventKind
+from strandline.security.audit.event import AuditEvent, EventKind, line_of
+from strandline.security.session import Principal, Session
 
 CHANGING = (
     "Alter",
@@ -95,3 +108,60 @@ def test_a_request_that_only_validates_has_no_line(*, validate_only: bool) -> No
     told = [(one.kind, one.resource_name, one.error) for one in recorder.events]
     line = (EventKind.CHANGE, "orders", "REQUEST_TIMED_OUT")  # No controller answers.
     assert told == ([] if validate_only else [line])
+
+
+ANALYSTS = Rule(
+    Kind.CLUSTER,
+    PatternType.LITERAL,
+    CLUSTER_NAME,
+    "Group:analysts",
+    "*",
+    Operation.CREATE,
+    Permission.ALLOW,
+)
+INTERNS = Rule(
+    Kind.TOPIC,
+    PatternType.LITERAL,
+    "orders",
+    "Group:interns",
+    "*",
+    Operation.ALL,
+    Permission.DENY,
+)
+
+
+@pytest.mark.parametrize(
+    ("groups", "rules", "told"),
+    [
+        ({"analysts", "others"}, [ANALYSTS], ("change", "allowed", "analysts")),
+        ({"interns"}, [ANALYSTS, INTERNS], ("refusal", "denied", "interns")),
+        ({"others"}, [ANALYSTS], ("refusal", "denied", None)),
+        (
+            {"analysts"},
+            [ANALYSTS, replace(ANALYSTS, principal="User:a")],
+            ("change", "allowed", None),
+        ),
+    ],
+)
+def test_a_line_names_the_groups_whose_rules_decided(
+    groups: set[str], rules: list[Rule], told: tuple[str, str, str | None]
+) -> None:
+    world, recorder = BrokerWorld(), Recorder()
+    services = world.services
+    services.audit = cast("AuditLog", recorder)
+    services.access = Authorisation(
+        AccessSection(enforce_rules=True, super_users=("User:admin",)),
+        services.cluster,
+        broker_id=services.broker_id,
+    )
+    services.cluster.access.rules = dict.fromkeys(rules)
+    sink = Sink()
+    sink.session = Session(principal=Principal.user("a"), groups=frozenset(groups))
+    world.send(CreateTopicsRequest(topics=[CreatableTopic("orders")]), 7, sink=sink)
+    world.advance(0)
+    lines = [
+        json.loads(line_of(one, broker_id=1, wall_ms=0))
+        for one in recorder.events
+        if one.operation == "CREATE"
+    ]
+    assert [(one["event"], one["result"], one.get("groups")) for one in lines] == [told]

@@ -10,7 +10,7 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +19,15 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.abc import AbstractTokenProvider as AioTokenProvider
 from aiokafka.helpers import create_ssl_context
 from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 from joserfc import jwk, jwt
 from kafka import KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider
@@ -47,10 +55,18 @@ class Provider:
         name = f"key-{len(self.keys)}"
         self.keys.append(jwk.RSAKey.generate_key(2_048, {"kid": name}))
 
-    def token(self, user: str, *, seconds: float = 600, audience: str = AUDIENCE) -> str:
+    def token(
+        self,
+        user: str,
+        *,
+        seconds: float = 600,
+        audience: str = AUDIENCE,
+        groups: Sequence[str] = (),
+    ) -> str:
         """A token of a user."""
         key, now = self.keys[-1], int(time.time())
-        claims = {"iss": ISSUER, "aud": audience, "sub": user, "iat": now, "exp": now + seconds}
+        claims: dict[str, object] = {"iss": ISSUER, "aud": audience, "sub": user, "iat": now}
+        claims |= {"exp": now + seconds, "groups": list(groups)}
         return jwt.encode({"alg": "RS256", "kid": key.kid}, claims, key)
 
 
@@ -138,6 +154,52 @@ def test_confluent_kafka_is_the_user_of_its_token(secured: Secured) -> None:
     produce(secured.settings(secured.provider.token("app")))
     with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
         produce(secured.settings(secured.provider.token("guest")))
+
+
+def test_rules_of_groups_count_from_each_login_on(secured: Secured) -> None:
+    """One producer, on one connection: its tokens name other groups, one after the other."""
+    admin = AdminClient(secured.settings(secured.provider.token("admin")))
+    rules = [
+        AclBinding(
+            ResourceType.TOPIC, TOPIC, ResourcePatternType.LITERAL,
+            principal, "*", AclOperation.WRITE, permission,
+        )
+        for principal, permission in (
+            ("Group:writers", AclPermissionType.ALLOW),
+            ("Group:interns", AclPermissionType.DENY),
+        )
+    ]  # fmt: skip
+    for future in admin.create_acls(rules).values():
+        future.result(TIMEOUT_S)
+    groups = [["writers"]]
+
+    def hand(_: str) -> tuple[str, float]:
+        return secured.provider.token("mia", seconds=3, groups=groups[0]), time.time() + 3
+
+    settings = {**secured.settings(""), "oauth_cb": hand, "message.timeout.ms": 8_000}
+    producer = Producer({**settings, "topic.metadata.refresh.interval.ms": 200})
+
+    def outcome() -> str:
+        errors: list[object] = []
+        try:
+            producer.produce(TOPIC, b"x", on_delivery=lambda error, _: errors.append(error))
+        except KafkaException as error:
+            producer.poll(0.1)
+            return str(error)
+        assert producer.flush(TIMEOUT_S) == 0
+        return str(errors[0])
+
+    for now, expected in (
+        (["writers", "others"], "None"),
+        (["writers", "interns"], "TOPIC_AUTHORIZATION_FAILED"),
+        (["writers"], "None"),
+        ([], "TOPIC_AUTHORIZATION_FAILED"),
+    ):
+        groups[0] = now
+        wait(
+            lambda expected=expected: expected in outcome(),  # type: ignore[misc]
+            lambda now=now: f"{now}: {secured.log.read_text()}",  # type: ignore[misc]
+        )
 
 
 class Tokens(AbstractTokenProvider):

@@ -103,7 +103,8 @@ class HttpAccess:
             return None
         if not self._is_ready():
             return Answer([b"not ready\n"], HTTPStatus.SERVICE_UNAVAILABLE)
-        if access.allows_cluster(session, Operation.DESCRIBE):
+        verdict = access.judge(session, Operation.DESCRIBE, Kind.CLUSTER, CLUSTER_NAME)
+        if verdict.is_allowed:
             return None
         self._audit(
             EventKind.REFUSAL,
@@ -112,6 +113,7 @@ class HttpAccess:
             resource_type=Kind.CLUSTER.name,
             resource_name=CLUSTER_NAME,
             api=path,
+            groups=verdict.groups,
         )
         told = f"Forbidden: {session.principal} may not describe the cluster\n"
         return Answer([told.encode()], HTTPStatus.FORBIDDEN)
@@ -137,6 +139,7 @@ class HttpAccess:
         resource_type: str = "",
         resource_name: str = "",
         api: str = "",
+        groups: tuple[str, ...] = (),
     ) -> None:
         if self._services.audit is not None:
             self._services.audit.add(
@@ -151,6 +154,7 @@ class HttpAccess:
                     operation=operation,
                     resource_type=resource_type,
                     resource_name=resource_name,
+                    details=(("groups", ", ".join(groups)),) if groups else (),
                 )
             )
 

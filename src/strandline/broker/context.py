@@ -12,7 +12,7 @@ Source: design section 5 (a client connection is never a queue of one); kafka-pr
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -55,6 +55,7 @@ from strandline.protocol.headers import frame_response
 from strandline.protocol.primitives import Part
 from strandline.protocol.table import Message
 from strandline.replication.host.replication import Replication
+from strandline.security.acls.authoriser import ALLOWED, TOLD_GROUPS_MAX, Verdict
 from strandline.security.audit.audit_log import AuditLog
 from strandline.security.audit.event import AuditEvent, EventKind
 from strandline.security.sasl.mechanism import Mechanism
@@ -203,6 +204,8 @@ class RequestContext(msgspec.Struct, eq=False):
     is_abandoned: bool = False
     # While this holds the request, and it is not answered, its connection reads nothing more.
     blocked_by: Blocker | None = None
+    # The groups of the user by whose rules parts of the request were allowed.
+    groups: frozenset[str] = frozenset()
     # Called once if the client goes before the answer: stop waiting.
     on_abandoned: Callable[[], None] | None = None
 
@@ -218,7 +221,8 @@ class RequestContext(msgspec.Struct, eq=False):
 
     def may(self, operation: Operation, kind: Kind, name: str) -> bool:
         """Whether the client may do the operation with the resource; the audit log has refusals."""
-        if self.sees(operation, kind, name):
+        verdict = self._judge(operation, kind, name)
+        if verdict.is_allowed:
             return True
         if self.services.audit is not None:
             self.audit(
@@ -227,14 +231,23 @@ class RequestContext(msgspec.Struct, eq=False):
                 operation=operation.name,
                 resource_type=kind.name,
                 resource_name=name,
+                groups=verdict.groups,
             )
         return False
 
     def sees(self, operation: Operation, kind: Kind, name: str) -> bool:
         """The same for a resource that the client has not asked for: one of a list, or one of two
         rights that will do. The audit log has no line of it."""
+        return self._judge(operation, kind, name).is_allowed
+
+    def _judge(self, operation: Operation, kind: Kind, name: str) -> Verdict:
         access = self.services.access
-        return not access.is_enforced or access.allows(self.session, operation, kind, name)
+        if not access.is_enforced:
+            return ALLOWED
+        verdict = access.judge(self.session, operation, kind, name)
+        if verdict.groups and verdict.is_allowed:
+            self.groups = self.groups.union(verdict.groups)
+        return verdict
 
     def may_describe(self, topic: str) -> bool:
         """Whether the client may see the topic's replicas: by a right to the topic, or to the
@@ -255,11 +268,15 @@ class RequestContext(msgspec.Struct, eq=False):
         resource_name: str = "",
         error: str = "",
         details: tuple[tuple[str, str], ...] = (),
+        groups: Collection[str] = (),
     ) -> None:
         """Add an event of this request to the audit log, if there is one. `principal`: another one
-        than the session's."""
+        than the session's; `groups`: those whose rules decided."""
         log, session = self.services.audit, self.session
         if log is not None:
+            if groups:
+                told = ", ".join(sorted(groups)[:TOLD_GROUPS_MAX])
+                details = (*details, ("groups", told))
             log.add(
                 AuditEvent(
                     kind=kind,

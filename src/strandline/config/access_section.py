@@ -17,7 +17,7 @@ def check_super_users(value: Value) -> str | None:
     for one in value:
         kind, colon, name = one.partition(":")
         if not (kind and colon and name):
-            return f"must be a list of principals, each as User:NAME, not {one!r}"
+            return f"must be a list of principals, each as User:NAME or Group:NAME, not {one!r}"
     return None
 
 
@@ -32,8 +32,9 @@ class AccessSection:
     )
     super_users: tuple[str, ...] = key(
         (),
-        "The principals that may do everything, each as User:NAME (Kafka's `super.users`). "
-        "`enforce_rules` needs one at least: it adds the first rules.",
+        "The principals that may do everything, each as User:NAME, or as Group:NAME for the users "
+        "whose tokens name the group (Kafka's `super.users`). `enforce_rules` needs one at least: "
+        "it adds the first rules.",
         check=check_super_users,
         example="User:admin",
     )

@@ -103,8 +103,9 @@ class OAuthBearerSection:
     )
     groups_claim_name: str = key(
         "groups",
-        "The claim that lists the user's groups; a token may lack it. Empty: none is read. The "
-        "broker keeps the groups with the login; rules do not name groups yet.",
+        "The claim that lists the user's groups, which rules name as Group:NAME; a token may lack "
+        "it. Empty: none is read. A token with more than 1,000 groups, or with one of more than "
+        "256 characters, is refused.",
         example="roles",
     )
     algorithms: tuple[str, ...] = key(

@@ -5,8 +5,11 @@ Why:    requests, answers, the controller's log, snapshots and the command line 
 Owns:   nothing by itself. `controller.state` changes it, one record at a time; `security` judges.
 Source: Kafka 4.3's AclOperation, AclPermissionType, ResourceType, PatternType; decision 0069."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
+from weakref import WeakKeyDictionary, ref
 
 import msgspec
 
@@ -70,8 +73,33 @@ CLUSTER_NAME = "kafka-cluster"
 WILDCARD = "*"
 """As a literal name: all of a kind. As a host: every host."""
 WILDCARD_PRINCIPAL = "User:*"
+GROUP_PREFIX = "Group:"
+"""A principal of `Group:NAME` is every user whose token names the group."""
 REGION_HOST = "region:"
 """A host of `region:NAME` is every host, by way of the brokers of that region."""
+
+
+class Caller(NamedTuple):
+    """A client, as rules name it. `principals`: the user, everyone, and the user's groups."""
+
+    principals: frozenset[str]
+    host: str
+
+
+# Sets of equal members are one object, as long as a session has it: authorisers look them up for
+# each request, and large ones take long to compare.
+_principals: WeakKeyDictionary[frozenset[str], ref[frozenset[str]]] = WeakKeyDictionary()
+
+
+def caller_of(principal: str, host: str, groups: Iterable[str] = ()) -> Caller:
+    """The caller of a principal as `User:NAME`, an address, and names of groups."""
+    named = frozenset((principal, WILDCARD_PRINCIPAL, *(GROUP_PREFIX + one for one in groups)))
+    known = _principals.get(named)
+    present = None if known is None else known()
+    if present is None:
+        _principals[named] = ref(named)
+        present = named
+    return Caller(present, host)
 
 
 class Rule(msgspec.Struct, frozen=True, order=True):
@@ -81,20 +109,20 @@ class Rule(msgspec.Struct, frozen=True, order=True):
     pattern: PatternType
     name: str
     principal: str
-    """`User:NAME`; `User:*` is everyone."""
+    """`User:NAME`, `User:*` for everyone, or `Group:NAME`."""
     host: str
     """An address as the broker sees it, `*` for every one, or `region:NAME`: every address, but
     only by way of brokers of that region."""
     operation: Operation
     permission: Permission
 
-    def concerns(self, principal: str, host: str, region: str) -> bool:
-        """Whether the rule speaks of this principal from this host, by a broker of `region`."""
-        if self.principal not in (principal, WILDCARD_PRINCIPAL):
+    def concerns(self, caller: Caller, region: str) -> bool:
+        """Whether the rule speaks of this caller, by a broker of `region`."""
+        if self.principal not in caller.principals:
             return False
         if self.host.startswith(REGION_HOST):
             return self.host[len(REGION_HOST) :] == region
-        return self.host in (host, WILDCARD)
+        return self.host in (caller.host, WILDCARD)
 
     def covers(self, name: str) -> bool:
         """Whether the pattern covers a resource of the rule's kind by its name."""

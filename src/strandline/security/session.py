@@ -8,6 +8,7 @@ Source: docs/decisions/0069-access.md; Kafka's KafkaPrincipal and Authentication
 
 from dataclasses import dataclass, field
 
+from strandline.model.access import Caller, caller_of
 from strandline.model.cluster import ONLY_LISTENER
 
 USER = "User"
@@ -54,7 +55,7 @@ class Session:
     is_encrypted:     whether TLS protects the connection.
     is_authenticated: whether the connection may send requests other than those of
                       authentication. True for ANONYMOUS on a listener without authentication.
-    caller:           the principal as rules name it, and the host.
+    caller:           the principal, its groups and the host, as rules name them.
     ends_at_ms:       monotonic time at which the client must have authenticated again; None for
                       never (KIP-368)."""
 
@@ -66,11 +67,12 @@ class Session:
     is_encrypted: bool = False
     is_authenticated: bool = True
     ends_at_ms: int | None = None
-    caller: tuple[str, str] = field(init=False)
+    caller: Caller = field(init=False)
 
     def is_over(self, now_ms: int) -> bool:
         """Whether the client should have authenticated again by this monotonic time."""
         return self.ends_at_ms is not None and now_ms >= self.ends_at_ms
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "caller", (str(self.principal), self.host))
+        caller = caller_of(str(self.principal), self.host, self.groups)
+        object.__setattr__(self, "caller", caller)

@@ -2,13 +2,15 @@
 
 Source: Kafka 4.3's StandardAuthorizer and its tests; KIP-11, KIP-290; decision 0069."""
 
+import gc
 from collections.abc import Iterable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strandline.model.access import Kind, Operation, PatternType, Permission, Rule
+from strandline.model import access as access_module
+from strandline.model.access import Kind, Operation, PatternType, Permission, Rule, caller_of
 from strandline.security.acls.authoriser import RuleAuthoriser
 
 ALICE, BOB = "User:alice", "User:bob"
@@ -47,8 +49,10 @@ def allows(
     *,
     principal: str = ALICE,
     host: str = HOST,
+    groups: Iterable[str] = (),
 ) -> bool:
-    return authoriser.allows(principal, host, operation, Kind.TOPIC, name)
+    caller = caller_of(principal, host, groups)
+    return authoriser.judge(caller, operation, Kind.TOPIC, name).is_allowed
 
 
 def test_without_rules_all_is_denied_but_to_super_users() -> None:
@@ -121,6 +125,85 @@ def test_a_rule_of_a_region_holds_by_way_of_its_brokers_only() -> None:
     assert not allows(unknown, READ) and allows(unknown, WRITE)
 
 
+def test_a_rule_of_a_group_is_one_of_each_user_in_it() -> None:
+    authoriser = judge(rule(READ, principal="Group:analysts"), rule(WRITE))
+    assert allows(authoriser, READ, groups=["others", "analysts"])
+    assert allows(authoriser, READ, principal=BOB, groups=["analysts"])
+    assert not allows(authoriser, WRITE, principal=BOB, groups=["analysts"])
+    assert authoriser.allows_any(caller_of(BOB, HOST, ["analysts"]), READ, Kind.TOPIC)
+    assert not authoriser.allows_any(caller_of(BOB, HOST, ["others"]), READ, Kind.TOPIC)
+
+
+def test_answers_of_one_user_with_other_groups_are_others() -> None:
+    """The groups are part of what an answer is kept for."""
+    authoriser = judge(rule(READ, principal="Group:analysts"))
+    for _ in range(2):
+        assert allows(authoriser, READ, groups=["analysts"])
+        assert not allows(authoriser, READ)
+        assert not allows(authoriser, READ, groups=["analyst"])
+        assert not allows(authoriser, READ, groups=["others"])
+        assert allows(authoriser, READ, groups=["others", "analysts"])
+
+
+def test_a_denial_of_a_group_counts_whatever_else_allows() -> None:
+    authoriser = judge(
+        rule(READ, principal="Group:analysts"),
+        rule(READ),
+        rule(READ, DENY, principal="Group:interns"),
+        rule(READ, principal="User:*"),
+    )
+    assert allows(authoriser, READ) and allows(authoriser, READ, groups=["analysts"])
+    assert not allows(authoriser, READ, groups=["analysts", "interns"])
+    assert not authoriser.allows_any(caller_of(ALICE, HOST, ["interns"]), READ, Kind.TOPIC)
+
+
+def test_a_users_name_is_no_group_and_a_groups_name_no_user() -> None:
+    authoriser = judge(rule(READ, principal="Group:a"), rule(WRITE, principal="User:g"))
+    for user in ("User:a", "User:Group:a", "User:User:g"):
+        assert not allows(authoriser, READ, principal=user)
+        assert not allows(authoriser, WRITE, principal=user)
+    for group in ("User:g", "g", "Group:a", "", "*"):
+        assert not allows(authoriser, READ, principal=BOB, groups=[group])
+        assert not allows(authoriser, WRITE, principal=BOB, groups=[group])
+
+
+def test_super_users_may_be_groups_and_are_never_everyone() -> None:
+    authoriser = RuleAuthoriser(super_users=["Group:operators", "User:*"])
+    authoriser.set_rules([rule(Operation.ALL, DENY, name="*", principal="User:*")])
+    assert allows(authoriser, READ, groups=["operators"])
+    assert not allows(authoriser, READ) and not allows(authoriser, READ, groups=["*"])
+
+
+def test_a_verdict_names_the_groups_that_decided_it() -> None:
+    authoriser = judge(
+        rule(READ, principal="Group:analysts"),
+        rule(READ, principal="Group:readers"),
+        rule(DESCRIBE),
+        rule(WRITE, DENY, principal="Group:readers"),
+    )
+    alice = caller_of(ALICE, HOST, ["readers", "analysts", "others"])
+    told = {
+        operation: authoriser.judge(alice, operation, Kind.TOPIC, "orders")
+        for operation in (READ, DESCRIBE, WRITE, Operation.ALTER)
+    }
+    assert told == {
+        READ: (True, ("analysts", "readers")),
+        DESCRIBE: (True, ()),
+        WRITE: (False, ("readers",)),
+        Operation.ALTER: (False, ()),
+    }
+
+
+def test_equal_sets_of_groups_are_one_object_until_no_session_has_it() -> None:
+    before = len(access_module._principals)
+    one, other = (caller_of(ALICE, HOST, [f"g{n}" for n in range(1_000)]) for _ in range(2))
+    assert one.principals is other.principals
+    assert len(access_module._principals) == before + 1
+    del one, other
+    gc.collect()
+    assert len(access_module._principals) == before
+
+
 def test_new_rules_hold_at_once() -> None:
     authoriser = judge(rule(READ))
     assert allows(authoriser, READ)
@@ -145,7 +228,7 @@ def test_new_rules_hold_at_once() -> None:
     ],
 )
 def test_writing_to_some_topic(rules: list[Rule], expected: bool) -> None:
-    assert judge(*rules).allows_any(ALICE, HOST, WRITE, Kind.TOPIC) is expected
+    assert judge(*rules).allows_any(caller_of(ALICE, HOST), WRITE, Kind.TOPIC) is expected
 
 
 # ---- any rules ---------------------------------------------------------------------------------
@@ -161,7 +244,7 @@ rules_of_any_kind = st.builds(
     st.sampled_from([Kind.TOPIC, Kind.GROUP]),
     st.sampled_from([PatternType.LITERAL, PatternType.PREFIXED]),
     names | st.just("*"),
-    st.sampled_from([ALICE, BOB, "User:*"]),
+    st.sampled_from([ALICE, BOB, "User:*", "Group:a", "Group:b"]),
     st.sampled_from([HOST, OTHER_HOST, "*", "region:eu", "region:us"]),
     operations,
     st.sampled_from([ALLOW, DENY]),
@@ -169,7 +252,7 @@ rules_of_any_kind = st.builds(
 
 
 def by_definition(rules: Iterable[Rule], operation: Operation, kind: Kind, name: str) -> bool:
-    """Alice from HOST by a broker in `eu`, read off Kafka's documentation."""
+    """Alice, of group a, from HOST by a broker in `eu`, read off Kafka's documentation."""
     covering = [
         one
         for one in rules
@@ -183,7 +266,7 @@ def by_definition(rules: Iterable[Rule], operation: Operation, kind: Kind, name:
     mine = [
         one
         for one in covering
-        if one.principal in (ALICE, "User:*") and one.host in (HOST, "*", "region:eu")
+        if one.principal in (ALICE, "User:*", "Group:a") and one.host in (HOST, "*", "region:eu")
     ]
     for one in mine:
         if one.permission is DENY and one.operation in (operation, Operation.ALL):
@@ -197,11 +280,11 @@ def by_definition(rules: Iterable[Rule], operation: Operation, kind: Kind, name:
 def test_any_rules_are_judged_by_the_definition(
     rules: list[Rule], operation: Operation, name: str
 ) -> None:
-    authoriser = judge(*rules, region="eu")
+    authoriser, alice = judge(*rules, region="eu"), caller_of(ALICE, HOST, ["a"])
     for kind in (Kind.TOPIC, Kind.GROUP):
         expected = by_definition(rules, operation, kind, name)
         for _ in range(2):
-            assert authoriser.allows(ALICE, HOST, operation, kind, name) is expected
+            assert authoriser.judge(alice, operation, kind, name).is_allowed is expected
 
 
 def test_made_up_names_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:

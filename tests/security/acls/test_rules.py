@@ -21,6 +21,7 @@ LEGAL = Rule(Kind.TOPIC, PatternType.LITERAL, "t", "User:a", "*", Operation.READ
         {"operation": Operation.ALL},
         {"host": "region:eu"},
         {"principal": "User:CN=a,O=b"},
+        {"principal": "Group:analysts"},
     ],
 )
 def test_legal_rules(changes: dict[str, object]) -> None:
@@ -39,6 +40,8 @@ def test_legal_rules(changes: dict[str, object]) -> None:
         ({"kind": Kind.CLUSTER, "name": "mine"}, "kafka-cluster"),
         ({"principal": "alice"}, "User:NAME"),
         ({"principal": ":alice"}, "User:NAME"),
+        ({"principal": "Group:"}, "Group:NAME"),
+        ({"principal": "Group:*"}, "User:* is everyone"),
         ({"host": ""}, "host is empty"),
         ({"host": "region:"}, "host is empty"),
         ({"name": "n" * 2_000}, "longer than 1024"),

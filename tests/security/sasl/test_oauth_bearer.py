@@ -156,6 +156,9 @@ def test_claims_within_their_bounds(claims: dict[str, object], lifetime_ms: int)
         ({"groups": 7}, "groups"),
         ({"groups": ["a", 7]}, "groups"),
         ({"groups": ["a"] * 1_001}, "groups"),
+        ({"groups": ["a", "x" * 257]}, "groups"),
+        ({"groups": [["a"]]}, "groups"),
+        ({"groups": {"a": 1}}, "groups"),
     ],
 )
 def test_a_claim_that_does_not_hold(claims: dict[str, object], reason: str) -> None:

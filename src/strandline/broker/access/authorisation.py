@@ -10,7 +10,7 @@ from strandline.config.access_section import AccessSection
 from strandline.model.access import CLUSTER_NAME, Kind, Operation
 from strandline.model.cluster import Cluster
 from strandline.model.ids import BrokerId
-from strandline.security.acls.authoriser import RuleAuthoriser
+from strandline.security.acls.authoriser import ALLOWED, RuleAuthoriser, Verdict
 from strandline.security.acls.included import OPERATIONS_OF
 from strandline.security.session import Session
 
@@ -32,10 +32,14 @@ class Authorisation:
 
     def allows(self, session: Session, operation: Operation, kind: Kind, name: str) -> bool:
         """Whether the session may do the operation with the resource."""
+        return self.judge(session, operation, kind, name).is_allowed
+
+    def judge(self, session: Session, operation: Operation, kind: Kind, name: str) -> Verdict:
+        """The same, and the groups whose rules decided."""
         if not self.is_enforced:
-            return True
+            return ALLOWED
         self._refresh()
-        return self._authoriser.allows(*session.caller, operation, kind, name)
+        return self._authoriser.judge(session.caller, operation, kind, name)
 
     def allows_cluster(self, session: Session, operation: Operation) -> bool:
         """Whether the session may do the operation with the cluster as a whole."""
@@ -46,7 +50,7 @@ class Authorisation:
         if not self.is_enforced:
             return True
         self._refresh()
-        return self._authoriser.allows_any(*session.caller, operation, kind)
+        return self._authoriser.allows_any(session.caller, operation, kind)
 
     def operations(self, session: Session, kind: Kind, name: str) -> int:
         """The operations that the session may do with the resource: a bit for each, at the place

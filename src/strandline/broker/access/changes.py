@@ -80,6 +80,7 @@ def _tell(context: RequestContext, change: Change) -> None:
         resource_name=change.name,
         error=name_of(change.code) if change.code else "",
         details=change.details,
+        groups=context.groups,
     )
 
 

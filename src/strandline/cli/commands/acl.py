@@ -21,7 +21,9 @@ app = typer.Typer(help="Rules: which user may do what (Kafka's ACLs).", no_args_
 Allowed = Annotated[
     list[str] | None,
     typer.Option(
-        "--allow-principal", metavar="User:NAME", help="The rule allows it; User:* for all."
+        "--allow-principal",
+        metavar="User:NAME",
+        help="The rule allows it; User:* for all, Group:NAME for users whose tokens name it.",
     ),
 ]
 Denied = Annotated[

@@ -5,27 +5,52 @@ How:    super user --> allowed
         a rule allows, by itself or because it includes the operation --> allowed
         rules cover the resource, none fits --> denied
         no rule covers the resource --> as `allow.everyone.if.no.acl.found` says
-        Answers are kept for each principal and host; new rules empty them.
+        A rule of a group is one of each user in it. Answers are kept for each caller: the user, its
+        groups and its host. New rules empty them.
 Owns:   the kept answers.
 Source: Kafka 4.3's StandardAuthorizerData."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
-from strandline.model.access import WILDCARD, Kind, Operation, PatternType, Permission, Rule
+from strandline.model.access import (
+    GROUP_PREFIX,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    Caller,
+    Kind,
+    Operation,
+    PatternType,
+    Permission,
+    Rule,
+)
 from strandline.security.acls.included import IMPLIED
 from strandline.security.acls.rule_index import RuleIndex
 
 KEPT_CALLERS_MAX = 10_000
-"""Pairs of principal and host whose answers are kept."""
+"""Callers whose answers are kept."""
 KEPT_ANSWERS_MAX = 100_000
-"""Answers that are kept, of all pairs."""
+"""Answers that are kept, of all callers."""
 KEPT_NAME_LENGTH_MAX = 255
 """Answers about resources with longer names are not kept: no topic has one, and a request may bring
 many that are made up."""
 _NO_SUCH_RESOURCE = "hardcode"
 """Kafka's name of a resource that no rule but a wildcard covers."""
 
+TOLD_GROUPS_MAX = 10
+"""Groups that a verdict names."""
+
 _Question = tuple[Operation, Kind, str]
+
+
+class Verdict(NamedTuple):
+    """An answer. `groups`: those whose rules decided, as no rule of the user itself did."""
+
+    is_allowed: bool
+    groups: tuple[str, ...] = ()
+
+
+ALLOWED, DENIED = Verdict(is_allowed=True), Verdict(is_allowed=False)
 
 
 class RuleAuthoriser:
@@ -37,12 +62,13 @@ class RuleAuthoriser:
         super_users: Iterable[str] = (),
         allows_without_rules: bool = False,
     ) -> None:
-        self._super_users = frozenset(super_users)
+        # Each caller is of User:*, which is no one's name.
+        self._super_users = frozenset(super_users) - {WILDCARD_PRINCIPAL}
         self._allows_without_rules = allows_without_rules
         self._region = ""
         self._index = RuleIndex()
-        # {(principal, host): {question: answer}}.
-        self._kept: dict[tuple[str, str], dict[_Question, bool]] = {}
+        # {caller: {question: answer}}.
+        self._kept: dict[Caller, dict[_Question, Verdict]] = {}
         self._kept_count = 0
 
     def set_rules(self, rules: Iterable[Rule], *, region: str = "") -> None:
@@ -60,37 +86,35 @@ class RuleAuthoriser:
         self._kept.clear()
         self._kept_count = 0
 
-    def allows(
-        self, principal: str, host: str, operation: Operation, kind: Kind, name: str
-    ) -> bool:
-        """Whether the principal may do the operation with the resource."""
-        answers = self._kept.get((principal, host))
+    def judge(self, caller: Caller, operation: Operation, kind: Kind, name: str) -> Verdict:
+        """Whether the caller may do the operation with the resource."""
+        answers = self._kept.get(caller)
         if answers is None:
             if len(self._kept) >= KEPT_CALLERS_MAX:
                 self._forget()
-            answers = self._kept[(principal, host)] = {}
+            answers = self._kept[caller] = {}
         question = (operation, kind, name)
         answer = answers.get(question)
         if answer is None:
-            answer = self._judge(principal, host, question)
+            answer = self._judge(caller, question)
             if len(name) <= KEPT_NAME_LENGTH_MAX:
                 if self._kept_count >= KEPT_ANSWERS_MAX:
                     self._forget()
-                    self._kept[(principal, host)] = answers = {}
+                    self._kept[caller] = answers = {}
                 answers[question] = answer
                 self._kept_count += 1
         return answer
 
-    def allows_any(self, principal: str, host: str, operation: Operation, kind: Kind) -> bool:
-        """Whether the principal may do the operation with some resource of the kind that may
+    def allows_any(self, caller: Caller, operation: Operation, kind: Kind) -> bool:
+        """Whether the caller may do the operation with some resource of the kind that may
         exist."""
-        if self.allows(principal, host, operation, kind, _NO_SUCH_RESOURCE):
+        if self.judge(caller, operation, kind, _NO_SUCH_RESOURCE).is_allowed:
             return True
         allowed: list[Rule] = []
         denied_names: set[str] = set()
         denied_prefixes: list[str] = []
         for rule in self._index.of_kind(kind):
-            if not rule.concerns(principal, host, self._region):
+            if not rule.concerns(caller, self._region):
                 continue
             if rule.operation not in (operation, Operation.ALL):
                 continue
@@ -106,21 +130,31 @@ class RuleAuthoriser:
             _is_left(rule, names=denied_names, prefixes=tuple(denied_prefixes)) for rule in allowed
         )
 
-    def _judge(self, principal: str, host: str, question: _Question) -> bool:
-        if principal in self._super_users:
-            return True
+    def _judge(self, caller: Caller, question: _Question) -> Verdict:
+        if not self._super_users.isdisjoint(caller.principals):
+            return ALLOWED
         operation, kind, name = question
-        is_covered = is_allowed = False
+        is_covered = False
+        allowing: set[str] = set()
         for rule in self._index.covering(kind, name):
             is_covered = True
-            if not rule.concerns(principal, host, self._region):
+            if not rule.concerns(caller, self._region):
                 continue
             if rule.permission is Permission.DENY:
                 if rule.operation in (operation, Operation.ALL):
-                    return False
+                    return Verdict(False, _groups((rule.principal,)))
             elif _permits(rule, operation):
-                is_allowed = True
-        return is_allowed if is_covered else self._allows_without_rules
+                allowing.add(rule.principal)
+        if not is_covered:
+            return ALLOWED if self._allows_without_rules else DENIED
+        return Verdict(True, _groups(allowing)) if allowing else DENIED
+
+
+def _groups(principals: Collection[str]) -> tuple[str, ...]:
+    """The groups among the principals of the rules that decided, if there are no others."""
+    if not all(one.startswith(GROUP_PREFIX) for one in principals):
+        return ()
+    return tuple(sorted(one[len(GROUP_PREFIX) :] for one in principals)[:TOLD_GROUPS_MAX])
 
 
 def _permits(rule: Rule, operation: Operation) -> bool:

@@ -13,6 +13,7 @@ from strandline.model.access import (
     Rule,
 )
 
+EVERY_GROUP = "Group:*"
 NAME_LENGTH_MAX = 1_024
 """Characters of a resource's name, a principal or a host."""
 
@@ -33,7 +34,9 @@ def why_illegal(rule: Rule) -> str | None:
         return f"the name of the resource of type CLUSTER is {CLUSTER_NAME}, not {rule.name!r}"
     principal_type, separator, principal_name = rule.principal.partition(":")
     if not (principal_type and separator and principal_name):
-        return f"principal {rule.principal!r}: it has the form User:NAME"
+        return f"principal {rule.principal!r}: it has the form User:NAME or Group:NAME"
+    if rule.principal == EVERY_GROUP:
+        return f"principal {EVERY_GROUP}: no rule is of all groups; User:* is everyone"
     if not rule.host or rule.host == REGION_HOST:
         return "the host is empty: it is an address, * or region:NAME"
     for field in (rule.name, rule.principal, rule.host):

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 HEADER_BYTES_MAX = 4 * 1024
 USER_LENGTH_MAX = 1_024
 GROUPS_MAX = 1_000
+GROUP_LENGTH_MAX = 256
+"""A token with more groups, or a longer one, is refused as a whole: rules may deny any of them."""
 LIFETIME_MS_MAX = 400 * 24 * 3_600_000
 """A token that is good for longer is taken again after that."""
 
@@ -143,8 +145,11 @@ def _groups(claims: dict[str, object], rules: TokenRules) -> frozenset[str]:
         groups = [groups]
     if not isinstance(groups, list) or len(groups) > GROUPS_MAX:
         raise SaslError(f"a token whose {rules.groups_claim} are no list of at most {GROUPS_MAX}")
-    if not all(isinstance(one, str) for one in groups):
-        raise SaslError(f"a token whose {rules.groups_claim} are not all names")
+    if not all(isinstance(one, str) and len(one) <= GROUP_LENGTH_MAX for one in groups):
+        raise SaslError(
+            f"a token whose {rules.groups_claim} are not all names of at most {GROUP_LENGTH_MAX} "
+            "characters"
+        )
     return frozenset(groups)
 
 
