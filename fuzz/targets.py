@@ -9,6 +9,7 @@ from collections.abc import Callable
 from random import Random
 
 from fuzz import samples
+from fuzz.access_targets import ACCESS_TARGETS
 from strandline.base.errors import ApiError, ProtocolError
 from strandline.protocol.apis import APIS
 from strandline.protocol.codec import decode, encode
@@ -201,5 +202,6 @@ TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[Random], bytes]]] = 
     "columns": (decode_columns, samples.batch),
     "payload": (read_payload, samples.payload),
     "member": (read_member_blobs, _member_blob),
+    **ACCESS_TARGETS,
 }
 """{name: (what reads the input, what draws well-formed input)}."""

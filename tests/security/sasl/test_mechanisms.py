@@ -10,7 +10,7 @@ from scramp import ScramClient, ScramException
 from strandline.model.access import ScramSecret
 from strandline.security.sasl.mechanism import Mechanism, SaslError
 from strandline.security.sasl.plain import PlainServer
-from strandline.security.sasl.scram import ScramServer
+from strandline.security.sasl.scram import MESSAGE_BYTES_MAX, ScramServer
 from strandline.security.sasl.secrets import (
     HASHES,
     SecretBook,
@@ -52,6 +52,29 @@ def test_the_right_password(name: str, user: str) -> None:
     server = ScramServer(name, BOOK)
     log_in(server, name, user, PASSWORD)
     assert server.principal == Principal.user(user)
+
+
+@pytest.mark.parametrize("name", SCRAMS)
+def test_the_longest_name_of_a_user_fits_a_message(name: str) -> None:
+    user = "\U00020000" * 256
+    server = ScramServer(name, book(user))
+    log_in(server, name, user, PASSWORD)
+    assert server.principal == Principal.user(user)
+
+
+@pytest.mark.parametrize("name", SCRAMS)
+def test_a_long_message_is_refused_before_its_name_is_prepared(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To prepare 64 KB of accents takes 3 s, in which the broker serves no one."""
+
+    def prepare(source: str) -> str:
+        raise AssertionError("the library looks at the name")
+
+    monkeypatch.setattr("scramp.core.saslprep", prepare)
+    long = "e" + "\u0301" * MESSAGE_BYTES_MAX
+    with pytest.raises(SaslError, match="a message of SCRAM of"):
+        ScramServer(name, BOOK).step(f"n,,n={long},r=abc".encode())
 
 
 @pytest.mark.parametrize("name", SCRAMS)

@@ -8,6 +8,10 @@ from strandline.security.sasl.mechanism import SaslError
 from strandline.security.sasl.secrets import SecretBook
 from strandline.security.session import Principal
 
+MESSAGE_BYTES_MAX = 2_048
+"""The longest message of a client: the longest name of a user takes 1,024 bytes. The time in which
+the library prepares a name grows with the square of its length: 3 s for 64 KB, here 11 ms at most."""
+
 
 class ScramServer:
     """See the module; a `Mechanism`."""
@@ -33,6 +37,8 @@ class ScramServer:
         """See `Mechanism`."""
         from scramp import ScramException
 
+        if len(token) > MESSAGE_BYTES_MAX:
+            raise SaslError(f"a message of SCRAM of {len(token)} bytes")
         try:
             message = token.decode()
             if not self._is_begun:
