@@ -10,7 +10,7 @@ from strandline.security.session import Principal
 
 MESSAGE_BYTES_MAX = 2_048
 """The longest message of a client: the longest name of a user takes 1,024 bytes. The time in which
-the library prepares a name grows with the square of its length: 3 s for 64 KB, here 11 ms at most."""
+the library prepares a name grows with the square of its length: 3 s for 64 KB, here 11 ms."""
 
 
 class ScramServer:
