@@ -12,7 +12,9 @@ import pytest
 from strandline.base.errors import OperatorError
 from strandline.client.client_config import read_client_config
 from strandline.client.command_line import CLIENT_CONFIG_VARIABLE, take_client_config
+from strandline.client.wire.access_token import ClientCredentials, TokenFile
 from strandline.client.wire.login import Login
+from strandline.client.wire.token_login import TokenLogin
 from strandline.client.wire.transport import TcpTransport
 from strandline.model.cluster import Address
 from strandline.security.authority import Authority, Files
@@ -220,3 +222,84 @@ def test_a_login_in_either_spelling(tmp_path: Path, lines: list[str]) -> None:
     assert config.tls is None
     assert config.login == Login("SCRAM-SHA-512", 'al"ice', "p=w;d")
     assert "p=w;d" not in repr(config)
+
+
+URL = "sasl.oauthbearer.token.endpoint.url=https://id.example/token"
+MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [
+            "sasl.mechanisms=OAUTHBEARER",
+            "sasl.oauthbearer.method=oidc",
+            "sasl.oauthbearer.client.id=app",
+            "sasl.oauthbearer.client.secret=s3cret",
+            "sasl.oauthbearer.scope=kafka",
+        ],
+        [
+            "sasl.mechanism=OAUTHBEARER",
+            "sasl.login.callback.handler.class="
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
+            f'sasl.jaas.config={MODULE} clientId="app" clientSecret="s3cret" scope="kafka";',
+        ],
+        [
+            "sasl.mechanism=OAUTHBEARER",
+            "sasl.oauthbearer.client.credentials.client.id=app",
+            "sasl.oauthbearer.client.credentials.client.secret=s3cret",
+            "sasl.oauthbearer.scope=kafka",
+        ],
+    ],
+)
+def test_tokens_of_a_provider_in_each_spelling(tmp_path: Path, lines: list[str]) -> None:
+    config = read_client_config(write(tmp_path, "security.protocol=SASL_PLAINTEXT", URL, *lines))
+    assert isinstance(config.login, TokenLogin)
+    source = config.login.source
+    assert isinstance(source, ClientCredentials) and source.place == "https://id.example/token"
+    assert (source._client_id, source._client_secret, source._scope) == ("app", "s3cret", "kafka")
+    assert "s3cret" not in repr(config)
+
+
+def test_a_token_in_a_file(tmp_path: Path) -> None:
+    lines = [
+        "sasl.mechanism=OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url=file:///etc/a%20token",
+        f"sasl.jaas.config={MODULE};",
+    ]
+    config = read_client_config(write(tmp_path, "security.protocol=SASL_PLAINTEXT", *lines))
+    assert config.login == TokenLogin(TokenFile(Path("/etc/a token")))
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ([], "token.endpoint.url must be given with sasl.mechanism=OAUTHBEARER: file:///PATH"),
+        (["sasl.oauthbearer.token.endpoint.url=http://id.example/"], "must be https://HOST/PATH"),
+        ([URL], "sasl.oauthbearer.client.id must be given with sasl.oauthbearer.token"),
+        ([URL, "sasl.oauthbearer.client.id=a"], "sasl.oauthbearer.client.secret must be given"),
+        ([URL, "sasl.oauthbearer.method=default"], "sasl.oauthbearer.method must be oidc"),
+        (
+            [URL, "sasl.oauthbearer.grant.type=urn:x"],
+            "sasl.oauthbearer.grant.type must be client_credentials",
+        ),
+        (
+            [
+                URL,
+                "sasl.oauthbearer.client.id=a",
+                "sasl.oauthbearer.client.secret=b",
+                "https.ca.location=/no/such",
+            ],
+            "https.ca.location: /no/such is no PEM file of certificates",
+        ),
+        ([URL, "sasl.oauthbearer.extensions=a=b"], "commands do not know this key; take it out"),
+    ],
+)
+def test_tokens_that_cannot_be_had_are_told_in_one_line(
+    tmp_path: Path, lines: list[str], reason: str
+) -> None:
+    start = ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=OAUTHBEARER"]
+    path = write(tmp_path, *start, *lines)
+    with pytest.raises(OperatorError) as raised:
+        read_client_config(path)
+    assert reason in str(raised.value) and str(raised.value).startswith(str(path))

@@ -4,15 +4,19 @@ How:    one broker, whose listener takes tokens over TLS; a provider that serves
         on loopback. The tests sign the tokens."""
 
 import asyncio
+import base64
 import contextlib
 import http.server
 import json
+import os
 import ssl
+import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -31,6 +35,7 @@ from confluent_kafka.admin import (
 from joserfc import jwk, jwt
 from kafka import KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider
+from tests.integration.conftest import COMMAND
 from tests.integration.secure_cluster import secure_cluster, tls_listener, wait
 
 from strandline.security.authority import Files
@@ -40,6 +45,7 @@ pytestmark = pytest.mark.integration
 ISSUER, AUDIENCE = "https://id.example/", "kafka"
 TIMEOUT_S = 20
 TOPIC = "tokens"
+CREDENTIALS = "Basic " + base64.b64encode(b"reader:s3cret").decode()
 
 
 @dataclass
@@ -49,6 +55,9 @@ class Provider:
     keys: list[jwk.Key] = field(default_factory=list)
     fetch_count: int = 0
     is_away: bool = False
+    # Tokens given for a name and a secret, and for how long they hold.
+    given_count: int = 0
+    given_seconds: float = 600
 
     def rotate(self) -> None:
         """Publish a new key, and sign by it."""
@@ -82,6 +91,18 @@ def served(provider: Provider, files: Files) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(json.dumps({"keys": keys}).encode())
 
+        def do_POST(self) -> None:
+            asked = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            is_right = self.headers["Authorization"] == CREDENTIALS
+            self.send_response(200 if is_right else 401)
+            self.end_headers()
+            answer: dict[str, object] = {"error": "invalid_client"}
+            if is_right and asked["grant_type"] == ["client_credentials"]:
+                provider.given_count += 1
+                token = provider.token("app", seconds=provider.given_seconds)
+                answer = {"access_token": token, "expires_in": provider.given_seconds}
+            self.wfile.write(json.dumps(answer).encode())
+
         def log_message(self, *_: object) -> None:
             pass
 
@@ -102,6 +123,7 @@ class Secured:
     files: Files
     provider: Provider
     log: Path
+    token_url: str
 
     def settings(self, token: str) -> dict[str, object]:
         """What librdkafka needs to log in by this token."""
@@ -133,7 +155,10 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
                 '[access]\nenforce_rules = true\nsuper_users = ["User:admin", "User:app"]\n'
             )
             cluster.start()
-            found = Secured(cluster.bootstrap(0), files, provider, broker.directory / "broker.log")
+            log = broker.directory / "broker.log"
+            found = Secured(
+                cluster.bootstrap(0), files, provider, log, url.replace("/keys", "/token")
+            )
             admin = AdminClient(found.settings(provider.token("admin")))
             for future in admin.create_topics([NewTopic(TOPIC, 1, 1)]).values():
                 future.result(TIMEOUT_S)
@@ -318,3 +343,89 @@ def test_a_new_key_is_taken_and_the_last_keys_stay_while_the_provider_is_away(
         produce(secured.settings(unknown.token("app")))
     produce(secured.settings(secured.provider.token("app")))
     assert secured.provider.fetch_count < 12
+
+
+# ---- commands ----------------------------------------------------------------------------------
+
+
+def client_file(secured: Secured, directory: Path, *lines: str) -> dict[str, str]:
+    """The environment of a command that logs in by tokens."""
+    path = directory / "client.conf"
+    shared = (
+        f"bootstrap.servers={secured.address}",
+        "security.protocol=SASL_SSL",
+        f"ssl.ca.location={secured.files.trust}",
+        "sasl.mechanism=OAUTHBEARER",
+    )
+    path.write_text("\n".join((*shared, *lines)) + "\n")
+    return os.environ | {"STRANDLINE_CLIENT_CONFIG": str(path)}
+
+
+def run(*words: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=environment,
+    )
+
+
+def test_commands_log_in_by_a_token_in_a_file(secured: Secured, tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    environment = client_file(
+        secured, tmp_path, f"sasl.oauthbearer.token.endpoint.url=file://{path}"
+    )
+    missing = run("topic", "list", environment=environment)
+    assert missing.returncode == 1
+    assert missing.stderr == f"error: {path}: cannot read the token: No such file or directory\n"
+    path.write_text(secured.provider.token("app") + "\n")
+    listed = run("topic", "list", environment=environment)
+    assert listed.returncode == 0 and TOPIC in listed.stdout, listed.stderr
+    path.write_text(secured.provider.token("app", seconds=-60))
+    refused = run("topic", "list", environment=environment)
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        f"error: {secured.address}: the login of the token of {path} failed: Authentication "
+        "failed: invalid user credentials\n"
+    )
+
+
+def test_a_command_gets_its_tokens_from_the_provider_and_logs_in_again_before_they_end(
+    secured: Secured, tmp_path: Path
+) -> None:
+    environment = client_file(
+        secured,
+        tmp_path,
+        "sasl.oauthbearer.method=oidc",
+        f"sasl.oauthbearer.token.endpoint.url={secured.token_url}",
+        "sasl.oauthbearer.client.id=reader",
+        "sasl.oauthbearer.client.secret=s3cret",
+        f"https.ca.location={secured.files.trust}",
+    )
+    secured.provider.given_count, secured.provider.given_seconds = 0, 2
+    produce(secured.settings(secured.provider.token("app")))
+    lines = tmp_path / "lines"
+    with (
+        lines.open("wb") as out,
+        subprocess.Popen(
+            [COMMAND, "consume", TOPIC], stdout=out, stderr=subprocess.STDOUT, env=environment
+        ) as reading,
+    ):
+        try:
+            wait(lambda: secured.provider.given_count >= 5, lambda: lines.read_text())
+            before = lines.read_bytes().count(b"x")
+            produce(secured.settings(secured.provider.token("app")))
+            wait(lambda: lines.read_bytes().count(b"x") == before + 1, lambda: lines.read_text())
+            assert reading.poll() is None
+        finally:
+            reading.terminate()
+    assert "end of its login" not in secured.log.read_text(), "no connection was cut"
+    wrong = environment | {"STRANDLINE_CLIENT_CONFIG": str(tmp_path / "wrong.conf")}
+    text = (tmp_path / "client.conf").read_text().replace("s3cret", "guess")
+    (tmp_path / "wrong.conf").write_text(text)
+    refused = run("topic", "list", environment=wrong)
+    assert refused.stderr == (
+        f"error: no token: {secured.token_url}: it answers 401: invalid_client\n"
+    )

@@ -5,6 +5,7 @@ How:    `name=value` lines. Both spellings are known: Java's (`ssl.truststore.lo
         `ssl.truststore.type=PEM`; `ssl.keystore.location`, a PEM file with certificate and key) and
         librdkafka's (`ssl.ca.location`, `ssl.certificate.location`, `ssl.key.location`). Keys that
         are about neither the cluster nor its security are of no concern to commands.
+        Tokens (OAUTHBEARER) are in a file, or from an identity provider: `_token_login`.
         A program that runs on several machines gives `find`, which says where a named file is here.
 Owns:   nothing.
 Source: Kafka's client configuration; librdkafka's CONFIGURATION.md; decision 0069."""
@@ -14,16 +15,42 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from strandline.base.errors import OperatorError
-from strandline.client.wire.login import MECHANISMS, Login
+from strandline.client.wire import token_login
+from strandline.client.wire.access_token import ClientCredentials, TokenFile
+from strandline.client.wire.login import MECHANISMS, AnyLogin, Login
+from strandline.client.wire.token_login import TokenLogin
+from strandline.config.oauthbearer_section import check_key_set_url
 
 PLAINTEXT, SSL = "plaintext", "ssl"
 SASL_PLAINTEXT, SASL_SSL = "sasl_plaintext", "sasl_ssl"
 _PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
-_JAAS = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_JAAS = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
+PROVIDER_TRUST = "https.ca.location"
+"""librdkafka's key: the authorities of the identity provider; without it, those of the system."""
+TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
+_CLIENT_ID, _CLIENT_SECRET, _SCOPE = ("client.id", "client.secret", "scope")
+_SPELLINGS = {
+    _CLIENT_ID: ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.credentials.client.id"),
+    _CLIENT_SECRET: (
+        "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.client.credentials.client.secret",
+    ),
+    _SCOPE: ("sasl.oauthbearer.scope",),
+}
+"""{what a provider asks: librdkafka's key and Java's}; before Kafka 4.1, Java has them in
+sasl.jaas.config: clientId, clientSecret, scope."""
 _KNOWN = frozenset(
     (
+        TOKEN_URL,
+        *(one for keys in _SPELLINGS.values() for one in keys),
+        # Java's and librdkafka's words for what TOKEN_URL says already.
+        "sasl.login.callback.handler.class",
+        "sasl.oauthbearer.grant.type",
+        "sasl.oauthbearer.jwt.retriever.class",
+        "sasl.oauthbearer.method",
         "sasl.jaas.config",
         "sasl.mechanism",
         "sasl.mechanisms",
@@ -52,7 +79,7 @@ class ClientConfig:
 
     bootstrap: str = ""
     tls: ssl.SSLContext | None = None
-    login: Login | None = None
+    login: AnyLogin | None = None
     certificate: Path | None = None
     files: tuple[Path, ...] = ()
 
@@ -96,7 +123,7 @@ def parse_client_config(given: Mapping[str, str], *, where: str, find: Find = Pa
             raise OperatorError(
                 f"{where}: {store}.location: commands read PEM files only: write {store}.type=PEM"
             )
-    login = _login(where, values) if protocol in (SASL_PLAINTEXT, SASL_SSL) else None
+    login = _login(where, values, find) if protocol in (SASL_PLAINTEXT, SASL_SSL) else None
     if protocol not in (SSL, SASL_SSL):
         return ClientConfig(bootstrap, login=login)
     stores = _Stores.of(where, values, find)
@@ -105,13 +132,14 @@ def parse_client_config(given: Mapping[str, str], *, where: str, find: Find = Pa
     )
 
 
-def _login(where: str, values: Mapping[str, str]) -> Login:
+def _login(where: str, values: Mapping[str, str], find: Find) -> AnyLogin:
     """Java's sasl.jaas.config, or librdkafka's sasl.username and sasl.password."""
     mechanism = values.get("sasl.mechanism") or values.get("sasl.mechanisms", "")
+    if mechanism == token_login.MECHANISM:
+        return _token_login(where, values, find)
     if mechanism not in MECHANISMS:
-        raise OperatorError(
-            f"{where}: sasl.mechanism is {mechanism!r}, not one of {', '.join(MECHANISMS)}"
-        )
+        known = ", ".join((*MECHANISMS, token_login.MECHANISM))
+        raise OperatorError(f"{where}: sasl.mechanism is {mechanism!r}, not one of {known}")
     named = dict(_JAAS.findall(values.get("sasl.jaas.config", "")))
     user = values.get("sasl.username") or _unescaped(named.get("username", ""))
     password = values.get("sasl.password") or _unescaped(named.get("password", ""))
@@ -120,6 +148,57 @@ def _login(where: str, values: Mapping[str, str]) -> Login:
             f"{where}: a login needs sasl.username and sasl.password, or sasl.jaas.config"
         )
     return Login(mechanism, user, password)
+
+
+def _token_login(where: str, values: Mapping[str, str], find: Find) -> TokenLogin:
+    """A token in a file (file:///PATH), or those that a provider gives for a name and a secret."""
+    url = values.get(TOKEN_URL, "")
+    if not url:
+        raise OperatorError(
+            f"{where}: {TOKEN_URL} must be given with sasl.mechanism=OAUTHBEARER: file:///PATH of "
+            "a token, or the https URL where the identity provider gives tokens"
+        )
+    reason = check_key_set_url(url)
+    if reason is not None:
+        raise OperatorError(f"{where}: {TOKEN_URL} {reason}")
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        return TokenLogin(TokenFile(find(unquote(parts.path))))
+    if values.get("sasl.oauthbearer.method", "oidc").lower() != "oidc":
+        raise OperatorError(f"{where}: sasl.oauthbearer.method must be oidc with {TOKEN_URL}")
+    if values.get("sasl.oauthbearer.grant.type", "client_credentials") != "client_credentials":
+        raise OperatorError(f"{where}: sasl.oauthbearer.grant.type must be client_credentials")
+    jaas = dict(_JAAS.findall(values.get("sasl.jaas.config", "")))
+    of_jaas = {
+        _CLIENT_ID: jaas.get("clientId", ""),
+        _CLIENT_SECRET: jaas.get("clientSecret", ""),
+        _SCOPE: jaas.get("scope", ""),
+    }
+    known = {
+        name: next((values[key] for key in keys if values.get(key)), _unescaped(of_jaas[name]))
+        for name, keys in _SPELLINGS.items()
+    }
+    for name in (_CLIENT_ID, _CLIENT_SECRET):
+        if not known[name]:
+            raise OperatorError(
+                f"{where}: {_SPELLINGS[name][0]} must be given with {TOKEN_URL}={url}"
+            )
+    trust = values.get(PROVIDER_TRUST)
+    try:
+        context = ssl.create_default_context(cafile=None if trust is None else find(trust))
+    except OSError as error:
+        raise OperatorError(
+            f"{where}: {PROVIDER_TRUST}: {trust} is no PEM file of certificates"
+        ) from error
+    return TokenLogin(
+        ClientCredentials(
+            url,
+            known[_CLIENT_ID],
+            known[_CLIENT_SECRET],
+            scope=known[_SCOPE],
+            context=context,
+        )
+    )
 
 
 def _unescaped(text: str) -> str:

@@ -1,7 +1,8 @@
 """One connection to one broker: which versions it speaks, requests out, answers in order.
 
 How:    CONNECTED --ApiVersions, login--> READY; requests may follow each other before their
-        answers come. Any failure closes it for good: the owner makes another.
+        answers come. A login that ends is run again before, when no answer is due. Any failure
+        closes the connection for good: the owner makes another.
         A request is `i32 size, header, body`; a response `i32 size, i32 correlation id, [tags],
         body`.
 Owns:   the stream and the requests whose answers are due.
@@ -13,8 +14,9 @@ from typing import TypeVar
 
 from strandline.base.errors import ProtocolError
 from strandline.client.errors import CannotConnectError, ClientError, NotOfferedError
+from strandline.client.wire.access_token import TokenError
 from strandline.client.wire.foreign import what_answered
-from strandline.client.wire.login import Login, LoginError
+from strandline.client.wire.login import AnyLogin, LoginError
 from strandline.client.wire.transport import Stream, Transport
 from strandline.config.addresses import format_address
 from strandline.model.cluster import Address
@@ -52,6 +54,10 @@ is."""
 NO_ANSWER = "it may expect TLS (--client-config FILE), or be the port between brokers"
 """What a peer may be that hangs up on the first request."""
 
+RENEWED_AT_RATIO = 0.85
+"""The part of a login's time after which the client logs in again."""
+RENEWAL_PAUSE_MS = 1_000
+"""Between two attempts to get the next token, while the last one holds."""
 _SIZE = struct.Struct(">i")
 
 
@@ -75,6 +81,10 @@ class Connection:
         self._due: deque[tuple[int, Api, int]] = deque()
         self._versions: dict[int, tuple[int, int]] = {API_VERSIONS: (0, 0)}
         self.is_closed = False
+        self._transport = transport
+        # When to log in again, and when the login ends; None: it does not end.
+        self._renew_at_ms: int | None = None
+        self._ends_at_ms = 0
         try:
             self.stream: Stream = transport.connect(address, timeout_ms)
         except OSError as error:
@@ -83,8 +93,13 @@ class Connection:
             self._negotiate(timeout_ms)
         else:
             self._versions = {key: (api.served_min, api.max_version) for key, api in APIS.items()}
-        if transport.login is not None:
-            self._log_in(transport.login, timeout_ms)
+        self._login = transport.login
+        if self._login is not None:
+            try:
+                self._log_in(self._login, timeout_ms)
+            except TokenError:
+                self.close()
+                raise
 
     @property
     def due_count(self) -> int:
@@ -122,6 +137,8 @@ class Connection:
     ) -> None:
         """Send a request; its answer comes after those of the requests before it. `version_max`:
         the newest version that the caller makes use of, if it is not VERSIONS_MAX."""
+        if self._renew_at_ms is not None and not self._due:
+            self._renew(timeout_ms)
         api = APIS[request.API_KEY]
         version = self.version(api, version_max)
         body = encode(request, version)
@@ -184,15 +201,39 @@ class Connection:
             self._versions[row.api_key] = (row.min_version, row.max_version)
         self._versions[API_VERSIONS] = (0, 0)
 
-    def _log_in(self, login: Login, timeout_ms: int) -> None:
+    def _renew(self, timeout_ms: int) -> None:
+        """Log in again if it is time."""
+        assert self._renew_at_ms is not None and self._login is not None
+        now_ms = self._transport.monotonic_ms()
+        if now_ms < self._renew_at_ms:
+            return
+        self._renew_at_ms = None  # The requests of the login itself do not wait for it.
         try:
-            login.run(lambda request, response: self.call(request, response, timeout_ms))
+            self._log_in(self._login, timeout_ms)
+        except TokenError:
+            if now_ms >= self._ends_at_ms:
+                self.close()
+                raise
+            self._renew_at_ms = now_ms + RENEWAL_PAUSE_MS
+
+    def _log_in(self, login: AnyLogin, timeout_ms: int) -> None:
+        def call(request: Message, response: type[R], /) -> R:
+            return self.call(request, response, timeout_ms)
+
+        try:
+            lifetime_ms = login.run(call)
+        except TokenError:
+            raise
         except NotOfferedError as error:
             self.close()
             raise LoginError(f"{format_address(self.address)} takes no logins") from error
         except LoginError as error:
             self.close()
             raise LoginError(f"{format_address(self.address)}: {error}") from error
+        if lifetime_ms > 0:
+            now_ms = self._transport.monotonic_ms()
+            self._renew_at_ms = now_ms + int(lifetime_ms * RENEWED_AT_RATIO)
+            self._ends_at_ms = now_ms + lifetime_ms
 
     def _failed(self, error: OSError) -> CannotConnectError:
         self.close()

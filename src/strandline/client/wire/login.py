@@ -1,12 +1,12 @@
-"""A client's login by SASL: PLAIN or SCRAM.
+"""A client's login by SASL: PLAIN or SCRAM here, tokens in `token_login`.
 
 How:    SaslHandshake, then one SaslAuthenticate for each message of the mechanism. The library
-        checks that the broker knows the password, too.
-Source: KIP-152; RFC 4616, RFC 5802."""
+        checks that the broker knows the password, too. The broker says how long the login holds:
+        the connection runs it again before.
+Source: KIP-152, KIP-368; RFC 4616, RFC 5802."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from strandline.base.errors import OperatorError
 from strandline.client.errors import ClientError
@@ -31,6 +31,49 @@ class LoginError(ClientError, OperatorError):
     """The broker refuses the login: trying again is of no use."""
 
 
+class Call(Protocol):
+    """Sends a request and gives its answer."""
+
+    def __call__(self, request: Message, response: type[R], /) -> R: ...
+
+
+class AnyLogin(Protocol):
+    """How clients log in on each connection."""
+
+    @property
+    def user(self) -> str:
+        """The user, as far as it is known."""
+
+    def run(self, call: Call) -> int:
+        """Log in; how long the login holds, in ms, 0 for no end. Raises LoginError."""
+
+
+class Exchange:
+    """One login on a connection. `who`: what logs in, for messages. Raises LoginError."""
+
+    def __init__(self, call: Call, mechanism: str, who: str) -> None:
+        self.lifetime_ms = 0
+        self._call = call
+        self._who = who
+        answer = call(SaslHandshakeRequest(mechanism), SaslHandshakeResponse)
+        if answer.error_code == Error.UNSUPPORTED_SASL_MECHANISM:
+            offered = ", ".join(answer.mechanisms)
+            raise LoginError(f"the listener does not offer {mechanism}: it offers {offered}")
+        if answer.error_code:
+            raise LoginError(f"the listener takes no logins: {message_of(answer.error_code)}")
+
+    def step(self, token: bytes) -> bytes:
+        """The answer to the mechanism's message. Raises LoginError."""
+        answer = self._call(SaslAuthenticateRequest(token), SaslAuthenticateResponse)
+        if answer.error_code:
+            raise LoginError(
+                f"the login of {self._who} failed: "
+                f"{answer.error_message or message_of(answer.error_code)}"
+            )
+        self.lifetime_ms = answer.session_lifetime_ms
+        return bytes(answer.auth_bytes)
+
+
 @dataclass(frozen=True, slots=True)
 class Login:
     """The user that a client logs in as. `mechanism`: one of MECHANISMS."""
@@ -42,34 +85,20 @@ class Login:
     def __repr__(self) -> str:
         return f"Login({self.mechanism}, {self.user!r})"
 
-    def run(self, call: Callable[[Message, type[R]], R]) -> None:
-        """Log in; `call` sends a request and gives its answer. Raises LoginError."""
-        answer = call(SaslHandshakeRequest(self.mechanism), SaslHandshakeResponse)  # type: ignore[arg-type]
-        assert isinstance(answer, SaslHandshakeResponse)
-        if answer.error_code == Error.UNSUPPORTED_SASL_MECHANISM:
-            offered = ", ".join(answer.mechanisms)
-            raise LoginError(f"the listener does not offer {self.mechanism}: it offers {offered}")
-        if answer.error_code:
-            raise LoginError(f"the listener takes no logins: {message_of(answer.error_code)}")
-
-        def step(token: str) -> str:
-            request = SaslAuthenticateRequest(token.encode())
-            stepped = call(request, SaslAuthenticateResponse)  # type: ignore[arg-type]
-            assert isinstance(stepped, SaslAuthenticateResponse)
-            if stepped.error_code:
-                raise LoginError(
-                    f"the login of user {self.user!r} failed: "
-                    f"{stepped.error_message or message_of(stepped.error_code)}"
-                )
-            return stepped.auth_bytes.decode()
-
+    def run(self, call: Call) -> int:
+        """See `AnyLogin.run`."""
+        exchange = Exchange(call, self.mechanism, f"user {self.user!r}")
         if self.mechanism == PLAIN:
-            step(f"\0{self.user}\0{self.password}")
+            exchange.step(f"\0{self.user}\0{self.password}".encode())
         else:
-            self._run_scram(step)
+            self._run_scram(exchange)
+        return exchange.lifetime_ms
 
-    def _run_scram(self, step: Callable[[str], str]) -> None:
+    def _run_scram(self, exchange: Exchange) -> None:
         from scramp import ScramClient, ScramException
+
+        def step(message: str) -> str:
+            return exchange.step(message.encode()).decode()
 
         try:
             client = ScramClient([self.mechanism], self.user, self.password)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from strandline.base.disk import Buffer
-from strandline.client.wire.login import Login
+from strandline.client.wire.login import AnyLogin
 from strandline.model.cluster import Address
 from strandline.network.sockets import refuse_itself
 
@@ -38,7 +38,7 @@ class Stream(Protocol):
 class Transport(Protocol):
     """Connections and time. `login`: how clients log in on each connection; None if they do not."""
 
-    login: Login | None
+    login: AnyLogin | None
 
     def connect(self, address: Address, timeout_ms: int) -> Stream:
         """A new connection; raises OSError."""
@@ -124,7 +124,9 @@ class TlsStream(TcpStream):
 class TcpTransport:
     """The real world. `tls`: the context of connections with TLS; None for none."""
 
-    def __init__(self, tls: "ssl.SSLContext | None" = None, *, login: Login | None = None) -> None:
+    def __init__(
+        self, tls: "ssl.SSLContext | None" = None, *, login: AnyLogin | None = None
+    ) -> None:
         self.login = login
         self._tls = tls
 
