@@ -12,6 +12,7 @@ from tests.broker.test_groups_in_a_cluster import commit, make_cluster
 from tests.tiered.exports.stores import MemoryStore
 
 from strandline.broker.snapshots.exporting import HOUR_MS, KEPT_MS, ClusterExports, remove_old
+from strandline.config.cluster import WEBHOOK_URL
 from strandline.controller.names import OFFSETS_TOPIC
 from strandline.controller.snapshots import format as snapshot_format
 from strandline.controller.snapshots.image import capture
@@ -110,6 +111,21 @@ def test_a_bucket_gets_the_names_of_users_and_nothing_of_their_passwords(
     (told,) = state.cluster.access.secrets.values()
     assert (told.user, told.mechanism) == ("alice", "SCRAM-SHA-256")
     assert (told.salt, told.stored_key, told.server_key) == (b"", b"", b"")
+
+
+def test_a_bucket_gets_no_webhook(world: ClusterWorld) -> None:
+    for broker in (1, 2, 3, 4):
+        configs = world.broker(broker).controller.cluster.cluster_configs
+        configs |= {WEBHOOK_URL: "https://alarms.example/s3cret", "num.partitions": "7"}
+    buckets = FakeBuckets(east=MemoryStore())
+    export_all(world, buckets)
+    cluster_id = world.broker(1).controller.cluster.cluster_id
+    (name,) = of(buckets.stores["east"], controller_prefix(cluster_id))
+    content = buckets.stores["east"].objects[name][0]
+    _, state = snapshot_format.read(content)
+    configs = state.cluster.cluster_configs
+    assert configs["num.partitions"] == "7" and WEBHOOK_URL not in configs
+    assert b"s3cret" not in bytes(content)
 
 
 def test_what_a_bucket_has_is_not_written_again(world: ClusterWorld) -> None:

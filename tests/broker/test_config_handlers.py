@@ -4,6 +4,7 @@ Source: KIP-133, KIP-226, KIP-714, KIP-1142; decision 0045."""
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from tests.broker.broker_world import BrokerWorld
@@ -12,6 +13,7 @@ from strandline.base.errors import ApiError
 from strandline.broker.operations import log_levels
 from strandline.broker.operations.log_levels import levels
 from strandline.config.keys import ValueType
+from strandline.config.security_section import SecuritySection
 from strandline.controller.commands import (
     AlterConfigs,
     ConfigChange,
@@ -303,3 +305,41 @@ def test_the_loggers_are_listed_once_for_many_changes(monkeypatch: pytest.Monkey
     with pytest.raises(ApiError, match="changed twice"):
         log_levels.change_levels([("root", 0, "INFO")] * 1_000, validate_only=False)
     assert len(calls) == 1
+
+
+def set_webhook(world: BrokerWorld, url: str) -> tuple[int, str | None]:
+    """The error of an attempt to set it."""
+    change = OneChange("alarm.webhook.url", ConfigOperation.SET, url)
+    answer = world.ask(
+        IncrementalAlterConfigsRequest(resources=[Changed(BROKER, "", [change])]),
+        IncrementalAlterConfigsResponse,
+        1,
+    )
+    (row,) = answer.responses
+    return row.error_code, row.error_message
+
+
+def test_a_webhook_of_a_host_that_the_file_does_not_list_is_refused(world: BrokerWorld) -> None:
+    code, message = set_webhook(world, "https://alarms.example/s3cret")
+    assert code == Error.INVALID_CONFIG and world.controller.commands == []
+    assert message == (
+        "alarm.webhook.url names the host alarms.example:443, which [security] webhook_hosts of "
+        "the brokers' files does not list: add it on every broker, and restart them"
+    )
+
+
+def test_a_listed_webhook_is_set_and_taken_away(world: BrokerWorld) -> None:
+    security = SecuritySection(webhook_hosts=("alarms.example",))
+    world.services.config = replace(world.services.config, security=security)
+    for url in ("https://alarms.example/s3cret", ""):
+        world.controller.answers.append(ResourceResults((ResourceResult(BROKER, ""),)))
+        assert set_webhook(world, url) == (0, None)
+    assert len(world.controller.commands) == 2
+
+
+def test_no_request_shows_a_webhook(world: BrokerWorld) -> None:
+    world.cluster.cluster_configs["alarm.webhook.url"] = "https://alarms.example/s3cret"
+    for name in ("", "1"):
+        row = rows_of(world, BROKER, name)["alarm.webhook.url"]
+        assert (row.value, row.is_sensitive, row.synonyms) == (None, True, [])
+        assert row.config_type == ValueType.PASSWORD.value

@@ -56,6 +56,10 @@ def run(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]
     return done
 
 
+ALARMS = ("--set", "security.webhook_hosts=127.0.0.1,alarms.example")
+"""Where brokers may post alarms."""
+
+
 def start_cluster(directory: Path, *, regions: str, options: tuple[str, ...] = ()) -> DevCluster:
     """Start a cluster and wait until every broker serves."""
     where = ("--dir", str(directory), "--port-base", port_base())
@@ -92,7 +96,7 @@ def own_cluster(tmp_path: Path) -> Iterator[DevCluster]:
 @pytest.fixture
 def five(tmp_path: Path) -> Iterator[DevCluster]:
     """Five brokers in three regions, for one test that changes them."""
-    cluster = start_cluster(tmp_path / "cluster", regions="east=2,west=2,south=1")
+    cluster = start_cluster(tmp_path / "cluster", regions="east=2,west=2,south=1", options=ALARMS)
     yield cluster
     stop_cluster(cluster)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from tests.integration.conftest import DevCluster, start_cluster, stop_cluster, wait_until
+from tests.integration.conftest import ALARMS, DevCluster, start_cluster, stop_cluster, wait_until
 from tests.integration.metadata import partitions_of
 from tests.integration.test_outages import told
 
@@ -25,7 +25,7 @@ NAME = "west/a"
 @pytest.fixture
 def six(tmp_path: Path) -> Iterator[DevCluster]:
     """Four brokers in the west, one in each of two other regions."""
-    cluster = start_cluster(tmp_path / "cluster", regions="east=1,west=4,south=1")
+    cluster = start_cluster(tmp_path / "cluster", regions="east=1,west=4,south=1", options=ALARMS)
     yield cluster
     stop_cluster(cluster)
 

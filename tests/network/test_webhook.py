@@ -3,15 +3,18 @@
 Source: decision 0018."""
 
 import logging
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from strandline.config.webhook_hosts import WebhookHosts
 from strandline.network.webhook import ATTEMPTS_MAX, QUEUED_COUNT_MAX, Webhook
 
 WAIT_S = 30
+HERE = WebhookHosts(["127.0.0.1", "[::1]:9"])
 
 
 class Receiver:
@@ -58,7 +61,7 @@ class Receiver:
 
 @pytest.fixture
 def webhook() -> Iterator[Webhook]:
-    made = Webhook(pause_ms=1, pause_ms_max=4)
+    made = Webhook(HERE, pause_ms=1, pause_ms_max=4)
     yield made
     made.stop()
 
@@ -166,14 +169,14 @@ def test_who_takes_nothing_costs_a_bounded_queue(
 def test_what_waits_for_who_is_gone_is_posted_to_where_is_said_then(
     receivers: list[Receiver],
 ) -> None:
-    webhook = Webhook(pause_ms=1_000 * WAIT_S, pause_ms_max=1_000 * WAIT_S)
+    webhook = Webhook(HERE, pause_ms=1_000 * WAIT_S, pause_ms_max=1_000 * WAIT_S)
     gone = Receiver(200)
     gone.close()
     receiver = receive(receivers, 200)
     webhook.aim(gone.url)
     webhook.post("zone a", b"a")
     webhook.post("zone b", b"b")
-    for url in ("http://[broken", receiver.url):
+    for url in ("http://[::1]:9/nothing", receiver.url):
         webhook.aim(url)
     assert receiver.wait(2) == [b"a", b"b"]
     webhook.stop()
@@ -199,7 +202,82 @@ def test_once_stopped_nothing_is_posted(webhook: Webhook, receivers: list[Receiv
     webhook.aim(receiver.url)
     webhook.stop()
     webhook.post("zone a", b"a")
-    other = Webhook()
+    other = Webhook(HERE)
     other.aim(receiver.url)
     other.post("zone b", b"b")
     assert receiver.wait(1) == [b"b"]
+
+
+def test_a_host_that_is_not_listed_gets_nothing_and_the_log_says_so_once(
+    receivers: list[Receiver], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    receiver = receive(receivers, 200)
+    webhook = Webhook(WebhookHosts(["alarms.example"]), pause_ms=1)
+    for _ in range(2):
+        webhook.aim(receiver.url)
+        webhook.post("zone a", b"a")
+    (line,) = caplog.messages
+    assert "alarms are not posted" in line and "[security] webhook_hosts" in line
+    assert "/secret" not in line and receiver.got == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "169.254.169.254",
+        "::1",
+        "fe80::1",
+        "::ffff:127.0.0.1",
+        "fd00:ec2::254",
+        "0.0.0.0",
+    ],
+)
+def test_a_listed_name_that_leads_to_the_machine_itself_is_not_called(
+    receivers: list[Receiver],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    address: str,
+) -> None:
+    """DNS may change after the URL was set."""
+    caplog.set_level(logging.WARNING)
+    receiver = receive(receivers, 200)
+    port = receiver.server.server_port
+    asked: list[str] = []
+
+    def resolve(host: str, port: int, **_: object) -> list[tuple[object, ...]]:
+        asked.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    webhook = Webhook(WebhookHosts(["alarms.example"]), pause_ms=1, pause_ms_max=4)
+    webhook.aim(f"http://alarms.example:{port}/secret")
+    webhook.post("zone a", b"a")
+    webhook.wait_idle(WAIT_S)
+    assert asked == ["alarms.example"] * ATTEMPTS_MAX and receiver.got == []
+    (line,) = caplog.messages
+    assert f"alarms.example is {address}, an address of this machine" in line
+
+
+def test_an_address_that_is_listed_itself_is_called(
+    receivers: list[Receiver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiver = receive(receivers, 200)
+    port = receiver.server.server_port
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+    connect = socket.create_connection
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    monkeypatch.setattr(socket, "create_connection", lambda to, wait: connect(to, wait))
+    webhook = Webhook(WebhookHosts(["alarms.example", f"127.0.0.1:{port}"]), pause_ms=1)
+    webhook.aim(f"http://alarms.example:{port}/secret")
+    webhook.post("zone a", b"a")
+    assert receiver.wait(1) == [b"a"]
+
+
+def test_a_redirect_leads_nowhere(webhook: Webhook, receivers: list[Receiver]) -> None:
+    receiver = receive(receivers, 307)
+    webhook.aim(receiver.url)
+    webhook.post("zone a", b"a")
+    webhook.wait_idle(WAIT_S)
+    assert receiver.wait(ATTEMPTS_MAX) == [b"a"] * ATTEMPTS_MAX

@@ -17,6 +17,7 @@ Map:    keys.py             what a key is, how its value is read and checked
         stored_topic_keys.py  topic keys of Kafka's that change nothing here
         cluster.py          the whole cluster, with Kafka's names
         addresses.py        host:port, seeds, links
+        webhook_hosts.py    hosts that alarms may be posted to
         bucket_urls.py      URLs of buckets
         client_networks.py  regions of clients by their addresses
         outage_marks.py     when a zone or region is down

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from strandline.config.addresses import check_webhook_url
 from strandline.config.client_networks import check_client_networks
 from strandline.config.kafka.table import STORED_KEYS, why_fixed
-from strandline.config.keys import LONG_MAX, Key, Value, key, keys_of
+from strandline.config.keys import LONG_MAX, Key, Value, ValueType, key, keys_of
 from strandline.config.outage_marks import check_outage_marks
 from strandline.config.topic import DAY_MS, TOPIC_KEYS, unknown_key
 
@@ -30,8 +30,10 @@ class ClusterConfig:
     alarm_webhook_url: str = key(
         "",
         "The http or https address to which the controller posts, as JSON, every broker, zone, "
-        "region and link that goes down or comes back.",
+        "region and link that goes down or comes back. `[security] webhook_hosts` of the brokers' "
+        "files must list its host. No request shows the value.",
         own=True,
+        secret=True,
         check=check_webhook_url,
         example="https://alarms.example/strandline",
         reloadable=True,
@@ -365,6 +367,12 @@ CLUSTER_KEYS: tuple[Key, ...] = tuple(
 
 CLUSTER_KEYS_BY_NAME: dict[str, Key] = {row.name: row for row in (*CLUSTER_KEYS, *STORED_KEYS)}
 """Every key that can be set for the whole cluster."""
+
+SECRET_CLUSTER_KEYS = frozenset(
+    name for name, row in CLUSTER_KEYS_BY_NAME.items() if row.type is ValueType.PASSWORD
+)
+"""Those whose values no request shows and no bucket has."""
+WEBHOOK_URL = "alarm.webhook.url"
 
 
 def validate_cluster_config(name: str, value: str) -> str | None:

@@ -187,12 +187,14 @@ def key(
     check: Callable[[Value], str | None] | None = None,
     long: bool = False,
     internal: bool = False,
+    secret: bool = False,
 ) -> T:
     """Declare a field of a configuration class with its row of the table. `own`: Kafka has no such
-    key; `long`: 64 bits for Kafka's APIs; `internal`: for tests, with no value unless it is set."""
+    key; `long`: 64 bits for Kafka's APIs; `internal`: for tests, with no value unless it is set;
+    `secret`: no request shows its text, and no bucket has it."""
     row = Key(
         name="",
-        type=ValueType.LONG if long else _type_of(default),
+        type=ValueType.PASSWORD if secret else ValueType.LONG if long else _type_of(default),
         default=None if internal else default,
         doc=doc + NOT_KAFKAS if own else doc,
         unit=unit,

@@ -10,6 +10,7 @@ Map:    tcp.py         the endpoint: listens, and knows the peers
         calls.py       requests and responses on top of messages
         refusals.py    logs why peers are refused
         webhook.py     posts alarms to an operator's URL
+        webhook_post.py  posts one message to a listed host
         https_document.py  fetches a small document, with a deadline and a bound
         sockets.py     detects a connection to itself, and a taken port
 Source: design section 5."""

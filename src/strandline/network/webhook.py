@@ -7,16 +7,18 @@ How:    a bounded queue, and one thread that lives while the queue has messages.
         accept the message now, the thread tries again after pauses that double. After some attempts
         it goes on to the next message, because the receiver may be unable to take this one. A
         message that is refused is dropped after as many attempts. So are messages that come while
-        the queue is full. It follows no redirects: only the configured URL gets alarms.
+        the queue is full. A URL whose host is not listed gets nothing, and the log says so once.
 Owns:   the queue and the thread.
-Source: decision 0018, "Alarm"."""
+Source: decision 0018, "Alarm"; decision 0069, "Webhooks"."""
 
 import http.client
 import logging
 import threading
-import urllib.error
-import urllib.request
 from functools import partial
+
+from strandline.base.errors import OperatorError
+from strandline.config.webhook_hosts import WebhookHosts
+from strandline.network.webhook_post import post
 
 QUEUED_COUNT_MAX = 100
 ATTEMPTS_MAX = 3
@@ -27,22 +29,20 @@ PAUSE_MS_MAX = 60_000
 TIMEOUT_MS = 5_000
 """Of one attempt, for each wait for the receiver."""
 
+_OK_END = 300
 _UNABLE = 500
 _NOT_NOW = (408, 425, 429)
 """Answers of a receiver that cannot accept now; and all from `_UNABLE` on."""
 _log = logging.getLogger("strandline.network")
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: object) -> None:
-        """No other address."""
-
-
 class Webhook:
-    """See the module. `aim` and `post` never wait, and never raise."""
+    """See the module. `hosts`: those that may be called. `aim` and `post` never wait, and never
+    raise."""
 
     def __init__(
         self,
+        hosts: WebhookHosts,
         *,
         pause_ms: int = PAUSE_MS,
         pause_ms_max: int = PAUSE_MS_MAX,
@@ -50,18 +50,24 @@ class Webhook:
     ) -> None:
         self._pause_ms, self._pause_ms_max = pause_ms, pause_ms_max
         self._timeout_ms = timeout_ms
-        self._url = ""
+        self._hosts = hosts
+        # What `aim` was told, and where alarms go: nowhere if that may not be called.
+        self._told = self._url = ""
         # {about what: the newest message}, the oldest first.
         self._queue: dict[str, bytes] = {}
         self._changed = threading.Condition()
         self._is_running = self._is_stopped = False
-        self._opener = urllib.request.build_opener(_NoRedirects())
 
     def aim(self, url: str) -> None:
         """Where to post from now on, also what waits already; empty: nowhere, and nothing waits."""
         with self._changed:
-            if url == self._url:
+            if url == self._told:
                 return
+            self._told = url
+            reason = self._hosts.refuse(url)
+            if reason is not None:
+                _log.warning("alarms are not posted: alarm.webhook.url %s", reason)
+                url = ""
             self._url = url
             if not url:
                 self._queue.clear()
@@ -82,6 +88,11 @@ class Webhook:
                 self._is_running = True
                 threading.Thread(target=self._run, name="webhook", daemon=True).start()
 
+    def wait_idle(self, timeout_s: float) -> bool:
+        """Wait until nothing waits; whether that came in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._is_running, timeout_s)
+
     def stop(self) -> None:
         """Stop posting; a post under way ends by itself."""
         with self._changed:
@@ -98,6 +109,7 @@ class Webhook:
             with self._changed:
                 if not self._queue or self._is_stopped:
                     self._is_running = False
+                    self._changed.notify_all()
                     return
                 url, (about, body) = self._url, next(iter(self._queue.items()))
             reason, is_refusal = self._try(url, body)
@@ -126,17 +138,15 @@ class Webhook:
 
     def _try(self, url: str, body: bytes) -> tuple[str, bool]:
         """Why it failed; empty where it did not. And whether the receiver will not have it."""
-        headers = {"Content-Type": "application/json", "User-Agent": "strandline"}
         try:
-            request = urllib.request.Request(url, data=body, headers=headers, method="POST")
-            with self._opener.open(request, timeout=self._timeout_ms / 1000):
-                return "", False
-        except urllib.error.HTTPError as error:
-            error.close()
-            is_refusal = error.code < _UNABLE and error.code not in _NOT_NOW
-            return f"it answers {error.code}", is_refusal
+            code = post(url, body, hosts=self._hosts, timeout_s=self._timeout_ms / 1000)
+        except OperatorError as error:
+            return str(error), True
         except (OSError, ValueError, http.client.HTTPException) as error:
             return str(error) or type(error).__name__, False
+        if code < _OK_END:
+            return "", False
+        return f"it answers {code}", code < _UNABLE and code not in _NOT_NOW
 
 
 def _shown(url: str) -> str:

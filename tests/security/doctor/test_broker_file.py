@@ -93,6 +93,10 @@ CASES = {
             ("weak", "[security] insecure"),
         ],
     ),
+    "webhooks of this machine": (
+        CLOSED + '[security]\nwebhook_hosts = ["alarms.example", "127.0.0.1:80", "localhost"]\n',
+        [("weak", "[security] webhook_hosts"), ("weak", "[security] webhook_hosts")],
+    ),
     "insecure for nothing": (CLOSED + INSECURE, [("weak", "[security] insecure")]),
     "rules not enforced": (
         CLOSED.replace("enforce_rules = true", "enforce_rules = false"),

@@ -37,6 +37,7 @@ from strandline.cli.server.labels import find_labels, tell_origin
 from strandline.cli.server.logs import configure_logging
 from strandline.cli.server.open_files import raise_open_files_limit
 from strandline.config.broker import BrokerConfig
+from strandline.config.webhook_hosts import WebhookHosts
 from strandline.model.cluster import StoredLabels
 from strandline.network.loop_clock import LoopClock
 from strandline.network.tcp import TcpNetwork
@@ -92,7 +93,7 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
     disk = _open_disk(config, loop)
     network = _open_network(config, tls.peers)
     replication = _new_replication(config, clock=clock, rng=rng, disk=disk, network=network)
-    webhook, metrics = Webhook(), MetricsEndpoint(config.metrics, tls.monitoring, tokens)
+    webhook, metrics = _webhook(config), MetricsEndpoint(config.metrics, tls.monitoring, tokens)
     certificates = CertificateWatch(tls.all, clock=clock, files=[tokens] if tokens else ())
     failures: list[str] = []
     broker: Broker | None = None
@@ -147,6 +148,10 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
         _close_all(claimed)
         disk.close()
         directory.release()
+
+
+def _webhook(config: BrokerConfig) -> Webhook:
+    return Webhook(WebhookHosts(config.security.webhook_hosts))
 
 
 class _Kept(TypedDict):

@@ -16,6 +16,7 @@ from uuid import UUID
 
 import msgspec
 
+from strandline.config.cluster import SECRET_CLUSTER_KEYS
 from strandline.controller.state import ControllerState, Directory, GroupBootstrap
 from strandline.model.access import Access, QuotaEntity, Rule, ScramSecret
 from strandline.model.cluster import (
@@ -120,12 +121,19 @@ class Image:
         yield from self._access_parts()
 
     def without_secrets(self) -> "Image":
-        """The same for readers that must not learn anything of passwords."""
+        """The same for readers that must not learn anything of passwords, nor the values of keys
+        that are secret."""
         secrets = {
             key: msgspec.structs.replace(one, salt=b"", stored_key=b"", server_key=b"")
             for key, one in self.access.secrets.items()
         }
-        return replace(self, access=replace(self.access, secrets=secrets))
+        shown = {
+            name: value
+            for name, value in self.head.cluster_configs.items()
+            if name not in SECRET_CLUSTER_KEYS
+        }
+        head = msgspec.structs.replace(self.head, cluster_configs=shown)
+        return replace(self, head=head, access=replace(self.access, secrets=secrets))
 
     def _access_parts(self) -> Iterator[AccessPart]:
         access, step = self.access, ACCESS_COUNT

@@ -17,6 +17,7 @@ from strandline.config.listener_section import (
     Listener,
 )
 from strandline.config.other_ports import READ, REQUIRE
+from strandline.config.webhook_hosts import near_hosts
 from strandline.model.access import ScramSecret
 from strandline.security.doctor.file_facts import FileFacts, key_files
 from strandline.security.doctor.finding import Finding, Level
@@ -39,7 +40,7 @@ def file_findings(
         *_certificates(config, facts, now_ms),
         *_modes(config, facts, file),
     ]
-    return [*found, *_insecure(config, found)]
+    return [*found, *_webhooks(config), *_insecure(config, found)]
 
 
 def key_findings(config: BrokerConfig) -> list[Finding]:
@@ -256,6 +257,16 @@ def _modes(config: BrokerConfig, facts: FileFacts, file: str) -> Iterator[Findin
             yield Finding(Level.OPEN, what_of[path], f"every user may use {path}", advice)
         elif mode & _GROUP:
             yield Finding(Level.WEAK, what_of[path], f"its group may use {path}", advice)
+
+
+def _webhooks(config: BrokerConfig) -> Iterator[Finding]:
+    for one in near_hosts(config.security.webhook_hosts):
+        yield Finding(
+            Level.WEAK,
+            "[security] webhook_hosts",
+            f"alarms may be posted to {one}: this machine, its link or a metadata service",
+            "list the address of another machine",
+        )
 
 
 def _insecure(config: BrokerConfig, found: list[Finding]) -> Iterator[Finding]:

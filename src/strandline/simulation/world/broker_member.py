@@ -28,6 +28,7 @@ from strandline.config.broker import (
 )
 from strandline.config.listener_section import ListenerSection
 from strandline.config.other_ports import RpcSection
+from strandline.config.security_section import SecuritySection
 from strandline.config.tiered_section import TieredSection
 from strandline.controller.commands import ConfigOperation, ResourceType
 from strandline.controller.records import (
@@ -106,6 +107,7 @@ LOOK_INTERVAL_MS = 20
 CHATTER_MS = 50
 CHATTER_KEY = "alarm.webhook.url"
 CHATTER_URL = "http://alarms/"
+ALARM_HOSTS = ("alarms", "alarms.example")
 CHATTER_EXTRA_MS = 1_000
 """It begins a moment before the load."""
 PRODUCE_TIMEOUT_MS = 1_000
@@ -143,6 +145,7 @@ def config_of(
         storage=storage,
         tiered=tiered or TieredSection(),
         drills=DrillsSection(enable=True),
+        security=SecuritySection(webhook_hosts=ALARM_HOSTS),
     )
 
 
