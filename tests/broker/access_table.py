@@ -7,6 +7,12 @@ from typing import NamedTuple
 from strandline.model.access import Kind, Operation
 from strandline.protocol.apis import APIS
 from strandline.protocol.errors import Error
+from strandline.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasEntry,
+    AlterClientQuotasRequest,
+    EntityData,
+    OpData,
+)
 from strandline.protocol.messages.alter_configs import AlterConfigsRequest
 from strandline.protocol.messages.alter_configs import AlterConfigsResource as OldResource
 from strandline.protocol.messages.alter_partition_reassignments import (
@@ -311,6 +317,14 @@ ROWS = [
         AlterUserScramCredentialsRequest([ScramCredentialDeletion("bob", 1)]),
         0,
         cluster(O.ALTER),
+    ),
+    row(
+        "AlterClientQuotas",
+        AlterClientQuotasRequest(
+            [AlterClientQuotasEntry([EntityData("user", "bob")], [OpData("request_percentage", 5)])]
+        ),
+        1,
+        cluster(O.ALTER_CONFIGS),
     ),
     *(
         whole(api, cluster(operation))

@@ -273,12 +273,16 @@ class Sink:
     def __init__(self) -> None:
         self.closed: list[str] = []
         self.answered: list[RequestContext] = []
+        self.muted_ms: list[int] = []
 
     def on_answered(self, context: RequestContext) -> None:
         self.answered.append(context)
 
     def on_unblocked(self) -> None:
         pass
+
+    def mute(self, duration_ms: int) -> None:
+        self.muted_ms.append(duration_ms)
 
     def close(self, reason: str) -> None:
         self.closed.append(reason)

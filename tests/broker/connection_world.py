@@ -211,6 +211,7 @@ def run(
             await world.stop()
         assert world.server.inflight_bytes == 0
         assert world.server.partial_bytes == 0
+        assert world.server.muted_count == 0
         assert world.server.connection_count == 0
 
     with asyncio.Runner(loop_factory=loop_factory) as runner:

@@ -139,6 +139,8 @@ def test_the_first_user_makes_others_and_their_rules(
         create(client, "orders-1")
     assert [kind for kind, _ in steps("Rules")] == ["", "text", ""]
     assert not list(walk("Rules", tmp_path))
+    assert [kind for kind, _ in steps("Quotas")] == ["", "text", ""]
+    assert not list(walk("Quotas", tmp_path))
 
 
 def test_a_cluster_with_open_ports_goes_to_rules_as_the_page_says(

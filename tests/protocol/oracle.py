@@ -58,7 +58,12 @@ NEWER_THAN_THE_ORACLES = {
 """Versions of Kafka 4.4; the oracles are of 4.3. They are compared with bytes that 4.4 wrote."""
 
 
-OTHERWISE_NAMED = {"RequestedTopic": "TopicData", "RequestedPartition": "PartitionData"}
+OTHERWISE_NAMED = {
+    "RequestedTopic": "TopicData",
+    "RequestedPartition": "PartitionData",
+    "AlterClientQuotasEntry": "EntryData",
+    "AlteredEntity": "EntryData",
+}
 """Kafka has these names twice: in a request, and for another structure in its response."""
 
 

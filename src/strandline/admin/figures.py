@@ -19,6 +19,7 @@ from strandline.broker.broker import Broker
 from strandline.broker.context import Services
 from strandline.broker.operations.balancing import Findings
 from strandline.broker.partitions import known_leader, may_be_named
+from strandline.broker.quotas.client_quotas import KINDS
 from strandline.controller.balancer.reasons import WAITS
 from strandline.controller.outages.domains import is_region
 from strandline.controller.outages.happenings import Kind
@@ -142,6 +143,8 @@ def broker_figures(
         "strandline_certificate_seconds_left": (
             {} if services.certificates is None else services.certificates.seconds_left_by_port()
         ),
+        **_quota_figures(services),
+        "strandline_muted_client_connections": 0 if server is None else server.muted_count,
         "strandline_audit_dropped_lines_total": (
             services.audit.dropped_count if services.audit else 0
         ),
@@ -149,6 +152,18 @@ def broker_figures(
             services.audit.write_error_count if services.audit else 0
         ),
         **remote_figures(log if log is not None and log.is_in_use else None),
+    }
+
+
+def _quota_figures(services: Services) -> Figures:
+    quotas = services.quotas
+    return {
+        "strandline_quota_throttled_requests_total": {
+            (kind,): quotas.throttled_count[kind] for kind in KINDS
+        },
+        "strandline_quota_throttled_seconds_total": {
+            (kind,): quotas.throttled_ms[kind] / 1_000 for kind in KINDS
+        },
     }
 
 

@@ -275,6 +275,26 @@ BROKER_METRICS = (
         ),
     ),
     Metric(
+        name="strandline_quota_throttled_requests_total",
+        kind=Kind.COUNTER,
+        labels=("quota",),
+        help=(
+            "Requests whose client was over a quota: of `produce` bytes, of `fetch` bytes, or of "
+            "`request` time."
+        ),
+    ),
+    Metric(
+        name="strandline_quota_throttled_seconds_total",
+        kind=Kind.COUNTER,
+        labels=("quota",),
+        help="The time for which answers told clients to wait.",
+        kafka="kafka.server:type=Request",
+    ),
+    Metric(
+        name="strandline_muted_client_connections",
+        help="Connections that are not read, because their client is over a quota.",
+    ),
+    Metric(
         name="strandline_audit_dropped_lines_total",
         kind=Kind.COUNTER,
         help=(

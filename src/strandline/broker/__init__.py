@@ -4,6 +4,7 @@ Map:    handlers/         One file for each Kafka API.
         read_replicas/    Topics that are read out of another cluster's bucket.
         tier_exports/     Exports of the tiers that this broker leads.
         access/           Logins of clients, and their rights.
+        quotas/           How much of this broker each client may use.
         server/           Client connections: frames in, ordered answers out.
         fetch/            Consumers' reads.
         produce/          Producers' writes.

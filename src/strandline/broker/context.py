@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 import msgspec
 
@@ -38,6 +38,7 @@ from strandline.broker.operations.certificate_watch import CertificateWatch
 from strandline.broker.operations.copy_budget import CopyBudget
 from strandline.broker.operations.digesting import Digesting
 from strandline.broker.operations.isolation import Isolation
+from strandline.broker.quotas.client_quotas import ClientLimits, ClientQuotas
 from strandline.broker.read_replicas.hosting import ReadReplicas
 from strandline.broker.server.batch_validation import BatchValidation
 from strandline.broker.server.purgatory import Deadlines
@@ -65,6 +66,8 @@ from strandline.tiered.objects.buckets import Buckets
 API_VERSIONS_KEY = API_KEYS["ApiVersions"]
 
 A = TypeVar("A", bound=Answer)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(slots=True)
@@ -108,6 +111,7 @@ class Services:
     failback: Failback = field(init=False)
     isolation: Isolation = field(init=False)
     access: Authorisation = field(init=False)
+    quotas: ClientQuotas = field(init=False)
     logins: Logins = field(init=False)
     # Records that are in buckets only; None without `[tiered] buckets`.
     remote_log: RemoteLog | None = None
@@ -123,6 +127,7 @@ class Services:
         self.deadlines = Deadlines(self.clock)
         self.logins = Logins(self.config, self.cluster, wall_ms=self.clock.wall_ms)
         self.access = Authorisation(self.config.access, self.cluster, broker_id=self.broker_id)
+        self.quotas = ClientQuotas(self.cluster, self.clock)
         self.new_topics = NewTopics(self.clock)
         self.fetch_sessions = FetchSessions(
             self.clock, self.rng, count_max=self.config.limits.fetch_session_count_max
@@ -169,6 +174,9 @@ class AnswerSink(Protocol):
     def on_unblocked(self) -> None:
         """A request holds up those behind it no longer."""
 
+    def mute(self, duration_ms: int) -> None:
+        """Take no further request for so long: the client is over a quota."""
+
     def close(self, reason: str) -> None:
         """End the connection; `reason` is one line for the log."""
 
@@ -206,6 +214,10 @@ class RequestContext(msgspec.Struct, eq=False):
     blocked_by: Blocker | None = None
     # The groups of the user by whose rules parts of the request were allowed.
     groups: frozenset[str] = frozenset()
+    # The client's quotas; None if it has none.
+    limits: ClientLimits | None = None
+    # How long the answer throttles its client.
+    throttle_ms: int = 0
     # Called once if the client goes before the answer: stop waiting.
     on_abandoned: Callable[[], None] | None = None
 
@@ -294,6 +306,21 @@ class RequestContext(msgspec.Struct, eq=False):
                     details=details,
                 )
             )
+
+    def timed(self, work: Callable[P, R]) -> Callable[P, R]:
+        """`work` whose time on the loop counts for the client's quota, if it has one."""
+        limits = self.limits
+        if limits is None:
+            return work
+
+        def run(*args: P.args, **kwargs: P.kwargs) -> R:
+            begin_ns = limits.now_ns()
+            try:
+                return work(*args, **kwargs)
+            finally:
+                limits.note_time(begin_ns)
+
+        return run
 
     def respond(self, body: Sequence[Part]) -> None:
         """Answer with the parts of an encoded response. Once; ignored when the client is gone."""

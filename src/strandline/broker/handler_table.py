@@ -8,6 +8,7 @@ Source: STYLE, rule 4; kafka-protocol reference, table of APIs."""
 from strandline.broker.context import Cold, Handler, Hot
 from strandline.broker.handlers import (
     alter_broker_labels,
+    alter_client_quotas,
     alter_configs,
     alter_partition_reassignments,
     alter_replica_log_dirs,
@@ -123,6 +124,7 @@ _HANDLERS: dict[str, Handler] = {
     "ListPartitionReassignments": Cold(list_partition_reassignments.handle),
     "OffsetDelete": Cold(offset_delete.handle),
     "DescribeClientQuotas": Cold(describe_client_quotas.handle),
+    "AlterClientQuotas": Cold(alter_client_quotas.handle),
     "AlterUserScramCredentials": Cold(alter_user_scram_credentials.handle),
     "DescribeUserScramCredentials": Cold(describe_user_scram_credentials.handle),
     "DescribeQuorum": Cold(describe_quorum.handle),

@@ -30,7 +30,6 @@ NOT_OFFERED: tuple[NotOffered, ...] = (
     NotOffered(26, "EndTxn", _TRANSACTIONS),
     NotOffered(27, "WriteTxnMarkers", _TRANSACTIONS),
     NotOffered(28, "TxnOffsetCommit", _TRANSACTIONS),
-    NotOffered(49, "AlterClientQuotas", "Clients have no quotas; none would be enforced."),
     NotOffered(65, "DescribeTransactions", _TRANSACTIONS),
     NotOffered(66, "ListTransactions", _TRANSACTIONS),
     NotOffered(68, "ConsumerGroupHeartbeat", _NEXT_GROUPS),

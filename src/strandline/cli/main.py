@@ -28,6 +28,7 @@ from strandline.cli.commands import (
     partition,
     policy,
     produce,
+    quota,
     replica,
     restore,
     serve,
@@ -71,6 +72,7 @@ app.add_typer(user.app, name="user")
 app.add_typer(acl.app, name="acl")
 app.add_typer(http_token.app, name="http-token")
 app.add_typer(doctor.app, name="doctor")
+app.add_typer(quota.app, name="quota")
 app.add_typer(zone.app, name="zone")
 app.command("restore")(restore.restore)
 app.command("version")(version.version)

@@ -18,6 +18,7 @@ Map:    decide/       One file for each command family.
         bucket_commands.py  the command that records a bucket's identity
         rule_commands.py  the commands about rules of access
         user_commands.py  the command about passwords
+        quota_commands.py  the command about quotas
         reports.py    the brokers' reports about themselves
         names.py      legal topic names
         listing.py    the first few names of a long list

@@ -25,6 +25,7 @@ from strandline.controller.outage_commands import (
     OutagesNoted,
     RuleDomain,
 )
+from strandline.controller.quota_commands import AlterQuotas, QuotaResults
 from strandline.controller.rule_commands import CreateRules, DeleteRules, RuleResults
 from strandline.controller.user_commands import AlterSecrets, UserResults
 from strandline.model.cluster import Address, Endpoint, Labels
@@ -293,6 +294,7 @@ Command = (
     | CreateRules
     | DeleteRules
     | AlterSecrets
+    | AlterQuotas
 )
 
 # ---- answers -------------------------------------------------------------------------------------
@@ -444,6 +446,7 @@ Answer = (
     | BucketAnswer
     | RuleResults
     | UserResults
+    | QuotaResults
 )
 
 # ---- encoding ------------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ from strandline.controller.decide.internal_topics import decide_ensure_internal_
 from strandline.controller.decide.labels import decide_alter_labels
 from strandline.controller.decide.outages import decide_note_outages, decide_rule_domain
 from strandline.controller.decide.producer_ids import decide_allocate_producer_ids
+from strandline.controller.decide.quotas import decide_alter_quotas
 from strandline.controller.decide.reassignments import decide_alter_reassignments
 from strandline.controller.decide.recovered_partitions import decide_recover_partition
 from strandline.controller.decide.rejoined import decide_note_rejoined
@@ -53,6 +54,7 @@ from strandline.controller.decide.voters import decide_report_voters, decide_req
 from strandline.controller.decision import Decision, Facts
 from strandline.controller.loss_commands import DeclareLost, RecoverPartition
 from strandline.controller.outage_commands import NoteLastSeen, NoteOutages, RuleDomain
+from strandline.controller.quota_commands import AlterQuotas
 from strandline.controller.reports import Reports
 from strandline.controller.rule_commands import CreateRules, DeleteRules
 from strandline.controller.state import ControllerState
@@ -86,6 +88,7 @@ _DECIDE: dict[type, Callable[[Facts, Any], Decision]] = {
     CreateRules: decide_create_rules,
     DeleteRules: decide_delete_rules,
     AlterSecrets: decide_alter_secrets,
+    AlterQuotas: decide_alter_quotas,
 }
 
 

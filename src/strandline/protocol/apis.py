@@ -11,6 +11,10 @@ from strandline.protocol.messages.alter_broker_labels import (
     AlterBrokerLabelsRequest,
     AlterBrokerLabelsResponse,
 )
+from strandline.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+)
 from strandline.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from strandline.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -312,6 +316,7 @@ APIS: dict[int, Api] = {
         _api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse),
         _api(OffsetDeleteRequest, OffsetDeleteResponse),
         _api(DescribeClientQuotasRequest, DescribeClientQuotasResponse),
+        _api(AlterClientQuotasRequest, AlterClientQuotasResponse),
         _api(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse),
         _api(AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse),
         _api(DescribeQuorumRequest, DescribeQuorumResponse),

@@ -12,4 +12,5 @@ Map:    session.py       a principal, and the session of a connection
         audit/           who did what, as lines of a file
         doctor/          what is open
         acls/            rules: which principal may do what with which resource
+        quotas/          how much of a broker a user or a client id may use
 Source: docs/decisions/0069-access.md."""

@@ -18,11 +18,12 @@ from strandline.model.access import CLUSTER_NAME, Kind, Operation, Permission
 from strandline.protocol.errors import name_of
 from strandline.protocol.table import Message
 from strandline.security.audit.event import EventKind
+from strandline.security.quotas.entities import show_entity
 from strandline.security.sasl.secrets import MECHANISM_NUMBERS
 
 ALTER, CREATE, DELETE = Operation.ALTER.name, Operation.CREATE.name, Operation.DELETE.name
 TOPIC, GROUP, CLUSTER, USER = Kind.TOPIC.name, Kind.GROUP.name, Kind.CLUSTER.name, Kind.USER.name
-BROKER = "BROKER"
+BROKER, QUOTA = "BROKER", "CLIENT_QUOTA"
 CONFIG_KINDS = {int(one): one.name for one in ResourceType} | {BROKER_LOGGER: "BROKER_LOGGER"}
 NAMES_MAX = 10
 """How many names of a list a line has."""
@@ -154,6 +155,14 @@ def _passwords(request: Any, response: Any) -> Iterator[Change]:
             yield Change(ALTER, USER, one.name, codes.get(one.name, 0), texts)
 
 
+def _quotas(request: Any, response: Any) -> Iterator[Change]:
+    for one, result in zip(request.entries, response.entries, strict=False):
+        name = show_entity([(entity.entity_type, entity.entity_name) for entity in one.entity])
+        keys = _listed(change.key for change in one.ops)
+        told = (("keys", keys),)
+        yield Change(Operation.ALTER_CONFIGS.name, QUOTA, name, result.error_code, told)
+
+
 def _moves(request: Any, response: Any) -> Iterator[Change]:
     answered = {one.name: _code(one.partitions) for one in response.responses}
     for one in request.topics:
@@ -208,6 +217,7 @@ CHANGES: dict[str, Changes] = {
     "CreateAcls": _rules_created,
     "DeleteAcls": _rules_deleted,
     "AlterUserScramCredentials": _passwords,
+    "AlterClientQuotas": _quotas,
     "AlterPartitionReassignments": _moves,
     "DeleteRecords": _records_deleted,
     "DeleteGroups": lambda _, response: [

@@ -107,6 +107,7 @@ BY_PART = frozenset(
         "DescribeReadReplicas",
         "DescribeLosses",
         "AlterUserScramCredentials",
+        "AlterClientQuotas",
         "DescribeAcls",
         "CreateAcls",
         "DeleteAcls",

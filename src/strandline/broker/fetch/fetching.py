@@ -66,7 +66,7 @@ from strandline.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from strandline.protocol.primitives import Part
+from strandline.protocol.primitives import Part, parts_size_bytes
 from strandline.replication.replica.replica import Replica
 from strandline.replication.replica.tier import RemoteOffsetError
 from strandline.tiered.reading.finding import RemoteSlice
@@ -143,6 +143,8 @@ class FetchCall:
         self._request = request
         self._services = services
         self._max_bytes = min(request.max_bytes, services.config.limits.fetch_bytes_max)
+        if context.limits is not None:
+            self._max_bytes = int(min(self._max_bytes, context.limits.fetch_bytes_max()))
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._topics: list[FetchableTopicResponse] = []
         self._partitions: list[PartitionFetch] = []
@@ -184,12 +186,13 @@ class FetchCall:
         delay_ms = min(self._request.max_wait_ms, WAIT_MS_MAX)
         if self._has_enough(found_bytes):
             delay_ms = CACHE_WAIT_MS
+        timed = self._context.timed
         self._parked = Parked(
             clock=self._services.clock,
             watched=[self._watched(one) for one in self._partitions],
             delay_ms=delay_ms,
-            check=self._is_enough,
-            finish=self._finish,
+            check=timed(self._is_enough),
+            finish=timed(self._finish),
         )
         self._context.on_abandoned = self._drop
 
@@ -489,7 +492,14 @@ class FetchCall:
         else:
             response = self._with_session(self._topics)
         self._add_leaders(response)
-        self._context.respond(encode_response(response, self._context.api_version))
+        context = self._context
+        parts = encode_response(response, context.api_version)
+        if context.limits is not None:
+            context.limits.note_fetched(context, parts_size_bytes(parts))
+            if context.throttle_ms:
+                response.throttle_time_ms = context.throttle_ms
+                parts = encode_response(response, context.api_version)
+        context.respond(parts)
 
     def _add_leaders(self, response: FetchResponse) -> None:
         """Name the present leaders of partitions that this broker does not lead."""

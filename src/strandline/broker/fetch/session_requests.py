@@ -2,7 +2,7 @@
 
 How:    a full request ends the session that it names; with epoch 0 it opens another one with its
         answer. A later request is read as if it named everything in its session, and only the news
-        of the answer is sent.
+        of the answer is sent. A client that is over a quota is answered at once, without records.
 Source: KIP-227; `broker.fetch.sessions`."""
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from strandline.broker.fetch.fetching import TOPIC_IDS_SINCE_VERSION, FetchCall
 from strandline.broker.fetch.sessions import (
     FINAL_EPOCH,
     FIRST_EPOCH,
+    NO_SESSION,
     FetchSession,
     refusal,
 )
@@ -39,7 +40,9 @@ def start_in_session(context: RequestContext, request: FetchRequest) -> None:
     if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
         if session is not None:
             sessions.close(session.id)
-        if request.session_epoch == FINAL_EPOCH:
+        if context.throttle_ms:
+            answer_throttled(context)
+        elif request.session_epoch == FINAL_EPOCH:
             FetchCall(context, request).start()
         else:
             FetchCall(context, request, partial(_open, context, request)).start()
@@ -49,7 +52,10 @@ def start_in_session(context: RequestContext, request: FetchRequest) -> None:
     if session is not None and error is Error.NONE:
         error = sessions.change(session, request.topics, forgotten)
     if session is None or error is not Error.NONE:
-        context.respond(encode_response(FetchResponse(error_code=error), context.api_version))
+        response = FetchResponse(error_code=error, throttle_time_ms=context.throttle_ms)
+        context.respond(encode_response(response, context.api_version))
+    elif context.throttle_ms:
+        answer_throttled(context, session_id=session.id)
     elif not session.partition_count:
         FetchCall(context, request).start()
     else:
@@ -59,6 +65,13 @@ def start_in_session(context: RequestContext, request: FetchRequest) -> None:
         call = FetchCall(context, request, partial(_continue, session, session.epoch))
         session.last = ref(call)
         call.start()
+
+
+def answer_throttled(context: RequestContext, *, session_id: int = NO_SESSION) -> None:
+    """Answer at once and without records: the client is over a quota. A full request opens no
+    session then."""
+    response = FetchResponse(throttle_time_ms=context.throttle_ms, session_id=session_id)
+    context.respond(encode_response(response, context.api_version))
 
 
 def _open(

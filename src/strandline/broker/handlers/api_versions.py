@@ -54,7 +54,8 @@ def start(context: RequestContext) -> None:
         elif _means_another(request, context.services):
             body = _go_elsewhere(context.api_version)
         else:
-            body = _answer(context.api_version, tuple(context.services.offered_apis.items()))
+            offered = tuple(context.services.offered_apis.items())
+            body = _answer(context.api_version, offered, throttle_ms=context.throttle_ms)
     context.respond((body,))
 
 
@@ -73,9 +74,21 @@ def _means_another(request: ApiVersionsRequest, services: Services) -> bool:
     )
 
 
+def _answer(version: int, offered: Offered, *, throttle_ms: int) -> bytes:
+    if not throttle_ms:
+        return _usual_answer(version, offered)
+    response = _response(version, offered)
+    response.throttle_time_ms = throttle_ms
+    return bytes(encode(response, version))
+
+
 @lru_cache(maxsize=16)
-def _answer(version: int, offered: Offered) -> bytes:
-    response = ApiVersionsResponse(
+def _usual_answer(version: int, offered: Offered) -> bytes:
+    return bytes(encode(_response(version, offered), version))
+
+
+def _response(version: int, offered: Offered) -> ApiVersionsResponse:
+    return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=key, min_version=first, max_version=last)
             for key, (first, last) in offered
@@ -89,7 +102,6 @@ def _answer(version: int, offered: Offered) -> bytes:
             if one.level
         ],
     )
-    return bytes(encode(response, version))
 
 
 def _supported(version: int) -> list[SupportedFeatureKey]:

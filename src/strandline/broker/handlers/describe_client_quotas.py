@@ -1,54 +1,52 @@
-"""DescribeClientQuotas: no client has a quota.
+"""DescribeClientQuotas: the quotas of users and client ids, as this broker has replayed them.
 
-How:    AlterClientQuotas is not offered, so the list is empty; filters are checked as in Kafka.
 Source: KIP-546."""
-
-from collections.abc import Sequence
 
 from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_client_quotas import (
-    ComponentData,
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
 )
-
-EXACT = 0
-USER, CLIENT_ID, IP = "user", "client-id", "ip"
-ENTITY_TYPES = (USER, CLIENT_ID, IP)
-MATCHES = range(3)
+from strandline.security.quotas.entity_filter import Condition, UnknownTypeError, check, fits
 
 
 async def handle(
     request: DescribeClientQuotasRequest, context: RequestContext
 ) -> DescribeClientQuotasResponse:
-    """An empty list, if the filter can be one."""
+    """The quotas of the entities that the filter names."""
+    conditions = [
+        Condition(one.entity_type, one.match_type, one.match) for one in request.components
+    ]
     try:
-        _check(request.components)
+        _check(conditions)
     except ApiError as refusal:
         return DescribeClientQuotasResponse(
             error_code=refusal.code, error_message=refusal.message, entries=None
         )
-    return DescribeClientQuotasResponse()
-
-
-def _check(components: Sequence[ComponentData]) -> None:
-    """Raises ApiError for a filter that names no, an unknown, or one kind of entity twice."""
-    kinds = [one.entity_type for one in components]
-    for one in components:
-        if not one.entity_type:
-            raise ApiError(Error.INVALID_REQUEST, "a filter names no entity type")
-        if one.entity_type not in ENTITY_TYPES:
-            raise ApiError(
-                Error.UNSUPPORTED_VERSION,
-                f"there is no entity type {one.entity_type!r}: use {', '.join(ENTITY_TYPES)}",
+    quotas = context.services.cluster.access.quotas
+    return DescribeClientQuotasResponse(
+        error_message=None,
+        entries=[
+            EntryData(
+                [EntityData(kind, name) for kind, name in entity],
+                [ValueData(key, value) for key, value in values.items()],
             )
-        if one.match_type not in MATCHES:
-            raise ApiError(Error.INVALID_REQUEST, f"there is no match type {one.match_type}")
-        if one.match_type == EXACT and one.match is None:
-            raise ApiError(Error.INVALID_REQUEST, "a filter for one name does not give the name")
-    if len(set(kinds)) < len(kinds):
-        raise ApiError(Error.INVALID_REQUEST, "a filter names an entity type twice")
-    if IP in kinds and len(kinds) > 1:
-        raise ApiError(Error.INVALID_REQUEST, "an ip has no user and no client id")
+            for entity, values in quotas.items()
+            if fits(entity, conditions, is_strict=request.strict)
+        ],
+    )
+
+
+def _check(conditions: list[Condition]) -> None:
+    """Raises ApiError for a filter that cannot be one."""
+    try:
+        check(conditions)
+    except UnknownTypeError as error:
+        raise ApiError(Error.UNSUPPORTED_VERSION, str(error)) from error
+    except ValueError as error:
+        raise ApiError(Error.INVALID_REQUEST, str(error)) from error

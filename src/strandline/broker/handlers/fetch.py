@@ -10,7 +10,7 @@ from uuid import UUID
 
 from strandline.broker.context import RequestContext
 from strandline.broker.fetch.fetching import FetchCall
-from strandline.broker.fetch.session_requests import start_in_session
+from strandline.broker.fetch.session_requests import answer_throttled, start_in_session
 from strandline.broker.fetch.sessions import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION
 from strandline.broker.server.request_limits import ITEM_COUNT_MAX, distinct
 from strandline.protocol.fast_fetch import decode_request
@@ -29,6 +29,9 @@ def start(context: RequestContext) -> None:
     if requested_count > exist or request.session_epoch == FIRST_EPOCH:
         _drop_repeated(request)
     if request.session_epoch == FINAL_EPOCH and request.session_id == NO_SESSION:
+        if context.throttle_ms:
+            answer_throttled(context)
+            return
         FetchCall(context, request).start()
     else:
         start_in_session(context, request)

@@ -133,7 +133,7 @@ def _respond(context: RequestContext, request: ListOffsetsRequest, *, may_wait: 
                 continue
             partitions.append(_answer(services, topic, one, version, waiting))
         topics.append(ListOffsetsTopicResponse(name=requested.name, partitions=partitions))
-    response = ListOffsetsResponse(topics=topics)
+    response = ListOffsetsResponse(throttle_time_ms=context.throttle_ms, topics=topics)
     if waiting.leaseless and may_wait:
         again = partial(_respond, context, request, may_wait=False)
         when_leases_hold(context, waiting.leaseless, again)

@@ -401,7 +401,11 @@ class ProduceCall:
             self._finish_without_answer()
             return
         results = self._results
-        if len(results) == len(self._requested) == 1 and not self._endpoints:
+        if (
+            len(results) == len(self._requested) == 1
+            and not self._endpoints
+            and not context.throttle_ms
+        ):
             body = encode_usual_response(self._requested[0], results[0], context.api_version)
             if body is not None:
                 context.respond((body,))
@@ -419,6 +423,7 @@ class ProduceCall:
                 )
                 for topic in self._requested
             ],
+            throttle_time_ms=self._context.throttle_ms,
             node_endpoints=self._endpoints,
         )
 

@@ -5,7 +5,7 @@ Why:    a connection is never a queue of one: later requests are read and append
 How:    READING --no room--> PAUSED --room again--> READING;  either --error, end of stream, idle-->
         CLOSED. A paused connection does not read its socket: TCP slows the client down. A request
         that could not be appended (the followers of its partition do not take what was before)
-        pauses the connection, too.
+        pauses the connection, too, and so does a client over its quota: it is muted for a while.
             Answers that become ready within one pass of the loop leave in one write.
 Owns:   the stream, the session, the requests in work in order, the answers not yet written.
 Source: design section 5; python-speed reference 9 (raw sockets on add_reader, a deque of slots)."""
@@ -21,6 +21,7 @@ from typing import Protocol
 
 from strandline.base.errors import ProtocolError, StorageError
 from strandline.broker.context import AnswerSink, RequestContext
+from strandline.broker.quotas.client_quotas import ClientLimits
 from strandline.broker.server.inbox import Inbox, Scratch
 from strandline.broker.server.limits import (
     UNKNOWN_BYTES_MAX,
@@ -92,6 +93,9 @@ class ConnectionOwner(Protocol):
     def on_resumed(self, connection: Connection) -> None:
         """The connection is read again."""
 
+    def count_muted(self, change: int) -> None:
+        """The number of muted connections has changed."""
+
     def on_authenticated(self, connection: Connection, before: Session) -> None:
         """The client has logged in, for the first time or again; it had the session `before`."""
 
@@ -146,6 +150,11 @@ class Connection:
         # How many of these bytes were reported to the owner.
         self._counted_bytes = 0
         self._partial_bytes = 0
+        # The quotas of the last request's client: reading and writing take the loop's time, too.
+        self._limits: ClientLimits | None = None
+        # While it is muted: ends that.
+        self._muting: asyncio.TimerHandle | None = None
+        self._muted_until_ms = 0
         self._is_taking = False
         self._is_writing = False
         self._loop = asyncio.get_running_loop()
@@ -181,6 +190,10 @@ class Connection:
             self._loop.remove_reader(self._fd)
         if self._is_writing:
             self._loop.remove_writer(self._fd)
+        if self._muting is not None:
+            self._muting.cancel()
+            self._muting = None
+            self._owner.count_muted(-1)
         self._stream.close()
         self._outbox.clear()
         pending, self._pending = self._pending, deque()
@@ -198,16 +211,20 @@ class Connection:
         if not self._has_room():
             self._pause()
             return
+        limits = self._limits
+        begin_ns = 0 if limits is None else limits.now_ns()
         try:
             count = self._inbox.receive(self._stream)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
             count = 0
+        if limits is not None:
+            limits.note_time(begin_ns)
         if count == 0:
             self.close()
             return
-        self.last_active_ms = self._owner.now_ms()
+        self.last_active_ms = max(self.last_active_ms, self._owner.now_ms())
         self._take_frames()
         if self._tls is not None and self._tls.pending_bytes:
             self._loop.call_soon(self._read_pending)
@@ -262,6 +279,7 @@ class Connection:
                     context.abandon()
                     return
                 pending.append(context)
+                self._limits = context.limits
                 key = context.api.key
                 if key == PRODUCE_KEY:
                     self.is_producer = True
@@ -306,7 +324,30 @@ class Connection:
     def _has_room(self) -> bool:
         return self._has_own_room() and self._owner.has_room(is_producer=self.is_producer)
 
+    def mute(self, duration_ms: int) -> None:
+        """See `context.AnswerSink`. Requests in work go on, and answers leave."""
+        if self.is_closed:
+            return
+        until_ms = self._owner.now_ms() + duration_ms
+        if self._muting is not None:
+            if self._muted_until_ms >= until_ms:
+                return
+            self._muting.cancel()
+        else:
+            self._owner.count_muted(1)
+        self._muted_until_ms = until_ms
+        self.last_active_ms = max(self.last_active_ms, until_ms)  # It is not idle meanwhile.
+        self._muting = self._loop.call_later(duration_ms / 1_000, self._unmute)
+
+    def _unmute(self) -> None:
+        self._muting = None
+        self._owner.count_muted(-1)
+        if self.is_paused:
+            self.resume()
+
     def _has_own_room(self) -> bool:
+        if self._muting is not None:
+            return False
         blocked = self._blocked
         if blocked is not None:
             if (
@@ -373,15 +414,19 @@ class Connection:
         outbox = self._outbox
         if outbox.is_empty:
             return
+        limits = self._limits
+        begin_ns = 0 if limits is None else limits.now_ns()
         try:
             if outbox.write():
-                self.last_active_ms = self._owner.now_ms()
+                self.last_active_ms = max(self.last_active_ms, self._owner.now_ms())
         except ConnectionError:
             self.close()
             return
         except (OSError, StorageError) as error:
             self.close(f"cannot write an answer: {error}")
             return
+        if limits is not None:
+            limits.note_time(begin_ns)
         if outbox.is_empty == self._is_writing:
             self._is_writing = not self._is_writing
             if self._is_writing:

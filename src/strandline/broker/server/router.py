@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from strandline.base.errors import ApiError, ProtocolError
@@ -30,6 +31,7 @@ from strandline.broker.context import (
     RequestContext,
     Services,
 )
+from strandline.broker.quotas.timed_steps import TimedSteps
 from strandline.broker.server.request_limits import ITEM_COUNT_MAX
 from strandline.protocol.apis import API_KEYS, APIS, Api
 from strandline.protocol.codec import decode, encode
@@ -120,7 +122,12 @@ class Router:
         """Hand the request to its handler. Raises ProtocolError when its body cannot be decoded, or
         names too much."""
         handler = self._served[context.api.key].handler
+        begin_ns = 0
         try:
+            if self._services.quotas.are_set:
+                self._services.quotas.admit(context)
+                if context.limits is not None:
+                    begin_ns = context.limits.now_ns()
             if type(handler) is Hot:
                 handler.start(context)
             elif type(handler) is Cold:
@@ -129,6 +136,8 @@ class Router:
             raise
         except Exception:  # A task boundary: one request may fail, the broker may not.
             context.fail()
+        if context.limits is not None:
+            context.limits.charge(context, begin_ns)
 
     def stop(self) -> None:
         """End the handlers that run."""
@@ -150,7 +159,11 @@ class Router:
         except ApiError as error:
             self._respond_error(context, error.code, error.message)
             return
-        task = asyncio.get_running_loop().create_task(self._run_cold(handler, request, context))
+        steps: Coroutine[None, None, None] = self._run_cold(handler, request, context)
+        limits = context.limits
+        if limits is not None:
+            steps = TimedSteps(steps, now_ns=limits.now_ns, charge=partial(limits.charge, context))
+        task = asyncio.get_running_loop().create_task(steps)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -166,6 +179,8 @@ class Router:
             context.fail()
 
     def _respond(self, context: RequestContext, response: Message) -> None:
+        if context.throttle_ms and "throttle_time_ms" in response.__struct_fields__:
+            response.throttle_time_ms = context.throttle_ms  # type: ignore[attr-defined]
         body = encode(response, context.api_version)
         context.respond((body,))
 

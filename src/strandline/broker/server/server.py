@@ -88,6 +88,7 @@ class Server:
         self.scratch = Scratch()
         self.inflight_bytes = 0
         self.partial_bytes = 0
+        self.muted_count = 0
         self.port = 0
         self._refused_count = 0
         self._clock = clock
@@ -230,6 +231,10 @@ class Server:
     def on_resumed(self, connection: Connection) -> None:
         """The connection reads again."""
         self._paused.pop(connection, None)
+
+    def count_muted(self, change: int) -> None:
+        """The number of connections whose clients are over a quota has changed."""
+        self.muted_count += change
 
     def on_authenticated(self, connection: Connection, before: Session) -> None:
         """The client has logged in; for the first time, if the session `before` was not

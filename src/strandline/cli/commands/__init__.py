@@ -6,6 +6,6 @@ Map:    serve.py, dev.py, topic.py, topic_explain.py, broker.py, broker_label.py
         partition_declare_many.py, partition_from_buckets.py, replica.py, produce.py, consume.py,
         group.py, log.py, policy.py,
         policy_topic.py, config.py, drill.py, drill_cancel.py, zone.py, tiered.py, restore.py,
-        user.py, acl.py, http_token.py, version.py,
+        user.py, acl.py, http_token.py, quota.py, version.py,
         doctor.py,
         broker_dry_run.py, topic_dry_run.py."""

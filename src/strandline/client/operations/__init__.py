@@ -25,6 +25,7 @@ Map:    no_controller.py   why no controller is found
         buckets.py         which bucket a name stands for
         users.py           users and their passwords
         rules.py           rules of access
+        quotas.py          quotas of clients
         writers.py         which clients produce most
         isolation.py       brokers cut off by a drill
         read_replicas.py   copies of other clusters' topics

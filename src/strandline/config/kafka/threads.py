@@ -10,7 +10,8 @@ _KERNEL = "Strandline leaves the buffers of sockets to the kernel."
 _LOOP = "A broker here has one event loop."
 _METRICS = "Strandline has its own metrics (`[metrics]` of the broker's file)."
 _NO_PURGE = "Strandline removes such requests at once."
-_NO_QUOTAS = "Strandline has no quotas yet."
+_NO_CALLBACK = "Strandline decides as Kafka does without one."
+_NOT_YET = "Strandline has no such quota yet."
 
 THREAD_STORED: tuple[Key, ...] = (
     stored(
@@ -56,7 +57,7 @@ THREAD_FIXED: tuple[Key, ...] = (
         "client.quota.callback.class",
         CLASS,
         None,
-        f"The class that decides about the quotas of clients. {_NO_QUOTAS}",
+        f"The class that decides about the quotas of clients. {_NO_CALLBACK}",
     ),
     fixed(
         "connection.failed.authentication.delay.ms",
@@ -69,13 +70,13 @@ THREAD_FIXED: tuple[Key, ...] = (
         "controller.quota.window.num",
         INT,
         11,
-        f"Samples of the quotas on changes of topics that are kept. {_NO_QUOTAS}",
+        f"Samples of the quotas on changes of topics that are kept. {_NOT_YET}",
     ),
     fixed(
         "controller.quota.window.size.seconds",
         INT,
         1,
-        f"The length of a sample of the quotas on changes of topics. {_NO_QUOTAS}",
+        f"The length of a sample of the quotas on changes of topics. {_NOT_YET}",
     ),
     fixed(
         "delete.records.purgatory.purge.interval.requests",
@@ -139,14 +140,12 @@ THREAD_FIXED: tuple[Key, ...] = (
         500,
         f"Requests that may wait for a thread before the broker stops reading. {_LOOP}",
     ),
-    fixed(
-        "quota.window.num", INT, 11, f"Samples of the quotas on clients that are kept. {_NO_QUOTAS}"
-    ),
+    fixed("quota.window.num", INT, 11, "Samples of the quotas on clients that are kept."),
     fixed(
         "quota.window.size.seconds",
         INT,
         1,
-        f"The length of a sample of the quotas on clients. {_NO_QUOTAS}",
+        "The length of a sample of the quotas on clients.",
     ),
     fixed(
         "request.timeout.ms",

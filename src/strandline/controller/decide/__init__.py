@@ -10,5 +10,5 @@ Map:    brokers.py (RegisterBroker, UnregisterBroker), labels.py (AlterLabels),
         (NoteLastSeen),
         outages.py (RuleDomain, NoteOutages), rejoined.py (NoteRejoined), buckets.py
         (IdentifyBucket), rules.py (CreateRules, DeleteRules),
-        secrets.py (AlterSecrets).
+        secrets.py (AlterSecrets), quotas.py (AlterQuotas).
 Source: STYLE, rule 7."""

@@ -52,6 +52,9 @@ class Caller:
     def on_unblocked(self) -> None:
         """See `context.AnswerSink`."""
 
+    def mute(self, duration_ms: int) -> None:
+        """See `context.AnswerSink`: it asks once."""
+
     def close(self, reason: str) -> None:
         """See `context.AnswerSink`."""
         if self.is_open:

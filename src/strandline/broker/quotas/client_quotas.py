@@ -1,0 +1,218 @@
+"""The quotas of each client, by the controller's log, and what is used of them on this broker.
+
+Why:    one greedy client may not slow down the others, and a client without a quota costs nothing.
+How:    A client is a user with a client id. What applies to it is looked up once, and again after
+        the controller's log has changed what principals may do. Clients that share a quota share
+        its `Usage`.
+            produce   counts the bytes of a request when it is taken in
+            fetch     counts the bytes of an answer; a client that is over already gets none
+            request   counts the time of the event loop: 100 percent is all of it
+        Logins have no quota: they come before there is a principal.
+Owns:   the usage of each quota, within USAGES_MAX. What is idle is forgotten first.
+Source: Kafka 4.3's ClientQuotaManager and ClientRequestQuotaManager; KIP-13, KIP-124, KIP-219;
+        decision 0070."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Protocol
+
+from strandline.base.clock import Clock
+from strandline.model.cluster import Cluster
+from strandline.protocol.apis import API_KEYS, Api
+from strandline.security.quotas.keys import (
+    CONSUMER_BYTE_RATE,
+    PRODUCER_BYTE_RATE,
+    QUOTA_KEYS,
+    REQUEST_PERCENTAGE,
+)
+from strandline.security.quotas.precedence import Sharers, applicable
+from strandline.security.quotas.windows import Usage
+from strandline.security.session import Session
+
+PRODUCE_KEY, FETCH_KEY = API_KEYS["Produce"], API_KEYS["Fetch"]
+EXEMPT_KEYS = frozenset(
+    API_KEYS[name] for name in ("SaslHandshake", "SaslAuthenticate", "IsolateBroker")
+)
+"""Logins, and the request that ends a drill."""
+USAGES_MAX = 10_000
+"""Quotas whose usage is kept: at most about 3 KB each."""
+CLIENTS_MAX = 10_000
+"""Pairs of user and client id whose quotas are remembered."""
+PERCENT_PER_NS = 100 / 1_000_000_000
+PRODUCE, FETCH, REQUEST = "produce", "fetch", "request"
+KINDS = {PRODUCE: PRODUCER_BYTE_RATE, FETCH: CONSUMER_BYTE_RATE, REQUEST: REQUEST_PERCENTAGE}
+"""{kind of throttling, a label of metrics: its quota}"""
+
+
+class Mutable(Protocol):
+    """What quotas need of a connection."""
+
+    def mute(self, duration_ms: int) -> None:
+        """Take no further request for so long."""
+
+
+class LimitedRequest(Protocol):
+    """What quotas need of a request; see `context.RequestContext`."""
+
+    client_id: str | None
+    size_bytes: int
+    limits: ClientLimits | None
+    throttle_ms: int
+
+    @property
+    def api(self) -> Api: ...
+
+    @property
+    def session(self) -> Session: ...
+
+    @property
+    def sink(self) -> Mutable: ...
+
+
+class ClientLimits:
+    """The quotas of one client, until quotas change; None where it has none."""
+
+    __slots__ = ("_quotas", "fetch", "produce", "request")
+
+    def __init__(
+        self,
+        quotas: ClientQuotas,
+        *,
+        produce: Usage | None,
+        fetch: Usage | None,
+        request: Usage | None,
+    ) -> None:
+        self._quotas = quotas
+        self.produce = produce
+        self.fetch = fetch
+        self.request = request
+
+    def admit(self, context: LimitedRequest) -> None:
+        """A request is taken in."""
+        key, now_ms = context.api.key, self._quotas.now_ms()
+        if self.produce is not None and key == PRODUCE_KEY:
+            self.produce.note(context.size_bytes, now_ms)
+            self._throttle(context, PRODUCE, self.produce.throttle_ms(now_ms))
+        if self.fetch is not None and key == FETCH_KEY:
+            self._throttle(context, FETCH, self.fetch.throttle_ms(now_ms))
+        if self.request is not None:
+            self._throttle(context, REQUEST, self.request.throttle_ms(now_ms))
+
+    def note_fetched(self, context: LimitedRequest, size_bytes: int) -> None:
+        """An answer to a fetch is about to leave."""
+        if self.fetch is not None:
+            now_ms = self._quotas.now_ms()
+            self.fetch.note(size_bytes, now_ms)
+            self._throttle(context, FETCH, self.fetch.throttle_ms(now_ms))
+
+    def fetch_bytes_max(self) -> float:
+        """How many bytes of records an answer to a fetch may have."""
+        return float("inf") if self.fetch is None else self.fetch.room(self._quotas.now_ms())
+
+    def charge(self, context: LimitedRequest, begin_ns: int) -> None:
+        """The loop has worked for a request from then until now."""
+        if self.request is not None:
+            self.note_time(begin_ns)
+            self._throttle(context, REQUEST, self.request.throttle_ms(self._quotas.now_ms()))
+
+    def note_time(self, begin_ns: int) -> None:
+        """The loop has worked for the client from then until now."""
+        if self.request is not None:
+            spent_ns = self._quotas.now_ns() - begin_ns
+            self.request.note(spent_ns * PERCENT_PER_NS, self._quotas.now_ms())
+
+    def now_ns(self) -> int:
+        """The clock of `charge` and `note_time`."""
+        return self._quotas.now_ns()
+
+    def _throttle(self, context: LimitedRequest, kind: str, throttle_ms: int) -> None:
+        """Have the answer tell it, if it is not on its way, and mute the connection."""
+        if throttle_ms > context.throttle_ms:
+            quotas = self._quotas
+            quotas.throttled_count[kind] += not context.throttle_ms
+            quotas.throttled_ms[kind] += throttle_ms - context.throttle_ms
+            context.throttle_ms = throttle_ms
+            context.sink.mute(throttle_ms)
+
+
+class ClientQuotas:
+    """See the module. `now_ns`: a clock for short times."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        *,
+        now_ns: Callable[[], int] = time.perf_counter_ns,
+    ) -> None:
+        self.now_ns = now_ns
+        self.throttled_count: Counter[str] = Counter()
+        """{kind: requests that were throttled}"""
+        self.throttled_ms: Counter[str] = Counter()
+        """{kind: for how long they were}"""
+        self._cluster = cluster
+        self._clock = clock
+        # The version of access that `_clients` is of.
+        self._seen = -1
+        self._clients: dict[tuple[str, str], ClientLimits | None] = {}
+        self._usages: dict[tuple[str, Sharers], Usage] = {}
+
+    @property
+    def are_set(self) -> bool:
+        """Whether the cluster has any quota."""
+        return bool(self._cluster.access.quotas)
+
+    def now_ms(self) -> int:
+        """Monotonic time."""
+        return self._clock.monotonic_ms()
+
+    def admit(self, context: LimitedRequest) -> None:
+        """A request is taken in, and the cluster has quotas."""
+        session = context.session
+        if context.api.key in EXEMPT_KEYS or not session.is_authenticated:
+            return
+        limits = self.limits_of(session.principal.name, context.client_id or "")
+        if limits is not None:
+            context.limits = limits
+            limits.admit(context)
+
+    def limits_of(self, user: str, client_id: str) -> ClientLimits | None:
+        """The quotas of a client; None if it has none."""
+        access, clients = self._cluster.access, self._clients
+        if access.version != self._seen or len(clients) >= CLIENTS_MAX:
+            self._seen = access.version
+            clients.clear()
+        client = (user, client_id)
+        try:
+            return clients[client]
+        except KeyError:
+            found = {kind: self._usage(key, user, client_id) for kind, key in KINDS.items()}
+            limits = clients[client] = ClientLimits(self, **found) if any(found.values()) else None
+            return limits
+
+    def _usage(self, key: str, user: str, client_id: str) -> Usage | None:
+        quotas, now_ms = self._cluster.access.quotas, self.now_ms()
+        quota = applicable(quotas, key, user=user, client_id=client_id)
+        if quota is None:
+            return None
+        usage = self._usages.get((key, quota.sharers))
+        if usage is not None:
+            usage.set_limit(quota.value)
+            return usage
+        if len(self._usages) >= USAGES_MAX:
+            self._forget_idle(now_ms)
+        made = Usage(quota.value, throttle_ms_max=QUOTA_KEYS[key].throttle_ms_max, now_ms=now_ms)
+        self._usages[key, quota.sharers] = made
+        return made
+
+    def _forget_idle(self, now_ms: int) -> None:
+        """Forget what is idle; if that is too little, the half that was used longest ago."""
+        kept = {key: one for key, one in self._usages.items() if not one.is_idle(now_ms)}
+        if len(kept) > USAGES_MAX // 2:
+            newest = sorted(kept, key=lambda key: kept[key].used_ms)[-USAGES_MAX // 2 :]
+            kept = {key: kept[key] for key in newest}
+        self._usages = kept
+        self._clients.clear()
