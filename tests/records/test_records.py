@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.base.errors import ApiError
+from strandline.model.ids import Offset
 from strandline.protocol.errors import Error
 from strandline.records.batch import (
     APPEND_TIME_BIT,
@@ -21,9 +22,9 @@ from strandline.records.record import (
     build_batch,
     decode_batches,
     decode_records,
-    first_offset_since,
     rebuild_batch,
 )
+from strandline.records.record_times import first_record_since, newest_record
 from strandline.records.varint import encode_varint
 
 NOW = 1_700_000_000_000
@@ -176,21 +177,35 @@ def test_the_first_record_since_a_time_is_the_first_that_is_decoded(
     header = read_header(batch, 1)
     assert header is not None
     for time in range(-1, 11):
-        later = [one.offset_delta for one in records if one.timestamp >= NOW + time]
-        found = first_offset_since(batch, header, NOW + time)
-        assert found == (100 + later[0] if later else None)
+        later = [
+            (one.timestamp, 100 + one.offset_delta)
+            for one in records
+            if one.timestamp >= NOW + time
+        ]
+        found = first_record_since(batch, header, NOW + time)
+        assert found == (later[0] if later else None)
+        for start in (103, 100 + delta, 101 + delta):
+            late = [one for one in later if one[1] >= start]
+            found = first_record_since(batch, header, NOW + time, start_offset=Offset(start))
+            assert found == (late[0] if late else None)
+    for start in (0, 100, 103, 100 + delta, 101 + delta):
+        left = [(one.timestamp, -100 - one.offset_delta) for one in records]
+        newest = max((one for one in left if -one[1] >= start), default=None)
+        found = newest_record(batch, header, start_offset=Offset(start))
+        assert found == (None if newest is None else (newest[0], -newest[1]))
 
 
 def test_the_broker_s_time_is_that_of_all_records_of_a_batch() -> None:
     batch = build_batch([Record(0, NOW, None, b"a"), Record(1, NOW + 9, None, b"b")], base_offset=7)
     set_append_time(batch, header_of(batch), NOW + 50)
     header = header_of(batch)
-    assert first_offset_since(batch, header, NOW + 50) == 7
-    assert first_offset_since(batch, header, NOW + 51) is None
+    assert first_record_since(batch, header, NOW + 50) == (NOW + 50, 7)
+    assert first_record_since(batch, header, NOW + 51) is None
+    assert newest_record(batch, header, start_offset=Offset(8)) == (NOW + 50, 8)
 
 
 def test_damaged_records_have_no_first_one() -> None:
     batch = batch_of(framed(PLAIN + b"\x00", 9))
     with pytest.raises(ApiError) as refusal:
-        first_offset_since(batch, header_of(batch), 0)
+        first_record_since(batch, header_of(batch), 0)
     assert refusal.value.code == Error.CORRUPT_MESSAGE

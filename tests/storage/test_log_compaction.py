@@ -565,7 +565,7 @@ def test_a_pass_that_breaks_off_starts_over(monkeypatch: pytest.MonkeyPatch) -> 
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(batch_cleaner, "clean_batch", fail)
+        patch.setattr(batch_cleaner, "clean_records", fail)
         with pytest.raises(MemoryError):
             world.compact()
     assert world.log.compacted_index == -1

@@ -12,5 +12,6 @@ Map:    batch.py     the 61-byte header: read, walk, stamp, check
         latest_keys.py  which record of each key is the last one
         batch_cleaner.py  compaction of one batch after the other
         marker.py    Raft's own entries, in the shape of a batch
+        record_times.py  records of one batch by their timestamps
         varint.py    zigzag varints
 Source: design section 4; the layout stands as a table in batch.py."""

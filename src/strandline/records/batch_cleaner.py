@@ -12,8 +12,9 @@ from strandline.base.disk import Buffer
 from strandline.base.errors import ApiError
 from strandline.model.ids import Offset
 from strandline.records.batch import BatchHeader
-from strandline.records.cleaning import OFFSETS_MAX, clean_batch, empty_batch, filler, is_filler
-from strandline.records.latest_keys import LatestKeys
+from strandline.records.cleaning import OFFSETS_MAX, clean_records, empty_batch, filler, is_filler
+from strandline.records.latest_keys import UNREADABLE_EFFORT, LatestKeys
+from strandline.records.record import ITEMS_MAX, decode_counted, decoding_effort
 
 
 class CleanedBatches:
@@ -82,29 +83,34 @@ class BatchCleaner:
         self._outlived_offset = outlived_offset
         self._may_be_repeated = may_be_repeated
 
-    def clean(self, out: CleanedBatches, header: BatchHeader, batch: Buffer) -> None:
-        """Give what stays of a batch to `out`. `header` was read at the beginning of `batch`."""
+    def clean(self, out: CleanedBatches, header: BatchHeader, batch: Buffer) -> int:
+        """Give what stays of a batch to `out`. `header` was read at the beginning of `batch`. What
+        it took, in bytes as `decoding_effort` has them."""
+        effort = header.size
         if header.is_control:
             out.write(header, batch)
-            return
+            return effort
         if is_filler(header):
             out.skip(header)
-            return
+            return effort
         cleaned: Buffer | None
         # A tombstone behind the map's end may be old too, if it came from a leader that had
         # compacted. The records that it deletes go in the pass that has its key.
         end_offset = min(self._outlived_offset, self._keys.end_offset)
         try:
-            cleaned = clean_batch(
+            records, size = decode_counted(batch, items_max=ITEMS_MAX)
+            effort = decoding_effort(header, records, size)
+            cleaned = clean_records(
                 batch,
                 header,
+                records,
                 is_newest=self._keys.is_newest,
                 now_ms=self._now_ms,
                 delete_retention_ms=self._delete_retention_ms,
                 is_outlived=header.next_offset <= end_offset,
             )
         except ApiError:
-            cleaned = batch  # An unreadable batch stays as it is.
+            cleaned, effort = batch, UNREADABLE_EFFORT  # An unreadable batch stays as it is.
         if cleaned is not None:
             out.has_changed |= cleaned is not batch
             out.write(header, cleaned)
@@ -114,3 +120,4 @@ class BatchCleaner:
         else:
             out.has_changed = True
             out.skip(header)
+        return effort

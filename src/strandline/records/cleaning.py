@@ -9,12 +9,12 @@ How:    records that are not kept are removed, and the others keep their offset 
         and none of the records that it deletes.
 Source: Kafka's log cleaner; KIP-534 for the delete horizon."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from strandline.base.disk import Buffer
 from strandline.model.ids import Epoch, Offset
 from strandline.records.batch import DELETE_HORIZON_BIT, BatchHeader
-from strandline.records.record import Record, build_batch, decode_records, rebuild_batch
+from strandline.records.record import ITEMS_MAX, Record, build_batch, decode_counted, rebuild_batch
 
 OFFSETS_MAX = (1 << 31) - 1
 """An empty batch covers at most so many offsets."""
@@ -33,10 +33,33 @@ def clean_batch(
 
     `header` was read at the beginning of `batch`. `is_newest(key, offset)`: no later record has the
     key. `is_outlived`: every replica has its tombstones, and none of the records they delete.
-    Records without a key go, as in Kafka. Raises ApiError for malformed records."""
+    Records without a key go, as in Kafka. Raises ApiError for malformed records, and for more than
+    `ITEMS_MAX` of them with their headers."""
+    records, _ = decode_counted(batch, items_max=ITEMS_MAX)
+    return clean_records(
+        batch,
+        header,
+        records,
+        is_newest=is_newest,
+        now_ms=now_ms,
+        delete_retention_ms=delete_retention_ms,
+        is_outlived=is_outlived,
+    )
+
+
+def clean_records(
+    batch: Buffer,
+    header: BatchHeader,
+    records: Sequence[Record],
+    *,
+    is_newest: Callable[[bytes, int], bool],
+    now_ms: int,
+    delete_retention_ms: int,
+    is_outlived: bool,
+) -> Buffer | None:
+    """The same, of a batch that has been decoded to `records`."""
     has_horizon = bool(header.attributes & DELETE_HORIZON_BIT)
     keeps_tombstones = not has_horizon or now_ms < header.base_timestamp or not is_outlived
-    records = decode_records(batch)
     kept = [
         record
         for record in records

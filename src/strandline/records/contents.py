@@ -87,9 +87,11 @@ def refused_records(
     return _refused(records, count, base_timestamp, needs_keys, low, high, limit)
 
 
-def first_since(records: Buffer, *, count: int, base_timestamp: int, timestamp: int) -> int:
-    """The first of the uncompressed records of a batch that is not before `timestamp`; -1 for none.
-    Raises ApiError INVALID_RECORD for anything malformed."""
+def first_since(
+    records: Buffer, *, count: int, base_timestamp: int, timestamp: int
+) -> tuple[int, int]:
+    """(index, timestamp) of the first of the uncompressed records of a batch that is not before
+    `timestamp`; (-1, -1) for none. Raises ApiError INVALID_RECORD for anything malformed."""
     walk(records, count, base_timestamp)
     found = refused_records(
         records,
@@ -99,7 +101,7 @@ def first_since(records: Buffer, *, count: int, base_timestamp: int, timestamp: 
         timestamps=(_TIMESTAMP_MIN, timestamp - 1),
         limit=1,
     )
-    return found[0][0] if found else NO_RECORD
+    return (found[0][0], found[0][2]) if found else (NO_RECORD, NO_TIMESTAMP)
 
 
 def walk_in_python(records: Buffer, count: int, base_timestamp: int, /) -> Walked:

@@ -29,12 +29,15 @@ from strandline.records.batch import (
     seal,
 )
 from strandline.records.codec import DECOMPRESSED_BYTES_MAX, compress, decompress
-from strandline.records.contents import NO_RECORD, first_since
 from strandline.records.varint import encode_varint, read_varint, read_varlong
 
 NO_TIMESTAMP = -1
 _TIMESTAMP_LIMIT = 1 << 62
 """So that no sum or difference of two leaves 64 bits."""
+ITEMS_MAX = 250_000
+"""Records and headers of a client's batch that a broker decodes one by one, for 2.5 us each: a
+batch of a kilobyte may have millions. Batches with more are served, and never compacted."""
+ALL_ITEMS = 1 << 62
 Headers = tuple[tuple[str, bytes | None], ...]
 """(name, value) of each. A name may be no UTF-8: Python's surrogateescape keeps each byte."""
 
@@ -53,44 +56,35 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 def decode_records(
-    batch: Buffer, position: int = 0, *, bytes_max: int = DECOMPRESSED_BYTES_MAX
+    batch: Buffer,
+    position: int = 0,
+    *,
+    bytes_max: int = DECOMPRESSED_BYTES_MAX,
+    items_max: int = ALL_ITEMS,
 ) -> list[Record]:
-    """The records of the batch at `position`, decompressed to at most `bytes_max`.
+    """The records of the batch at `position`, decompressed to at most `bytes_max`. `items_max`: of
+    records and headers, for a client's batch.
 
-    Raises ApiError CORRUPT_MESSAGE for anything malformed. The CRC is not looked at."""
+    Raises ApiError CORRUPT_MESSAGE for anything malformed or beyond the bounds. The CRC is not
+    looked at."""
+    return decode_counted(batch, position, bytes_max=bytes_max, items_max=items_max)[0]
+
+
+def decode_counted(
+    batch: Buffer, position: int = 0, *, bytes_max: int = DECOMPRESSED_BYTES_MAX, items_max: int
+) -> tuple[list[Record], int]:
+    """The same, and how many bytes they take uncompressed."""
     header = read_header(batch, position)
     if header is None:
         raise ApiError(Error.CORRUPT_MESSAGE, "the record batch is cut")
+    if header.records_count > items_max:
+        raise _too_many(items_max)
     start, end = position + HEADER_BYTES, position + header.size
-    if not header.codec:
-        return _decode(bytes(batch[start:end]), header)
-    data = decompress(header.codec, memoryview(batch)[start:end], bytes_max=bytes_max)
-    return _decode(data, header)
-
-
-def first_offset_since(batch: Buffer, header: BatchHeader, timestamp: int) -> Offset | None:
-    """The offset of the first record of the batch, which `header` was read from, that is not before
-    `timestamp`; None if all are.
-
-    Raises ApiError CORRUPT_MESSAGE for anything malformed. The CRC is not looked at."""
-    if header.has_append_time:
-        return header.base_offset if header.max_timestamp >= timestamp else None
-    data: Buffer = memoryview(batch)[header.position + HEADER_BYTES : header.position + header.size]
     if header.codec:
-        data = decompress(header.codec, data)
-    try:
-        index = first_since(
-            data,
-            count=header.records_count,
-            base_timestamp=header.base_timestamp,
-            timestamp=timestamp,
-        )
-    except ApiError:  # Compaction leaves holes between offsets, which that walk refuses.
-        for record in _decode(bytes(data), header):
-            if record.timestamp >= timestamp:
-                return Offset(header.base_offset + record.offset_delta)
-        return None
-    return None if index == NO_RECORD else Offset(header.base_offset + index)
+        data = decompress(header.codec, memoryview(batch)[start:end], bytes_max=bytes_max)
+    else:
+        data = bytes(batch[start:end])
+    return decode_uncompressed(data, header, items_max=items_max), len(data)
 
 
 def decode_batches(data: Buffer) -> Iterator[tuple[Offset, Record]]:
@@ -247,25 +241,47 @@ def _encode_bytes(value: bytes | None) -> bytes:
     return b"\x01" if value is None else encode_varint(len(value)) + value
 
 
-def _decode(data: bytes, header: BatchHeader) -> list[Record]:
+def decoding_effort(header: BatchHeader, records: Sequence[Record], uncompressed_bytes: int) -> int:
+    """What it took to decode a batch, in bytes of an ordinary log that take as long. A slice of
+    work on the event loop counts it: a small compressed batch may be as much work as a large
+    one."""
+    if not header.codec:
+        return header.size
+    items = len(records) + sum([len(record.headers) for record in records])
+    return max(header.size, uncompressed_bytes >> 5, items * 100)
+
+
+def decode_uncompressed(data: bytes, header: BatchHeader, *, items_max: int) -> list[Record]:
+    """The records in `data`, which is uncompressed. Raises ApiError as `decode_records` does."""
     records: list[Record] = []
     position = 0
     end = len(data)
     if header.records_count < 0 or header.records_count > end:
         raise ApiError(Error.CORRUPT_MESSAGE, f"{header.records_count} records in {end} bytes")
+    if header.records_count > items_max:
+        raise _too_many(items_max)
+    headers_max = items_max - header.records_count
     for _ in range(header.records_count):
         length, position = read_varint(data, position, end)
         record_end = position + length
         if length < 0 or record_end > end:
             raise ApiError(Error.CORRUPT_MESSAGE, "a record reaches beyond its batch")
-        records.append(_decode_record(data, position, record_end, header=header))
+        record = _decode_record(data, position, record_end, header=header, headers_max=headers_max)
+        records.append(record)
+        headers_max -= len(record.headers)
         position = record_end
     if position != end:
         raise ApiError(Error.CORRUPT_MESSAGE, f"{end - position} bytes after the last record")
     return records
 
 
-def _decode_record(data: bytes, position: int, end: int, *, header: BatchHeader) -> Record:
+def _too_many(items_max: int) -> ApiError:
+    return ApiError(Error.CORRUPT_MESSAGE, f"more than {items_max} records and headers")
+
+
+def _decode_record(
+    data: bytes, position: int, end: int, *, header: BatchHeader, headers_max: int
+) -> Record:
     timestamp_delta, position = read_varlong(data, position + 1, end)
     offset_delta, position = read_varint(data, position, end)
     key, position = _read_bytes(data, position, end)
@@ -273,6 +289,8 @@ def _decode_record(data: bytes, position: int, end: int, *, header: BatchHeader)
     count, position = read_varint(data, position, end)
     if count < 0 or count > end - position:
         raise ApiError(Error.CORRUPT_MESSAGE, f"a record with {count} headers")
+    if count > headers_max:
+        raise ApiError(Error.CORRUPT_MESSAGE, "more records and headers than are read one by one")
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
         name, position = _read_bytes(data, position, end)

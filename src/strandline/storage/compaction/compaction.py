@@ -71,11 +71,11 @@ class Compaction(SegmentWork):
             if segment.end_offset <= self._dirty_offset:
                 continue
             for header, batch in _batches(segment):
-                self._keys.add(header, batch)
+                effort = self._keys.add(header, batch)
                 self.end_offset = self._keys.end_offset
                 if self._keys.is_full:
                     return
-                if self._spend(header.size):
+                if self._spend(effort):
                     yield True
 
     def _rows(self) -> Iterator[list[Segment]]:
@@ -102,8 +102,7 @@ class Compaction(SegmentWork):
         writer = SegmentWriter(target, file)
         for segment in row:
             for header, batch in _batches(segment):
-                self._cleaner.clean(writer, header, batch)
-                if self._spend(header.size):
+                if self._spend(self._cleaner.clean(writer, header, batch)):
                     yield True
         writer.finish()
         if len(row) == 1 and not writer.has_changed:

@@ -17,7 +17,7 @@ from strandline.base.disk import Buffer
 from strandline.base.errors import ApiError
 from strandline.model.ids import Offset
 from strandline.records.batch import BatchHeader
-from strandline.records.record import Record, decode_records
+from strandline.records.record import ITEMS_MAX, Record, decode_records
 from strandline.storage.digests.ranges import (
     DIGEST_BYTES,
     NO_OFFSET,
@@ -142,7 +142,7 @@ class RangeSums:
         if not touched:
             return
         try:
-            records = decode_records(chunk, at)
+            records = decode_records(chunk, at, items_max=ITEMS_MAX)
         except ApiError:  # Its checksum is right: a producer wrote what cannot be read.
             raw = bytes(memoryview(chunk)[at : at + header.size])
             records = [Record(offset_delta=0, value=raw)]

@@ -21,7 +21,7 @@ from strandline.base.disk import Buffer
 from strandline.base.errors import ApiError
 from strandline.model.ids import Offset
 from strandline.records.batch import BatchHeader
-from strandline.records.record import Record, decode_records
+from strandline.records.record import ITEMS_MAX, Record, decode_records
 from strandline.storage.digests.contents import canonical
 from strandline.storage.digests.ranges import (
     DIGEST_BYTES,
@@ -107,7 +107,7 @@ class LatestTable:
         if not header.records_count or header.last_offset < self._starts[0]:
             return
         try:
-            records = decode_records(chunk, at)
+            records = decode_records(chunk, at, items_max=ITEMS_MAX)
         except ApiError:  # Compaction leaves it as it is.
             self._add_raw(header, chunk, at, here)
             return

@@ -7,10 +7,13 @@ Source: Kafka's ListOffsets; design section 4."""
 
 from collections.abc import Sequence
 
+import msgspec
+
 from strandline.base.errors import ApiError
 from strandline.model.ids import Offset
 from strandline.records.batch import BatchHeader
-from strandline.records.record import decode_records
+from strandline.records.record import NO_TIMESTAMP
+from strandline.records.record_times import first_record_since, newest_record
 from strandline.storage.log.segment import Segment
 
 
@@ -69,29 +72,29 @@ def _highest_read(segments: Sequence[Segment], start_offset: Offset) -> tuple[in
     for claim, _, segment, header in claims:
         if best is not None and -claim < best[0]:
             break
-        for timestamp, offset in _times(segment, header, start_offset):
-            if best is None or (timestamp, -offset) > best:
-                best = timestamp, -offset
+        found = _newest_record(segment, header, start_offset)
+        if found is not None and (best is None or (found[0], -found[1]) > best):
+            best = found[0], -found[1]
     return None if best is None or best[0] < 0 else (best[0], Offset(-best[1]))
 
 
-def _times(segment: Segment, header: BatchHeader, start_offset: Offset) -> list[tuple[int, Offset]]:
-    """(timestamp, offset) of the batch's records from `start_offset` on; none if it is a marker or
-    cannot be read."""
+def _newest_record(
+    segment: Segment, header: BatchHeader, start_offset: Offset
+) -> tuple[int, Offset] | None:
+    """(timestamp, offset) of the batch's newest record from `start_offset` on; None if it is a
+    marker or cannot be read."""
     if header.is_control:
-        return []
-    if header.has_append_time:
-        return [(header.max_timestamp, Offset(max(start_offset, header.base_offset)))]
+        return None
+    batch = segment.file.pread(header.size, header.position)
     try:
-        records = decode_records(segment.file.pread(header.size, header.position))
+        return newest_record(batch, _placed(header), start_offset=start_offset)
     except ApiError:
-        return []
-    first = start_offset - header.base_offset
-    return [
-        (record.timestamp, Offset(header.base_offset + record.offset_delta))
-        for record in records
-        if record.offset_delta >= first
-    ]
+        return None
+
+
+def _placed(header: BatchHeader) -> BatchHeader:
+    """The header of a batch that was read out of its file."""
+    return msgspec.structs.replace(header, position=0)
 
 
 def _highest(segment: Segment, start_offset: Offset) -> int:
@@ -111,18 +114,18 @@ def _highest(segment: Segment, start_offset: Offset) -> int:
         if header.base_offset >= start_offset or header.has_append_time:
             highest = max(highest, header.max_timestamp)
         else:
-            highest = max([highest, *_timestamps(segment, header, start_offset)])
+            highest = max(highest, _timestamp(segment, header, start_offset))
     return highest
 
 
-def _timestamps(segment: Segment, header: BatchHeader, start_offset: Offset) -> list[int]:
-    """Those of a batch's records from `start_offset` on."""
+def _timestamp(segment: Segment, header: BatchHeader, start_offset: Offset) -> int:
+    """The highest of a batch's records from `start_offset` on; -1 for none."""
+    batch = segment.file.pread(header.size, header.position)
     try:
-        records = decode_records(segment.file.pread(header.size, header.position))
+        found = newest_record(batch, _placed(header), start_offset=start_offset)
     except ApiError:
-        return [header.max_timestamp]
-    first = start_offset - header.base_offset
-    return [record.timestamp for record in records if record.offset_delta >= first]
+        return header.max_timestamp
+    return NO_TIMESTAMP if found is None else found[0]
 
 
 def _verify(segment: Segment, start: int, found: BatchHeader | None) -> None:
@@ -146,11 +149,6 @@ def _first_record(
         return (header.max_timestamp, first) if header.records_count else None
     batch = segment.file.pread(header.size, header.position)
     try:
-        records = decode_records(batch)
+        return first_record_since(batch, _placed(header), timestamp, start_offset=first)
     except ApiError:
         return header.max_timestamp, first  # The header is all that can be read.
-    for record in records:
-        offset = Offset(header.base_offset + record.offset_delta)
-        if record.timestamp >= timestamp and offset >= first:
-            return record.timestamp, offset
-    return None

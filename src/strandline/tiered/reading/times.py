@@ -11,7 +11,7 @@ from typing import NamedTuple
 from strandline.base.errors import ApiError
 from strandline.model.ids import Offset
 from strandline.records.batch import HEADER, HEADER_BYTES, BatchHeader
-from strandline.records.record import decode_records
+from strandline.records.record_times import first_record_since, newest_record
 from strandline.tiered.reading.bucket_order import BucketOrder
 from strandline.tiered.reading.downloads import ReadObject
 from strandline.tiered.reading.failures import UnreadableError
@@ -171,16 +171,10 @@ def _find_in(header: BatchHeader, batch: bytes, wanted: _Wanted) -> TimedOffset 
     if header.has_append_time:
         return TimedOffset(header.max_timestamp, first) if header.records_count else None
     try:
-        records = decode_records(batch)
+        if wanted.is_highest:
+            found = newest_record(batch, header, start_offset=first)
+        else:
+            found = first_record_since(batch, header, wanted.timestamp, start_offset=first)
     except ApiError:
         return TimedOffset(header.max_timestamp, first)  # The header is all that can be read.
-    best: TimedOffset | None = None
-    for record in records:
-        offset = Offset(header.base_offset + record.offset_delta)
-        if offset < first or record.timestamp < wanted.timestamp:
-            continue
-        if best is None or record.timestamp > best.timestamp:
-            best = TimedOffset(record.timestamp, offset)
-            if not wanted.is_highest:
-                break
-    return best
+    return TimedOffset(*found) if found is not None and found[0] >= wanted.timestamp else None

@@ -19,7 +19,8 @@ from strandline.base.errors import ApiError
 from strandline.model.ids import Epoch, Offset
 from strandline.records.batch import BatchHeader, crc_matches, iterate_headers
 from strandline.records.cleaning import filler, is_filler
-from strandline.records.record import first_offset_since
+from strandline.records.codec import DECOMPRESSED_BYTES_MAX
+from strandline.records.record_times import first_record_since
 from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.segments.trailer import (
     CHUNK_BYTES,
@@ -250,11 +251,13 @@ class SegmentWriter:
             return Offset(-1)
         view, header = self._latest
         try:
-            found = first_offset_since(view, header, self._max_timestamp)
+            found = first_record_since(
+                view, header, self._max_timestamp, bytes_max=DECOMPRESSED_BYTES_MAX
+            )
         except ApiError as error:
             raise UnfitBatchError(f"the batch at {header.base_offset}: {error}") from error
         # A batch's header may claim more than its records.
-        return Offset(header.last_offset) if found is None else found
+        return Offset(header.last_offset) if found is None else found[1]
 
 
 def _advance(state: ProducerState | None, header: BatchHeader) -> ProducerState:
