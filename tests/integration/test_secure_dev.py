@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.integration.conftest import COMMAND, start_cluster, stop_cluster
+from tests.integration.ports import free_ports
 
 pytestmark = pytest.mark.integration
 TIMEOUT_S = 30
@@ -48,7 +49,8 @@ def run(*words: str, directory: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     directory = tmp_path_factory.mktemp("secure") / "cluster"
-    cluster = start_cluster(directory, regions="east=1,west=1", options=("--secure",))
+    http = f"metrics.port={free_ports(1)[0]}"
+    cluster = start_cluster(directory, regions="east=1,west=1", options=("--secure", "--set", http))
     yield directory
     stop_cluster(cluster)
 
@@ -127,3 +129,14 @@ def test_the_cluster_starts_again_with_the_same_passwords(secure: Path) -> None:
     assert f"kcat -F {secure / 'secure' / 'app.conf'} -L" in again.stdout
     assert settings(secure, "app") == before
     assert "orders" in AdminClient(before).list_topics(timeout=TIMEOUT_S).topics
+    (typed,) = (one for one in again.stdout.splitlines() if one.startswith("metrics "))
+    scraped = subprocess.run(
+        ["bash", "-c", typed.removeprefix("metrics")], capture_output=True, text=True, timeout=60
+    )
+    assert "strandline_broker_ready" in scraped.stdout, scraped.stderr
+    without = typed.removeprefix("metrics").replace("-u", "-s -w '%{http_code}' -H")
+    refused = subprocess.run(["bash", "-c", without], capture_output=True, text=True, timeout=60)
+    assert refused.stdout.endswith("401"), refused.stdout
+    (line,) = (one for one in again.stdout.splitlines() if one.startswith("console "))
+    assert f"the password is in {secure / 'secure' / 'http.token'}" in line
+    assert run("dev", "status", directory=secure).returncode == 0

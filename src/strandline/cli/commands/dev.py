@@ -371,12 +371,12 @@ def _print_started(
     print_line(f"next       {typed} topic create hello -p 3 -r {_replicas(plan)}{target}")
     print_line(f"           echo hi | {typed} produce hello{target}")
     if plan.is_secure:
-        _print_clients(directory.secure)
+        _print_clients(directory.secure, plan.metrics_port(plan.brokers[0]))
     print_line(f"stop       {typed} dev stop{at}")
 
 
-def _print_clients(files: "SecureFiles") -> None:
-    """The one line that each kind of client needs."""
+def _print_clients(files: "SecureFiles", http_port: int) -> None:
+    """The one line that each kind of client needs. `http_port`: of the first broker; 0 for none."""
     print_line("")
     print_line(f"commands   {program()} --client-config {files.client('app')} topic list")
     print_line(f"kcat       kcat -F {files.client('app')} -L")
@@ -384,6 +384,12 @@ def _print_clients(files: "SecureFiles") -> None:
     print_line(
         "           app: every topic and group; admin: everything, and what commands use here"
     )
+    if http_port:
+        url = f"https://127.0.0.1:{http_port}"
+        print_line(f"console    {url}/ (any user; the password is in {files.http_token})")
+        print_line(
+            f'metrics    curl --cacert {files.trust} -u ":$(cat {files.http_token})" {url}/metrics'
+        )
 
 
 def _print_brokers(statuses: "Sequence[BrokerStatus]", directory: "ClusterDirectory") -> None:

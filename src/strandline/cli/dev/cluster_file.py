@@ -189,7 +189,7 @@ def render_config(
     }
     if secure is not None:
         del sections["listener"]
-        sections |= secure.sections(broker)
+        sections |= secure.sections(broker, has_http=bool(plan.metrics_port(broker)))
     links = [
         f"{peer.id}={milliseconds}"
         for peer in plan.brokers
@@ -199,9 +199,8 @@ def render_config(
         sections["dev"] = {"peer_rtt": links}
     for section, values in plan.settings.items():
         sections.setdefault(section, {}).update(values)
-    metrics_port = plan.settings.get("metrics", {}).get("port")
-    if isinstance(metrics_port, int) and metrics_port:  # One for each broker: they share a machine.
-        sections["metrics"]["port"] = metrics_port + broker.id - 1
+    if metrics_port := plan.metrics_port(broker):
+        sections["metrics"]["port"] = metrics_port
     blocks = [
         "\n".join([f"[{section}]", *(f"{name} = {_toml(value)}" for name, value in values.items())])
         for section, values in sections.items()

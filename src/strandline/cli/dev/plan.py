@@ -94,6 +94,11 @@ class Plan:
         """The simulated round trip between two brokers, 0 for none."""
         return self.rtt_ms.get(region_pair(one.region, other.region), 0)
 
+    def metrics_port(self, broker: PlannedBroker) -> int:
+        """The broker's HTTP port, 0 for none: each has one, for they share a machine."""
+        first = self.settings.get("metrics", {}).get("port")
+        return first + broker.id - 1 if isinstance(first, int) and first else 0
+
     def broker(self, number: int) -> PlannedBroker:
         """The broker with this id; raises OperatorError when there is none."""
         for broker in self.brokers:

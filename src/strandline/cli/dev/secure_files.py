@@ -4,6 +4,8 @@ How:        DIR/secure/ca.pem, ca.key             an authority of its own
             DIR/secure/broker-1.pem, .key         the certificate of a broker, for its clients and
                                                   for other brokers
             DIR/secure/users.jsonl                the users app and admin, for [access] users_file
+            DIR/secure/http-tokens.jsonl          for [metrics] tokens_file, if there is such a port
+            DIR/secure/http.token                 the token that it has the hash of
             DIR/secure/app.properties, app.conf   how clients log in as app: Java's syntax, and
                                                   librdkafka's, as `kcat -F` reads it
             DIR/secure/admin.properties, .conf    the same as admin
@@ -43,6 +45,16 @@ class SecureFiles:
         """The users that brokers know from the start."""
         return self.directory / "users.jsonl"
 
+    @property
+    def http_tokens(self) -> Path:
+        """The tokens that HTTP ports take."""
+        return self.directory / "http-tokens.jsonl"
+
+    @property
+    def http_token(self) -> Path:
+        """The one token that is there from the start."""
+        return self.directory / "http.token"
+
     def certificate(self, broker: PlannedBroker) -> Path:
         """A broker's certificate; its key lies beside it."""
         return self.directory / f"broker-{broker.id}.pem"
@@ -58,6 +70,7 @@ class SecureFiles:
     def make(self, plan: Plan) -> None:
         """Make what is missing; clients' files name the present brokers. Raises OperatorError."""
         from strandline.security.authority import Authority
+        from strandline.security.http_tokens import create_token
         from strandline.security.peers import IDENTITY
         from strandline.security.sasl.secrets import secret_from_password
         from strandline.security.sasl.users_file import write_users
@@ -75,6 +88,8 @@ class SecureFiles:
                     password = secrets.token_urlsafe(PASSWORD_BYTES)
                     write_users(self.users, [secret_from_password(user, MECHANISM, password)])
                 self._write_clients(plan, user, password)
+            if not (self.http_token.exists() and self.http_tokens.exists()):
+                _write_secret(self.http_token, [create_token(self.http_tokens, ADMIN)])
         except OSError as error:
             raise OperatorError(f"{error.filename}: cannot write: {error.strerror}") from error
 
@@ -86,12 +101,19 @@ class SecureFiles:
         config = read_client_config(self.client(ADMIN))
         return TcpTransport(config.tls, login=config.login)
 
-    def sections(self, broker: PlannedBroker) -> dict[str, dict[str, object]]:
-        """The sections of the broker's configuration; `[[listener]]` is an array."""
+    def sections(self, broker: PlannedBroker, *, has_http: bool) -> dict[str, dict[str, object]]:
+        """The sections of the broker's configuration; `[[listener]]` is an array. `has_http`:
+        whether it has an HTTP port."""
         certificate = str(self.certificate(broker))
         private_key = str(self.certificate(broker).with_suffix(".key"))
         shown = {"certificate": certificate, "private_key": private_key}
+        monitoring: dict[str, object] = {
+            **shown,
+            "tokens_file": str(self.http_tokens),
+            "anonymous": "health",
+        }
         return {
+            **({"metrics": monitoring} if has_http else {}),
             "[listener]": {
                 "name": LISTENER,
                 "bind": broker.address,
