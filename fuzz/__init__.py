@@ -8,5 +8,6 @@ Map:    run.py       the command: rounds over all targets until the time is up
         targets.py   what reads the input in this process, and what has to hold afterwards
         access_targets.py the same for mechanisms of SASL, tokens and certificates
         broker.py    a real broker that gets the frames over its port; its memory is watched
+        hostile/     a broker with TLS, logins and rules, attacked over its ports
         corpus/      inputs that failed once, `TARGET-NAME.bin`; tests/fuzz reads each
 """

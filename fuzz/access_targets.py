@@ -4,6 +4,7 @@ How:    a target holds if no damaged input logs in as anybody, nothing but the e
         comes of it, and it takes little CPU: these steps run on a broker's event loop.
 Source: decision 0069; `fuzz.targets` has the others."""
 
+import datetime
 import json
 import time
 from base64 import b64encode, urlsafe_b64encode
@@ -12,7 +13,11 @@ from functools import cache
 from random import Random
 
 from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    SECP256R1,
+    EllipticCurvePrivateKey,
+    generate_private_key,
+)
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
@@ -184,9 +189,14 @@ def _encoded(fields: dict[str, object]) -> str:
 
 def certificate(random: Random) -> bytes:
     """A certificate in DER that names its subject oddly."""
-    import datetime
+    made = certificate_builder(random).sign(certificate_key(), SHA256())
+    return made.public_bytes(Encoding.DER)
 
-    key = _certificate_key()
+
+def certificate_builder(
+    random: Random, *, issuer: x509.Name | None = None
+) -> x509.CertificateBuilder:
+    """The same before it is signed; its own issuer if there is no other."""
     text = random.choice(("app", "a\0b", "a\nUser:admin", "*", ",+=\\", "\u202eppa", "x" * 60))
     names = [x509.NameAttribute(NameOID.COMMON_NAME, text)]
     for _ in range(random.choice((0, 1, 200))):
@@ -197,8 +207,8 @@ def certificate(random: Random) -> bytes:
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
+        .issuer_name(issuer or subject)
+        .public_key(certificate_key().public_key())
         .serial_number(1)
         .not_valid_before(begin)
         .not_valid_after(begin + datetime.timedelta(days=9_999))
@@ -206,11 +216,12 @@ def certificate(random: Random) -> bytes:
     if uris:
         others = x509.SubjectAlternativeName([x509.UniformResourceIdentifier(one) for one in uris])
         builder = builder.add_extension(others, critical=False)
-    return builder.sign(key, SHA256()).public_bytes(Encoding.DER)
+    return builder
 
 
 @cache
-def _certificate_key():  # type: ignore[no-untyped-def]
+def certificate_key() -> EllipticCurvePrivateKey:
+    """Of all certificates that are drawn."""
     return generate_private_key(SECP256R1())
 
 

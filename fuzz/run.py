@@ -15,12 +15,15 @@ from random import Random
 from bench import clusters
 
 from fuzz.broker import BrokerTarget
+from fuzz.hostile.cluster import secure_broker
+from fuzz.hostile.target import HostileTarget
 from fuzz.mutations import damaged
 from fuzz.targets import TARGETS
 
 CORPUS = Path(__file__).parent / "corpus"
+KEPT_LOG = Path(tempfile.gettempdir()) / "fuzz-broker.log"
 ROUND = 200
-BROKER = "broker"
+BROKER, HOSTILE = "broker", "hostile"
 
 
 def main() -> int:
@@ -28,15 +31,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make fuzz")
     parser.add_argument("--seconds", type=float, default=60.0, help="of all targets together")
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--target", choices=[*TARGETS, BROKER], action="append", default=[])
+    parser.add_argument(
+        "--target", choices=[*TARGETS, BROKER, HOSTILE], action="append", default=[]
+    )
     arguments = parser.parse_args()
-    chosen = arguments.target or [*TARGETS, BROKER]
+    chosen = arguments.target or [*TARGETS, BROKER, HOSTILE]
     sys.stdout.write(f"seed {arguments.seed}, {arguments.seconds:g} s: {', '.join(chosen)}\n")
     for name in chosen:
         seconds = arguments.seconds / len(chosen)
         random = Random(f"{arguments.seed} {name}")
         try:
-            count = _run_broker(random, seconds) if name == BROKER else _run(name, random, seconds)
+            count = RUNS[name](random, seconds) if name in RUNS else _run(name, random, seconds)
         except FindingError as finding:
             sys.stdout.write(f"{name}: {finding}\n")
             return 1
@@ -83,6 +88,29 @@ def _run_broker(random: Random, seconds: float) -> int:
                 raise FindingError(f"{error}; run again with the seed") from error
             count += 1
     return count
+
+
+def _run_hostile(random: Random, seconds: float) -> int:
+    with (
+        tempfile.TemporaryDirectory(prefix="fuzz-") as directory,
+        secure_broker(Path(directory)) as broker,
+    ):
+        target = HostileTarget(broker)
+        deadline = time.monotonic() + seconds
+        try:
+            while time.monotonic() < deadline:
+                target.round(random)
+            sys.stdout.write(f"hostile: {target.finish()}\n")
+        except AssertionError as error:
+            KEPT_LOG.write_text(broker.log())
+            raise FindingError(
+                f"{error}; run again with the seed; the broker's log is {KEPT_LOG}"
+            ) from error
+    return target.counts.total()
+
+
+RUNS = {BROKER: _run_broker, HOSTILE: _run_hostile}
+"""{target: what runs it}, for those with a broker of their own."""
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Well-formed input, drawn at random: what a mutation damages must first get deep into a parser."""
 
 from random import Random
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -17,26 +18,39 @@ TEXTS = ("", "a", "topic", "x" * 127, "\u00e9" * 100)
 CODECS = range(NONE, len(CODEC_NAMES))
 
 
-def message(cls: type[msgspec.Struct], version: int, random: Random) -> msgspec.Struct:
+class Words(NamedTuple):
+    """What texts and ids are drawn from."""
+
+    texts: tuple[str, ...] = TEXTS
+    ids: tuple[UUID, ...] = ()
+
+
+ANY = Words()
+
+
+def message(
+    cls: type[msgspec.Struct], version: int, random: Random, words: Words = ANY
+) -> msgspec.Struct:
     """A message with random values in the fields that this version has."""
-    return cls(*(_field(column, version, random) for column in columns(cls)))
+    return cls(*(_field(column, version, random, words) for column in columns(cls)))
 
 
-def _field(column: Column, version: int, random: Random) -> object:
+def _field(column: Column, version: int, random: Random, words: Words) -> object:
     if not column.versions.has(version) or random.random() < 0.1:
         return [] if column.is_array and column.default is not None else column.default
     if column.nullable.has(version) and random.random() < 0.2:
         return None
     if column.is_array:
-        return [_value(column, version, random) for _ in range(random.randint(0, LIST_MAX))]
-    return _value(column, version, random)
+        count = random.randint(0, LIST_MAX)
+        return [_value(column, version, random, words) for _ in range(count)]
+    return _value(column, version, random, words)
 
 
-def _value(column: Column, version: int, random: Random) -> object:
+def _value(column: Column, version: int, random: Random, words: Words) -> object:
     wire = column.wire
     if wire == "struct":
         assert column.element is not None
-        return message(column.element, version, random)
+        return message(column.element, version, random, words)
     if wire in BITS:
         small = random.random() < 0.7
         bound = 1 << BITS[wire]
@@ -45,13 +59,13 @@ def _value(column: Column, version: int, random: Random) -> object:
         case "bool":
             return random.random() < 0.5
         case "string":
-            return random.choice(TEXTS)
+            return random.choice(words.texts)
         case "bytes":
             return random.randbytes(random.randint(0, 20))
         case "records":
             return batch(random)
         case "uuid":
-            return random.choice((NO_ID, UUID(int=random.getrandbits(128))))
+            return random.choice((NO_ID, UUID(int=random.getrandbits(128)), *words.ids))
         case "uint16":
             return random.randrange(1 << 16)
         case "uint32":
@@ -60,11 +74,11 @@ def _value(column: Column, version: int, random: Random) -> object:
     return random.random()
 
 
-def request(random: Random, api: Api | None = None) -> bytes:
+def request(random: Random, api: Api | None = None, words: Words = ANY) -> bytes:
     """A whole request of a random API and version, without the size in front."""
     chosen = api or random.choice(list(APIS.values()))
     version = random.randint(chosen.min_version, chosen.max_version)
-    body = message(chosen.request, version, random)
+    body = message(chosen.request, version, random, words)
     assert isinstance(body, Message)
     return bytes(encode_request(body, version, correlation_id=1, client_id="fuzz"))
 

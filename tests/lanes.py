@@ -51,6 +51,7 @@ LONG: tuple[Row, ...] = (
     Row("tests/broker/test_compacted_tiers.py::test_a_store_that_fails", 2, FEW),
     Row(f"{REAL}test_tiered_compaction.py", 0, f"half a minute; {BESIDE}"),
     Row(f"{REAL}test_tiered_uploads.py::test_uploads_outlive", 0, f"half a minute; {BESIDE}"),
+    Row("tests/fuzz/test_hostile.py::test_a_real", 0, "half a minute; `make fuzz` has the rest"),
     Row("tests/chaos/test_run.py", 0, "a minute of real faults; tests/integration has each kind"),
     Row(
         "tests/broker/test_balancing.py::test_a_broker_that_returns_while",
