@@ -9,6 +9,7 @@ from strandline.controller.records import (
     Assignment,
     ClusterNamed,
     ConfigsChanged,
+    QuotaSet,
     TopicCreated,
 )
 from strandline.controller.snapshots import format as snapshot_format
@@ -49,6 +50,7 @@ RULE = Rule(
 )
 ACCESS = AccessChanged(
     rules_added=(RULE,),
+    quotas=(QuotaSet((("user", "alice"),), {"producer_byte_rate": 5.0}),),
     secrets_set=tuple(
         ScramSecret("alice", one, 4_096, b"salt", b"stored", b"server")
         for one in ("SCRAM-SHA-256", "SCRAM-SHA-512")

@@ -65,6 +65,7 @@ def test_the_newest_of_everything_and_what_is_missing() -> None:
 def test_rules_come_back_and_users_are_named_without_anything_of_their_passwords() -> None:
     plan = planned(asyncio.run(lost_bucket()))
     assert plan.rules == (RULE,)
+    assert plan.quotas == {(("user", "alice"),): {"producer_byte_rate": 5.0}}
     assert plan.users == ("alice",)
 
 

@@ -55,7 +55,7 @@ def set_(
     )
     values = dict(_value(entity, text) for text in quotas)
     with open_client(bootstrap, timeout) as client:
-        alter_quotas(client, entity, values)
+        alter_quotas(client, {entity: values})
 
 
 @app.command("list")
@@ -107,7 +107,7 @@ def delete(
             raise OperatorError(
                 f"{show_entity(entity)} has {what}: `strandline quota list` shows them all"
             )
-        alter_quotas(client, entity, dict.fromkeys(keys or present))
+        alter_quotas(client, {entity: dict.fromkeys(keys or present)})
 
 
 # ---- words ---------------------------------------------------------------------------------------

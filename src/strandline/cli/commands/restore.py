@@ -119,6 +119,7 @@ def restore(
     from strandline.client.restore.objects import carry_out_objects
     from strandline.client.restore.offsets import require_other_cluster
     from strandline.client.restore.plan import plan_restore
+    from strandline.client.restore.quotas import restore_quotas
     from strandline.client.restore.rules import restore_rules
     from strandline.tiered.objects.store import StoreError
 
@@ -151,6 +152,7 @@ def restore(
                         carry_out_objects(
                             client, runner, stores, targets, plan, changes=changes, say=say
                         )
+                    restore_quotas(client, plan, say=say)
     except StoreError as error:
         raise OperatorError(f"the buckets cannot be read or written: {error}") from error
 
@@ -215,5 +217,8 @@ def _print(plan: "RestorePlan", ways: "Mapping[tuple[str, int], str]") -> None:
     if plan.rules or plan.users:
         print_line(f"{counted(len(plan.rules), 'rule')} of access")
         print_line(f"users, which need new passwords: {', '.join(plan.users) or 'none'}")
+    if plan.quotas:
+        count = sum(len(values) for values in plan.quotas.values())
+        print_line(f"{counted(count, 'quota')} of clients")
     for note in plan.notes:
         print_line(note)

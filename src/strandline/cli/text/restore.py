@@ -113,5 +113,6 @@ def plan_json(plan: "RestorePlan", ways: Mapping[tuple[str, int], str]) -> Json:
         ],
         "rules": len(plan.rules),
         "users": [*plan.users],
+        "quotas": sum(len(values) for values in plan.quotas.values()),
         "notes": [*plan.notes],
     }

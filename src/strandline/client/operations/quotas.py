@@ -23,8 +23,9 @@ from strandline.security.quotas.entities import entity_of, show_entity
 from strandline.security.quotas.entity_filter import Match
 
 
-def alter_quotas(client: Client, entity: QuotaEntity, values: Mapping[str, float | None]) -> None:
-    """Set quotas of an entity, or remove those that are None. Raises ApiError."""
+def alter_quotas(client: Client, changes: Mapping[QuotaEntity, Mapping[str, float | None]]) -> None:
+    """Set quotas of entities, or remove those that are None. Raises ApiError for the first entity
+    that is refused: the others are changed."""
     request = AlterClientQuotasRequest(
         [
             AlterClientQuotasEntry(
@@ -34,10 +35,11 @@ def alter_quotas(client: Client, entity: QuotaEntity, values: Mapping[str, float
                     for key, value in values.items()
                 ],
             )
+            for entity, values in changes.items()
         ]
     )
     answer = client.ask_any(request, AlterClientQuotasResponse, deadline_ms=client.deadline())
-    for one in answer.entries:
+    for entity, one in zip(changes, answer.entries, strict=True):
         if one.error_code:
             raise refusal(one.error_code, f"the quotas of {show_entity(entity)}", one.error_message)
 

@@ -6,5 +6,6 @@ Map:    plan.py      what the buckets have of it at one time, and what is missin
         objects.py   carries a plan out by copying objects inside stores
         copying.py   carries a plan out by producing records
         rules.py     brings the rules of access back
+        quotas.py    brings the quotas of clients back
         offsets.py   what both share: configurations, committed offsets
 """

@@ -11,7 +11,7 @@ Owns:   nothing.
 Source: decision 0063."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from uuid import UUID
@@ -24,7 +24,7 @@ from strandline.controller.names import is_internal
 from strandline.controller.snapshots import format as snapshot_format
 from strandline.controller.snapshots.format import BadSnapshotError
 from strandline.controller.state import ControllerState
-from strandline.model.access import Rule
+from strandline.model.access import QuotaEntity, Rule
 from strandline.model.cluster import Topic
 from strandline.model.ids import Offset
 from strandline.tiered.cluster import names, offsets
@@ -122,8 +122,8 @@ class PlannedOffset:
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
     """All that a restore would do. `taken`: the snapshot of the controller. `rules`: those of
-    access. `users`: they need new passwords, of which buckets have nothing. `notes`: what was
-    passed over, a line each."""
+    access. `users`: they need new passwords, of which buckets have nothing. `quotas`: {entity:
+    {key: value}}. `notes`: what was passed over, a line each."""
 
     cluster_id: str
     taken: ClusterNumber
@@ -133,6 +133,7 @@ class RestorePlan:
     notes: tuple[str, ...]
     rules: tuple[Rule, ...] = ()
     users: tuple[str, ...] = ()
+    quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def lacking(self) -> list[str]:
@@ -173,6 +174,7 @@ async def plan_restore(
         tuple(notes),
         tuple(sorted(state.cluster.access.rules)),
         tuple(sorted({user for user, _ in state.cluster.access.secrets})),
+        dict(state.cluster.access.quotas),
     )
 
 
