@@ -151,10 +151,10 @@ def test_a_server_that_refuses_the_client_says_why(tmp_path: Path, shown: str, r
             ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN", "sasl.username=a"],
             "a login needs sasl.username and sasl.password, or sasl.jaas.config",
         ),
-        (["security.protocol=SSL", "ssl.engine.factory.class=x"], "commands do not know this key"),
+        (["security.protocol=SSL", "ssl.engine.factory.class=x"], "this key is not known here"),
         (
             ["security.protocol=SSL", "ssl.truststore.location=/x.jks"],
-            "commands read PEM files only: write ssl.truststore.type=PEM",
+            "only PEM files are read: write ssl.truststore.type=PEM",
         ),
         (["security.protocol=SSL", "ssl.ca.location=/no/such"], "cannot read /no/such: No such"),
         (["security.protocol=SSL", "ssl.ca.location={text}"], "has no certificate in PEM"),
@@ -292,7 +292,7 @@ def test_a_token_in_a_file(tmp_path: Path) -> None:
             ],
             "https.ca.location: /no/such is no PEM file of certificates",
         ),
-        ([URL, "sasl.oauthbearer.extensions=a=b"], "commands do not know this key; take it out"),
+        ([URL, "sasl.oauthbearer.extensions=a=b"], "this key is not known here: take it out"),
     ],
 )
 def test_tokens_that_cannot_be_had_are_told_in_one_line(

@@ -176,11 +176,13 @@ STEPS: dict[tuple[str, int], Step] = {
 """{(page, number of the block in it): how it is run}"""
 
 NOT_RUN = {
-    ("pipelines/audit.md", 1): "what an audit prints; tests/integration/test_audit.py has each",
-    ("pipelines/audit.md", 2): "buckets on S3; tests/integration/test_audit_buckets.py has each",
-    ("pipelines/audit.md", 3): "what it prints; tests/integration/test_audit_buckets.py has each",
+    ("pipelines/audit.md", 1): "a cluster with rules; tests/integration/test_pipeline_rights.py",
+    ("pipelines/audit.md", 2): "what an audit prints; tests/integration/test_audit.py has each",
+    ("pipelines/audit.md", 3): "buckets on S3; tests/integration/test_audit_buckets.py has each",
+    ("pipelines/audit.md", 4): "what it prints; tests/integration/test_audit_buckets.py has each",
+    ("pipelines/source.md", 4): "a cluster with logins; tests/spark/test_secured.py runs it",
     ("pipelines/lake.md", 2): "tests/spark/test_backfill.py runs it where there are buckets",
-    ("pipelines/lake.md", 3): "no broker of ours has TLS; tests/spark/test_secure.py has a gate",
+    ("pipelines/lake.md", 3): "a cluster with logins; tests/integration/test_pipeline_rights.py",
     ("pipelines/lake.md", 0): "the words that the command takes, not a command",
     ("pipelines/plan.md", 2): "defaults; tests/pipeline/plan/test_page.py compares them",
     ("pipelines/values.md", 0): "tests/pipeline/values/test_page.py runs it without Spark",
@@ -202,6 +204,8 @@ NOT_ASKED = {
     "protoc --include_imports --descriptor_set_out=FILE": "tests/pipeline/values/protobuf",
     "python -m bench.run plan": "minutes of measuring",
     "python -m bench.values": "minutes of measuring",
+    "spark-submit --files": "an option; tests/client/test_access.py looks for files",
+    "spark-submit --files /etc/strandline/app.conf,/etc/strandline/ca.pem": "the same",
     "strandline policy test --cluster": "an option of a command that is there",
 }
 

@@ -39,7 +39,7 @@ from strandline.cli.commands import (
     zone,
 )
 from strandline.cli.exit_codes import CANNOT_CONNECT, ERROR, INTERRUPTED
-from strandline.cli.options import find_bootstrap
+from strandline.cli.options import find_bootstrap, find_client_config
 from strandline.cli.output import print_error
 from strandline.cli.parameters import read_plainly
 from strandline.client.command_line import take_client_config
@@ -87,8 +87,10 @@ def pipeline(context: typer.Context) -> None:
     """Load topics into lake tables with Spark. `strandline pipeline --help` lists its commands."""
     # A group of its own room: imported when it is asked for, because it imports a lot.
     from strandline.pipeline.commands.app import app as pipeline_app
+    from strandline.pipeline.commands.options import LocalCluster
 
-    pipeline_app(args=context.args, prog_name="strandline pipeline", obj=find_bootstrap)
+    local = LocalCluster(find_bootstrap, find_client_config)
+    pipeline_app(args=context.args, prog_name="strandline pipeline", obj=local)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -15,6 +15,7 @@ Map:    wire/            Connections to brokers.
         client_config.py a client's configuration file: TLS and logins
         access.py        the same on each machine that a client runs on
         command_line.py  --client-config
+        rights.py        what a client may not do, named
         errors.py        errors of this client
 Why:    blocking, because the command line does one thing at a time and must start at once; requests
         to many brokers still run in parallel.

@@ -6,10 +6,13 @@ How:    `Access` is a plain value: the name of a client's configuration file, or
         `AccessTransport` reads it, and reads it again before a connection if one of its files has
         changed: a new password or certificate counts for new connections. A file that cannot be
         used is logged, and the last good one stays in use.
+        A named file is the one at this path. Where there is none, and Spark runs the program, it is
+        the file of the same name that `spark-submit --files` has brought to the machine.
 Owns:   the transport: what was read last.
 Source: decision 0069."""
 
 import logging
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +33,19 @@ _Stamp = tuple[tuple[str, int, int, int], ...]
 """(path, inode, size, time of the last change in ns) of each file."""
 
 
+def find_file(name: str) -> Path:
+    """Where a named file is on this machine; the name itself if it is nowhere."""
+    path = Path(name)
+    spark = sys.modules.get("pyspark.core.files")  # This room knows Spark only if it runs here.
+    if path.exists() or spark is None:
+        return path
+    try:
+        brought = Path(spark.SparkFiles.get(path.name))
+    except (AssertionError, TypeError, AttributeError):  # No session is open in this process.
+        return path
+    return brought if brought.exists() else path
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """A client's configuration: a file, or keys and values. Its text shows no value."""
@@ -45,7 +61,7 @@ class Access:
         """Of keys and values."""
         return cls(values=tuple(sorted(values.items())))
 
-    def read(self, find: Find = Path) -> ClientConfig:
+    def read(self, find: Find = find_file) -> ClientConfig:
         """What it says on this machine. Raises OperatorError."""
         if self.file:
             return read_client_config(find(self.file), find)
@@ -56,13 +72,18 @@ class AccessTransport(TcpTransport):
     """See the module. Without `access`: plain connections. Raises OperatorError if it cannot be
     used from the start."""
 
-    def __init__(self, access: Access | None = None, find: Find = Path) -> None:
+    def __init__(self, access: Access | None = None, find: Find = find_file) -> None:
         self._access = access
         self._find = find
         self._config = ClientConfig() if access is None else access.read(find)
         self._seen: _Stamp = ()
         """Of the files before they were read, or empty: read again before the first connection."""
         super().__init__(self._config.tls, login=self._config.login)
+
+    @property
+    def is_secured(self) -> bool:
+        """Whether the client has proved who it is, or could."""
+        return self._access is not None
 
     @property
     def principal(self) -> str:

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 from strandline.base.errors import OperatorError
 from strandline.client.wire import token_login
 from strandline.client.wire.access_token import ClientCredentials, TokenFile
-from strandline.client.wire.login import MECHANISMS, AnyLogin, Login
+from strandline.client.wire.login import MECHANISMS, AnyLogin, Login, java_login
 from strandline.client.wire.token_login import TokenLogin
 from strandline.config.oauthbearer_section import check_key_set_url
 
@@ -67,6 +67,7 @@ _KNOWN = frozenset(
     )
 )
 _STORES = ("ssl.truststore", "ssl.keystore")
+_CERTIFICATE, _CERTIFICATE_END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 ANONYMOUS = "User:ANONYMOUS"
 Find = Callable[[str], Path]
 """Where a file of this name is on this machine."""
@@ -75,25 +76,55 @@ Find = Callable[[str], Path]
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
     """What a file says. `bootstrap`: empty if it does not say; `tls`: None without TLS; `login`:
-    None without one; `certificate`: that the client shows; `files`: all that it was read from."""
+    None without one; `stores`: the files of TLS; `files`: all that it was read from."""
 
     bootstrap: str = ""
     tls: ssl.SSLContext | None = None
     login: AnyLogin | None = None
-    certificate: Path | None = None
+    stores: "Stores | None" = None
     files: tuple[Path, ...] = ()
+
+    def java_properties(self) -> dict[str, str]:
+        """The same for Kafka's Java client; a password is among the values. Raises OperatorError
+        for a key in a file of its own, which that client takes as text only."""
+        stores = self.stores
+        transport = PLAINTEXT if stores is None else SSL
+        protocol = transport if self.login is None else f"sasl_{transport}"
+        found = {"security.protocol": protocol.upper()}
+        if isinstance(self.login, Login):
+            found["sasl.mechanism"] = self.login.mechanism
+            found["sasl.jaas.config"] = java_login(self.login)
+        elif self.login is not None:
+            raise OperatorError("Kafka's Java client gets no token from here: give --kafka-config")
+        if stores is None:
+            return found
+        if stores.trust is not None:
+            found["ssl.truststore.type"] = "PEM"
+            found["ssl.truststore.location"] = str(stores.trust.absolute())
+        if self.tls is not None and not self.tls.check_hostname:
+            found["ssl.endpoint.identification.algorithm"] = ""
+        if stores.certificate is not None:
+            if stores.key != stores.certificate:
+                raise OperatorError(
+                    f"{stores.certificate}: Kafka's Java client takes certificate and key from one "
+                    "PEM file: write ssl.keystore.location and ssl.keystore.type=PEM"
+                )
+            found["ssl.keystore.type"] = "PEM"
+            found["ssl.keystore.location"] = str(stores.certificate.absolute())
+        return found
 
     @property
     def principal(self) -> str:
         """The user that rules are about, unless the brokers map certificates to other names."""
         if self.login is not None:
             return f"User:{self.login.user}"
-        if self.certificate is None:
+        if self.stores is None or self.stores.certificate is None:
             return ANONYMOUS
-        from cryptography import x509
+        from strandline.security.certificates import distinguished_name
 
-        found = x509.load_pem_x509_certificates(self.certificate.read_bytes())
-        return f"User:{found[0].subject.rfc4514_string()}"
+        pem = self.stores.certificate.read_text()
+        begin, end = pem.index(_CERTIFICATE), pem.index(_CERTIFICATE_END) + len(_CERTIFICATE_END)
+        return f"User:{distinguished_name(ssl.PEM_cert_to_DER_cert(pem[begin:end]))}"
 
 
 def read_client_config(path: Path, find: Find = Path) -> ClientConfig:
@@ -116,20 +147,18 @@ def parse_client_config(given: Mapping[str, str], *, where: str, find: Find = Pa
         return ClientConfig(bootstrap)
     for name in values:
         if name.startswith(("ssl.", "sasl.")) and name not in _KNOWN:
-            raise OperatorError(f"{where}: {name}: commands do not know this key; take it out")
+            raise OperatorError(f"{where}: {name}: this key is not known here: take it out")
     for store in _STORES:
         kind = values.get(f"{store}.type", "JKS")
         if f"{store}.location" in values and kind.upper() != "PEM":
             raise OperatorError(
-                f"{where}: {store}.location: commands read PEM files only: write {store}.type=PEM"
+                f"{where}: {store}.location: only PEM files are read: write {store}.type=PEM"
             )
     login = _login(where, values, find) if protocol in (SASL_PLAINTEXT, SASL_SSL) else None
     if protocol not in (SSL, SASL_SSL):
         return ClientConfig(bootstrap, login=login)
-    stores = _Stores.of(where, values, find)
-    return ClientConfig(
-        bootstrap, stores.context(where, values), login, stores.certificate, stores.files
-    )
+    stores = Stores.of(where, values, find)
+    return ClientConfig(bootstrap, stores.context(where, values), login, stores, stores.files)
 
 
 def _login(where: str, values: Mapping[str, str], find: Find) -> AnyLogin:
@@ -206,7 +235,7 @@ def _unescaped(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stores:
+class Stores:
     """The files of TLS that a configuration names."""
 
     trust: Path | None
@@ -214,7 +243,7 @@ class _Stores:
     key: Path | None
 
     @classmethod
-    def of(cls, where: str, values: Mapping[str, str], find: Find) -> "_Stores":
+    def of(cls, where: str, values: Mapping[str, str], find: Find) -> "Stores":
         """Those of these values, all readable. Raises OperatorError."""
         trust = values.get("ssl.ca.location") or values.get("ssl.truststore.location")
         certificate = values.get("ssl.certificate.location") or values.get("ssl.keystore.location")

@@ -2,6 +2,7 @@
 
 Map:    source.py   the data source that Spark calls; `register`
         columns.py  its columns
+        access.py   how a query proves itself to brokers
         decoding/   record batches -> columns
         writing/    the sink: rows -> records
         reading/    options, offsets, splits, and the readers of batches and streams

@@ -41,7 +41,7 @@ def run_without_java(
         raise OperatorError("Spark: connection refused")
         yield
 
-    def cluster(_: str, _buckets: object) -> AbstractContextManager[None]:
+    def cluster(_: str, _buckets: object, *, access: object) -> AbstractContextManager[None]:
         return nullcontext()
 
     monkeypatch.setattr(run, "Cluster", cluster)

@@ -7,6 +7,7 @@ from tests.client.fake_cluster import FakeCluster, fetch
 from tests.spark.reading.scene import Scene
 
 from strandline.client.errors import ClientError
+from strandline.client.rights import MissingRightError
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.fetch import FetchRequest, FetchResponse
 from strandline.protocol.table import Message
@@ -174,7 +175,15 @@ def test_the_replica_of_the_rack_is_read_and_the_leader_only_asked(scene: Scene)
     assert {rack for _, rack in near.served} == {"region-3"}
 
 
-@pytest.mark.parametrize("fault", [0, Error.OFFSET_OUT_OF_RANGE, Error.NOT_LEADER_OR_FOLLOWER])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        0,
+        Error.OFFSET_OUT_OF_RANGE,
+        Error.NOT_LEADER_OR_FOLLOWER,
+        Error.TOPIC_AUTHORIZATION_FAILED,  # A rule for the leader's region only.
+    ],
+)
 def test_a_replica_that_is_behind_or_gone_is_left_for_the_leader(
     scene: Scene, fault: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,6 +194,15 @@ def test_a_replica_that_is_behind_or_gone_is_left_for_the_leader(
     # Once it left the replica it asks the leader without a rack: that would send it back.
     assert values(found, split) == list(range(100))
     assert near.served[-1] == (2, "")
+
+
+def test_a_leader_that_refuses_by_a_rule_ends_the_split_with_the_right_that_is_missing(
+    scene: Scene,
+) -> None:
+    scene.cluster.faults["Fetch"] = [0, Error.TOPIC_AUTHORIZATION_FAILED]
+    split = scene.split("orders", 1, 0, 100)
+    with pytest.raises(MissingRightError, match=r"^User:ANONYMOUS may not read topic orders; to "):
+        values(scene.fetcher(split), split)
 
 
 def test_the_last_whole_batch_says_where_to_go_on(scene: Scene) -> None:

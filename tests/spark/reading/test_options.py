@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 
 from strandline.base.errors import OperatorError
+from strandline.client.access import Access, AccessTransport
+from strandline.client.wire.login import Login
+from strandline.model.cluster import Address
 from strandline.spark.columns import columns_of, schema_of
 from strandline.spark.reading.bounds import EARLIEST, LATEST, Edge, Offsets, Time, Times
 from strandline.spark.reading.option_table import OPTIONS, Use
 from strandline.spark.reading.options import ReadOptions, parse_options
+from strandline.spark.writing.options import parse_write_options
 
 REQUIRED = {"kafka.bootstrap.servers": "a:1,b:2", "subscribe": "orders"}
 
@@ -56,8 +60,19 @@ def test_options_travel_to_executors() -> None:
         ({"subscibe": "x"}, "option subscibe is not known (did you mean subscribe?); the options "),
         ({"kafka.colour": "x"}, "option kafka.colour is not known"),
         ({"assign": '{"orders": [0]}'}, "exactly one of subscribe, subscribePattern and assign, "),
-        ({"kafka.ssl.truststore.location": "x"}, "neither TLS nor logins"),
-        ({"kafka.security.protocol": "SASL_SSL"}, "'SASL_SSL' is not offered: PLAINTEXT"),
+        ({"kafka.ssl.truststore.location": "x"}, "has no effect without kafka.security.protocol"),
+        (
+            {"kafka.security.protocol": "SASL_SSL"},
+            "sasl.mechanism is '', not one of PLAIN",
+        ),
+        ({"kafka.security.protocol": "TLS"}, "security.protocol is 'TLS', not one of PLAINTEXT"),
+        ({"kafka.ssl.key.password": "x"}, "kafka.ssl.key.password: PEM files have no password"),
+        ({"kafka.ssl.engine.factory.class": "x"}, "kafka.ssl.engine.factory.class is not known"),
+        ({"clientConfig": "/no/such"}, "/no/such: cannot read: No such file"),
+        (
+            {"clientConfig": "f", "kafka.security.protocol": "SSL"},
+            "kafka.security.protocol is a matter of the file f: put it there",
+        ),
         ({"kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset: give startingOffsets"),
         ({"kafka.bootstrap.servers": "nowhere"}, None),
         ({"kafka.bootstrap.servers": "a:b"}, "kafka.bootstrap.servers must look like host:port"),
@@ -194,3 +209,28 @@ def test_buckets_are_read_where_the_query_names_them_and_secrets_are_no_options(
     with pytest.raises(OperatorError) as refused:
         options(buckets="east=s3://user:secret@b")
     assert "secret" not in str(refused.value)
+
+
+def test_how_brokers_are_reached_is_a_file_or_options_and_no_text_has_the_password(
+    tmp_path: Path,
+) -> None:
+    login = 'org.example.ScramLoginModule required username="mia" password="pa55-of-mia";'
+    words = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": login,
+    }
+    by_options = options(**{f"kafka.{name}": text for name, text in words.items()}).reach
+    assert by_options.access == Access.of(words)
+    file = tmp_path / "client.properties"
+    lines = [f"{name}={text}" for name, text in words.items()]
+    file.write_text("\n".join(["bootstrap.servers=of-the-file:1", *lines]))
+    by_file = parse_options({"clientConfig": str(file), "subscribe": "orders"}).reach
+    assert by_file.bootstrap == (Address("of-the-file", 1),)
+    for reach in (by_options, by_file):
+        assert AccessTransport(reach.access).login == Login("SCRAM-SHA-512", "mia", "pa55-of-mia")
+        assert "pa55" not in repr(reach)
+    assert b"pa55" not in pickle.dumps(by_file)
+    written = parse_write_options({"clientConfig": str(file)})
+    assert written.access == by_file.access and written.bootstrap == by_file.bootstrap
+    assert options(**{"kafka.security.protocol": "PLAINTEXT"}).reach.access is None

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client
-from strandline.client.errors import ClientError
+from strandline.client.errors import ClientError, refusal
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error, message_of
 from strandline.protocol.messages.describe_tier import (
@@ -63,6 +63,8 @@ def tier_status(client: Client, topics: Sequence[str] = ()) -> TierStatus:
         if answer is None:
             missing.append(f"broker {broker} does not answer for what it leads")
             continue
+        if answer.error_code:
+            raise refusal(answer.error_code, "what buckets have")
         traffic += answer.traffic
         for row in answer.partitions:
             known = found.get((row.topic, row.partition))

@@ -106,3 +106,15 @@ class Login:
             client.set_server_final(step(client.get_client_final()))
         except ScramException as error:
             raise LoginError(f"the login of user {self.user!r} failed: {error}") from error
+
+
+def java_login(login: Login) -> str:
+    """The same as Java's clients have it (`sasl.jaas.config`); the password is in it."""
+    module = "plain.PlainLoginModule" if login.mechanism == PLAIN else "scram.ScramLoginModule"
+    user, password = (
+        text.replace("\\", "\\\\").replace('"', '\\"') for text in (login.user, login.password)
+    )
+    return (
+        f"org.apache.kafka.common.security.{module} required "
+        f'username="{user}" password="{password}";'
+    )

@@ -13,10 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from strandline.client.access import Access
 from strandline.client.buckets.options import BucketOptions
 from strandline.client.cluster import Client
+from strandline.client.rights import require_cluster
 from strandline.client.views import ClusterView, TopicView
 from strandline.config.addresses import parse_bootstrap
+from strandline.model.access import Operation
 from strandline.pipeline.audit.buckets.phase import BucketPhase, LookAtTiers
 from strandline.pipeline.audit.buckets.tiers import Tiers, look_at_tiers
 from strandline.pipeline.audit.partitions import PartitionAudit
@@ -44,9 +47,10 @@ CLIENT_TIMEOUT_MS = 10_000
 class AuditOptions:
     """What is compared. No topics: all. `wait_ms`: how long replicas may take to catch up;
     `timeout_ms`: how long a broker or a bucket may be silent. `buckets`: what to compare besides
-    replicas; None: no buckets."""
+    replicas; None: no buckets. `access`: how brokers are reached; None: over plain connections."""
 
     bootstrap: str
+    access: Access | None = None
     topics: tuple[str, ...] = ()
     with_internal: bool = False
     from_disk: bool = False
@@ -97,7 +101,7 @@ class Audit:
     ) -> None:
         self._options = options
         self._runner = runner
-        self.near = near or ThreadRunner()
+        self.near = near or ThreadRunner(options.access)
         self._progress = progress or Silent()
         self._audits: dict[Place, PartitionAudit] = {}
         self._replicas: dict[Place, Replicas] = {}
@@ -111,6 +115,8 @@ class Audit:
         broker answers."""
         options = self._options
         with self._client() as client:
+            if options.access is not None:
+                require_cluster(client, Operation.DESCRIBE)
             view, topics = choose_topics(
                 client, options.topics, with_internal=options.with_internal
             )
@@ -120,7 +126,7 @@ class Audit:
     @contextmanager
     def _client(self) -> Iterator[Client]:
         """A client whose bytes count."""
-        transport = CountingTransport()
+        transport = CountingTransport(self._options.access)
         with Client(
             parse_bootstrap(self._options.bootstrap),
             client_id="strandline-audit",

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from strandline.base.errors import OperatorError, StrandlineError
 from strandline.client.cluster import Client
 from strandline.client.operations.topology import describe_brokers
+from strandline.client.rights import missing_right
 from strandline.client.views import ClusterView, TopicView
+from strandline.model.access import Kind, Operation
 from strandline.model.ids import BrokerId
 from strandline.pipeline.audit.results import Place
 from strandline.pipeline.audit.runners import Runner
@@ -98,6 +100,13 @@ def choose_topics(
         if name not in view.topics
         or view.topics[name].error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
     ]
+    hidden = [
+        str(missing_right(client, Operation.DESCRIBE, Kind.TOPIC, name))
+        for name in names
+        if name not in missing and view.topics[name].error_code == Error.TOPIC_AUTHORIZATION_FAILED
+    ]
+    if hidden:
+        raise OperatorError(hidden[0], hidden[1:])
     if missing:
         raise OperatorError(f"topic {missing[0]} does not exist; see `strandline topic list`")
     chosen = [one for one in view.topics.values() if names or with_internal or not one.is_internal]

@@ -9,9 +9,11 @@ Source: decision 0052, "Threads by default"."""
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from strandline.client.access import Access
 from strandline.pipeline.audit.buckets.objects import ObjectResult, ObjectTask
 from strandline.pipeline.audit.buckets.reading import ObjectLine
 from strandline.pipeline.audit.tasks import BrokerLine, Task, TaskResult
@@ -58,9 +60,12 @@ class Runner(Protocol):
 class _LineRunner(ABC):
     """A runner of lines: one for each broker, or some for each bucket."""
 
+    def __init__(self, access: Access | None = None) -> None:
+        self._access = access
+
     def run(self, tasks: Sequence[Task], on_result: OnResult) -> None:
         """See `Runner`."""
-        self._run(_broker_lines(tasks), on_result, BrokerLine)
+        self._run(_broker_lines(tasks), on_result, partial(BrokerLine, self._access))
 
     def run_objects(self, tasks: Sequence[ObjectTask], on_result: OnObject) -> None:
         """See `Runner`."""
@@ -111,7 +116,14 @@ class SparkRunner(_LineRunner):
     where it is asked from. Objects are read by the executors, and only digests come back. Results
     come when a Spark task ends."""
 
-    def __init__(self, spark: "SparkSession", *, tasks_per_line_max: int = 512) -> None:
+    def __init__(
+        self,
+        spark: "SparkSession",
+        access: Access | None = None,
+        *,
+        tasks_per_line_max: int = 512,
+    ) -> None:
+        super().__init__(access)
         self._spark = spark
         self._tasks_per_line_max = tasks_per_line_max
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from strandline.base.errors import StrandlineError
+from strandline.client.access import Access
 from strandline.client.errors import CannotConnectError
 from strandline.client.wire.connection import Connection
 from strandline.model.cluster import Address
@@ -119,8 +120,8 @@ class TaskResult:
 class BrokerLine:
     """The tasks for one broker, one after the other, on one connection."""
 
-    def __init__(self) -> None:
-        self._transport = CountingTransport()
+    def __init__(self, access: Access | None = None) -> None:
+        self._transport = CountingTransport(access)
         self._connection: Connection | None = None
 
     def run(self, task: Task) -> TaskResult:

@@ -7,15 +7,16 @@ Owns:   the counts."""
 from collections.abc import Sequence
 
 from strandline.base.disk import Buffer
-from strandline.client.wire.transport import Stream, TcpTransport
+from strandline.client.access import Access, AccessTransport
+from strandline.client.wire.transport import Stream
 from strandline.model.cluster import Address
 
 
-class CountingTransport(TcpTransport):
+class CountingTransport(AccessTransport):
     """Sockets that count. One thread at a time."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, access: Access | None = None) -> None:
+        super().__init__(access)
         self.wire_bytes = 0
 
     def connect(self, address: Address, timeout_ms: int) -> Stream:

@@ -7,6 +7,7 @@ import sys
 import typer
 
 from strandline.base.errors import StrandlineError
+from strandline.client.command_line import take_client_config
 from strandline.pipeline.commands import (
     aggregate,
     audit,
@@ -42,9 +43,10 @@ app.command("java")(java.java)
 def main() -> None:
     """The command line as a program: an error is one line on stderr, exit code 1."""
     try:
-        app(prog_name="strandline pipeline")
+        app(args=take_client_config(sys.argv[1:]), prog_name="strandline pipeline")
     except StrandlineError as error:
-        sys.stderr.write(f"error: {error}\n")
+        for line in (f"error: {error}", *error.details):
+            sys.stderr.write(f"{line}\n")
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

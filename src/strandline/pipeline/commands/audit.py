@@ -25,7 +25,7 @@ from strandline.pipeline.commands.options import (
     ConfOption,
     JarsOption,
     JsonOption,
-    find_bootstrap,
+    find_cluster,
     session_options,
 )
 from strandline.pipeline.commands.output import screen, write_json, write_line
@@ -87,7 +87,7 @@ def audit(
     1: different, 3: incomplete."""
     try:
         options = AuditOptions(
-            bootstrap=bootstrap or find_bootstrap(context),
+            **find_cluster(context, bootstrap).words,
             topics=tuple(dict.fromkeys(topics or ())),
             with_internal=include_internal,
             from_disk=from_disk,
@@ -138,16 +138,17 @@ def _run(
         if conf or jars:
             raise OperatorError("--conf and --jars are for Spark: give --master, too")
         with _progress() as progress:
-            return Audit(options, ThreadRunner(), progress).run()
+            return Audit(options, ThreadRunner(options.access), progress).run()
     session = session_options("audit", master=master, jars=jars, conf=conf)
     with _progress() as progress:
         progress.on_step("starting Spark")
         with open_session(session) as spark:
-            return Audit(options, SparkRunner(spark), progress).run()
+            return Audit(options, SparkRunner(spark, options.access), progress).run()
 
 
 def _fail(error: StrandlineError, code: int) -> None:
-    sys.stderr.write(f"error: {error}\n")
+    for line in (f"error: {error}", *error.details):
+        sys.stderr.write(f"{line}\n")
     raise typer.Exit(code)
 
 

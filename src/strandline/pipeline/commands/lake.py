@@ -53,7 +53,7 @@ from strandline.pipeline.commands.options import (
     MasterOption,
     MeanOption,
     TableArgument,
-    find_bootstrap,
+    find_cluster,
     session_options,
 )
 from strandline.pipeline.commands.output import screen, write_json, write_line
@@ -149,7 +149,7 @@ def lake(
     topics = _named(topics, table)
     read = read_values(schema, ValueFormat(format_, registry, subject, message), mode)
     options = LakeOptions(
-        bootstrap=bootstrap or find_bootstrap(context),
+        **find_cluster(context, bootstrap).words,
         topics=tuple(topics),
         table=absolute_location(table),
         name=name,
@@ -204,10 +204,10 @@ def _tables(
     if locations:
         if options.is_secure:
             raise OperatorError(
-                "--location asks for placement policies, which only Strandline's brokers have, over"
-                " a plain connection: leave it out, or security.protocol"
+                "--location asks for placement policies, which only Strandline's client can: give "
+                "--client-config in place of --kafka-config"
             )
-        with Cluster(options.bootstrap) as cluster:
+        with Cluster(options.bootstrap, access=options.access) as cluster:
             policies = cluster.configured(options.topics, POLICY_KEY)
         return tables_by_residency(options, policies, locations)
     if not each:

@@ -2,12 +2,17 @@
 
 Why:    two commands share most of them, and a command should read as what it does."""
 
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from strandline.base.errors import OperatorError
+from strandline.client.access import Access, find_file
+from strandline.client.command_line import CLIENT_CONFIG_VARIABLE
 from strandline.pipeline.runtime.jars import JARS_VARIABLE, default_directory
 from strandline.pipeline.runtime.session import SessionOptions
 from strandline.pipeline.settings import parse_settings
@@ -80,8 +85,48 @@ def session_options(
     )
 
 
-def find_bootstrap(context: typer.Context) -> str:
-    """The default brokers, as the command line above finds them; spark-submit has none."""
-    if not callable(context.obj):
-        raise OperatorError("which cluster? give --bootstrap or set STRANDLINE_BOOTSTRAP")
-    return str(context.obj())
+@dataclass(frozen=True, slots=True)
+class LocalCluster:
+    """What the command line above knows of the cluster here: its brokers, and how its
+    administrator logs in, given the brokers that the command names."""
+
+    bootstrap: Callable[[], str]
+    client_config: Callable[[str], Path | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A cluster, and how it is reached. `access`: None over plain connections."""
+
+    bootstrap: str
+    access: Access | None
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """Both, as the options of jobs have them."""
+        return {"bootstrap": self.bootstrap, "access": self.access}
+
+
+def find_cluster(context: typer.Context, bootstrap: str, *, required: bool = True) -> Reached:
+    """The cluster of a command: --bootstrap, else the client's configuration, else the local one,
+    which spark-submit has not. Raises OperatorError; unless `required`, it may be empty."""
+    local = context.obj if isinstance(context.obj, LocalCluster) else None
+    if local is None:
+        named = os.environ.get(CLIENT_CONFIG_VARIABLE)
+        file = Path(named) if named else None
+    else:
+        file = local.client_config(bootstrap)
+    access, configured = None, ""
+    if file is not None:
+        found = find_file(str(file))
+        access = Access(str(found.absolute() if found.exists() else file))
+        configured = access.read().bootstrap
+    text = bootstrap or configured
+    if not text and required:
+        if local is None:
+            raise OperatorError(
+                "which cluster? give --bootstrap or set STRANDLINE_BOOTSTRAP, or write "
+                "bootstrap.servers into --client-config"
+            )
+        text = local.bootstrap()
+    return Reached(text, access)

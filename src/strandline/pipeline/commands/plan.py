@@ -8,9 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import typer
 
 from strandline.base.errors import OperatorError
-from strandline.pipeline.commands.options import ConfOption, JarsOption, JsonOption, session_options
+from strandline.pipeline.commands.options import (
+    ConfOption,
+    JarsOption,
+    JsonOption,
+    Reached,
+    find_cluster,
+    session_options,
+)
 from strandline.pipeline.commands.output import screen, write_json, write_line
 from strandline.pipeline.commands.plan_options import (
     AssumptionsOption,
@@ -37,6 +45,7 @@ PARTITIONS = 60
 
 
 def plan(
+    context: typer.Context,
     cluster: ClusterArgument = None,
     *,
     policy: PolicyOption = None,
@@ -61,7 +70,8 @@ def plan(
     for file in (report, plots and plots / "a.png"):
         if file is not None:
             check_writable(file)
-    made = _made(cluster, bootstrap, policy or [], assumptions, partitions=partitions, seed=seed)
+    reached = find_cluster(context, bootstrap, required=False)
+    made = _made(cluster, reached, policy or [], assumptions, partitions=partitions, seed=seed)
     trials = made.trials_for(events)
     started = time.monotonic()
     if master or is_submitted():
@@ -88,7 +98,7 @@ def plan(
 
 def _made(
     file: Path | None,
-    bootstrap: str,
+    reached: Reached,
     policies: list[str],
     assumptions: Path | None,
     *,
@@ -103,9 +113,13 @@ def _made(
     from strandline.pipeline.plan.trials import Plan
     from strandline.placement.topology.universe import Universe
 
-    if file is None and not bootstrap:
+    if file is None and not reached.bootstrap:
         raise OperatorError("no cluster: name a CLUSTER_FILE, or --bootstrap of a running cluster")
-    cluster = cluster_of_brokers(bootstrap) if file is None else cluster_of_file(file)
+    cluster = (
+        cluster_of_brokers(reached.bootstrap, reached.access)
+        if file is None
+        else cluster_of_file(file)
+    )
     assumed = Assumptions()
     source = "the built-in assumptions" if assumptions is None else str(assumptions)
     if assumptions is not None:

@@ -11,12 +11,20 @@ from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from strandline.base.errors import ApiError, OperatorError, StrandlineError
+from strandline.client.access import Access, AccessTransport
 from strandline.client.admin import EARLIEST, LATEST, find_coordinator, list_offsets
 from strandline.client.buckets.options import BucketOptions
 from strandline.client.cluster import Client
 from strandline.client.errors import CannotConnectError, refusal
 from strandline.client.operations.configs import describe_configs
+from strandline.client.rights import (
+    MissingRightError,
+    naming_right,
+    require_group,
+    require_topics,
+)
 from strandline.config.addresses import parse_bootstrap
+from strandline.model.access import Kind, Operation
 from strandline.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -69,17 +77,33 @@ class Questions(Protocol):
     def commit(self, group: str, offsets: Mapping[str, Mapping[int, int]]) -> None:
         """See Cluster."""
 
+    def lacks(self, group: str) -> str:
+        """See Cluster."""
+
 
 class Cluster:
     """Answers a job's questions; every operation raises StrandlineError after TIMEOUT_MS."""
 
-    def __init__(self, bootstrap: str, buckets: BucketOptions | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        buckets: BucketOptions | None = None,
+        *,
+        access: Access | None = None,
+    ) -> None:
         self._buckets = buckets
+        self._is_secured = access is not None
+        self._is_readable = False
         try:
             addresses = parse_bootstrap(bootstrap)
         except ValueError as error:
             raise OperatorError(f"--bootstrap {error}") from error
-        self._client = Client(addresses, timeout_ms=TIMEOUT_MS, client_id="strandline-lake")
+        self._client = Client(
+            addresses,
+            timeout_ms=TIMEOUT_MS,
+            client_id="strandline-lake",
+            transport=AccessTransport(access),
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -88,15 +112,23 @@ class Cluster:
         self._client.close()
 
     def snapshot(self, topics: Sequence[str]) -> Snapshot:
-        """Ids and offsets of the topics; OperatorError if one does not exist."""
+        """Ids and offsets of the topics; OperatorError if one does not exist, or at first if a
+        leader would refuse to read one."""
+        if self._is_secured and not self._is_readable:
+            require_topics(self._client, topics, Operation.READ)
+            self._is_readable = True
         view = self._client.metadata(list(topics))
         found = {}
         for name in topics:
-            ids = str(self._client.topic(name).id)
-            starts = list_offsets(self._client, name, EARLIEST)
-            ends = list_offsets(self._client, name, LATEST, isolation_level=1)
-            found[name] = TopicSnapshot(ids, starts, ends, self._limits(name, ends))
+            with naming_right(self._client, Operation.READ, Kind.TOPIC, name):
+                found[name] = self._topic(name)
         return Snapshot(view.cluster_id, found)
+
+    def _topic(self, name: str) -> TopicSnapshot:
+        ids = str(self._client.topic(name).id)
+        starts = list_offsets(self._client, name, EARLIEST)
+        ends = list_offsets(self._client, name, LATEST, isolation_level=1)
+        return TopicSnapshot(ids, starts, ends, self._limits(name, ends))
 
     def _limits(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         if self._buckets is None or not self._buckets.is_exclusive:
@@ -106,6 +138,16 @@ class Cluster:
         asked = [(topic, one) for one in partitions]
         found = tiered_ends(self._client, asked, self._buckets)
         return {partition: end for (_, partition), end in found.items()}
+
+    def lacks(self, group: str) -> str:
+        """Why brokers would not take the offsets of the job's group; empty if they would."""
+        try:
+            require_group(self._client, group)
+        except MissingRightError as error:
+            return f"the table is filled, and group {group} does not show how far: {error}"
+        except StrandlineError:
+            return ""  # If that lasts, the commit says so.
+        return ""
 
     def check_ids(self, ids: Mapping[str, str]) -> None:
         """Raises OperatorError if a topic is not any more the one with this id."""
@@ -124,11 +166,12 @@ class Cluster:
 
     def configured(self, topics: Sequence[str], key: str) -> dict[str, str]:
         """{topic: its value of a configuration key}; "" where brokers do not know the key."""
-        found = describe_configs(self._client, topics, (key,))
-        return {
-            topic: next((each.value for each in views if each.name == key), "")
-            for topic, views in found.items()
-        }
+        found = {}
+        for topic in topics:
+            with naming_right(self._client, Operation.DESCRIBE_CONFIGS, Kind.TOPIC, topic):
+                views = describe_configs(self._client, [topic], (key,))[topic]
+            found[topic] = next((each.value for each in views if each.name == key), "")
+        return found
 
     def racks(self) -> set[str]:
         """The racks (regions) of the brokers."""
@@ -158,7 +201,8 @@ class Cluster:
                         raise refusal(partition.error_code, f"offsets of group {group}")
 
         now_ms = self._client.transport.monotonic_ms()
-        self._client.attempt(ask, now_ms + COMMIT_TIMEOUT_MS)
+        with naming_right(self._client, Operation.READ, Kind.GROUP, group):
+            self._client.attempt(ask, now_ms + COMMIT_TIMEOUT_MS)
 
 
 def is_outage(error: StrandlineError) -> bool:

@@ -71,6 +71,10 @@ class JavaCluster:
 
         return self._asked(ask)
 
+    def lacks(self, group: str) -> str:
+        """Nothing that is known before the first commit."""
+        return ""
+
     def commit(self, group: str, offsets: Mapping[str, Mapping[int, int]]) -> None:
         """See `Cluster.commit`."""
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from strandline.base.errors import OperatorError
+from strandline.client.access import Access
 from strandline.client.buckets.options import BucketOptions, ReadFrom, bucket_options
-from strandline.pipeline.lake.kafka_settings import check_kafka_settings, is_secure
+from strandline.pipeline.lake.kafka_settings import PROTOCOL, check_kafka_settings, is_secure
 from strandline.pipeline.lake.plan import OnGap
 from strandline.pipeline.lake.start import Start
 
@@ -235,6 +236,8 @@ class LakeOptions:
     """The region to read from, for brokers that let clients read from the nearest replica."""
     buckets: BucketOptions | None = None
     """Buckets that old records come from; None: all come from brokers."""
+    access: Access | None = None
+    """How brokers are reached; None: over plain connections, or as `kafka` says."""
     kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
     """More properties for the Kafka client; passwords may be among them."""
     start: Start = field(default_factory=Start)
@@ -276,6 +279,11 @@ class LakeOptions:
         if self.buckets is not None and self.source != "strandline":
             raise OperatorError("--buckets: only the source strandline reads buckets")
         check_kafka_settings(self.kafka)
+        if self.access is not None and self.is_secure:
+            raise OperatorError(
+                "--client-config and --kafka-config both say how brokers are reached: leave "
+                f"{PROTOCOL} to --client-config"
+            )
         if self.schema is not None:
             _check_names(self.schema)
 
@@ -287,7 +295,7 @@ class LakeOptions:
 
     @property
     def is_secure(self) -> bool:
-        """Whether the cluster wants TLS or a login."""
+        """Whether the properties of Kafka's client alone say how TLS and logins are done."""
         return is_secure(self.kafka)
 
     @property

@@ -114,6 +114,8 @@ def run_lakes(
             watch = Watch(on_batch=_counter(result, told), on_notice=told.notice)
             job = LakeJob(result.options, cluster, stop=stop, watch=watch)
             job.look(_local_log(result.options.table), _local_log(result.options.dead_letters))
+            if result.options.access and (lacking := cluster.lacks(result.options.job)):
+                told.notice(lacking)
             result.total = job.total
             jobs.append(job)
         follows = any(options.interval_ms is not None for options in tables)
@@ -143,7 +145,7 @@ def _cluster(
 ) -> AbstractContextManager[Questions]:
     """What a job asks: our own client, or Java's where connections need what it has."""
     if spark is None or not options.is_secure:
-        return Cluster(options.bootstrap, options.buckets)
+        return Cluster(options.bootstrap, options.buckets, access=options.access)
     from strandline.pipeline.lake.java_cluster import JavaCluster
 
     return JavaCluster(spark, options)

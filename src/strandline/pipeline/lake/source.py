@@ -18,6 +18,7 @@ from strandline.pipeline.lake.cluster import NO_ID, Cluster
 from strandline.pipeline.lake.options import LakeOptions
 from strandline.pipeline.lake.progress import Batch
 from strandline.pipeline.lake.rows import RECORD_TYPE, record_type, records_of, worker_columns
+from strandline.spark.access import FILE
 from strandline.spark.reading.cluster import connect
 from strandline.spark.reading.options import ReachOptions, parse_options
 from strandline.spark.reading.split_reading import read_split
@@ -54,14 +55,14 @@ def _of_these_topics(records: DataFrame, batch: Batch, options: LakeOptions) -> 
     names topics only."""
     ids = {name: topic.id for name, topic in batch.topics.items() if topic.read}
     known = {name: each for name, each in ids.items() if each != NO_ID}
-    bootstrap = options.bootstrap
+    bootstrap, access = options.bootstrap, options.access
 
     def check(batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
         yield from batches
-        with Cluster(bootstrap) as cluster:
+        with Cluster(bootstrap, access=access) as cluster:
             cluster.check_ids(known)
 
-    if not known or options.is_secure:  # Our own client has neither TLS nor a login.
+    if not known or options.is_secure:  # Only Kafka's client knows how brokers are reached.
         return records
     return records.mapInArrow(check, records.schema)
 
@@ -142,8 +143,20 @@ def reader_options(batch: Batch, options: LakeOptions) -> dict[str, str]:
         chosen["kafka.client.rack"] = options.rack
     if options.buckets is not None:
         chosen |= options.buckets.words
+    if options.access is not None:
+        chosen |= _access_words(options)
     chosen.update({f"kafka.{key}": value for key, value in options.kafka.items()})
     return chosen
+
+
+def _access_words(options: LakeOptions) -> dict[str, str]:
+    """How either source reaches brokers. The connector gets a copy of what the file says: it has
+    no file of its own, and Spark hides the values."""
+    assert options.access is not None
+    if options.source == "strandline":
+        return {FILE: options.access.file}
+    config = options.access.read()
+    return {f"kafka.{key}": value for key, value in config.java_properties().items()}
 
 
 def _offsets(ranges: Mapping[str, Mapping[int, tuple[int, int]]], which: int) -> str:

@@ -8,9 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from strandline.base.errors import OperatorError
+from strandline.client.access import Access, AccessTransport
 from strandline.client.cluster import Client
 from strandline.client.operations.topology import describe_topology
+from strandline.client.rights import naming_right
 from strandline.config.addresses import parse_bootstrap
+from strandline.model.access import Kind, Operation
 from strandline.placement.topology.described import DescribedCluster, decode_cluster
 from strandline.placement.topology.round_trips import RoundTrips
 from strandline.placement.topology.universe import BrokerState, Candidate
@@ -33,13 +36,17 @@ def cluster_of_file(file: Path) -> DescribedCluster:
     return _all_up(decode_cluster(read_text(file), source=str(file)))
 
 
-def cluster_of_brokers(bootstrap: str) -> DescribedCluster:
+def cluster_of_brokers(bootstrap: str, access: Access | None = None) -> DescribedCluster:
     """The running cluster with these brokers; raises OperatorError or ClientError."""
     try:
         addresses = parse_bootstrap(bootstrap)
     except ValueError as error:
         raise OperatorError(f"--bootstrap {error}") from error
-    with Client(addresses, timeout_ms=TIMEOUT_MS) as client:
+    transport = AccessTransport(access)
+    with (
+        Client(addresses, timeout_ms=TIMEOUT_MS, transport=transport) as client,
+        naming_right(client, Operation.DESCRIBE, Kind.CLUSTER),
+    ):
         topology = describe_topology(client)
     regions = {one.id: one.labels.region for one in topology.brokers}
     return DescribedCluster(

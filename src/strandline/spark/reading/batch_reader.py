@@ -46,6 +46,7 @@ class BatchReader(DataSourceReader):
         options = self._options
         with connect(options.reach) as client:
             cluster = cluster_reader(client, options.reach)
+            cluster.require_readable(cluster.topics(options.subscription, missing_ok=True))
             ranges = self._pruning.apply(plan_ranges(cluster, options), cluster.offsets)
             return place_splits(client, split_ranges(ranges, options), options.reach)
 

@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from strandline.base.errors import OperatorError
+from strandline.client.access import AccessTransport
 from strandline.client.cluster import Client
 from strandline.client.errors import refusal
+from strandline.client.rights import naming_right, require_topics
 from strandline.client.views import ClusterView, TopicView
+from strandline.model.access import Kind, Operation
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.list_offsets import (
@@ -40,7 +43,12 @@ class Topic:
 
 def connect(reach: ReachOptions) -> Client:
     """A client for planning."""
-    return Client(reach.bootstrap, client_id=reach.client_id, timeout_ms=reach.plan_timeout_ms)
+    return Client(
+        reach.bootstrap,
+        client_id=reach.client_id,
+        timeout_ms=reach.plan_timeout_ms,
+        transport=AccessTransport(reach.access),
+    )
 
 
 def id_text(topic_id: UUID) -> str:
@@ -96,8 +104,16 @@ class ClusterReader:
             # Asks again for a moment: a new topic may not have reached each broker.
             return self._client.topic(name)
         if view.error_code not in (Error.NONE, Error.LEADER_NOT_AVAILABLE):
-            raise refusal(view.error_code, f"topic {name}")
+            with naming_right(self._client, Operation.READ, Kind.TOPIC, name):
+                raise refusal(view.error_code, f"topic {name}")
         return view
+
+    def require_readable(self, topics: Iterable[str]) -> None:
+        """Raises MissingRightError if a leader would refuse to read a topic to this client, as far
+        as the client has proved who it is."""
+        transport = self._client.transport
+        if isinstance(transport, AccessTransport) and transport.is_secured:
+            require_topics(self._client, sorted(topics), Operation.READ)
 
     def offsets(self, asked: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """{partition: offset} for {partition: EARLIEST, LATEST or a time in ms}; -1 where no record
@@ -139,13 +155,13 @@ class ClusterReader:
             timeout_ms=timeout_ms,
         )
 
-    @staticmethod
-    def _take(answer: ListOffsetsResponse, found: dict[TopicPartition, int]) -> None:
+    def _take(self, answer: ListOffsetsResponse, found: dict[TopicPartition, int]) -> None:
         for topic in answer.topics:
             for one in topic.partitions:
                 if one.error_code:
                     place = name_of((topic.name, one.partition_index))
-                    raise refusal(one.error_code, f"partition {place}")
+                    with naming_right(self._client, Operation.DESCRIBE, Kind.TOPIC, topic.name):
+                        raise refusal(one.error_code, f"partition {place}")
                 found[topic.name, one.partition_index] = one.offset
 
 

@@ -2,12 +2,14 @@
 
 Why:    a task must not wait for the network while it decodes, nor give up when a broker dies.
 How:    leader --preferred replica--> replica near the rack --any trouble--> leader.
+        A rule against reading is trouble at the replica, and the end of it at the leader.
         The request for the next bytes is sent before the answer is handed over. Errors that a
         retry mends are retried with growing pauses until `stall_ms` pass without a new record.
         Brokers that know topic ids are asked by id, so a topic that was made anew is noticed.
 Owns:   the next offset, and while it reads one of the client's connections.
 Source: KIP-392 (nearest replica), KIP-516 (topic ids), KIP-74 (the first batch always fits)."""
 
+import logging
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +20,9 @@ from strandline.base.errors import ApiError
 from strandline.client.brokers import PAUSE_FIRST_MS, PAUSE_MAX_MS
 from strandline.client.cluster import Client
 from strandline.client.errors import CannotConnectError, ClientError, refusal
+from strandline.client.rights import REFUSALS, missing_right
 from strandline.client.wire.connection import Connection
+from strandline.model.access import Kind, Operation
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.protocol.errors import Error, is_retriable
 from strandline.protocol.messages.fetch import (
@@ -36,6 +40,7 @@ from strandline.spark.reading.data_loss import DataLoss
 from strandline.spark.reading.options import ReachOptions
 from strandline.spark.reading.splits import Split
 
+_LOG = logging.getLogger(__name__)
 RACK_VARIABLE = "STRANDLINE_CLIENT_RACK"
 FETCH_VERSION_MAX = 17
 """By topic id; the client's other requests name topics."""
@@ -139,6 +144,9 @@ class SplitFetcher:
         except CannotConnectError as error:
             self._retry(str(error))
         except ApiError as error:
+            if error.code in REFUSALS:
+                self._refused(error)
+                return None
             if not is_retriable(error.code):
                 raise
             self._retry(str(error), code=error.code)
@@ -246,6 +254,14 @@ class SplitFetcher:
         if self._source == self._near and self._empty_answers >= REPLICA_PATIENCE:
             self._leave_near()
         self._check_stalled()
+
+    def _refused(self, error: ApiError) -> None:
+        """A rule stands against the read: at the near replica, then the leader is asked."""
+        if self._source != self._near or self._near_failed:
+            topic = self._split.topic
+            raise missing_right(self._client, Operation.READ, Kind.TOPIC, topic) from error
+        _LOG.warning("%s, at broker %d: reading at the leader", error, self._source)
+        self._leave_near()
 
     def _leave_near(self) -> None:
         self._near_failed = True

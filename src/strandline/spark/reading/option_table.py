@@ -35,7 +35,31 @@ _IGNORED, _REFUSED = Use.NO_EFFECT, Use.REFUSED
 _NO_GROUP = "this source joins no group"
 _OWN_PACE = "the source sizes its own requests"
 _BYTES_ONLY = "keys and values are bytes: decode them in the query"
-_NO_LOGIN = "this source has neither TLS nor logins"
+_NO_PASSWORDS = "PEM files have no password: remove it"
+
+
+def access_options(use: Use) -> tuple[Option, ...]:
+    """How brokers are reached, by source and sink alike."""
+    return (
+        Option("clientConfig", use, "", "a file with a client's configuration, on each machine"),
+        Option("kafka.security.protocol", use, "PLAINTEXT", "or SSL, SASL_PLAINTEXT and SASL_SSL"),
+        Option("kafka.sasl.mechanism", use, "", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
+        Option("kafka.sasl.jaas.config", use, "", "user and password, as Java's clients have them"),
+        Option("kafka.ssl.truststore.location", use, "the system's", "whom to trust: a PEM file"),
+        Option("kafka.ssl.truststore.type", use, "", "only PEM"),
+        Option("kafka.ssl.keystore.location", use, "", "certificate and key: a PEM file"),
+        Option("kafka.ssl.keystore.type", use, "", "only PEM"),
+        Option(
+            "kafka.ssl.endpoint.identification.algorithm",
+            use,
+            "https",
+            "empty: brokers' names are not compared with their certificates",
+        ),
+        Option("kafka.ssl.truststore.password", Use.REFUSED, "", _NO_PASSWORDS),
+        Option("kafka.ssl.keystore.password", Use.REFUSED, "", _NO_PASSWORDS),
+        Option("kafka.ssl.key.password", Use.REFUSED, "", _NO_PASSWORDS),
+    )
+
 
 OPTIONS: tuple[Option, ...] = (
     Option("kafka.bootstrap.servers", _READ, "", "brokers to contact first"),
@@ -83,7 +107,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "kafka.default.api.timeout.ms", _READ, "60000", "how long to look for topics and offsets"
     ),
-    Option("kafka.security.protocol", _READ, "PLAINTEXT", f"only PLAINTEXT: {_NO_LOGIN}"),
+    *access_options(_READ),
     Option("groupIdPrefix", _IGNORED, "", _NO_GROUP),
     Option("kafka.group.id", _IGNORED, "", _NO_GROUP),
     Option("kafka.group.instance.id", _IGNORED, "", _NO_GROUP),
@@ -118,6 +142,3 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("path", _REFUSED, "", "load() takes no path: name topics by subscribe"),
 )
-
-REFUSED_BEGINNINGS: dict[str, str] = {"kafka.ssl.": _NO_LOGIN, "kafka.sasl.": _NO_LOGIN}
-"""{beginning of an option's name: why}; in lower case."""

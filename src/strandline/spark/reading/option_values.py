@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from strandline.base.errors import OperatorError
 from strandline.config.addresses import parse_bootstrap
 from strandline.model.cluster import Address
-from strandline.spark.reading.option_table import REFUSED_BEGINNINGS, Option, Use
+from strandline.spark.reading.option_table import Option, Use
 
 _UNITS_MS = {
     "us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000,
@@ -24,9 +24,6 @@ def known_option(name: str, options: Sequence[Option]) -> Option:
     """The option of this name, which may be in any case. Raises OperatorError for one that is
     unknown or refused."""
     lower = name.lower()
-    for beginning, why in REFUSED_BEGINNINGS.items():
-        if lower.startswith(beginning):
-            raise OperatorError(f"option {name}: {why}: remove it")
     by_lower_name = {one.name.lower(): one for one in options}
     option = by_lower_name.get(lower)
     if option is not None and option.use is not Use.REFUSED:
@@ -85,16 +82,14 @@ class Values:
             raise OperatorError(f"{name}: {text!r} is no duration: expected one like 15m or 30s")
         return int(int(match[1]) * _UNITS_MS[match[2] or "ms"])
 
-    def bootstrap(self) -> tuple[Address, ...]:
-        """The brokers to contact first, which are reached without TLS and logins."""
-        text = self.text("kafka.bootstrap.servers")
+    def bootstrap(self, configured: str = "") -> tuple[Address, ...]:
+        """The brokers to contact first: `configured` ones unless the query names others."""
+        text = self.text("kafka.bootstrap.servers") or configured
         if not text:
             raise OperatorError(
                 "option kafka.bootstrap.servers is missing: give host:port,host:port"
             )
         try:
-            found = parse_bootstrap(text)
+            return parse_bootstrap(text)
         except ValueError as error:
             raise OperatorError(f"kafka.bootstrap.servers {error}") from error
-        self.word("kafka.security.protocol", ("PLAINTEXT",))
-        return found

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from strandline.base.errors import OperatorError
+from strandline.client.access import Access
 from strandline.client.buckets.options import BucketOptions
 from strandline.model.cluster import Address
+from strandline.spark.access import parse_reach
 from strandline.spark.columns import DEFAULT_COLUMNS, TYPES
 from strandline.spark.reading.bounds import (
     EARLIEST,
@@ -56,6 +58,8 @@ class ReachOptions:
     """How brokers are reached and asked."""
 
     bootstrap: tuple[Address, ...]
+    access: Access | None = None
+    """None: over plain connections."""
     client_id: str = "strandline-spark"
     rack: str = ""
     """The region to read from; empty: what an executor's environment says."""
@@ -140,13 +144,14 @@ def parse_options(given: Mapping[str, str]) -> ReadOptions:
 
 
 def _parse_reach(values: Values) -> ReachOptions:
-    bootstrap = values.bootstrap()
+    bootstrap, access = parse_reach(values)
     levels = ("read_uncommitted", "read_committed")
     default = ReachOptions(bootstrap)
     fetch_bytes = values.integer("kafka.max.partition.fetch.bytes") or default.fetch_bytes
     wait_ms = values.integer("kafka.fetch.max.wait.ms", lowest=0)
     return ReachOptions(
         bootstrap=bootstrap,
+        access=access,
         client_id=values.text("kafka.client.id") or default.client_id,
         rack=values.text("kafka.client.rack"),
         read_committed=values.word("kafka.isolation.level", levels) == "read_committed",

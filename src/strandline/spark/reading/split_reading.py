@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
+from strandline.client.access import AccessTransport
 from strandline.client.buckets.options import BucketOptions
 from strandline.client.buckets.stores import stores_of
 from strandline.client.cluster import Client
@@ -46,7 +47,10 @@ def client_of(reach: ReachOptions) -> Client:
     """This process's client of a cluster; its connections stay open from task to task."""
     if reach not in _CLIENTS:
         _CLIENTS[reach] = Client(
-            reach.bootstrap, client_id=reach.client_id, timeout_ms=reach.request_timeout_ms
+            reach.bootstrap,
+            client_id=reach.client_id,
+            timeout_ms=reach.request_timeout_ms,
+            transport=AccessTransport(reach.access),
         )
     return _CLIENTS[reach]
 

@@ -55,6 +55,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             count_min=options.offsets_per_trigger_min, delay_max_ms=options.trigger_delay_max_ms
         )
         self._client: Client | None = None
+        self._readable: set[str] = set()
+        """Topics that brokers have said this client may read."""
         self._target: StreamOffsets | None = None
         """Where Trigger.AvailableNow ends; None for other triggers."""
         self._latest: StreamOffsets | None = None
@@ -72,6 +74,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> JsonOffsets:  # noqa: N802 (Spark's name)
         """Where a stream without a checkpoint begins."""
         topics = self._cluster().topics(self._options.subscription)
+        self._require_readable(topics)
         starting = self._options.starting or Edge(LATEST)
         found = RangeResolver(self._cluster(), self._options).start(topics, starting)
         self._began_here = True
@@ -123,8 +126,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         cluster = self._cluster()
         missing_ok = not self._loss.fails
         topics = cluster.topics(self._options.subscription, missing_ok=missing_ok)
+        self._require_readable(topics)
         ends = cluster.offsets(dict.fromkeys(partitions_of(topics), LATEST))
         return StreamOffsets(ends, _ids(topics))
+
+    def _require_readable(self, topics: Mapping[str, Topic]) -> None:
+        """Once in a run, and again for topics that appear later."""
+        new = topics.keys() - self._readable
+        if new:
+            self._cluster().require_readable(new)
+            self._readable |= new
 
     def _begins(self, begun: StreamOffsets, end: StreamOffsets) -> dict[TopicPartition, int]:
         """Where each partition of `end` is read from: where the stream stands, or the start of a

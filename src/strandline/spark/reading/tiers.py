@@ -19,10 +19,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from strandline.base.errors import StrandlineError
+from strandline.base.errors import ApiError, StrandlineError
 from strandline.client.buckets.options import BucketOptions
 from strandline.client.cluster import Client
 from strandline.client.operations.tier import tier_state, tier_status
+from strandline.client.rights import REFUSALS, missing_right
+from strandline.model.access import Kind, Operation
 from strandline.model.ids import Offset
 from strandline.protocol.messages.describe_tier import TierPartitionStatus
 from strandline.spark.reading.bounds import EARLIEST, TopicPartition, name_of
@@ -163,7 +165,12 @@ def _rows(
     """{partition: what its leader says}, without those that have nothing to do with buckets. Raises
     TierError if a leader did not say."""
     wanted = set(places)
-    status = tier_status(client, sorted({topic for topic, _ in wanted}))
+    try:
+        status = tier_status(client, sorted({topic for topic, _ in wanted}))
+    except ApiError as error:
+        if error.code not in REFUSALS:
+            raise
+        raise TierError(str(missing_right(client, Operation.DESCRIBE, Kind.CLUSTER))) from error
     found = {(one.topic, one.partition): one for one in status.partitions}
     missing = sorted(wanted - found.keys())
     if missing and (status.missing or options.is_exclusive):

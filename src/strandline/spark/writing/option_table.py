@@ -4,7 +4,7 @@ Why:    a query for Spark's Kafka connector runs after its format's name is chan
         have no effect here are listed, too.
 Source: Spark's guide to its Kafka connector; Kafka's producer configuration."""
 
-from strandline.spark.reading.option_table import Option, Use
+from strandline.spark.reading.option_table import Option, Use, access_options
 
 _USED, _IGNORED, _REFUSED = Use.WRITE, Use.NO_EFFECT, Use.REFUSED
 _OWN_PACE = "a task sends a batch when it is full, and the rest at its end"
@@ -20,7 +20,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("kafka.client.id", _USED, "strandline-spark", "the name in requests"),
     Option("kafka.acks", _USED, "all", "only all: a row is written once a quorum has it"),
     Option("kafka.enable.idempotence", _USED, "true", "only true: a retry adds no record twice"),
-    Option("kafka.security.protocol", _USED, "PLAINTEXT", "only PLAINTEXT: there are no logins"),
+    *access_options(_USED),
     Option("checkpointLocation", _IGNORED, "", "Spark's own: where a stream's progress is"),
     Option("includeHeaders", _IGNORED, "", "the column headers is written if there is one"),
     Option("kafka.linger.ms", _IGNORED, "", _OWN_PACE),

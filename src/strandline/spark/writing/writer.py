@@ -7,6 +7,7 @@ Owns:   a task's client and producers, which end with it.
 Source: PySpark's DataSourceArrowWriter; docs/decisions/0054-spark-sink.md."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ from pyspark.sql.types import StructType
 
 from strandline.base.errors import ApiError, OperatorError
 from strandline.client.cluster import Client
+from strandline.client.rights import naming_right, require_topics
+from strandline.model.access import Kind, Operation
 from strandline.protocol.errors import Error
 from strandline.spark.writing.columns import check_columns
 from strandline.spark.writing.options import WriteOptions
@@ -61,12 +64,20 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return write_rows(iterator, self._options)
 
 
+def _naming(client: Client, topic: str) -> AbstractContextManager[None]:
+    """A refusal names the right that is missing."""
+    return naming_right(client, Operation.WRITE, Kind.TOPIC, topic)
+
+
 def prepare(options: WriteOptions, schema: StructType) -> None:
     """Check the columns, and that the topic exists. Raises OperatorError or ClientError."""
     check_columns(schema, options.topic)
     if options.topic:
         with options.connect() as client:
-            client.topic(options.topic)
+            with _naming(client, options.topic):
+                client.topic(options.topic)
+            if options.access is not None:
+                require_topics(client, [options.topic], Operation.WRITE)
 
 
 def write_rows(batches: Iterator["RecordBatch"], options: WriteOptions) -> Written:
@@ -100,7 +111,7 @@ class Topics:
         if not batch.num_rows:
             return
         if self._options.topic:
-            self._writer(self._options.topic).write(batch)
+            self._write(self._options.topic, batch)
             return
         topics = batch.column("topic")
         names = topics.unique().to_pylist()
@@ -110,11 +121,19 @@ class Topics:
                 "filter such rows out"
             )
         for name in names:
-            self._writer(name).write(batch.filter(pc.equal(topics, name)))
+            self._write(name, batch.filter(pc.equal(topics, name)))
 
     def flush(self) -> Written:
         """Wait until all rows are acknowledged."""
-        return Written({topic: writer.flush() for topic, writer in sorted(self._writers.items())})
+        found = {}
+        for topic, writer in sorted(self._writers.items()):
+            with _naming(self._client, topic):
+                found[topic] = writer.flush()
+        return Written(found)
+
+    def _write(self, topic: str, batch: "RecordBatch") -> None:
+        with _naming(self._client, topic):
+            self._writer(topic).write(batch)
 
     def _writer(self, topic: str) -> TopicWriter:
         writer = self._writers.get(topic)
