@@ -20,6 +20,16 @@ from strandline.security.http_tokens import READ
 pytestmark = pytest.mark.integration
 
 TIMEOUT_S = 20
+DISGUISES = (
+    "/healthz/",
+    "/healthz/../metrics",
+    "//healthz",
+    "/healthz;a",
+    "/healthz%3f",
+    "/HEALTHZ",
+    "/metrics?x=/healthz",
+    "/topics/healthz",
+)
 PATHS = ("/", "/metrics", "/v1/brokers", "/topics", "/no-such-page")
 HEALTH = ("/healthz", "/readyz")
 
@@ -72,7 +82,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
 def test_a_token_sees_every_page_and_no_token_sees_health_alone(watched: Watched) -> None:
     token = (watched.directory / "prometheus.token").read_text().strip()
     assert [watched.ask(path, token) for path in PATHS] == [200, 200, 200, 200, 404]
-    assert {watched.ask(path) for path in PATHS} == {401}
+    assert {watched.ask(path) for path in (*PATHS, *DISGUISES)} == {401}
     assert {watched.ask(path) for path in HEALTH} == {200}
     assert watched.ask("/metrics", token + "x") == 401
 

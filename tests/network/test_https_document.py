@@ -15,6 +15,7 @@ from strandline.security.authority import Authority
 OK = b"HTTP/1.1 200 OK\r\n"
 PLAIN = ssl.create_default_context()
 DEADLINE_MS = 200
+CHUNK = b"10\r\n" + b"x" * 16 + b"\r\n"
 
 
 @contextlib.contextmanager
@@ -80,6 +81,13 @@ def test_a_document_is_fetched_over_tls_of_a_trusted_authority(tmp_path: Path) -
         (OK + b"\r\n" + b"x" * 100_000, "more than 1000 bytes"),
         (OK + b"Content-Length: 10\r\n\r\nx", "no whole answer within|too early|IncompleteRead"),
         (OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "[Ii]ncompleteRead|whole answer"),
+        (OK + b"Content-Length: 99999999999\r\n\r\n" + b"x" * 100_000, "more than 1000 bytes"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n" + CHUNK * 1_000, "more than 1000 bytes"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n1;" + b"x" * 70_000, "reading chunk size"),
+        (OK + b"X: y\r\n" * 200 + b"\r\n", "more than 100 headers"),
+        (OK + b"X: " + b"y" * 70_000 + b"\r\n\r\n", "header line"),
+        (b"HTTP/1.1 200 " + b"y" * 70_000, "status line"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000, "no whole answer within"),
         (OK, "no whole answer within"),
         (b"", "no whole answer within"),
     ],

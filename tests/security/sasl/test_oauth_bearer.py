@@ -159,6 +159,21 @@ def test_claims_within_their_bounds(claims: dict[str, object], lifetime_ms: int)
         ({"groups": ["a", "x" * 257]}, "groups"),
         ({"groups": [["a"]]}, "groups"),
         ({"groups": {"a": 1}}, "groups"),
+        ({"groups": ""}, "groups"),
+        ({"groups": ["a", "b\nc"]}, "groups"),
+        ({"sub": "*"}, "sub"),
+        ({"sub": "a\nevent=login"}, "sub"),
+        ({"sub": ["alice"]}, "sub"),
+        ({"exp": float("nan")}, "exp"),
+        ({"exp": float("inf")}, "exp"),
+        ({"exp": True}, "exp"),
+        ({"exp": str(NOW_S + 600)}, "exp"),
+        ({"exp": NOW_S - 30}, "expired"),
+        ({"nbf": NOW_S + 31}, "not yet valid"),
+        ({"nbf": float("nan")}, "nbf"),
+        ({"iat": NOW_S + 31}, "in the future"),
+        ({"aud": [[AUDIENCE]]}, "aud"),
+        ({"aud": f"{AUDIENCE} "}, "aud"),
     ],
 )
 def test_a_claim_that_does_not_hold(claims: dict[str, object], reason: str) -> None:
@@ -181,8 +196,12 @@ def test_a_missing_subject_may_be_named_otherwise() -> None:
     assert_refused(server(rules=rules), message(sign(GOOD)), "email")
 
 
+def base64url(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
 def part(value: object) -> str:
-    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+    return base64url(json.dumps(value).encode())
 
 
 def test_a_token_without_a_signature_is_none() -> None:
@@ -325,6 +344,38 @@ def test_what_is_no_message_of_oauthbearer(sent: bytes) -> None:
 )
 def test_what_is_no_token(token: str) -> None:
     assert_refused(server(), message(token), "token")
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "one' OR '1'='1", "one\x00", "ONE", "one ", "", "*"]
+)
+def test_the_name_of_a_key_is_compared_and_nothing_else(name: str) -> None:
+    """RFC 8725, section 3.10: a name may be a path, or words of a database."""
+    forged = sign(GOOD, key=jwk.ECKey.generate_key("P-256", {"kid": name}))
+    assert_refused(server(), message(forged), "unknown key")
+
+
+def sign_text(body: bytes) -> str:
+    """A token whose claims are any bytes."""
+    signed = f"{part({'alg': 'ES256', 'kid': 'one'})}.{base64url(body)}"
+    signature = JWSRegistry.algorithms["ES256"].sign(signed.encode(), key_for("ES256"))
+    return f"{signed}.{base64url(signature)}"
+
+
+@pytest.mark.parametrize("body", [b"[]", b'"x"', b"7", b"null", b"", b'{"sub": "\xff"}', b"NaN"])
+def test_a_signed_token_without_an_object(body: bytes) -> None:
+    assert_refused(server(), message(sign_text(body)), "token")
+
+
+@pytest.mark.parametrize("claim", ["sub", "groups"])
+def test_half_of_a_character_is_no_name(claim: str) -> None:
+    """It could be written to no connection and no file."""
+    claims = GOOD | {claim: "\ud800"}
+    assert_refused(server(), message(sign_text(json.dumps(claims).encode())), claim)
+    claims = GOOD | {claim: "\U0001f600"}
+    one = server()
+    one.step(message(sign_text(json.dumps(claims).encode())))
+    assert one.principal is not None
 
 
 def test_claims_that_nest_too_deep() -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from strandline.model.access import WILDCARD
 from strandline.security.sasl.mechanism import SaslError
 from strandline.security.sasl.token_keys import ALGORITHMS, TokenKeys
 
@@ -132,9 +133,16 @@ def _registry(algorithms: tuple[str, ...]) -> "JWSRegistry":
 
 def _user(claims: dict[str, object], rules: TokenRules) -> str:
     user = claims.get(rules.user_claim)
-    if not isinstance(user, str) or not user or len(user) > USER_LENGTH_MAX:
+    if not _is_name(user, USER_LENGTH_MAX) or user == WILDCARD:
         raise SaslError(f"a token without a user: its {rules.user_claim} is no name")
+    assert isinstance(user, str)
     return user
+
+
+def _is_name(value: object, length_max: int) -> bool:
+    """Whether a claim is a name. Others would break lines of logs, or cannot be sent at all: JSON
+    may have half of a character."""
+    return isinstance(value, str) and 0 < len(value) <= length_max and value.isprintable()
 
 
 def _groups(claims: dict[str, object], rules: TokenRules) -> frozenset[str]:
@@ -145,10 +153,10 @@ def _groups(claims: dict[str, object], rules: TokenRules) -> frozenset[str]:
         groups = [groups]
     if not isinstance(groups, list) or len(groups) > GROUPS_MAX:
         raise SaslError(f"a token whose {rules.groups_claim} are no list of at most {GROUPS_MAX}")
-    if not all(isinstance(one, str) and len(one) <= GROUP_LENGTH_MAX for one in groups):
+    if not all(_is_name(one, GROUP_LENGTH_MAX) for one in groups):
         raise SaslError(
             f"a token whose {rules.groups_claim} are not all names of at most {GROUP_LENGTH_MAX} "
-            "characters"
+            "printable characters"
         )
     return frozenset(groups)
 
