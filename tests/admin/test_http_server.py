@@ -6,13 +6,20 @@ import asyncio
 import gzip
 import socket
 from collections.abc import Awaitable, Callable, Coroutine
+from http import HTTPStatus
 from http.client import HTTPResponse
 from io import BytesIO
 
 import pytest
 import uvloop
 
-from strandline.admin.http_server import CONNECTION_COUNT_MAX, HEAD_BYTES_MAX, Answer, HttpServer
+from strandline.admin.http_server import (
+    CONNECTION_COUNT_MAX,
+    HEAD_BYTES_MAX,
+    Answer,
+    Asker,
+    HttpServer,
+)
 
 TEXT = [b"one 1\n", b"two 2\n" * 1_000]
 WAIT_S = 20
@@ -228,6 +235,59 @@ def test_with_too_many_connections_the_oldest_goes() -> None:
             writer.close()
 
     served(talk)
+
+
+def test_one_address_that_opens_many_connections_ends_no_others() -> None:
+    async def talk(ask: Ask, port: int, server: HttpServer) -> None:
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", port, local_addr=("127.0.0.2", 0)
+        )
+        held = [
+            await asyncio.open_connection("127.0.0.1", port)
+            for _ in range(2 * CONNECTION_COUNT_MAX)
+        ]
+        assert read(await ask(get("/page"))).status == 200
+        writer.write(get("/page"))
+        assert read(await asyncio.wait_for(reader.read(), WAIT_S)).status == 200
+        for _, one in (*held, (reader, writer)):
+            one.close()
+
+    served(talk)
+
+
+def test_a_client_that_was_let_in_is_answered_however_many_others_come() -> None:
+    async def run() -> None:
+        asked, may_end = asyncio.Event(), asyncio.Event()
+
+        async def slow() -> Answer:
+            asked.set()
+            await may_end.wait()
+            return Answer(TEXT)
+
+        async def gate(asker: Asker, path: str) -> Answer | None:
+            is_right = asker.authorization == ("Bearer x",)
+            return None if is_right else Answer([b"no"], HTTPStatus.UNAUTHORIZED)
+
+        server = HttpServer({"/slow": slow}, gate=gate)
+        claimed = socket.create_server(("127.0.0.1", 0))
+        claimed.setblocking(False)
+        port = claimed.getsockname()[1]
+        await server.start(claimed)
+        opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        (reader, writer), (other, _) = opened
+        writer.write(get("/slow", "Authorization: Bearer x"))
+        await asyncio.wait_for(asked.wait(), WAIT_S)
+        for _ in range(2 * CONNECTION_COUNT_MAX):
+            opened.append(await asyncio.open_connection("127.0.0.1", port))
+        assert await asyncio.wait_for(other.read(), WAIT_S) == b"", "it is the oldest that waits"
+        may_end.set()
+        assert read(await asyncio.wait_for(reader.read(), WAIT_S)).status == 200
+        for _, one in opened:
+            one.close()
+        server.stop()
+
+    with asyncio.Runner(loop_factory=_loop_factory[0]) as runner:
+        runner.run(run())
 
 
 def test_of_many_that_come_at_once_all_but_the_last_are_let_go() -> None:

@@ -13,6 +13,8 @@ import ssl
 import subprocess
 import threading
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +38,7 @@ from joserfc import jwk, jwt
 from kafka import KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider
 from tests.integration.conftest import COMMAND
+from tests.integration.ports import free_ports
 from tests.integration.secure_cluster import secure_cluster, tls_listener, wait
 
 from strandline.security.authority import Files
@@ -124,6 +127,7 @@ class Secured:
     provider: Provider
     log: Path
     token_url: str
+    http_url: str
 
     def settings(self, token: str) -> dict[str, object]:
         """What librdkafka needs to log in by this token."""
@@ -144,6 +148,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         broker, files = cluster.brokers[1], cluster.authority.issue("localhost")
         provider = Provider()
         provider.rotate()
+        (http_port,) = free_ports(1)
         with served(provider, files) as url:
             broker.sections = (
                 tls_listener(
@@ -152,12 +157,19 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
                 + f'[oauthbearer]\njwks_endpoint_url = "{url}"\n'
                 f'jwks_endpoint_trust = "{files.trust}"\nexpected_issuer = "{ISSUER}"\n'
                 f'expected_audience = ["{AUDIENCE}"]\n'
+                f'[metrics]\nport = {http_port}\ncertificate = "{files.certificate}"\n'
+                f'private_key = "{files.key}"\noauthbearer = true\n'
                 '[access]\nenforce_rules = true\nsuper_users = ["User:admin", "User:app"]\n'
             )
             cluster.start()
             log = broker.directory / "broker.log"
             found = Secured(
-                cluster.bootstrap(0), files, provider, log, url.replace("/keys", "/token")
+                cluster.bootstrap(0),
+                files,
+                provider,
+                log,
+                url.replace("/keys", "/token"),
+                f"https://localhost:{http_port}",
             )
             admin = AdminClient(found.settings(provider.token("admin")))
             for future in admin.create_topics([NewTopic(TOPIC, 1, 1)]).values():
@@ -343,6 +355,35 @@ def test_a_new_key_is_taken_and_the_last_keys_stay_while_the_provider_is_away(
         produce(secured.settings(unknown.token("app")))
     produce(secured.settings(secured.provider.token("app")))
     assert secured.provider.fetch_count < 12
+
+
+def test_the_http_port_takes_the_same_tokens_by_the_same_rules(secured: Secured) -> None:
+    context = ssl.create_default_context(cafile=str(secured.files.trust))
+
+    def ask(token: str, path: str = "/metrics") -> int:
+        request = urllib.request.Request(secured.http_url + path)
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=context) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    admin = AdminClient(secured.settings(secured.provider.token("admin")))
+    rule = AclBinding(
+        ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL,
+        "Group:watchers", "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW,
+    )  # fmt: skip
+    for future in admin.create_acls([rule]).values():
+        future.result(TIMEOUT_S)
+    token = secured.provider.token
+    wait(lambda: ask(token("mia", groups=["watchers"])) == 200, lambda: secured.log.read_text())
+    assert ask(token("admin")) == 200
+    assert ask(token("mia")) == 403 and ask(token("mia"), "/healthz") == 200
+    assert ask("") == 401 and ask("", "/healthz") == 401
+    assert ask(token("admin", audience="mail")) == 401
+    assert ask(token("admin", seconds=-60)) == 401
 
 
 # ---- commands ----------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ Why:    a monitor requests one page now and then. A web framework would be more 
 How:    h11 parses requests and formats responses; this file moves the bytes, asks the gate whether
         the client may see the page, finds it and sets limits. One request a connection:
         head --page--> answer, closed. A head of at most 16 KiB, 30 s from the first byte to the
-        last, 32 connections; beyond that the server closes the oldest one. With TLS a handshake
+        last, 32 connections; beyond that the server closes the oldest one of those that the gate
+        has not let in, of the new one's address if that has eight of them. With TLS a handshake
         comes first, within the same time; it uses the certificates as they are at that moment.
 Owns:   the listening socket, the connections.
 Source: RFC 9112; decision 0023."""
@@ -31,6 +32,9 @@ from strandline.security.tls import ServerTls
 
 HEAD_BYTES_MAX = 16 * 1024
 CONNECTION_COUNT_MAX = 32
+WAITING_PER_ADDRESS_MAX = 8
+"""Connections of one address that the gate has not let in, while the server has as many as it
+takes."""
 TIMEOUT_S = 30.0
 SHUTDOWN_S = 5.0
 LISTEN_BACKLOG = 128
@@ -91,8 +95,10 @@ class HttpServer:
         self._folders = folders or {}
         self._timeout_s = timeout_s
         self._server: asyncio.Server | _TlsPort | None = None
-        # In the order in which they came: {task: None}.
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        # In the order in which they came: {task: the client's address}.
+        self._tasks: dict[asyncio.Task[None], str] = {}
+        # Those of them that the gate has let in.
+        self._admitted: set[asyncio.Task[None]] = set()
 
     async def start(self, claimed: socket.socket, *, tls: ServerTls | None = None) -> None:
         """Listen on a socket that has its address. Raises OSError."""
@@ -111,25 +117,37 @@ class HttpServer:
 
     def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Also ends one that was given up before it began.
-        self._begin(self._serve(reader, writer), writer.transport.abort)
+        self._begin(self._serve(reader, writer), writer.transport.abort, _host_of(writer))
 
     def _on_accepted(self, tls: ServerTls, sock: socket.socket, host: str) -> None:
-        self._begin(self._secure(tls, sock, host), sock.close)
+        self._begin(self._secure(tls, sock, host), sock.close, host)
 
-    def _begin(self, work: Coroutine[None, None, None], end: Callable[[], None]) -> None:
+    def _begin(self, work: Coroutine[None, None, None], end: Callable[[], None], host: str) -> None:
         """Do the work of one connection; `end` closes it."""
         if len(self._tasks) >= CONNECTION_COUNT_MAX:
-            oldest = next(iter(self._tasks))
-            del self._tasks[oldest]
-            oldest.cancel()
+            given_up = self._least_wanted(host)
+            self._forget(given_up)
+            given_up.cancel()
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks[task] = None
+        self._tasks[task] = host
 
         def on_done(_: asyncio.Task[None]) -> None:
-            self._tasks.pop(task, None)
+            self._forget(task)
             end()
 
         task.add_done_callback(on_done)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task, None)
+        self._admitted.discard(task)
+
+    def _least_wanted(self, host: str) -> asyncio.Task[None]:
+        """The connection that gives way to a new one from this address."""
+        waiting = [one for one in self._tasks if one not in self._admitted]
+        own = [one for one in waiting if self._tasks[one] == host]
+        if len(own) >= WAITING_PER_ADDRESS_MAX:
+            return own[0]
+        return next(iter(waiting or self._tasks))
 
     async def _secure(self, tls: ServerTls, sock: socket.socket, host: str) -> None:
         """Shake hands, then serve."""
@@ -186,6 +204,9 @@ class HttpServer:
             refused = await self._gate(_asker(request, writer), path)
             if refused is not None:
                 return refused
+            task = asyncio.current_task()
+            if task in self._tasks:
+                self._admitted.add(task)
         page = self._page(path)
         if page is None:
             return _refusal(HTTPStatus.NOT_FOUND)
@@ -242,14 +263,18 @@ async def _request(peer: h11.Connection, reader: asyncio.StreamReader) -> h11.Re
 
 
 def _asker(request: h11.Request, writer: asyncio.StreamWriter) -> Asker:
-    name = writer.get_extra_info("peername")
     sent = [value for name, value in request.headers if name == b"authorization"]
     return Asker(
-        host=str(name[0]) if name else "",
+        host=_host_of(writer),
         # TLS has verified it: another one ends the handshake.
         has_certificate=bool(writer.get_extra_info("peercert")),
         authorization=tuple(one.decode("latin-1") for one in sent),
     )
+
+
+def _host_of(writer: asyncio.StreamWriter) -> str:
+    name = writer.get_extra_info("peername")
+    return str(name[0]) if name else ""
 
 
 def _refusal(status: HTTPStatus) -> Answer:
