@@ -107,6 +107,8 @@ class FakeCluster:
         self.faults: dict[str, list[str | int]] = {}
         self.max_versions: dict[int, int] = {}
         self.extra: dict[str, Handler] = {}
+        # Topics that the client may not see.
+        self.hidden: set[str] = set()
 
     @property
     def bootstrap(self) -> list[Address]:
@@ -264,6 +266,8 @@ def metadata(cluster: FakeCluster, broker: int, request: Message) -> Message:
 
 
 def _topic(cluster: FakeCluster, name: str) -> MetadataResponseTopic:
+    if name in cluster.hidden:
+        return MetadataResponseTopic(name=name, error_code=Error.TOPIC_AUTHORIZATION_FAILED)
     if name not in cluster.topics:
         return MetadataResponseTopic(name=name, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION)
     return MetadataResponseTopic(

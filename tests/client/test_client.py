@@ -190,6 +190,15 @@ def test_topics_are_created_at_the_controller_and_waited_for() -> None:
     assert (3, "CreateTopics") in cluster.asked
 
 
+def test_a_topic_that_the_client_may_create_and_not_see_is_created() -> None:
+    cluster = FakeCluster()
+    cluster.hidden.add("orders")
+    view = create_topic(client_of(cluster), NewTopic("orders"))
+    assert "orders" in cluster.topics
+    assert (view.name, view.error_code) == ("orders", Error.TOPIC_AUTHORIZATION_FAILED)
+    assert view.partitions == ()
+
+
 def test_creation_goes_on_at_the_new_controller() -> None:
     cluster = FakeCluster()
     cluster.faults["CreateTopics"] = [int(Error.NOT_CONTROLLER), "die"]

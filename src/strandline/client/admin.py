@@ -46,6 +46,7 @@ from strandline.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from strandline.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from strandline.protocol.table import NO_ID
 
 LATEST = -1
 EARLIEST = -2
@@ -95,11 +96,17 @@ class GroupView:
 
 
 def create_topic(client: Client, topic: NewTopic) -> TopicView:
-    """Create a topic and wait until every partition has a leader."""
+    """Create a topic and wait until every partition has a leader. A client that may create it and
+    not see it gets a view with the error, at once."""
     until = client.deadline()
     _create(client, topic, until)
-    client.leaders(topic.name, deadline_ms=until)
-    return client.topic(topic.name, deadline_ms=until)
+    try:
+        client.leaders(topic.name, deadline_ms=until)
+        return client.topic(topic.name, deadline_ms=until)
+    except ApiError as error:
+        if error.code != Error.TOPIC_AUTHORIZATION_FAILED:
+            raise
+        return TopicView(topic.name, NO_ID, is_internal=False, error_code=error.code, partitions=())
 
 
 def check_topic(client: Client, topic: NewTopic, *, subject: str) -> None:

@@ -99,6 +99,11 @@ def create(
         notes = notes_on_changes(client, dict(configs)) + notes_on_min_insync(client, names)
         losses = look_at_losses(client, names)
         notes += dict.fromkeys(note for one in losses.values() for note in one.notes)
+        notes += [
+            f"topic {one.name} is created; your user may not see it: that takes `describe` on it"
+            for one in topics
+            if one.error_code
+        ]
     _show_list(topics, observed, as_json=as_json, notes=notes, losses=losses)
 
 
