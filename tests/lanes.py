@@ -38,6 +38,11 @@ LONG: tuple[Row, ...] = (
     Row("tests/broker/test_read_replicas_by_seed.py", 0, "tests/broker/test_tier_exports.py"),
     Row("tests/broker/test_full_backlogs.py::test_alarms_say", 0, "test_voting.py has each alarm"),
     Row("tests/broker/test_recovered_partitions_by_seed.py", 2, "two seeds are fast"),
+    Row(
+        "tests/differential/test_access_tables.py::test_all_clients",
+        0,
+        "seconds each; test_some_clients has the clients that matter most",
+    ),
     Row(f"{REAL}test_partitions_out_of_buckets.py", 0, f"a minute; {BESIDE}"),
     Row(f"{REAL}test_token_logins.py::test_a_new_key", 0, "tests/broker/test_token_logins.py"),
     Row(f"{REAL}test_token_logins.py::test_a_session", 0, "3 tokens of 3 s; the others are fast"),

@@ -12,9 +12,8 @@ from typing import TypeVar
 from tests.broker.broker_world import Pending, Sink, frame_of
 
 from strandline.broker.broker import Broker
-from strandline.config.broker import (
-    StorageSection,
-)
+from strandline.config.access_section import AccessSection
+from strandline.config.broker import BrokerConfig, StorageSection
 from strandline.config.tiered_section import TieredSection
 from strandline.controller.commands import Answer, Command, CreateTopics, NewTopic, TopicResults
 from strandline.model.cluster import Labels, StoredLabels
@@ -51,7 +50,8 @@ class ClusterWorld:
     """See the module. Brokers are named by their ids. With `scrub_rate`, in bytes a second, they
     look for damage all the time. `reserve_bytes`: what their disks keep for the controller's log.
     `regions`: {broker: its region}, where they have some. `clean_interval_ms`: how often all logs
-    are maintained. `tiered`: their buckets, which are simulated ones."""
+    are maintained. `tiered`: their buckets, which are simulated ones. `voters`: the controller's.
+    `access`: what clients may do."""
 
     def __init__(
         self,
@@ -62,7 +62,11 @@ class ClusterWorld:
         regions: Mapping[int, str] | None = None,
         clean_interval_ms: int = CLEAN_INTERVAL_MS,
         tiered: TieredSection | None = None,
+        voters: tuple[int, ...] = VOTERS,
+        access: AccessSection | None = None,
     ) -> None:
+        self.voters = voters
+        self.access = access or AccessSection()
         self.scrub_rate = scrub_rate
         self.clean_interval_ms = clean_interval_ms
         self.reserve_bytes = reserve_bytes
@@ -120,7 +124,13 @@ class ClusterWorld:
             scrub_interval_ms=SCRUB_INTERVAL_MS,
         )
         made = Broker(
-            config=replace(config_of(BrokerId(broker), VOTERS, storage), tiered=self.tiered),
+            config=self.adjust(
+                replace(
+                    config_of(BrokerId(broker), self.voters, storage),
+                    tiered=self.tiered,
+                    access=self.access,
+                )
+            ),
             clock=seams.clock,
             rng=seams.rng,
             disk=seams.disk,
@@ -136,6 +146,10 @@ class ClusterWorld:
         )
         self.starts[broker] = asyncio.get_running_loop().create_task(made.start())
         return made
+
+    def adjust(self, config: BrokerConfig) -> BrokerConfig:
+        """What else a broker's configuration has; tests override it."""
+        return config
 
     def other_bucket(self, path: str) -> SimBucket:
         """The bucket of another cluster, which brokers here may open by its URL."""
@@ -271,12 +285,21 @@ class ClusterWorld:
         return pending.answer(answer)
 
     def send(
-        self, broker: int, request: Message, version: int, *, host: str = "", connection: int = 1
+        self,
+        broker: int,
+        request: Message,
+        version: int,
+        *,
+        host: str = "",
+        connection: int = 1,
+        sink: Sink | None = None,
     ) -> Pending:
-        """Hand a request in, on a connection of this number; its answer may wait for others."""
+        """Hand a request in, on a connection of this number, or on `sink`; its answer may wait for
+        others."""
         router = self.broker(broker).router
-        pending = Pending(Sink())
-        pending.sink.number = connection
+        pending = Pending(Sink() if sink is None else sink)
+        if sink is None:
+            pending.sink.number = connection
         if host:
             pending.sink.client_host = f"/{host}"
         pending.context = router.open(memoryview(frame_of(request, version)), pending.sink)

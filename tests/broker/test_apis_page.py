@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from kio.schema.index import api_key_map
+from tests.broker.access_table import ROWS, Row
 
+from strandline.broker.access.requirements import rights_of
 from strandline.broker.apis_page import PAGE, note_of, render_apis_page
 from strandline.broker.handler_table import HANDLERS
 from strandline.broker.not_offered import NOT_OFFERED
@@ -55,3 +57,11 @@ def test_a_handler_says_what_it_does(key: int) -> None:
     note = note_of(HANDLERS[key])
     assert note[:1].isupper() and note.endswith("."), note
     assert f"| {key} | {APIS[key].name} |" in render_apis_page()
+
+
+@pytest.mark.parametrize("one", ROWS, ids=[f"{one.api}-{one.needed[0].kind.name}" for one in ROWS])
+def test_the_page_names_each_right_that_a_request_needs(one: Row) -> None:
+    words = rights_of(one.api)
+    for operation, kind in (*one.needed, *one.given):
+        assert f"`{operation.name.lower().replace('_', '-')}`" in words, words
+        assert kind.name.lower() in words, words

@@ -7,6 +7,7 @@ Source: STYLE, rule 10."""
 import sys
 from collections.abc import Iterable, Iterator
 
+from strandline.broker.access.requirements import rights_of
 from strandline.broker.context import Cold, Handler
 from strandline.broker.handler_table import HANDLERS
 from strandline.broker.not_offered import NOT_OFFERED
@@ -21,6 +22,10 @@ _INTRODUCTION = """\
 
 What a broker answers in the Kafka protocol. Versions are those of Apache Kafka 4.4. Clients get the
 same list from ApiVersions; a request that is not in it closes the connection.
+
+The last column says which [rule](../operating/security.md#rules) a client needs, where rules are in
+force; `all` on the same resource will do, too. Each of `read`, `write`, `delete` and `alter`
+includes `describe`, and `alter-configs` includes `describe-configs`.
 """
 _OWN = """\
 ## Strandline's own
@@ -52,8 +57,8 @@ def render_apis_page() -> str:
 
 
 def _offered(keys: Iterable[int]) -> Iterator[str]:
-    yield "| key | API | versions | what it does |"
-    yield "| ---: | --- | --- | --- |"
+    yield "| key | API | versions | what it does | right that it takes |"
+    yield "| ---: | --- | --- | --- | --- |"
     for key in keys:
         api, handler = APIS[key], HANDLERS[key]
         last = api.max_version if handler.max_version is None else handler.max_version
@@ -63,7 +68,7 @@ def _offered(keys: Iterable[int]) -> Iterator[str]:
             note += f" ApiVersions names {api.advertised_min} as the first, which clients look for."
         if last < api.max_version:
             note += f" Kafka has versions up to {api.max_version}."
-        yield f"| {key} | {api.name} | {versions} | {note} |"
+        yield f"| {key} | {api.name} | {versions} | {note} | {rights_of(api.name)} |"
 
 
 def _missing() -> Iterator[str]:

@@ -370,10 +370,13 @@ class Cold:
     """A handler that runs as a task: `async def handle(request, context) -> response`.
 
     An ApiError that it raises becomes the response's `error_code`, where the response has one.
-    `max_version`: the highest that is offered, where that is not the highest there is."""
+    `max_version`: the highest that is offered, where that is not the highest there is.
+    `refuse`: from a request and an error its answer to a client without the right, where an
+    `error_code` alone does not say it."""
 
     handle: Callable[..., Awaitable[Message]]
     max_version: int | None = None
+    refuse: Callable[..., Message] | None = None
 
 
 @dataclass(frozen=True, slots=True)

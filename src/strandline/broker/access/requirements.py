@@ -78,42 +78,47 @@ WHOLE: dict[str, Requirement] = {
 }
 """{API: the right that each request needs}"""
 
-BY_PART = frozenset(
-    {
-        "Produce",
-        "Fetch",
-        "ListOffsets",
-        "Metadata",
-        "OffsetCommit",
-        "OffsetFetch",
-        "OffsetForLeaderEpoch",
-        "FindCoordinator",
-        "DescribeGroups",
-        "ListGroups",
-        "DeleteGroups",
-        "CreateTopics",
-        "DeleteTopics",
-        "CreatePartitions",
-        "DeleteRecords",
-        "InitProducerId",
-        "DescribeConfigs",
-        "AlterConfigs",
-        "IncrementalAlterConfigs",
-        "AlterReplicaLogDirs",
-        "DescribeProducers",
-        "DescribeTopicPartitions",
-        "DescribeCluster",
-        "DescribeObservers",
-        "DescribeReadReplicas",
-        "DescribeLosses",
-        "AlterUserScramCredentials",
-        "AlterClientQuotas",
-        "DescribeAcls",
-        "CreateAcls",
-        "DeleteAcls",
-    }
-)
-"""The APIs that ask for each part of a request."""
+BY_PART: dict[str, str] = {
+    "Produce": "`write` on each topic",
+    "Fetch": "`read` on each topic",
+    "ListOffsets": "`describe` on each topic",
+    "Metadata": "`describe` on each topic; others are left out of a list of all. To create a topic"
+    " so: `create` on it, or on the cluster",
+    "OffsetCommit": "`read` on the group and on each topic",
+    "OffsetFetch": "`describe` on each group and on each topic",
+    "OffsetForLeaderEpoch": "`describe` on each topic, or `cluster-action` on the cluster",
+    "FindCoordinator": "`describe` on each group",
+    "DescribeGroups": "`describe` on each group",
+    "ListGroups": "`describe` on a group, or on the cluster; others are left out",
+    "DeleteGroups": "`delete` on each group",
+    "CreateTopics": "`create` on each topic, or on the cluster; the answer has the configuration"
+    " with `describe-configs` on the topic. A copy of another cluster's topic: `alter` on the"
+    " cluster",
+    "DeleteTopics": "`delete` on each topic, or on the cluster",
+    "CreatePartitions": "`alter` on each topic",
+    "DeleteRecords": "`delete` on each topic",
+    "InitProducerId": "`write` on some topic, or `idempotent-write` on the cluster",
+    "DescribeConfigs": "`describe-configs` on each topic and group; for brokers and loggers on the"
+    " cluster",
+    "AlterConfigs": "`alter-configs` on each topic; for brokers on the cluster. A key that names a"
+    " bucket: `alter` on the cluster",
+    "IncrementalAlterConfigs": "`alter-configs` on each topic and group; for brokers and loggers on"
+    " the cluster. A key that names a bucket: `alter` on the cluster",
+    "AlterReplicaLogDirs": "`alter` on the cluster",
+    "DescribeProducers": "`read` on each topic",
+    "DescribeTopicPartitions": "`describe` on each topic; others are left out of a list of all",
+    "DescribeCluster": "none; with `describe` on the cluster the answer has the operations that"
+    " the client may do",
+    "DescribeObservers": "`describe` on the topic, or on the cluster; others are left out",
+    "DescribeReadReplicas": "`describe` on the topic, or on the cluster; others are left out",
+    "DescribeLosses": "`describe` on the topic, or on the cluster; others are left out",
+    "AlterUserScramCredentials": "`alter` on the cluster",
+    "AlterClientQuotas": "`alter-configs` on the cluster",
+    "DescribeAcls": "`describe` on the cluster",
+    "CreateAcls": "`alter` on the cluster",
+    "DeleteAcls": "`alter` on the cluster",
+}
+"""{API that asks for each part of a request: the rights, in words}"""
 
 OPEN = frozenset(
     {
@@ -128,6 +133,21 @@ OPEN = frozenset(
     }
 )
 """The APIs that need no right."""
+
+
+_BESIDES = {"OffsetDelete": " and `read` on each topic"}
+"""{API that needs a right as a whole: what its handler asks for besides}"""
+
+
+def rights_of(api: str) -> str:
+    """What an API needs, in words, for the page of APIs."""
+    if api in BY_PART:
+        return BY_PART[api]
+    needed = WHOLE.get(api)
+    if needed is None:
+        return "none"
+    word = needed.operation.name.lower().replace("_", "-")
+    return f"`{word}` on the {needed.kind.name.lower()}{_BESIDES.get(api, '')}"
 
 
 def require_row(api: str) -> None:

@@ -63,3 +63,24 @@ async def handle(
             )
         )
     return response
+
+
+def refuse(
+    request: AlterPartitionReassignmentsRequest, error: ApiError
+) -> AlterPartitionReassignmentsResponse:
+    """The error for the request, and for each partition."""
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_code=error.code,
+        error_message=error.message,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(one.partition_index, error.code, error.message)
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )

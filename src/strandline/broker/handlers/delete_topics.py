@@ -11,7 +11,7 @@ from strandline.controller.commands import (
     TopicResults,
     TopicToDelete,
 )
-from strandline.model.access import Kind, Operation
+from strandline.model.access import CLUSTER_NAME, Kind, Operation
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -46,23 +46,28 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
 def _split_forbidden(
     context: RequestContext, wanted: tuple[TopicToDelete, ...]
 ) -> tuple[tuple[TopicToDelete, ...], list[TopicResult]]:
-    """The topics that the client may delete, and the answers for the others. With rules in force,
-    an id that is not known here is of no topic: the controller may know it, but not its rules."""
-    names = context.services.cluster.topic_names
+    """The topics that the client may delete, and the answers for the others: a right to the cluster
+    is about all topics, and only a client that may describe a topic learns that there is none, or
+    the name of an id. With rules in force, an id that is not known here is of no topic: the
+    controller may know it, but not its rules."""
+    topics, names = context.services.cluster.topics, context.services.cluster.topic_names
     is_enforced = context.services.access.is_enforced
+    deletes_any = context.sees(Operation.DELETE, Kind.CLUSTER, CLUSTER_NAME)
     allowed: list[TopicToDelete] = []
     refused: list[TopicResult] = []
     for one in wanted:
         name = names.get(one.id) if one.name is None else one.name
         if name is None and is_enforced:
             refused.append(_refused(one, Error.UNKNOWN_TOPIC_ID, ""))
-        elif name is None or (
-            context.may(Operation.DESCRIBE, Kind.TOPIC, name)
-            and context.may(Operation.DELETE, Kind.TOPIC, name)
-        ):
+        elif name is None or deletes_any or context.may(Operation.DELETE, Kind.TOPIC, name):
             allowed.append(one)
-        else:
+        elif not context.sees(Operation.DESCRIBE, Kind.TOPIC, name):
             refused.append(_refused(one, Error.TOPIC_AUTHORIZATION_FAILED, REFUSED))
+        elif name not in topics:
+            refused.append(_refused(one, Error.UNKNOWN_TOPIC_OR_PARTITION, ""))
+        else:
+            described = one if one.name else TopicToDelete(name, one.id)
+            refused.append(_refused(described, Error.TOPIC_AUTHORIZATION_FAILED, REFUSED))
     return tuple(allowed), refused
 
 

@@ -8,6 +8,7 @@ Source: KIP-113, KIP-827."""
 import os
 from collections.abc import Iterable
 
+from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import find_partition, find_replica
 from strandline.broker.server.request_limits import distinct
@@ -27,6 +28,11 @@ async def handle(
 ) -> DescribeLogDirsResponse:
     """Describe the logs asked for, or all, of this broker."""
     return DescribeLogDirsResponse(results=[_directory(request, context.services)])
+
+
+def refuse(_: DescribeLogDirsRequest, error: ApiError) -> DescribeLogDirsResponse:
+    """No directory; versions before 3 have no place for the error."""
+    return DescribeLogDirsResponse(error_code=error.code)
 
 
 def _directory(request: DescribeLogDirsRequest, services: Services) -> DescribeLogDirsResult:

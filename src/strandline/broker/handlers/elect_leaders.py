@@ -7,6 +7,7 @@ Source: KIP-183, KIP-460."""
 
 from collections.abc import Iterable
 
+from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.leadership.electing import elect_preferred
 from strandline.broker.partitions import find_partition, known_leader, may_be_named
@@ -32,7 +33,9 @@ async def handle(request: ElectLeadersRequest, context: RequestContext) -> Elect
     """Elect in every requested partition. If all are requested, list those that needed it."""
     services = context.services
     if request.election_type not in (PREFERRED, UNCLEAN):
-        return _refuse(request)
+        # There is no such type of election, for none of the partitions.
+        message = f"there is no election type {request.election_type}"
+        return refuse(request, ApiError(Error.INVALID_REQUEST, message))
     requested = list(_requested(request, services))
     partitions = [one for _, _, one in requested if one is not None]
     if request.election_type == UNCLEAN:
@@ -77,17 +80,16 @@ def _result(topic: str, index: int, error: Error) -> PartitionResult:
     return PartitionResult(partition_id=index, error_code=error, error_message=message)
 
 
-def _refuse(request: ElectLeadersRequest) -> ElectLeadersResponse:
-    """There is no such type of election, for none of the partitions."""
-    message = f"there is no election type {request.election_type}"
+def refuse(request: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:
+    """The error for the request, and for each partition that it names."""
     response = _response(
         {
-            one.topic: [PartitionResult(index, Error.INVALID_REQUEST, message) for index in indexes]
+            one.topic: [PartitionResult(index, error.code, error.message) for index in indexes]
             for one in request.topic_partitions or ()
             if (indexes := dict.fromkeys(one.partitions))
         }
     )
-    response.error_code = Error.INVALID_REQUEST
+    response.error_code = error.code
     return response
 
 

@@ -157,7 +157,10 @@ class Router:
         try:
             require(context, request)
         except ApiError as error:
-            self._respond_error(context, error.code, error.message)
+            if handler.refuse is None:
+                self._respond_error(context, error.code, error.message)
+            else:
+                self._respond(context, handler.refuse(request, error))
             return
         steps: Coroutine[None, None, None] = self._run_cold(handler, request, context)
         limits = context.limits

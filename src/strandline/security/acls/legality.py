@@ -5,7 +5,6 @@ Source: Kafka 4.3's StandardAcl and AclControlManager.validateNewAcl."""
 from strandline.model.access import (
     CLUSTER_NAME,
     REGION_HOST,
-    WILDCARD,
     Kind,
     Operation,
     PatternType,
@@ -30,7 +29,7 @@ def why_illegal(rule: Rule) -> str | None:
         return f"permission {rule.permission.name}: a rule's is ALLOW or DENY"
     if not rule.name:
         return "the resource has no name"
-    if rule.kind is Kind.CLUSTER and rule.name not in (CLUSTER_NAME, WILDCARD):
+    if rule.kind is Kind.CLUSTER and rule.name != CLUSTER_NAME:
         return f"the name of the resource of type CLUSTER is {CLUSTER_NAME}, not {rule.name!r}"
     principal_type, separator, principal_name = rule.principal.partition(":")
     if not (principal_type and separator and principal_name):
