@@ -139,12 +139,39 @@ def test_the_end_of_a_token_is_in_the_token_if_the_provider_does_not_tell(
     with served(Provider((200, ending[0]), (200, ending[1]), (200, ending[1]))) as provider:
         clock = Clock()
         source = credentials(provider, clock)
-        assert source.subject == "a"
-        clock.now_s += 79
-        assert source.subject == "a"
-        clock.now_s += 2
-        assert source.subject == "b"
-        assert source.subject == "b" and len(provider.asked) == 3, "its end is not known"
+        subjects = []
+        for passed_s in (0, 79, 2, 0):
+            clock.now_s += passed_s
+            source.token()
+            subjects.append(source.subject)
+        assert subjects == ["a", "a", "b", "b"]
+        assert len(provider.asked) == 3, "the end of the second one is not known"
+
+
+def test_a_token_is_used_to_its_end_while_the_provider_is_away() -> None:
+    first, last = ((200, {"access_token": one, "expires_in": 100}) for one in ("first", "last"))
+    away = (503, b"")
+    with served(Provider(first, away, away, away, last)) as provider:
+        clock = Clock()
+        source = credentials(provider, clock)
+        found = []
+        for passed_s in (0, 85, 0.5, 1, 13.4):
+            clock.now_s += passed_s
+            found.append((source.token(), len(provider.asked)))
+        assert found == [("first", 1), ("first", 2), ("first", 2), ("first", 3), ("first", 4)]
+        clock.now_s += 1
+        assert source.token() == "last"
+        provider.answers.append(away)
+        clock.now_s += 100
+        with pytest.raises(TokenError, match="it answers 503"):
+            source.token()
+
+
+def test_a_user_is_named_without_a_request(tmp_path: Path) -> None:
+    provider = Provider()
+    provider.url = "http://127.0.0.1:1/token"
+    assert credentials(provider, Clock()).subject == ""
+    assert TokenFile(tmp_path / "no-such").subject == ""
 
 
 REFUSED = {"error": "invalid_client", "error_description": "no such client"}

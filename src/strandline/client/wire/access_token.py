@@ -3,8 +3,8 @@
 Why:    a token ends within minutes or hours, and a command may run for longer.
 How:    A file is read for each login: the program that writes it brings the next token. From a
         provider the client gets tokens for its own name and secret (OAuth's client credentials),
-        within a deadline, over TLS; it keeps one for 80 % of its time, or until a broker refuses
-        it.
+        within a deadline, over TLS; it keeps one for 80 % of its time, to its end if the provider
+        is away, or until a broker refuses it.
 Owns:   the token in use.
 Source: RFC 6749, section 4.4; KIP-768; librdkafka's `sasl.oauthbearer.method=oidc`."""
 
@@ -28,6 +28,8 @@ FETCH_MS = 10_000
 USED_SHARE = 0.8
 """The part of a token's time after which the next one is fetched."""
 REASON_LENGTH_MAX = 200
+RETRY_S = 1.0
+"""Between two attempts to get the next token, while the last one holds."""
 _TOKEN = re.compile(r"[-_.~+/A-Za-z0-9]+=*")
 
 
@@ -44,7 +46,7 @@ class TokenSource(Protocol):
 
     @property
     def subject(self) -> str:
-        """The `sub` of the token, unverified; empty if there is none."""
+        """The `sub` of the token in use, unverified; empty if it has none, or there is no token."""
 
     def token(self) -> str:
         """The token to log in with now. Raises TokenError."""
@@ -67,7 +69,10 @@ class TokenFile:
     @property
     def subject(self) -> str:
         """See `TokenSource`."""
-        return subject_of(self.token())
+        try:
+            return subject_of(self.token())
+        except TokenError:
+            return ""
 
     def token(self) -> str:
         """See `TokenSource`."""
@@ -101,26 +106,37 @@ class ClientCredentials:
         self._context = context
         self._now_s = monotonic_s
         self._token = ""
-        self._until_s = 0.0
+        # When the next one is fetched, and when this one ends.
+        self._until_s = self._ends_s = 0.0
         # Commands look at many brokers at once: one of their threads fetches.
         self._lock = threading.Lock()
 
     @property
     def subject(self) -> str:
         """See `TokenSource`."""
-        return subject_of(self.token())
+        return subject_of(self._token)
 
     def token(self) -> str:
         """See `TokenSource`."""
         with self._lock:
             if not self._token or self._now_s() >= self._until_s:
-                self._token = ""
-                began_s = self._now_s()
-                answer = self._ask()
-                token = _checked(str(answer.get("access_token", "")), self.place)
-                lifetime_s = _lifetime_s(answer, token)
-                self._token, self._until_s = token, began_s + USED_SHARE * lifetime_s
+                self._renew()
             return self._token
+
+    def _renew(self) -> None:
+        """Get the next token; while the last one holds, a provider that is away changes nothing."""
+        now_s = self._now_s()
+        try:
+            answer = self._ask()
+            token = _checked(str(answer.get("access_token", "")), self.place)
+        except TokenError:
+            if not self._token or now_s >= self._ends_s:
+                raise
+            self._until_s = now_s + RETRY_S
+            return
+        lifetime_s = _lifetime_s(answer, token)
+        self._token, self._ends_s = token, now_s + lifetime_s
+        self._until_s = now_s + USED_SHARE * lifetime_s
 
     def drop(self) -> None:
         """See `TokenSource`."""
