@@ -86,20 +86,26 @@ class Caller(NamedTuple):
     host: str
 
 
-# Sets of equal members are one object, as long as a session has it: authorisers look them up for
-# each request, and large ones take long to compare.
-_principals: WeakKeyDictionary[frozenset[str], ref[frozenset[str]]] = WeakKeyDictionary()
+# Sets of names that a session has, each once.
+_shared: WeakKeyDictionary[frozenset[str], ref[frozenset[str]]] = WeakKeyDictionary()
+
+
+def shared(names: frozenset[str]) -> frozenset[str]:
+    """The set that stands for all of equal members, as long as one is in use. A user may have a
+    thousand groups and many connections; and authorisers look sets up for each request, which
+    takes long for large ones that are not the same object."""
+    known = _shared.get(names)
+    present = None if known is None else known()
+    if present is None:
+        _shared[names] = ref(names)
+        present = names
+    return present
 
 
 def caller_of(principal: str, host: str, groups: Iterable[str] = ()) -> Caller:
     """The caller of a principal as `User:NAME`, an address, and names of groups."""
-    named = frozenset((principal, WILDCARD_PRINCIPAL, *(GROUP_PREFIX + one for one in groups)))
-    known = _principals.get(named)
-    present = None if known is None else known()
-    if present is None:
-        _principals[named] = ref(named)
-        present = named
-    return Caller(present, host)
+    named = (principal, WILDCARD_PRINCIPAL, *(GROUP_PREFIX + one for one in groups))
+    return Caller(shared(frozenset(named)), host)
 
 
 class Rule(msgspec.Struct, frozen=True, order=True):

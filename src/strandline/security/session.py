@@ -8,7 +8,7 @@ Source: docs/decisions/0069-access.md; Kafka's KafkaPrincipal and Authentication
 
 from dataclasses import dataclass, field
 
-from strandline.model.access import Caller, caller_of
+from strandline.model.access import Caller, caller_of, shared
 from strandline.model.cluster import ONLY_LISTENER
 
 USER = "User"
@@ -74,5 +74,6 @@ class Session:
         return self.ends_at_ms is not None and now_ms >= self.ends_at_ms
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", shared(self.groups))
         caller = caller_of(str(self.principal), self.host, self.groups)
         object.__setattr__(self, "caller", caller)

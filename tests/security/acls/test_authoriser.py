@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from strandline.model import access as access_module
 from strandline.model.access import Kind, Operation, PatternType, Permission, Rule, caller_of
 from strandline.security.acls.authoriser import RuleAuthoriser
+from strandline.security.session import Principal, Session
 
 ALICE, BOB = "User:alice", "User:bob"
 HOST, OTHER_HOST = "10.0.0.1", "10.0.0.2"
@@ -195,13 +196,28 @@ def test_a_verdict_names_the_groups_that_decided_it() -> None:
 
 
 def test_equal_sets_of_groups_are_one_object_until_no_session_has_it() -> None:
-    before = len(access_module._principals)
-    one, other = (caller_of(ALICE, HOST, [f"g{n}" for n in range(1_000)]) for _ in range(2))
-    assert one.principals is other.principals
-    assert len(access_module._principals) == before + 1
+    gc.collect()
+    before = len(access_module._shared)
+    one, other = (
+        Session(principal=Principal.user("a"), groups=frozenset(f"g{n}" for n in range(1_000)))
+        for _ in range(2)
+    )
+    assert one.groups is other.groups and one.caller.principals is other.caller.principals
+    assert len(access_module._shared) == before + 2
     del one, other
     gc.collect()
-    assert len(access_module._principals) == before
+    assert len(access_module._shared) == before
+
+
+def test_users_of_many_groups_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("strandline.security.acls.authoriser.KEPT_PRINCIPALS_MAX", 100)
+    authoriser = judge(rule(READ, principal="Group:g0"))
+    for number in range(50):
+        groups = [f"g{one}" for one in range(number % 5, 18)]
+        for _ in range(2):
+            user = f"User:{number}"
+            assert allows(authoriser, READ, principal=user, groups=groups) is ("g0" in groups)
+        assert sum(len(one.principals) for one in authoriser._kept) < 100 + 20
 
 
 def test_new_rules_hold_at_once() -> None:

@@ -29,6 +29,8 @@ from strandline.security.acls.rule_index import RuleIndex
 
 KEPT_CALLERS_MAX = 10_000
 """Callers whose answers are kept."""
+KEPT_PRINCIPALS_MAX = 200_000
+"""Users and groups of all callers whose answers are kept, about 20 MB."""
 KEPT_ANSWERS_MAX = 100_000
 """Answers that are kept, of all callers."""
 KEPT_NAME_LENGTH_MAX = 255
@@ -70,6 +72,7 @@ class RuleAuthoriser:
         # {caller: {question: answer}}.
         self._kept: dict[Caller, dict[_Question, Verdict]] = {}
         self._kept_count = 0
+        self._kept_principals_count = 0
 
     def set_rules(self, rules: Iterable[Rule], *, region: str = "") -> None:
         """Judge by these rules from now on. `region`: that of this broker; "" if it has none."""
@@ -84,15 +87,19 @@ class RuleAuthoriser:
 
     def _forget(self) -> None:
         self._kept.clear()
-        self._kept_count = 0
+        self._kept_count = self._kept_principals_count = 0
 
     def judge(self, caller: Caller, operation: Operation, kind: Kind, name: str) -> Verdict:
         """Whether the caller may do the operation with the resource."""
         answers = self._kept.get(caller)
         if answers is None:
-            if len(self._kept) >= KEPT_CALLERS_MAX:
+            if (
+                len(self._kept) >= KEPT_CALLERS_MAX
+                or self._kept_principals_count >= KEPT_PRINCIPALS_MAX
+            ):
                 self._forget()
             answers = self._kept[caller] = {}
+            self._kept_principals_count += len(caller.principals)
         question = (operation, kind, name)
         answer = answers.get(question)
         if answer is None:
@@ -101,6 +108,7 @@ class RuleAuthoriser:
                 if self._kept_count >= KEPT_ANSWERS_MAX:
                     self._forget()
                     self._kept[caller] = answers = {}
+                    self._kept_principals_count = len(caller.principals)
                 answers[question] = answer
                 self._kept_count += 1
         return answer
