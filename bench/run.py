@@ -5,7 +5,7 @@
                                            restart, controller-log, placement, region-loss,
                                            promotion, returning-region, crossed-bytes, stand-ins,
                                            spark, lake, stream, plan, audit, cold, tiered,
-                                           restore, tls, access
+                                           restore, tls, access, quotas
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and its other load; MB per CPU second varies
@@ -37,6 +37,7 @@ import bench.partitions
 import bench.placement
 import bench.plan
 import bench.promotion
+import bench.quotas
 import bench.region_loss
 import bench.restart
 import bench.restore
@@ -391,6 +392,11 @@ def access(work: Path) -> None:
     bench.access.run(work, partial(say, "access"))
 
 
+def quotas(work: Path) -> None:
+    """A greedy client beside a quiet one, without a quota and with one."""
+    bench.quotas.run(work, partial(say, "quotas"))
+
+
 SCENARIOS: dict[str, Callable[[Path], None]] = {
     "one-broker": one_broker,
     "three-replicas": three_replicas,
@@ -420,6 +426,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "restore": restore,
     "tls": tls,
     "access": access,
+    "quotas": quotas,
 }
 
 

@@ -84,6 +84,47 @@ def test_requests_that_have_come_with_the_one_that_mutes_wait_too() -> None:
     run(scenario)
 
 
+def test_room_does_not_make_it_read() -> None:
+    async def scenario(world: World) -> None:
+        connection = await muted(world, LONG_MS)
+        world._clients[0].send(ECHO, 2, b"later")
+        await world.settle()
+        assert connection.is_paused
+        # Else each answer of the broker would look at each muted connection.
+        assert connection not in world.server._paused
+        world.server._resume_paused()
+        connection.resume()
+        connection.on_unblocked()
+        await world.settle()
+        assert b"later" not in world.desk.seen
+        assert world.server.muted_count == 1
+        connection._unmute()
+        assert not connection.is_paused
+
+    run(scenario)
+
+
+def test_a_paused_connection_that_is_muted_waits_for_both() -> None:
+    async def scenario(world: World) -> None:
+        client = await world.connect()
+        client.send(HELD, 1, b"held")
+        client.send(ECHO, 2, b"later")
+        await world.desk.wait_seen(1)
+        await world.settle()
+        connection = world.desk.blocked[0].sink
+        assert isinstance(connection, Connection)
+        assert connection in world.server._paused
+        connection.mute(LONG_MS)
+        assert connection not in world.server._paused
+        connection._unmute()
+        assert connection in world.server._paused
+        world.desk.blocked[0].respond((b"answer",))
+        assert await client.receive() == (1, b"answer")
+        assert await client.receive() == (2, b"later")
+
+    run(scenario, limits=ServerLimits(connection_requests_max=1))
+
+
 def test_it_is_closed_when_its_client_goes() -> None:
     async def scenario(world: World) -> None:
         connection = await muted(world, LONG_MS)

@@ -52,6 +52,7 @@ def test_what_is_older_than_the_window_counts_no_more() -> None:
     other.note(10_000, 0)
     assert not other.is_idle(10_999)
     assert other.is_idle(11_000)
+    assert not Usage(1, throttle_ms_max=1, now_ms=1).is_idle(11_000)
     other.note(10_000, 11_000)
     assert other.throttle_ms(11_000) == 0
 

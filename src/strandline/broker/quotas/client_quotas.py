@@ -75,7 +75,7 @@ class LimitedRequest(Protocol):
 class ClientLimits:
     """The quotas of one client, until quotas change; None where it has none."""
 
-    __slots__ = ("_quotas", "fetch", "produce", "request")
+    __slots__ = ("_quotas", "_spent_ns", "fetch", "produce", "request")
 
     def __init__(
         self,
@@ -86,6 +86,8 @@ class ClientLimits:
         request: Usage | None,
     ) -> None:
         self._quotas = quotas
+        # The loop's time that is not charged yet.
+        self._spent_ns = 0
         self.produce = produce
         self.fetch = fetch
         self.request = request
@@ -115,14 +117,15 @@ class ClientLimits:
     def charge(self, context: LimitedRequest, begin_ns: int) -> None:
         """The loop has worked for a request from then until now."""
         if self.request is not None:
-            self.note_time(begin_ns)
-            self._throttle(context, REQUEST, self.request.throttle_ms(self._quotas.now_ms()))
+            now_ms = self._quotas.now_ms()
+            spent_ns = self._spent_ns + self._quotas.now_ns() - begin_ns
+            self._spent_ns = 0
+            self.request.note(spent_ns * PERCENT_PER_NS, now_ms)
+            self._throttle(context, REQUEST, self.request.throttle_ms(now_ms))
 
     def note_time(self, begin_ns: int) -> None:
-        """The loop has worked for the client from then until now."""
-        if self.request is not None:
-            spent_ns = self._quotas.now_ns() - begin_ns
-            self.request.note(spent_ns * PERCENT_PER_NS, self._quotas.now_ms())
+        """The loop has worked for the client from then until now: its next request is charged."""
+        self._spent_ns += self._quotas.now_ns() - begin_ns
 
     def now_ns(self) -> int:
         """The clock of `charge` and `note_time`."""
@@ -159,11 +162,6 @@ class ClientQuotas:
         self._seen = -1
         self._clients: dict[tuple[str, str], ClientLimits | None] = {}
         self._usages: dict[tuple[str, Sharers], Usage] = {}
-
-    @property
-    def are_set(self) -> bool:
-        """Whether the cluster has any quota."""
-        return bool(self._cluster.access.quotas)
 
     def now_ms(self) -> int:
         """Monotonic time."""

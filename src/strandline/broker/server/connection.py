@@ -93,8 +93,11 @@ class ConnectionOwner(Protocol):
     def on_resumed(self, connection: Connection) -> None:
         """The connection is read again."""
 
-    def count_muted(self, change: int) -> None:
-        """The number of muted connections has changed."""
+    def on_muted(self, connection: Connection) -> None:
+        """The connection is not read for a time, whatever room there is."""
+
+    def on_unmuted(self, connection: Connection) -> None:
+        """That time is over."""
 
     def on_authenticated(self, connection: Connection, before: Session) -> None:
         """The client has logged in, for the first time or again; it had the session `before`."""
@@ -193,7 +196,6 @@ class Connection:
         if self._muting is not None:
             self._muting.cancel()
             self._muting = None
-            self._owner.count_muted(-1)
         self._stream.close()
         self._outbox.clear()
         pending, self._pending = self._pending, deque()
@@ -236,7 +238,7 @@ class Connection:
 
     def resume(self) -> None:
         """Read again, if there is room."""
-        if self.is_closed or not self.is_paused:
+        if self.is_closed or not self.is_paused or self._muting is not None:
             return
         if not self._has_room():
             self._owner.on_paused(self)  # What it waits for may be another bound by now.
@@ -334,14 +336,14 @@ class Connection:
                 return
             self._muting.cancel()
         else:
-            self._owner.count_muted(1)
+            self._owner.on_muted(self)
         self._muted_until_ms = until_ms
         self.last_active_ms = max(self.last_active_ms, until_ms)  # It is not idle meanwhile.
         self._muting = self._loop.call_later(duration_ms / 1_000, self._unmute)
 
     def _unmute(self) -> None:
         self._muting = None
-        self._owner.count_muted(-1)
+        self._owner.on_unmuted(self)
         if self.is_paused:
             self.resume()
 
@@ -368,7 +370,8 @@ class Connection:
         if not self.is_paused:
             self.is_paused = True
             self._loop.remove_reader(self._fd)
-            self._owner.on_paused(self)
+            if self._muting is None:
+                self._owner.on_paused(self)
 
     # ---- writing -------------------------------------------------------------------------------
 

@@ -124,7 +124,7 @@ class Router:
         handler = self._served[context.api.key].handler
         begin_ns = 0
         try:
-            if self._services.quotas.are_set:
+            if self._services.cluster.access.quotas:
                 self._services.quotas.admit(context)
                 if context.limits is not None:
                     begin_ns = context.limits.now_ns()

@@ -88,7 +88,6 @@ class Server:
         self.scratch = Scratch()
         self.inflight_bytes = 0
         self.partial_bytes = 0
-        self.muted_count = 0
         self.port = 0
         self._refused_count = 0
         self._clock = clock
@@ -97,8 +96,10 @@ class Server:
         self._connections: set[Connection] = set()
         # Those that have not logged in, in the order in which they were opened: {connection: None}.
         self._unknown: dict[Connection, None] = {}
-        # In the order in which they paused: {connection: None}.
+        # In the order in which they paused, for want of room: {connection: None}.
         self._paused: dict[Connection, None] = {}
+        # Those whose clients are over a quota: no room makes them read.
+        self._muted: dict[Connection, None] = {}
         self._is_waiting_for_memory = False
         self._is_resume_due = False
         self._is_refusing = False
@@ -139,6 +140,11 @@ class Server:
             "address": self._of_address.refused_count,
             "user": self._of_user.refused_count,
         }
+
+    @property
+    def muted_count(self) -> int:
+        """Connections that are not read, because their clients are over a quota."""
+        return len(self._muted)
 
     async def start(
         self,
@@ -232,9 +238,14 @@ class Server:
         """The connection reads again."""
         self._paused.pop(connection, None)
 
-    def count_muted(self, change: int) -> None:
-        """The number of connections whose clients are over a quota has changed."""
-        self.muted_count += change
+    def on_muted(self, connection: Connection) -> None:
+        """The client is over a quota."""
+        self._paused.pop(connection, None)
+        self._muted[connection] = None
+
+    def on_unmuted(self, connection: Connection) -> None:
+        """It has waited."""
+        self._muted.pop(connection, None)
 
     def on_authenticated(self, connection: Connection, before: Session) -> None:
         """The client has logged in; for the first time, if the session `before` was not
@@ -255,6 +266,7 @@ class Server:
                 self._of_user.remove(of_user(connection.session))
         self._unknown.pop(connection, None)
         self._paused.pop(connection, None)
+        self._muted.pop(connection, None)
 
     # ---- its own work ---------------------------------------------------------------------
 
@@ -350,7 +362,7 @@ class Server:
                 connection.close(f"idle for {self.limits.connection_idle_ms} ms")
             elif connection.opened_ms <= login_ms and not connection.session.is_authenticated:
                 connection.close(f"no login within {self.limits.login_ms} ms")
-        for connection in list(self._paused):
+        for connection in [*self._paused, *self._muted]:
             connection.close_if_left()
 
     def _counts(self, count_max: int, limit_key: str) -> ConnectionCounts:

@@ -30,7 +30,15 @@ BURST_MS = WINDOW_COUNT * WINDOW_MS
 class Usage:
     """What the clients of one quota use. Times are monotonic."""
 
-    __slots__ = ("_budget_ms", "_limit", "_samples", "_until_ms", "throttle_ms_max", "used_ms")
+    __slots__ = (
+        "_budget_ms",
+        "_limit",
+        "_samples",
+        "_until_ms",
+        "_used",
+        "throttle_ms_max",
+        "used_ms",
+    )
 
     def __init__(self, limit: float, *, throttle_ms_max: int, now_ms: int) -> None:
         """`limit`: per second."""
@@ -41,6 +49,8 @@ class Usage:
         """When it was last asked for."""
         # [start, last use, amount], the oldest first.
         self._samples: deque[list[float]] = deque()
+        # The amount of all samples.
+        self._used = 0.0
         # The budget is zero at this time; it is full BURST_MS later, and at first.
         self._budget_ms = -inf
         # Rate and budget are within the limit from this time on, if nothing more is used.
@@ -62,10 +72,16 @@ class Usage:
             sample[2] += amount
         else:
             samples.append([now_ms, now_ms, amount])
-        used, span_ms = self._used(now_ms)
-        over_ms = used * 1_000 / self._limit - span_ms
-        self._budget_ms = max(self._budget_ms, now_ms - BURST_MS) + amount * 1_000 / self._limit
-        self._until_ms = max(self._until_ms, self._budget_ms, now_ms + over_ms)
+        self._used += amount
+        budget_ms, full_ms = self._budget_ms, now_ms - BURST_MS
+        if budget_ms < full_ms:
+            budget_ms = full_ms
+        self._budget_ms = budget_ms = budget_ms + amount * 1_000 / self._limit
+        until_ms = now_ms + self._over_ms(now_ms)
+        if until_ms < budget_ms:
+            until_ms = budget_ms
+        if until_ms > self._until_ms:
+            self._until_ms = until_ms
 
     def throttle_ms(self, now_ms: int) -> int:
         """How long an answer throttles now; 0 for not at all."""
@@ -76,20 +92,29 @@ class Usage:
     def room(self, now_ms: int) -> float:
         """How much may be used now: what keeps the rate within the limit, and one second's worth in
         any case."""
-        used, span_ms = self._used(now_ms)
-        left_ms = min(span_ms - used * 1_000 / self._limit, now_ms - self._budget_ms)
+        left_ms = min(-self._over_ms(now_ms), now_ms - self._budget_ms)
         return self._limit * max(left_ms, WINDOW_MS) / 1_000
 
     def is_idle(self, now_ms: int) -> bool:
-        """Whether nothing that was used counts any more."""
-        return self._until_ms <= now_ms and not self._used(now_ms)[0]
+        """Whether nothing that was used counts any more, and no client has come of late."""
+        self._expire(now_ms)
+        is_paid = self._until_ms <= now_ms and not self._samples
+        return is_paid and now_ms - self.used_ms >= BURST_MS
 
-    def _used(self, now_ms: int) -> tuple[float, int]:
-        """The amount of the samples that have not expired, and the ms that they count for."""
+    def _over_ms(self, now_ms: int) -> float:
+        """X of the formula above; negative within the limit."""
+        self._expire(now_ms)
         samples = self._samples
-        while samples and now_ms - samples[0][1] >= WINDOW_COUNT * WINDOW_MS:
-            samples.popleft()
-        elapsed_ms = int(now_ms - samples[0][0]) if samples else 0
+        elapsed_ms = now_ms - samples[0][0] if samples else 0
         missing = WINDOW_COUNT - 1 - elapsed_ms // WINDOW_MS
-        span_ms = elapsed_ms + max(0, missing) * WINDOW_MS
-        return sum(one[2] for one in samples), max(1, span_ms)
+        if missing > 0:
+            elapsed_ms += missing * WINDOW_MS
+        return self._used * 1_000 / self._limit - elapsed_ms
+
+    def _expire(self, now_ms: int) -> None:
+        """Forget samples that are older than the window."""
+        samples = self._samples
+        while samples and now_ms - samples[0][1] >= BURST_MS:
+            self._used -= samples.popleft()[2]
+        if not samples:
+            self._used = 0.0  # Without what rounding has left.
