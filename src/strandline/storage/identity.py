@@ -8,7 +8,9 @@ Source: design section 4."""
 
 import contextlib
 import fcntl
+import logging
 import os
+import stat
 import uuid
 from collections.abc import Iterator
 
@@ -16,9 +18,11 @@ import msgspec
 
 from strandline.base.errors import OperatorError
 from strandline.model.ids import BrokerId
+from strandline.storage.disk.descriptor import DIRECTORY_MODE, FILE_MODE
 
 _IDENTITY = "identity.json"
 _LOCK = "lock"
+_log = logging.getLogger("strandline.storage")
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -45,9 +49,10 @@ class DataDirectory:
         cluster, or is in use."""
         try:
             if not os.path.isdir(path):
-                os.makedirs(path, exist_ok=True)
+                os.makedirs(path, DIRECTORY_MODE, exist_ok=True)
                 _flush_directory(os.path.dirname(os.path.abspath(path)))
-            lock = os.open(f"{path}/{_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            _warn_of_readers(path)
+            lock = os.open(f"{path}/{_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         except OSError as error:
             raise OperatorError(
                 f"data_directory {path} cannot be used: {error.strerror}; choose another or mend it"
@@ -89,6 +94,19 @@ def held_offline(path: str) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
+
+
+def _warn_of_readers(path: str) -> None:
+    """Log that other users may use the directory, which an operator may want."""
+    mode = stat.S_IMODE(os.stat(path).st_mode)
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        _log.warning(
+            "data_directory %s: other users may use it (mode %o), and it has records and keys of "
+            "passwords: chmod 700 %s",
+            path,
+            mode,
+            path,
+        )
 
 
 def _flock(path: str, lock: int, kind: int) -> None:

@@ -33,6 +33,7 @@ from strandline.cli.output import print_error
 from strandline.cli.server.audit import open_audit_log
 from strandline.cli.server.broker_file import load_file
 from strandline.cli.server.certificates import http_tokens, load_certificates
+from strandline.cli.server.file_rights import take_rights_from_others
 from strandline.cli.server.labels import find_labels, tell_origin
 from strandline.cli.server.logs import configure_logging
 from strandline.cli.server.open_files import raise_open_files_limit
@@ -63,6 +64,7 @@ _log = logging.getLogger("strandline.cli")
 
 def serve_file(path: Path, *, environment: Mapping[str, str]) -> int:
     """Run the broker of a configuration file. Prints errors and returns the exit code."""
+    take_rights_from_others()
     try:
         config = load_file(path, environment=environment)
         configure_logging(config)

@@ -52,6 +52,9 @@ class Closer:
 _closer = Closer()
 os.register_at_fork(after_in_child=_closer.forget_thread)
 
+DIRECTORY_MODE, FILE_MODE = 0o700, 0o600
+"""Of what brokers make: records and keys are for the broker's user alone."""
+
 
 class Descriptor:
     """An open file descriptor; closed when the last user drops it."""
@@ -61,7 +64,7 @@ class Descriptor:
     def __init__(self, path: str, flags: int) -> None:
         self._close = _closer.close  # Still there while the interpreter shuts down.
         self.number = -1
-        self.number = os.open(path, flags, 0o644)
+        self.number = os.open(path, flags, FILE_MODE)
         self.device = os.fstat(self.number).st_dev
 
     def __del__(self) -> None:

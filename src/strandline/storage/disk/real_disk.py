@@ -15,7 +15,7 @@ from errno import ENXIO
 from mmap import PAGESIZE
 
 from strandline.base.disk import Buffer, File
-from strandline.storage.disk.descriptor import Descriptor
+from strandline.storage.disk.descriptor import DIRECTORY_MODE, Descriptor
 from strandline.storage.disk.file_system import FileSystem
 from strandline.storage.disk.flusher import FlushDone, Flusher, Post
 from strandline.storage.disk.kernel_flusher import KernelFlusher, ReaderLoop
@@ -154,7 +154,7 @@ class RealDisk(FileSystem):
 
     def make_directories(self, path: str) -> None:
         """Create the directory and its parents."""
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path, DIRECTORY_MODE, exist_ok=True)
 
     def rename(self, source: str, target: str) -> None:
         """Replace `target` by `source`."""
