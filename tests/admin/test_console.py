@@ -25,6 +25,8 @@ from strandline.model.ids import BrokerId
 
 DOMAINS = {1: "east", 2: "east", 3: "west", 4: "west"}
 HOSTILE = """<script>alert("1")</script>'&"""
+MARKS = "<img src=x onerror=alert(1)>\u202egnp.exe\u2066\x9b\x1b[2J"
+"""Of a name: markup, and marks that reverse or hide what follows."""
 
 
 @pytest.fixture
@@ -347,3 +349,22 @@ def test_a_long_page_comes_in_parts(world: ClusterWorld, monkeypatch: pytest.Mon
     answer = world.do(1, console(world, 1).topics())
     assert len(answer.body) > 3
     assert len(b"".join(answer.body)) == len(whole)
+
+
+def test_marks_of_direction_and_control_characters_are_shown_as_escapes() -> None:
+    with joined(ClusterWorld(BROKERS, regions={1: "east", 2: "east", 3: MARKS, 4: MARKS})) as made:
+        made.advance(5_000)
+        for name in (MARKS, f"</title>{MARKS}"):
+            _, text = answered(made, 1, console(made, 1).topic(name), status=404)
+            expect_no_marks(text)
+            assert "onerror=alert(1)&gt;\\u202egnp.exe\\u2066\\x9b\\x1b[2J" in text
+        answer, text = answered(made, 1, console(made, 1).index())
+        expect_no_marks(text)
+        assert "\\u202egnp.exe" in text
+        policy = dict(answer.headers)["Content-Security-Policy"]
+        assert "default-src 'none'" in policy and "script-src" not in policy
+
+
+def expect_no_marks(text: str) -> None:
+    assert not set("\u202e\u2066\x9b\x1b") & set(text)
+    assert "img" not in Read(text).tags

@@ -72,3 +72,20 @@ def test_a_cluster_without_groups_has_a_whole_list(run: Run, cluster: FakeCluste
     code, out, err = run("group", "list", "--json")
     assert (code, err) == (0, "")
     assert json.loads(out) == {"groups": [], "missing_partitions": []}
+
+
+def test_a_name_steers_no_terminal_and_forges_no_row(run: Run, groups: FakeCluster) -> None:
+    hostile = "\x1b]0;owned\x07\x1b[2Jg\x9b31m\u202eevil\ng9  Stable"
+
+    def answer(fake: FakeCluster, broker: int, request: Message) -> Message:
+        found = ListedGroup(hostile, protocol_type="consumer", group_state="Stable")
+        return ListGroupsResponse(groups=[found] if broker == 1 else [])
+
+    groups.extra["ListGroups"] = answer
+    code, out, _ = run("group", "list")
+    assert code == 0 and len(out.splitlines()) == 2
+    assert "\\x1b]0;owned\\x07\\x1b[2Jg\\x9b31m\\u202eevil\\x0ag9  Stable" in out
+    code, out, _ = run("group", "list", "--json")
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(out)
+    (row,) = json.loads(out)["groups"]
+    assert hostile in row.values()

@@ -71,3 +71,13 @@ def test_a_file_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
     config = load_broker_config(CONFIG + f'[log]\nfile = "{tmp_path}"\n', file="f")
     with pytest.raises(OperatorError, match=r"\[log\] file: cannot append to .*: Is a directory"):
         configure_logging(config)
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_name_forges_no_line_and_steers_no_terminal(as_json: bool) -> None:
+    record = record_of("client %s")
+    record.args = ("\x1b[2J\x9b31m\nlevel=error\x85x\u2028y\u202e",)
+    line = LineFormatter(broker_id=3, as_json=as_json).format(record)
+    assert line.splitlines() == [line]
+    assert not {"\x1b", "\x9b", "\x85", "\u2028", "\u202e"} & set(line)
+    assert "level=error" in line

@@ -8,6 +8,7 @@ Seams:  clock.py       time and timers
 Beside: errors.py      the error tree
         memory.py      buffers without initial contents
         json_value.py  the type of JSON values
+        printable.py   text of others, shown without steering a terminal
         rising.py      when a level reaches a mark
 A seam for the object store comes with tiered storage.
 Source: design sections 3 and 10."""

@@ -3,6 +3,7 @@
 Why:    one place, so that every command has `--json` and the same look.
 How:    a result is a JSON value and a function that prints text instead. rich is imported only to
         draw a table. Output that is not a terminal has no colour and no wrapping, for grep.
+            Names come from clients: what would steer a terminal is shown as an escape.
 Source: reference ecosystem 5."""
 
 import json
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from strandline.base.json_value import Json
+from strandline.base.printable import printable, printable_json
 
 NAME = "strandline"
 WIDE_COLUMNS = 10_000
@@ -37,7 +39,7 @@ def show(value: Json, *, as_json: bool, people: Callable[[], None]) -> None:
 
 def print_json(value: Json) -> None:
     """Print one JSON value."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(printable_json(json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
 
 
 def counted(number: int, noun: str) -> str:
@@ -48,7 +50,7 @@ def counted(number: int, noun: str) -> str:
 
 def print_line(text: str) -> None:
     """Print a line for people."""
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(printable(text, keeps_breaks=True) + "\n")
 
 
 def print_table(table: Table) -> None:
@@ -68,14 +70,14 @@ def print_table(table: Table) -> None:
         )
     for row in table.rows:
         # Plain text: a bracket in a name is no markup.
-        drawn.add_row(*(Text(str(cell)) for cell in row))
+        drawn.add_row(*(Text(printable(str(cell))) for cell in row))
     console = Console(file=sys.stdout, highlight=False, width=None if is_terminal else WIDE_COLUMNS)
     if table.title:
         print_line(table.title)
     with console.capture() as captured:
         console.print(drawn)
-    for line in captured.get().splitlines():
-        print_line(line.rstrip())
+    for line in captured.get().split("\n")[:-1]:
+        sys.stdout.write(line.rstrip() + "\n")
 
 
 def print_more(hidden: int) -> None:
@@ -86,9 +88,9 @@ def print_more(hidden: int) -> None:
 
 def print_error(text: str, reasons: Iterable[str] = ()) -> None:
     """One line on standard error, and one more for each of the reasons."""
-    sys.stderr.write(f"error: {' '.join(text.split())}\n")
+    sys.stderr.write(f"error: {printable(' '.join(text.split()))}\n")
     for one in reasons:
-        sys.stderr.write(f"  {' '.join(one.split())}\n")
+        sys.stderr.write(f"  {printable(' '.join(one.split()))}\n")
 
 
 def program() -> str:

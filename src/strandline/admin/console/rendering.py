@@ -19,6 +19,7 @@ from markupsafe import Markup
 from strandline.admin.console.rows import lasted
 from strandline.admin.http_server import Answer
 from strandline.admin.pace import Pace
+from strandline.base.printable import printable
 
 HTML = "text/html; charset=utf-8"
 REFRESH_S = 10
@@ -39,6 +40,7 @@ class Rendering:
         environment = Environment(
             loader=PackageLoader(_PACKAGE),
             autoescape=True,
+            finalize=_shown,
             undefined=StrictUndefined,
             auto_reload=False,
             trim_blocks=True,
@@ -67,6 +69,13 @@ class Rendering:
                 parts.append(bytearray())
             parts[-1] += piece.encode()
         return Answer([bytes(part) for part in parts], status, HTML, self._headers)
+
+
+def _shown(value: object) -> object:
+    """A value of a template: text of others reverses and hides nothing on the page."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return printable(value, keeps_breaks=True)
+    return value
 
 
 def _policy(style: str) -> str:

@@ -1,7 +1,7 @@
 """A broker's log: one line per event, as key=value pairs or as JSON.
 
 Why:    people read the lines with grep, programs with a JSON parser; a traceback over
-        twenty lines serves neither.
+        twenty lines serves neither. A name that a client chose forges no line.
 Source: docs/reference/broker-config.md, [log]."""
 
 import json
@@ -11,6 +11,7 @@ import time
 from typing import TextIO
 
 from strandline.base.errors import OperatorError
+from strandline.base.printable import printable_json
 from strandline.config.broker import BrokerConfig
 
 _NO_QUOTES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:/_-+@[]%")
@@ -36,7 +37,7 @@ class LineFormatter(logging.Formatter):
         if record.exc_info:
             fields["cause"] = self.formatException(record.exc_info)
         if self._as_json:
-            return json.dumps(fields, ensure_ascii=False)
+            return printable_json(json.dumps(fields, ensure_ascii=False))
         return " ".join(f"{name}={_quoted(value)}" for name, value in fields.items())
 
 
@@ -66,4 +67,6 @@ def _timestamp(seconds: float) -> str:
 
 def _quoted(value: str | int) -> str:
     text = str(value)
-    return text if text and _NO_QUOTES.issuperset(text) else json.dumps(text, ensure_ascii=False)
+    if text and _NO_QUOTES.issuperset(text):
+        return text
+    return printable_json(json.dumps(text, ensure_ascii=False))
