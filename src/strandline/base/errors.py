@@ -5,6 +5,7 @@
     |  |- OperatorError            a command or a configuration is wrong: one line says what to do
     |  |  |- NotServingError       the brokers run but did not serve in time
     |  |  `- LoginError            a broker does not accept the login of a command
+    |  |     `- TokenError         a token for a login could not be had
     |  |- ProtocolError            the peer broke the protocol: close its connection
     |  |- ApiError                 a request is refused with a Kafka error code
     |  |  |- RejectedError         not here or not now: names the leader to ask
@@ -49,6 +50,7 @@
     |  `- _CredentialsError        it does not take these credentials
     |- TrailerError                the trailer of a segment's object is damaged or unknown
     |- UnfitBatchError             no segment's object is made: a batch is damaged or missing
+    |- UnknownTypeError         a request about quotas names a type of entity that there is not
     |- UncertainError              it is not known now what a partition's log has
     |  `- UnknownTopicError        the controller knows neither the topic nor its deletion
     |- UnreadableError             no bucket has usable bytes of an offset now

@@ -50,7 +50,7 @@ def counted(number: int, noun: str) -> str:
 
 def print_line(text: str) -> None:
     """Print a line for people."""
-    sys.stdout.write(printable(text, keeps_breaks=True) + "\n")
+    sys.stdout.write(printable(text) + "\n")
 
 
 def print_table(table: Table) -> None:

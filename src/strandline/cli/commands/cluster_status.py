@@ -45,7 +45,8 @@ def _print(page: "StatusPage") -> None:
     print_line(page.head)
     for title, lines in page.sections:
         if lines:
-            print_line(f"\n{title.upper()}")
+            print_line("")
+            print_line(title.upper())
         for line in lines:
             print_line(f"  {line}")
     if page.is_healthy:

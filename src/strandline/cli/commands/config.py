@@ -97,4 +97,9 @@ def reference(
     except OSError as error:
         raise OperatorError(f"{write}: cannot write: {error.strerror}") from error
     paths = [str(write / name) for name in pages]
-    show({"written": paths}, as_json=as_json, people=lambda: print_line("\n".join(paths)))
+
+    def people() -> None:
+        for one in paths:
+            print_line(one)
+
+    show({"written": paths}, as_json=as_json, people=people)
