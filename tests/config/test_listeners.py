@@ -5,7 +5,7 @@ import pytest
 from strandline.config.broker import BrokerConfig
 from strandline.config.kafka.from_file import FILE_VALUES
 from strandline.config.load import load_broker_config, read_broker_config
-from strandline.model.cluster import Address, Endpoint
+from strandline.model.cluster import Address, Endpoint, NearAddress
 
 LEAST = """
 [broker]
@@ -294,3 +294,31 @@ def test_other_machines_send_no_secrets_in_the_clear(mechanism: str) -> None:
     assert f"sasl_mechanisms: {mechanism} sends secrets in the clear" in found
     load(entry(bind="192.0.2.1:9093", more=logins) + PROVIDER + OPEN)
     load(entry(bind="127.0.0.1:9093", more=logins) + PROVIDER)
+
+
+def test_a_listener_has_addresses_for_clients_of_networks() -> None:
+    text = entry(
+        more="advertised_for = ['10.0.0.0/8=10.1.2.3:9093', '2001:db8::/32=[2001:db8::3]:1']"
+    )
+    (listener,) = load(text).listeners
+    near = (
+        NearAddress("10.0.0.0/8", Address("10.1.2.3", 9_093)),
+        NearAddress("2001:db8::/32", Address("2001:db8::3", 1)),
+    )
+    assert listener.endpoint == Endpoint("A", Address("127.0.0.1", 9_093), "PLAINTEXT", near)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("10.0.0.1/8=b:1", "gives 10.0.0.1/8, an address within a network: write 10.0.0.0/8"),
+        ("east=b:1", "must give a network as 10.1.0.0/16 or 2001:db8::/32, not 'east'"),
+        ("10.0.0.0/8", "must look like 10.0.0.0/8=host:port, not '10.0.0.0/8'"),
+        ("10.0.0.0/8=b", "must look like host:port, not 'b'"),
+        ("10.0.0.0/8=0.0.0.0:1", "gives 0.0.0.0:1, which no client can reach"),
+        ("10.0.0.0/8=b:1', '10.0.0.0/8=c:1", "gives the network 10.0.0.0/8 twice"),
+    ],
+)
+def test_an_address_for_no_network_is_refused(given: str, reason: str) -> None:
+    (line,) = refusals(entry(more=f"advertised_for = ['{given}']"))
+    assert line == f"f: [[listener]] A advertised_for: {reason}"

@@ -26,8 +26,13 @@ def parse_client_network(text: str) -> tuple[str, Network]:
     reason = check_label(region)
     if reason is not None:
         raise ValueError(f"names a region that {reason}")
+    return region, parse_network(network)
+
+
+def parse_network(network: str) -> Network:
+    """Read a network; raises ValueError with the reason."""
     try:
-        return region, ipaddress.ip_network(network)
+        return ipaddress.ip_network(network)
     except ValueError:
         pass
     try:

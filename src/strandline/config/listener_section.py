@@ -10,10 +10,11 @@ Source: docs/decisions/0069-access.md; Kafka's `listeners` and `ssl.*`."""
 import re
 from dataclasses import dataclass
 
-from strandline.config.addresses import check_host, parse_address
+from strandline.config.addresses import check_host, is_wildcard, parse_address
+from strandline.config.client_networks import parse_network
 from strandline.config.keys import LONG_MAX, Value, key, required
 from strandline.config.principal_rules import check_principal_rules
-from strandline.model.cluster import ONLY_LISTENER, Address, Endpoint
+from strandline.model.cluster import ONLY_LISTENER, Address, Endpoint, NearAddress
 
 PORT_MAX = 65_535
 PLAINTEXT, SSL = "PLAINTEXT", "SSL"
@@ -40,6 +41,27 @@ def _check_address(value: Value) -> str | None:
     except ValueError as error:
         return str(error)
     return None
+
+
+def parse_near_address(text: str) -> NearAddress:
+    """Read `network=host:port`; raises ValueError with the reason."""
+    network, equals, address = (part.strip() for part in text.partition("="))
+    if not (network and equals and address):
+        raise ValueError(f"must look like 10.0.0.0/8=host:port, not {text!r}")
+    found = parse_address(address)
+    if is_wildcard(found.host):
+        raise ValueError(f"gives {address}, which no client can reach")
+    return NearAddress(str(parse_network(network)), found)
+
+
+def _check_advertised_for(value: Value) -> str | None:
+    assert isinstance(value, tuple)
+    try:
+        networks = [parse_near_address(one).network for one in value]
+    except ValueError as error:
+        return str(error)
+    twice = next((one for one in networks if networks.count(one) > 1), None)
+    return None if twice is None else f"gives the network {twice} twice"
 
 
 def _check_protocol(value: Value) -> str | None:
@@ -104,6 +126,14 @@ class ListenerEntry:
         "The address and port that the broker tells clients to connect to; empty for `bind`.",
         check=_check_address,
         example="broker-1.example:9093",
+    )
+    advertised_for: tuple[str, ...] = key(
+        (),
+        "What the broker and all others tell clients of certain networks instead of `advertised`, "
+        "each as network=host:port, by the address that the client comes from. Of nested networks "
+        "the narrowest counts.",
+        check=_check_advertised_for,
+        example="10.0.0.0/8=10.1.2.3:9093,2001:db8::/32=[2001:db8::3]:9093",
     )
     protocol: str = key(
         PLAINTEXT,
@@ -214,7 +244,9 @@ class Listener:
     @property
     def endpoint(self) -> Endpoint:
         """What the controller knows of it."""
-        return Endpoint(self.name, self.advertised, self.protocol)
+        texts = () if self.entry is None else self.entry.advertised_for
+        near = tuple(parse_near_address(one) for one in texts)
+        return Endpoint(self.name, self.advertised, self.protocol, near)
 
 
 def listener_of(entry: ListenerEntry) -> Listener:

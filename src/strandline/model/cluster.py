@@ -13,6 +13,7 @@ from uuid import UUID
 
 from strandline.model.access import Access
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
+from strandline.model.networks import narrowest
 
 NAMED_LABELS = ("region", "zone", "rack", "host", "upgrade_domain")
 """The labels that every broker may have, the levels of the topology first, widest first."""
@@ -80,12 +81,29 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
+class NearAddress:
+    """Where clients of a network connect. `network`: as 10.1.0.0/16 or 2001:db8::/32."""
+
+    network: str
+    address: Address
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A listener for Kafka clients: its name, where clients connect, and its protocol."""
+    """A listener for Kafka clients: its name, where clients connect, and its protocol. `near`:
+    where clients of certain networks connect instead; releases that do not know it leave it out."""
 
     name: str
     address: Address
     protocol: str
+    near: tuple[NearAddress, ...] = ()
+
+    def address_for(self, host: str) -> Address:
+        """Where a client connects, by its own address; empty for one that is not known."""
+        if not self.near or not host:
+            return self.address
+        place = narrowest([one.network for one in self.near], host)
+        return self.address if place is None else self.near[place].address
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +124,12 @@ class Broker:
     configured: Labels | None = None
     endpoints: tuple[Endpoint, ...] = ()
 
-    def address_at(self, listener: str) -> Address | None:
-        """Where clients of a listener connect; None if the broker has no listener of this name."""
+    def address_at(self, listener: str, host: str = "") -> Address | None:
+        """Where a client of a listener connects; None if the broker has no listener of this name.
+        `host`: the client's own address."""
         if not self.endpoints:
             return self.kafka if listener == ONLY_LISTENER else None
-        return next((one.address for one in self.endpoints if one.name == listener), None)
+        return next((one.address_for(host) for one in self.endpoints if one.name == listener), None)
 
 
 @dataclass(frozen=True, slots=True)

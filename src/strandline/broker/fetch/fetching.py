@@ -512,10 +512,10 @@ class FetchCall:
                 if leader != NO_BROKER:
                     leaders.add(leader)
         brokers = self._services.cluster.brokers
-        listener = self._context.session.listener
+        session = self._context.session
         for leader in sorted(leaders):
             broker = brokers.get(leader)
-            address = None if broker is None else broker.address_at(listener)
+            address = None if broker is None else broker.address_at(session.listener, session.host)
             if broker is not None and address is not None:
                 response.node_endpoints.append(
                     NodeEndpoint(

@@ -31,7 +31,7 @@ async def handle(
     brokers = []
     for one in sorted(services.cluster.brokers.values(), key=lambda broker: broker.id):
         is_fenced = not is_alive(services, one.id)
-        address = one.address_at(context.session.listener)
+        address = one.address_at(context.session.listener, context.session.host)
         if address is None or (is_fenced and not request.include_fenced_brokers):
             continue
         brokers.append(

@@ -21,6 +21,7 @@ from strandline.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from strandline.security.session import Session
 
 GROUP_KEY = 0
 TRANSACTION_KEY = 1
@@ -55,7 +56,7 @@ async def _find(context: RequestContext, key: str, key_type: int) -> Coordinator
         if key_type == GROUP_KEY and not context.may(Operation.DESCRIBE, Kind.GROUP, key):
             raise ApiError(Error.GROUP_AUTHORIZATION_FAILED, REFUSED)
         broker = await _coordinator(context.services, key, key_type)
-        address = _address(broker, context.session.listener)
+        address = _address(broker, context.session)
     except ApiError as error:
         return Coordinator(
             key=key,
@@ -89,13 +90,13 @@ async def _coordinator(services: Services, key: str, key_type: int) -> Broker:
     return broker
 
 
-def _address(broker: Broker, listener: str) -> Address:
-    """Where clients of this listener reach a broker. Raises ApiError."""
-    address = broker.address_at(listener)
+def _address(broker: Broker, session: Session) -> Address:
+    """Where a client reaches a broker. Raises ApiError."""
+    address = broker.address_at(session.listener, session.host)
     if address is None:
         raise ApiError(
             Error.COORDINATOR_NOT_AVAILABLE,
-            f"the coordinator, broker {broker.id}, has no listener {listener}",
+            f"the coordinator, broker {broker.id}, has no listener {session.listener}",
         )
     return address
 

@@ -87,7 +87,7 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
                 rack=one.labels.kafka_rack(),
             )
             for one in living_brokers(services)
-            if (address := one.address_at(listener)) is not None
+            if (address := one.address_at(listener, context.session.host)) is not None
         ],
         cluster_id=services.cluster.cluster_id,
         controller_id=controller_id(services),

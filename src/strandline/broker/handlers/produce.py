@@ -376,7 +376,8 @@ class ProduceCall:
     def _add_endpoint(self, leader: BrokerId) -> None:
         """Add the address of a leader to the answer."""
         broker = self._services.cluster.brokers.get(leader)
-        address = None if broker is None else broker.address_at(self._context.session.listener)
+        session = self._context.session
+        address = None if broker is None else broker.address_at(session.listener, session.host)
         endpoints = self._endpoints
         if (
             broker is not None
