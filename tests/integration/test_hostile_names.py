@@ -126,7 +126,7 @@ def test_pages_have_no_markup_and_no_marks_of_others(cluster: SecureCluster) -> 
             assert not UNSHOWN & set(text), path
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Debian's chromium")
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Debian's chromium (2026-11-30)")
 def test_a_browser_runs_nothing_that_a_name_has(cluster: SecureCluster, tmp_path: Path) -> None:
     trap = tmp_path / "trap.html"
     trap.write_text(f"<title>{MARKUP}")

@@ -3,6 +3,7 @@
     Exception
     |- StrandlineError             Strandline raised it on purpose
     |  |- OperatorError            a command or a configuration is wrong: one line says what to do
+    |  |  |- MissingRightError     no rule allows what a command wants to do
     |  |  |- NotServingError       the brokers run but did not serve in time
     |  |  `- LoginError            a broker does not accept the login of a command
     |  |     `- TokenError         a token for a login could not be had
