@@ -223,19 +223,22 @@ def test_config_check_reads_the_certificates_too(run: Run, tmp_path: Path) -> No
 
 def test_config_check_reads_the_files_of_users_and_of_buckets(run: Run, tmp_path: Path) -> None:
     (tmp_path / "broker.toml").write_text(
-        CONFIG + "[access]\nusers_file = 'users'\n[tiered]\ncredentials_file = 'buckets'\n"
+        CONFIG + "[metrics]\nport = 1\ntokens_file = 'tokens'\n"
+        "[access]\nusers_file = 'users'\n[tiered]\ncredentials_file = 'buckets'\n"
         "buckets = ['east=s3://a/b?region=r', 'west=s3://c/d?region=r']\n"
     )
-    for name in ("users", "buckets"):
+    for name in ("users", "buckets", "tokens"):
         (tmp_path / name).touch(mode=0o644)
     code, _, err = run("config", "check", "broker.toml")
     assert code == 1
     assert err.splitlines() == [
         "error: broker.toml: [access] users_file: users: other users may use it: chmod 600 users",
+        "error: broker.toml: [metrics] tokens_file: tokens: other users may use it: chmod 600 "
+        "tokens",
         "error: broker.toml: [tiered] credentials_file: buckets: other users may read or write it: "
         "run chmod 600 buckets",
     ]
-    for name in ("users", "buckets"):
+    for name in ("users", "buckets", "tokens"):
         (tmp_path / name).chmod(0o600)
     assert run("config", "check", "broker.toml")[0] == 0
 

@@ -259,6 +259,14 @@ def test_logins_by_tokens_need_keys_an_issuer_and_an_audience() -> None:
         assert any(reason in one for one in found), found
 
 
+def test_super_users_that_are_groups_need_tokens() -> None:
+    access = "[access]\nenforce_rules = true\nsuper_users = ['Group:operators']\n"
+    (refusal,) = refusals(entry() + access)
+    assert "[access] super_users: names groups only, which tokens name" in refusal
+    load(entry() + access.replace("['Group", "['User:admin', 'Group"))
+    load(entry(more=TOKENS) + PROVIDER + access)
+
+
 @pytest.mark.parametrize(
     "url",
     [

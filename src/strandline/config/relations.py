@@ -8,6 +8,8 @@ from strandline.config.access_rules import broken_access_rules
 from strandline.config.addresses import format_address, is_wildcard
 from strandline.config.broker import BrokerConfig
 from strandline.config.bucket_urls import unknown_label_owner
+from strandline.config.listener_section import OAUTHBEARER
+from strandline.model.access import GROUP_PREFIX
 from strandline.model.cluster import Address
 
 HEARTBEATS_PER_ELECTION_MIN = 3
@@ -107,8 +109,20 @@ def _tiered(config: BrokerConfig) -> Iterator[tuple[str, str]]:
 
 
 def _access(config: BrokerConfig) -> Iterator[tuple[str, str]]:
-    if config.access.enforce_rules and not config.access.super_users:
+    access = config.access
+    if not access.enforce_rules:
+        return
+    if not access.super_users:
         yield (
             "[access] super_users",
             "must name a principal if enforce_rules is true: no other one could add the first rule",
+        )
+    elif all(one.startswith(GROUP_PREFIX) for one in access.super_users) and not any(
+        one.entry is not None and one.has_logins and OAUTHBEARER in one.entry.sasl_mechanisms
+        for one in config.listeners
+    ):
+        yield (
+            "[access] super_users",
+            "names groups only, which tokens name: give a User:NAME, or a [[listener]] with "
+            f"{OAUTHBEARER} among its sasl_mechanisms",
         )
