@@ -6,7 +6,7 @@ How:    `attempt` repeats an operation after a retriable error, with growing pau
 Owns:   one connection per broker; the brokers of the last metadata.
 Source: design section 3."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Self, TypeVar
 
 from strandline.base.errors import ApiError, StrandlineError
@@ -88,6 +88,14 @@ class Brokers:
     def left_ms(self, deadline_ms: int) -> int:
         """Time left, at least 1."""
         return max(deadline_ms - self.transport.monotonic_ms(), 1)
+
+    def wait_throttled(self, connections: Iterable[Connection] | None = None) -> None:
+        """Wait as brokers have told this client, over these connections or its own: it is over a
+        quota. Before a deadline begins, since waiting is no failure."""
+        told = self._connections.values() if connections is None else connections
+        wait_ms = max((one.throttled_ms for one in told), default=0)
+        if wait_ms:
+            self.transport.sleep_ms(wait_ms)
 
     def attempt(self, operation: Callable[[int], T], deadline_ms: int | None = None) -> T:
         """Run `operation(deadline)` until it succeeds, fails with an error that no retry mends, or

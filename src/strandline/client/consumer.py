@@ -68,7 +68,9 @@ class Consumer:
 
         A leader with nothing new answers after FETCH_WAIT_MS: then this is empty. Raises what keeps
         it from reading for as long as the client's deadline, the silence of all leaders included.
+        While the client is over a quota, it waits as told.
         """
+        self._client.wait_throttled(self._connections.values())
         return self._client.attempt(self._poll_once)
 
     def close(self) -> None:

@@ -176,6 +176,7 @@ class Producer:
         self._encoded.clear()
         self._sticky = (self._sticky + 1) % self._partition_count
         if pending:
+            self._client.wait_throttled()
             self._client.attempt(lambda until: self._send_all(pending, until))
 
     # ---- sealing ---------------------------------------------------------------------------------

@@ -83,6 +83,8 @@ def test_an_address_has_none_of_these_quotas() -> None:
 def test_an_entity_is_shown_with_its_defaults() -> None:
     entity = entity_of([("user", None), ("client-id", "c")])
     assert show_entity(entity) == "client-id c, user <default>"
+    odd = entity_of([("user", "<default>"), ("client-id", "a\n\x1b[1m")])
+    assert show_entity(odd) == r"client-id 'a\n\x1b[1m', user '<default>'"
 
 
 def test_a_filter_names_what_all_its_conditions_hold_for() -> None:

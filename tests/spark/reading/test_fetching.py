@@ -228,3 +228,27 @@ def test_a_task_that_is_given_up_leaves_no_answer_to_the_next_one(scene: Scene) 
     next(iter(SplitFetcher(client, split, scene.reach(), fail_on_data_loss=True)))
     again = SplitFetcher(client, split, scene.reach(), fail_on_data_loss=True)
     assert values(again, split) == list(range(100))
+
+
+def test_a_client_over_its_quota_waits_as_told_and_loses_nothing(scene: Scene) -> None:
+    told_ms, early, asked = 40_000, 0, 0
+    until_ms = 0
+
+    def throttle(cluster: FakeCluster, broker: int, request: Message) -> Message:
+        nonlocal early, asked, until_ms
+        early += scene.transport.now_ms < until_ms
+        asked += 1
+        answer = fetch(cluster, broker, request)
+        assert isinstance(answer, FetchResponse)
+        answer.throttle_time_ms = told_ms
+        if asked % 2:  # Every other answer is without records.
+            answer.responses = []
+        until_ms = scene.transport.now_ms + told_ms
+        return answer
+
+    scene.cluster.extra["Fetch"] = throttle
+    split = scene.split("orders", 1, 0, 100)
+    fetcher = scene.fetcher(split, stall_ms=10_000, fetch_bytes=200)
+    assert values(fetcher, split) == list(range(100))
+    assert early == 0
+    assert asked > 2

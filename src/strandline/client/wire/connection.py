@@ -58,6 +58,8 @@ RENEWED_AT_RATIO = 0.85
 """The part of a login's time after which the client logs in again."""
 RENEWAL_PAUSE_MS = 1_000
 """Between two attempts to get the next token, while the last one holds."""
+THROTTLED_MS_MAX = 60_000
+"""The longest throttle time that is believed."""
 _SIZE = struct.Struct(">i")
 
 
@@ -85,6 +87,8 @@ class Connection:
         # When to log in again, and when the login ends; None: it does not end.
         self._renew_at_ms: int | None = None
         self._ends_at_ms = 0
+        # The broker reads nothing until then: the last answer said so.
+        self._throttled_until_ms = 0
         try:
             self.stream: Stream = transport.connect(address, timeout_ms)
         except OSError as error:
@@ -100,6 +104,13 @@ class Connection:
             except TokenError:
                 self.close()
                 raise
+
+    @property
+    def throttled_ms(self) -> int:
+        """How long the next request should wait, because the client is over a quota (KIP-219)."""
+        if not self._throttled_until_ms or self.is_closed:
+            return 0
+        return max(0, self._throttled_until_ms - self._transport.monotonic_ms())
 
     @property
     def due_count(self) -> int:
@@ -168,7 +179,7 @@ class Connection:
             answered, position = decode_response_header(frame, api.key, version)
             if answered != correlation:
                 raise ProtocolError("an answer to another request")
-            return decode(response, frame, position, version)[0]
+            answer = decode(response, frame, position, version)[0]
         except OSError as error:
             raise self._failed(error) from error
         except ProtocolError as error:
@@ -176,6 +187,11 @@ class Connection:
             raise ClientError(
                 f"{format_address(self.address)} does not speak Kafka's protocol: {error}"
             ) from error
+        throttle_ms = getattr(answer, "throttle_time_ms", 0)
+        if throttle_ms > 0:
+            throttle_ms = min(throttle_ms, THROTTLED_MS_MAX)
+            self._throttled_until_ms = self._transport.monotonic_ms() + throttle_ms
+        return answer
 
     def close(self) -> None:
         """End it; harmless when it has ended."""

@@ -24,8 +24,15 @@ def entity_of(names: Sequence[tuple[str, str | None]]) -> QuotaEntity:
 
 
 def show_entity(entity: Sequence[tuple[str, str | None]]) -> str:
-    """An entity as people read it: `client-id billing, user <default>`."""
-    return ", ".join(f"{kind} {DEFAULT_NAME if name is None else name}" for kind, name in entity)
+    """An entity as people read it: `client-id billing, user <default>`. Names that a terminal would
+    not print as they are stand in quotes."""
+    return ", ".join(f"{kind} {_shown(name)}" for kind, name in entity)
+
+
+def _shown(name: str | None) -> str:
+    if name is None:
+        return DEFAULT_NAME
+    return name if name.isprintable() and name != DEFAULT_NAME else repr(name)
 
 
 def why_illegal(entity: Sequence[tuple[str, str | None]]) -> str | None:

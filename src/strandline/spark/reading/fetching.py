@@ -158,8 +158,16 @@ class SplitFetcher:
             self._connection = self._connect()
         connection = self._connection
         if connection is not None and not connection.due_count:
+            self._wait_throttled(connection)
             self._ask(connection)
         return connection
+
+    def _wait_throttled(self, connection: Connection) -> None:
+        """Wait as the broker has told: the client is over a quota. That is no stall."""
+        wait_ms = connection.throttled_ms
+        if wait_ms:
+            self._client.transport.sleep_ms(wait_ms)
+            self._progress_ms += wait_ms
 
     def _connect(self) -> Connection | None:
         deadline_ms = self._client.transport.monotonic_ms() + self._reach.request_timeout_ms
@@ -205,6 +213,8 @@ class SplitFetcher:
         if answer.error_code:
             raise refusal(answer.error_code, f"partition {self.place}")
         parts = [one for topic in answer.responses for one in topic.partitions]
+        if not parts and answer.throttle_time_ms > 0:
+            return None
         if len(parts) != 1:
             raise ClientError(f"partition {self.place}: the answer has {len(parts)} partitions")
         (part,) = parts
@@ -233,9 +243,10 @@ class SplitFetcher:
         self._empty_answers = 0
         self._pause_ms = PAUSE_FIRST_MS
         self._progress_ms = self._client.transport.monotonic_ms()
-        if next_offset < self._split.end and self._connection is not None:
+        connection = self._connection
+        if next_offset < self._split.end and connection and not connection.throttled_ms:
             try:
-                self._ask(self._connection)
+                self._ask(connection)
             except CannotConnectError:
                 self.close()  # Found out here; the next fetch connects again.
         return fetched
