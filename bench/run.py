@@ -5,7 +5,8 @@
                                            restart, controller-log, placement, region-loss,
                                            promotion, returning-region, crossed-bytes, stand-ins,
                                            spark, lake, stream, plan, audit, cold, tiered,
-                                           restore, tls, access, quotas
+                                           restore, tls, access, quotas, idle-tls,
+                                           scram-flood
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and its other load; MB per CPU second varies
@@ -33,6 +34,7 @@ import bench.cold
 import bench.controller_log
 import bench.crossed_bytes
 import bench.lake
+import bench.logins
 import bench.partitions
 import bench.placement
 import bench.plan
@@ -397,6 +399,16 @@ def quotas(work: Path) -> None:
     bench.quotas.run(work, partial(say, "quotas"))
 
 
+def idle_tls(work: Path) -> None:
+    """10,000 connections with TLS that have logged in, and as many that have not."""
+    bench.logins.run_idle(work, partial(say, "idle-tls"))
+
+
+def scram_flood(work: Path) -> None:
+    """A producer beside 200 clients that log in again and again."""
+    bench.logins.run_flood(work, partial(say, "scram-flood"))
+
+
 SCENARIOS: dict[str, Callable[[Path], None]] = {
     "one-broker": one_broker,
     "three-replicas": three_replicas,
@@ -427,6 +439,8 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "tls": tls,
     "access": access,
     "quotas": quotas,
+    "idle-tls": idle_tls,
+    "scram-flood": scram_flood,
 }
 
 

@@ -58,7 +58,7 @@ ADMIN, NOBODY = "admin", "nobody"
 PASSWORDS = {ADMIN: "correct horse", NOBODY: "battery staple"}
 MECHANISM = "SCRAM-SHA-256"
 TOPIC, GROUP, USER, RECORD = "secret-topic", "secret-group", "secret-user", "SECRET-RECORD"
-START_S = 60
+START_S = 180
 TIMEOUT_MS = 10_000
 
 

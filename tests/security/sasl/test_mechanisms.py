@@ -5,6 +5,7 @@ Source: RFC 4616, RFC 5802; CVE-2024-56128 (a nonce that is not checked)."""
 import base64
 
 import pytest
+from bench import scram_client
 from scramp import ScramClient, ScramException
 
 from strandline.model.access import ScramSecret
@@ -52,6 +53,20 @@ def test_the_right_password(name: str, user: str) -> None:
     server = ScramServer(name, BOOK)
     log_in(server, name, user, PASSWORD)
     assert server.principal == Principal.user(user)
+
+
+@pytest.mark.parametrize("password", [PASSWORD, "wrong"])
+def test_the_client_of_the_benchmarks_logs_in_as_the_library_does(password: str) -> None:
+    server = ScramServer(scram_client.MECHANISM, BOOK)
+    first = scram_client.first_message("alice")
+    challenge = server.step(first.encode()).decode()
+    last = scram_client.last_message(first, challenge, password)
+    if password == PASSWORD:
+        server.step(last.encode())
+        assert server.principal == Principal.user("alice")
+    else:
+        with pytest.raises(SaslError):
+            server.step(last.encode())
 
 
 @pytest.mark.parametrize("name", SCRAMS)
