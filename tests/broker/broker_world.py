@@ -3,7 +3,7 @@ test, and virtual time."""
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import NamedTuple, TypeVar, cast
 from uuid import UUID
@@ -14,7 +14,16 @@ from strandline.broker.handler_table import HANDLERS
 from strandline.broker.server.router import Router
 from strandline.config.broker import BrokerConfig, BrokerSection, ClusterSection
 from strandline.controller.commands import Answer, Command
-from strandline.model.cluster import Address, Broker, Cluster, Labels, Partition, Topic
+from strandline.model.cluster import (
+    Address,
+    Broker,
+    Cluster,
+    Endpoint,
+    Labels,
+    NearAddress,
+    Partition,
+    Topic,
+)
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Offset
 from strandline.protocol.codec import decode
 from strandline.protocol.errors import Error
@@ -461,3 +470,9 @@ def batch_of(*values: bytes, timestamp: int = NOW_MS, **options: int) -> bytearr
 
 
 __all__ = ["NO_BROKER", "BrokerWorld", "ObedientReplica", "Pending", "Sink", "batch_of"]
+
+
+def near_broker(broker: Broker) -> Broker:
+    """The same, at the host near-ID for clients of 10.0.0.0/8."""
+    near = (NearAddress("10.0.0.0/8", Address(f"near-{broker.id}", 1)),)
+    return replace(broker, endpoints=(Endpoint("PLAINTEXT", broker.kafka, "PLAINTEXT", near),))

@@ -5,7 +5,7 @@ Source: KIP-74, KIP-227, KIP-320, KIP-392, KIP-595, KIP-951; kafka-protocol refe
 from uuid import UUID
 
 import pytest
-from tests.broker.broker_world import OTHER, BrokerWorld, Pending
+from tests.broker.broker_world import OTHER, BrokerWorld, Pending, near_broker
 
 from strandline.model.ids import NO_BROKER
 from strandline.protocol.errors import Error
@@ -18,6 +18,7 @@ from strandline.protocol.messages.fetch import (
 )
 from strandline.records.batch import iterate_headers
 from strandline.records.record import decode_records
+from strandline.security.session import Session
 
 VERSION = 12
 EVERYTHING = 10_000_000
@@ -285,6 +286,17 @@ def test_the_wrong_broker_says_who_leads_and_where(world: BrokerWorld) -> None:
     assert (one.current_leader.leader_id, one.current_leader.leader_epoch) == (OTHER, 4)
     (node,) = answer.node_endpoints
     assert (node.node_id, node.host, node.port) == (OTHER, "host-2", 9_002)
+
+
+def test_the_next_leader_is_named_by_the_clients_network(world: BrokerWorld) -> None:
+    world.add_remote_topic("t")
+    world.cluster.brokers[OTHER] = near_broker(world.cluster.brokers[OTHER])
+    request = fetch(0)
+    request.topics[0].topic_id = world.cluster.topics["t"].id
+    for host, expected in (("10.1.2.3", "near-2"), ("192.0.2.7", "host-2")):
+        world.session = Session(host=host)
+        (node,) = world.ask(request, FetchResponse, 16).node_endpoints
+        assert (node.node_id, node.host) == (OTHER, expected)
 
 
 def test_a_follower_serves_what_it_knows_to_be_committed(world: BrokerWorld) -> None:

@@ -3,7 +3,15 @@
 Source: KIP-98, KIP-951, KIP-516; reliability reference 1b (error codes are part of safety)."""
 
 import pytest
-from tests.broker.broker_world import NOW_MS, OTHER, BrokerWorld, Pending, Sink, batch_of
+from tests.broker.broker_world import (
+    NOW_MS,
+    OTHER,
+    BrokerWorld,
+    Pending,
+    Sink,
+    batch_of,
+    near_broker,
+)
 
 from strandline.model.ids import NO_BROKER
 from strandline.protocol.errors import Error
@@ -17,6 +25,7 @@ from strandline.protocol.messages.produce import (
 from strandline.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, read_header, seal
 from strandline.records.codec import GZIP, LZ4, SNAPPY, ZSTD
 from strandline.records.record import Record, build_batch, decode_records
+from strandline.security.session import Session
 
 VERSION = 9
 
@@ -300,6 +309,15 @@ def test_the_wrong_broker_says_who_leads_and_where(world: BrokerWorld) -> None:
         assert result.current_leader.leader_epoch == epoch
         (node,) = answer.node_endpoints
         assert (node.node_id, node.host, node.port, node.rack) == (OTHER, "host-2", 9_002, "west")
+
+
+def test_the_next_leader_is_named_by_the_clients_network(world: BrokerWorld) -> None:
+    world.add_remote_topic("t")
+    world.cluster.brokers[OTHER] = near_broker(world.cluster.brokers[OTHER])
+    for host, expected in (("10.1.2.3", "near-2"), ("192.0.2.7", "host-2")):
+        world.session = Session(host=host)
+        (node,) = world.ask(produce(batch_of(b"a")), ProduceResponse, 10).node_endpoints
+        assert (node.node_id, node.host) == (OTHER, expected)
 
 
 def test_nobody_is_named_while_no_living_leader_is_known(world: BrokerWorld) -> None:

@@ -69,6 +69,11 @@ RULES = [
         "User:mia may change users and rules, and so everything",
     ),
     (
+        rule(CLUSTER, CLUSTER_NAME, "Group:staff", ALL),
+        "note",
+        "Group:staff may change users and rules, and so everything",
+    ),
+    (
         rule(TOPIC, "orders", "User:gone", READ),
         "note",
         "rules name principal User:gone without a password in the cluster",
@@ -120,3 +125,10 @@ def test_a_stranger_who_is_served_nothing_is_weak_and_one_who_is_not_served_is_n
     (found,) = stranger_findings(Stranger(address="h:9092", is_served=True, is_tls=True))
     assert found.level == "weak"
     assert stranger_findings(Stranger(address="h:9092")) == []
+
+
+def test_groups_of_tokens_have_no_password() -> None:
+    access = ClusterAccess(rules=[], users={}, super_users=["Group:staff"])
+    assert [one.what for one in access_findings(access)] == [
+        "everyone whose token names Group:staff may do everything"
+    ]

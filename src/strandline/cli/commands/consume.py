@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.base.json_value import Json
+from strandline.base.printable import printable_json
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.text.leaderless import point_to_status
 
@@ -129,7 +130,7 @@ def _with_key(record: "ConsumedRecord") -> bytes:
 
 
 def _as_json(record: "ConsumedRecord") -> bytes:
-    return json.dumps(_describe(record), ensure_ascii=False).encode() + b"\n"
+    return printable_json(json.dumps(_describe(record), ensure_ascii=False)).encode() + b"\n"
 
 
 def _describe(record: "ConsumedRecord") -> Json:

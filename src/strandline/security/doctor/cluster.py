@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from shlex import quote
 
 from strandline.model.access import (
+    GROUP_PREFIX,
     WILDCARD,
     WILDCARD_PRINCIPAL,
     Kind,
@@ -139,7 +140,7 @@ def _users(access: ClusterAccess) -> Iterator[Finding]:
             )
     known = {f"{USER}:{one}" for one in access.users} | supers
     known |= {WILDCARD_PRINCIPAL, str(ANONYMOUS)}
-    unknown = sorted(ruled - known)
+    unknown = sorted(one for one in ruled - known if not one.startswith(GROUP_PREFIX))
     if unknown:
         yield Finding(
             Level.NOTE,
@@ -160,7 +161,14 @@ def _users(access: ClusterAccess) -> Iterator[Finding]:
 
 def _super_users(access: ClusterAccess) -> Iterator[Finding]:
     for principal in access.super_users:
-        if principal.partition(":")[2] not in access.users:
+        if principal.startswith(GROUP_PREFIX):
+            yield Finding(
+                Level.NOTE,
+                "[access] super_users",
+                f"everyone whose token names {principal} may do everything",
+                "see that the identity provider lets no user choose groups",
+            )
+        elif principal.partition(":")[2] not in access.users:
             yield Finding(
                 Level.NOTE,
                 "[access] super_users",
@@ -175,7 +183,7 @@ def _quotas(access: ClusterAccess) -> Iterator[Finding]:
             Level.NOTE,
             "quota",
             "users without a quota of their own have none",
-            "set one for the default user",
+            "`strandline quota set request_percentage=50 --default-user`, for example",
         )
 
 
