@@ -51,6 +51,17 @@ def test_a_topic_is_created_listed_described_and_deleted(run: Run, cluster: Fake
     assert json.loads(run("topic", "list", "--json")[1]) == {"topics": []}
 
 
+def test_a_topic_that_the_user_may_not_see_is_created_with_a_note(
+    run: Run, cluster: FakeCluster
+) -> None:
+    cluster.hidden.add("orders")
+    code, out, _ = run("topic", "create", "orders", "plain")
+    assert code == 0
+    head, seen, note = out.splitlines()
+    assert (head.split()[0], seen.split()[0]) == ("TOPIC", "plain")
+    assert note.startswith("note: topic orders is created; your user may not see it")
+
+
 def test_observers_are_told_in_a_column_of_their_own(run: Run, cluster: FakeCluster) -> None:
     """And lack nothing by not being in sync, for they never are."""
     cluster.add_topic("orders", 1)

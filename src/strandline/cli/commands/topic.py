@@ -104,7 +104,8 @@ def create(
             for one in topics
             if one.error_code
         ]
-    _show_list(topics, observed, as_json=as_json, notes=notes, losses=losses)
+    seen = [one for one in topics if not one.error_code]
+    _show_list(seen, observed, as_json=as_json, notes=notes, losses=losses)
 
 
 @app.command("list")
