@@ -6,7 +6,6 @@ How:    starts Kafka (`java` and `mvn` are needed), asks, and writes `recorded/`
 import argparse
 import sys
 import tempfile
-from fnmatch import fnmatch
 from pathlib import Path
 
 from bench import clusters
@@ -25,7 +24,9 @@ def main() -> int:
     """Exit code 0 if everything was recorded."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*", default=[*TABLES, *SCRIPT_NAMES], help="only these")
-    parser.add_argument("--only", default="*", help="of tables, these requests; others stay")
+    parser.add_argument(
+        "--new", action="store_true", help="of tables, only requests without answers"
+    )
     arguments = parser.parse_args()
     names = arguments.tables
     if not clusters.has_kafka():
@@ -44,20 +45,19 @@ def main() -> int:
             if name in SCRIPT_NAMES:
                 write_script(name, kafka, play_script(name, target))
             else:
-                record_table(target, name, kafka, arguments.only)
+                record_table(target, name, kafka, only_new=arguments.new)
     return 0
 
 
-def record_table(target: KafkaTarget, name: str, kafka: str, only: str) -> None:
-    """Record the requests of a table whose titles fit; others stay as they are."""
+def record_table(target: KafkaTarget, name: str, kafka: str, *, only_new: bool) -> None:
+    """Record the requests of a table, all or those that it has no answers to."""
     versions = common_versions(target)
     prepare(target, rules_for(name))
-    requests = [one for one in requests_for(name) if fnmatch(one.title, only)]
-    found = walk(target, TABLES[name], requests, versions)
-    known = {} if only == "*" else read_table(name)[1]
-    titles = [one.title for one in requests_for(name)]
-    table = {title: {**known, **found}[title] for title in titles}
-    write_table(name, kafka, versions, table)
+    known = read_table(name)[1] if only_new else {}
+    requests = requests_for(name)
+    missing = [one for one in requests if one.title not in known]
+    found = {**known, **walk(target, TABLES[name], missing, versions)}
+    write_table(name, kafka, versions, {one.title: found[one.title] for one in requests})
 
 
 def common_versions(target: KafkaTarget) -> dict[int, tuple[int, int]]:
