@@ -32,6 +32,7 @@ KEYS = (
     "key",
     "topic_name",
     "topic_id",
+    "entity_type",
 )
 """Fields that name an element of a list; the first one that is there and is set does."""
 SET_OR_UNSET = frozenset(
@@ -123,6 +124,9 @@ def _elements(
 
 
 def _key(struct: msgspec.Struct, place: int, names: Names) -> object:
+    entity = getattr(struct, "entity", None)
+    if entity is not None:  # Whose quotas these are: types and names in any order.
+        return ", ".join(sorted(f"{one.entity_type} {one.entity_name}" for one in entity))
     for key in KEYS:
         value = getattr(struct, key, None)
         if isinstance(value, UUID):

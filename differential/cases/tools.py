@@ -1,7 +1,15 @@
 """What admin tools ask that has little to do with topics: rules, tokens, quotas, features."""
 
+import msgspec
+
 from differential.cases.registry import case, create, produce_request
 from differential.peer import Peer
+from strandline.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasEntry,
+    AlterClientQuotasRequest,
+    EntityData,
+    OpData,
+)
 from strandline.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -89,6 +97,58 @@ def quotas(peer: Peer) -> None:
     ):
         for version in range(2):
             peer.ask(f"v{version} {label}", DescribeClientQuotasRequest(components), version)
+
+
+@case
+def changed_quotas(peer: Peer) -> None:
+    """Set, replaced, removed, and refused."""
+    alice = [EntityData("user", "alice")]
+    pair = [EntityData("user", "alice"), EntityData("client-id", None)]
+    set_ = [OpData("producer_byte_rate", 1_000.0), OpData("request_percentage", 12.5)]
+    for label, entries in (
+        ("set", [(alice, set_), (pair, [OpData("consumer_byte_rate", 5.0)])]),
+        ("set again", [(alice, set_)]),
+        ("one removed", [(alice, [OpData("producer_byte_rate", 0.0, remove=True)])]),
+        ("what is not there removed", [(alice, [OpData("consumer_byte_rate", 0.0, remove=True)])]),
+        ("an unknown key removed", [(alice, [OpData("x", 0.0, remove=True)])]),
+        ("an unknown key", [(alice, [OpData("x", 1.0)])]),
+        ("no change", [(alice, [])]),
+        ("zero", [(alice, [OpData("producer_byte_rate", 0.0)])]),
+        ("negative", [(alice, [OpData("request_percentage", -1.0)])]),
+        ("a fraction of a byte", [(alice, [OpData("producer_byte_rate", 1.5)])]),
+        ("too large", [(alice, [OpData("producer_byte_rate", 1e30)])]),
+        ("a fraction so small", [(alice, [OpData("producer_byte_rate", 7.0000001)])]),
+        ("a key twice", [(alice, [OpData("producer_byte_rate", 1.0)] * 2)]),
+        ("no entity", [([], set_)]),
+        ("an unknown entity", [([EntityData("group", "g")], set_)]),
+        ("an entity twice", [([EntityData("user", "a"), EntityData("user", "b")], [])]),
+        ("an empty name", [([EntityData("user", "")], set_)]),
+        ("an address and a user", [([EntityData("ip", "10.0.0.1"), *alice], set_)]),
+        ("bytes of an address", [([EntityData("ip", "10.0.0.1")], set_)]),
+        ("one good and one bad", [(pair, [OpData("consumer_byte_rate", 6.0)]), ([], set_)]),
+    ):
+        request = AlterClientQuotasRequest([AlterClientQuotasEntry(*one) for one in entries])
+        for version in (0, 1):
+            peer.ask(f"v{version} {label}", request, version)
+            only = msgspec.structs.replace(request, validate_only=True)
+            peer.ask(f"v{version} {label}, only to validate", only, version)
+    for label, components, is_strict in (
+        ("all", [], False),
+        ("strictly nothing", [], True),
+        ("users", [ComponentData("user", 2, None)], False),
+        ("users alone", [ComponentData("user", 2, None)], True),
+        ("one user", [ComponentData("user", 0, "alice")], False),
+        ("default client ids", [ComponentData("client-id", 1, None)], False),
+        ("a default with a name", [ComponentData("client-id", 1, "c")], False),
+        ("any with a name", [ComponentData("client-id", 2, "c")], False),
+    ):
+        request = DescribeClientQuotasRequest(components, strict=is_strict)
+        peer.ask(f"v1 {label} described", request, 1)
+    gone = [OpData(key, 0.0, remove=True) for key in ("request_percentage", "consumer_byte_rate",
+            "producer_byte_rate")]  # fmt: skip
+    request = AlterClientQuotasRequest([AlterClientQuotasEntry(one, gone) for one in (alice, pair)])
+    peer.ask("v1 all removed", request, 1)
+    peer.ask("v1 nothing described", DescribeClientQuotasRequest([]), 1)
 
 
 @case

@@ -21,6 +21,7 @@ from tests.broker.connection_world import (
     run,
 )
 
+from strandline.broker.context import RequestContext
 from strandline.broker.server.limits import KIB, MIB, ServerLimits
 from strandline.broker.server.listening import ListenerTerms
 from strandline.broker.server.outbox import FilePart
@@ -81,6 +82,35 @@ def test_requests_and_answers_of_every_size_pass_through_tls(
         session = world.desk.sessions[0]
         assert (session.principal, session.listener) == (ANONYMOUS, "SECURE")
         assert session.is_encrypted and session.host == "127.0.0.1"
+
+    run(
+        scenario,
+        loop_factory=loop_factory,
+        terms=terms_of(authority.issue("server")),
+        tls=client_tls(authority.trust),
+    )
+
+
+@LOOPS
+def test_a_connection_with_tls_that_is_muted_again_and_again_loses_nothing(
+    tmp_path: Path, loop_factory: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    authority = Authority(tmp_path)
+
+    async def scenario(world: World) -> None:
+        plain = world.desk._run
+
+        def mute(context: RequestContext) -> None:
+            plain(context)
+            context.sink.mute(2)
+
+        world.desk._run = mute  # type: ignore[method-assign]
+        client = await world.connect()
+        bodies = [os.urandom(size) for size in (1, 16 * KIB, 70 * KIB, 0, 300_000) * 6]
+        for number, body in enumerate(bodies):
+            client.send(ECHO, number, body)
+        for number, body in enumerate(bodies):
+            assert await client.receive() == (number, body)
 
     run(
         scenario,
