@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from strandline.admin.http_server import CONNECTION_COUNT_MAX, Answer, HttpServer
+from strandline.admin.http_server import CONNECTION_COUNT_MAX, Answer, Asker, Gate, HttpServer
 from strandline.broker.server.listening import claim_port
 from strandline.security.authority import Authority, Files
 from strandline.security.tls import Pair, ServerTls, TlsSettings
@@ -38,9 +38,10 @@ def served(
     tls: ServerTls,
     talk: Callable[[Ask, int], Awaitable[None]],
     factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+    gate: Gate | None = None,
 ) -> None:
     async def main() -> None:
-        server = HttpServer({"/page": page})
+        server = HttpServer({"/page": page}, gate=gate)
         claimed = await claim_port("127.0.0.1", 0)
         port = claimed.getsockname()[1]
         await server.start(claimed, tls=tls)
@@ -113,6 +114,31 @@ def test_a_client_without_a_certificate_or_without_tls_gets_nothing(
         f"{start}the client showed no certificate, and must",
         f"{start}a client without TLS came to a port with TLS",
     ]
+
+
+@pytest.mark.parametrize("factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_certificate_that_is_only_requested_is_told_to_the_gate(
+    tmp_path: Path, factory: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    authority, other = Authority(tmp_path), Authority(tmp_path / "other")
+    app, stranger = authority.issue("app"), other.issue("app")
+    askers: list[Asker] = []
+
+    async def gate(asker: Asker, path: str) -> Answer | None:
+        askers.append(asker)
+        return None
+
+    async def talk(ask: Ask, _: int) -> None:
+        assert (await ask(client(authority.trust, app))).endswith(LARGE)
+        assert (await ask(client(authority.trust))).endswith(LARGE)
+        try:
+            assert b"HTTP/1.1" not in await ask(client(authority.trust, stranger))
+        except OSError:
+            pass
+
+    served(tls_of(authority.issue("a"), "requested"), talk, factory, gate)
+    assert [one.has_certificate for one in askers] == [True, False]
+    assert {one.host for one in askers} == {"127.0.0.1"}
 
 
 def test_clients_that_never_shake_hands_do_not_keep_others_out(tmp_path: Path) -> None:
