@@ -315,7 +315,7 @@ LONG: tuple[Row, ...] = (
     Row("tests/spark/test_pages.py::test_commands", 0, "each command also has tests of its own"),
     Row("tests/spark/test_pages.py::test_every", 0, "each command also has tests of its own"),
     Row("tests/spark/test_secured.py", 1, "a stream takes the same way; spark/reading by hand"),
-    Row("tests/spark/test_secure.py", 0, "tests/pipeline/lake has the properties; Kafka's own TLS"),
+    Row("tests/spark/test_secure.py", 0, "tests/spark/test_secured.py reads the same way"),
     Row("tests/spark/test_registry.py", 0, "tests/pipeline/values decodes by a real registry"),
     Row("tests/spark/test_replays.py", 0, "a minute each; dead letters of a lake are fast"),
     Row("tests/spark/test_lake.py", 1, "one kill is fast; the rest of a lake's life is long"),

@@ -204,7 +204,7 @@ NOT_ASKED = {
     "protoc --include_imports --descriptor_set_out=FILE": "tests/pipeline/values/protobuf",
     "python -m bench.run plan": "minutes of measuring",
     "python -m bench.values": "minutes of measuring",
-    "spark-submit --files": "an option; tests/client/test_access.py looks for files",
+    "spark-submit --files": "an option; tests/spark/test_secure.py",
     "spark-submit --files /etc/strandline/app.conf,/etc/strandline/ca.pem": "the same",
     "strandline policy test --cluster": "an option of a command that is there",
 }

@@ -1,132 +1,180 @@
-"""A lake job reads a cluster behind TLS and a login by --source kafka, and shows no secret.
+"""A lake job reads a cluster with TLS and logins by either source, a user's job does so on a Spark
+cluster, and neither shows a secret: no table, log of events, page, plan, command line or error.
 
-Source: docs/pipelines/lake.md, "TLS and logins"."""
+Source: docs/pipelines/lake.md, "TLS and logins"; decision 0049."""
 
-import subprocess
+import json
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.integration.conftest import COMMAND, wait_until
-from tests.integration.ports import free_ports
+from tests.integration.conftest import DevCluster, start_cluster, stop_cluster
+from tests.spark import submitted_secrets
 from tests.spark.jobs import CLIENT_TIMEOUT_S, Cluster, Jobs, read_json
 from tests.spark.lakes import rows
-from tests.spark.tls_gate import PASSWORD, USER, make_certificate, open_gate
-
-from strandline.cli.dev.plan import is_port_free
+from tests.spark.standalone import spark_command, standalone_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-
 TOPIC = "behind-tls"
-
-
-@dataclass(frozen=True)
-class Gated:
-    """A cluster of one broker behind the gate."""
-
-    bootstrap: str
-    ca: Path
-    logins: list[str]
-
-    @property
-    def client(self) -> dict[str, str | int | float | bool]:
-        """What librdkafka needs."""
-        return {
-            "bootstrap.servers": self.bootstrap,
-            "security.protocol": "SASL_SSL",
-            "sasl.mechanism": "PLAIN",
-            "sasl.username": USER,
-            "sasl.password": PASSWORD,
-            "ssl.ca.location": str(self.ca),
-        }
-
-    def properties(self, file: Path, password: str = PASSWORD) -> Path:
-        """A file as Kafka's own tools take it."""
-        login = "org.apache.kafka.common.security.plain.PlainLoginModule"
-        file.write_text(
-            "# The reader of the lake.\nsecurity.protocol=SASL_SSL\nsasl.mechanism: PLAIN\n"
-            f'sasl.jaas.config={login} required \\\n  username="{USER}" password="{password}";\n'
-            f"ssl.truststore.type=PEM\nssl.truststore.location={self.ca}\n"
-        )
-        return file
+EVENTS = ("spark.eventLog.enabled=true", "spark.eventLog.compress=false")
 
 
 @pytest.fixture(scope="module")
-def gated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gated]:
-    directory = tmp_path_factory.mktemp("gated")
-    gate, kafka, rpc = free_ports(3)
-    file = directory / "broker.toml"
-    file.write_text(f"""
-[broker]
-id = 1
-data_directory = "{directory / "data"}"
-[cluster]
-seeds = ["1@127.0.0.1:{rpc}"]
-[listener]
-kafka_port = {kafka}
-advertised_port = {gate}
-[rpc]
-port = {rpc}
-""")
-    certificate = make_certificate(directory)
-    with (
-        open_gate(gate, kafka, certificate) as logins,
-        subprocess.Popen([COMMAND, "serve", "--config", str(file)]) as broker,
-    ):
-        try:
-            wait_until(lambda: not is_port_free(kafka), what="the broker listens")
-            found = Gated(f"127.0.0.1:{gate}", directory / "ca.pem", logins)
-            admin = AdminClient(found.client)
-            admin.create_topics([NewTopic(TOPIC, 2, 1)])[TOPIC].result(CLIENT_TIMEOUT_S)
-            produce(found, range(50))
-            yield found
-        finally:
-            broker.terminate()
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    directory = tmp_path_factory.mktemp("secure") / "cluster"
+    cluster = start_cluster(directory, regions="east=1,west=1", options=("--secure",))
+    admin = AdminClient(client(cluster))
+    admin.create_topics([NewTopic(TOPIC, 2, 2)])[TOPIC].result(CLIENT_TIMEOUT_S)
+    produce(cluster, range(50))
+    yield cluster
+    stop_cluster(cluster)
 
 
-def produce(gated: Gated, numbers: range) -> None:
-    producer = Producer({**gated.client, "acks": "all"})
+def file_of(cluster: DevCluster, name: str = "app.conf") -> Path:
+    return cluster.directory / "secure" / name
+
+
+def client(cluster: DevCluster) -> dict[str, str]:
+    """What librdkafka needs."""
+    return dict(one.split("=", 1) for one in file_of(cluster).read_text().splitlines())
+
+
+def produce(cluster: DevCluster, numbers: range) -> None:
+    producer = Producer({**client(cluster), "acks": "all"})
     for n in numbers:
         producer.produce(TOPIC, b'{"n":%d}' % n, key=b"%d" % n)
     assert producer.flush(CLIENT_TIMEOUT_S) == 0
 
 
-def test_a_job_reads_over_tls_with_a_login_and_shows_no_secret(
-    gated: Gated, jobs: Jobs, tmp_path: Path
+class CommandLines:
+    """Whether a text is on the command line, or in the environment, of a process of this user."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret.encode()
+        self._is_over = threading.Event()
+        self._found: set[str] = set()
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self) -> set[str]:
+        self._thread.start()
+        return self._found
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._is_over.wait(0.2):
+            for process in Path("/proc").glob("[0-9]*"):
+                try:
+                    if self._secret in (process / "cmdline").read_bytes():
+                        self._found.add((process / "cmdline").read_text())
+                except OSError:
+                    continue
+
+
+def shown(directory: Path) -> list[bytes]:
+    """All that files below a directory hold."""
+    return [path.read_bytes() for path in directory.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("source", ["strandline", "kafka"])
+def test_a_lake_job_reads_over_tls_with_a_login_and_shows_no_secret(
+    secure: DevCluster, jobs: Jobs, tmp_path: Path, source: str
 ) -> None:
+    password = client(secure)["sasl.password"]
     table, scratch = tmp_path / "lake", tmp_path / "scratch"
     scratch.mkdir()
+    (tmp_path / "events").mkdir()
     (tmp_path / "n.ddl").write_text("n INT")
+    events = (f"spark.eventLog.dir=file://{tmp_path}/events", *EVENTS)
     lake = (
-        *("lake", TOPIC, str(table), "--bootstrap", gated.bootstrap, "--source", "kafka", "--json"),
-        *("--schema", str(tmp_path / "n.ddl"), "--dead-letters", str(tmp_path / "dead")),
-        *("--kafka-config", str(gated.properties(tmp_path / "client.properties"))),
+        *("lake", TOPIC, str(table), "--source", source, "--json", "--name", f"lake-{source}"),
+        *("--schema", str(tmp_path / "n.ddl"), "--client-config", str(file_of(secure))),
+        *(word for one in events for word in ("--conf", one)),
     )
-    mine = Jobs(Cluster(gated.bootstrap), jobs.java, jobs.jars, scratch)
-    told = [mine.run(*lake)]
-    assert read_json(told[0])["table_rows"] == 50
-    produce(gated, range(50, 60))
-    told.append(mine.run(*lake))
-    assert read_json(told[1])["records"] == 10
-    assert sorted(value["n"] for (value,) in rows(table, "value")) == list(range(60))
-    assert set(gated.logins) == {"good"}
+    mine = Jobs(Cluster(secure.bootstrap), jobs.java, jobs.jars, scratch)
+    with CommandLines(password) as seen:
+        told = mine.run(*lake)
+    before = read_json(told)["table_rows"]
+    assert before == len(rows(table, "value")) >= 50
+    assert not seen
+    kept = shown(tmp_path)
+    assert any(b"SparkListenerEnvironmentUpdate" in one for one in kept)
+    assert not any(password.encode() in one for one in [*kept, told.encode()])
     # The job's progress is in a group, as over a plain connection.
-    admin = AdminClient(gated.client)
-    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("lake-lake")])
-    committed = asked["lake-lake"].result(CLIENT_TIMEOUT_S).topic_partitions
-    assert sum(one.offset for one in committed) == 60
+    admin = AdminClient(client(secure))
+    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(f"lake-{source}")])
+    committed = asked[f"lake-{source}"].result(CLIENT_TIMEOUT_S).topic_partitions
+    assert sum(one.offset for one in committed) == before
 
-    wrong = gated.properties(tmp_path / "wrong.properties", password="another-secret")
-    quick = ("--kafka", "default.api.timeout.ms=4000", "--kafka", "request.timeout.ms=2000")
-    refused = mine.run(*lake[:-1], str(wrong), *quick, fails=True)
-    assert refused.count("error: ") == 1 and "and --kafka-config" in refused
-    assert "bad" in gated.logins
-    log = refused.partition("Spark's log: ")[2].partition(")")[0]
-    texts = [*told, refused, Path(log).read_text() if log else ""]
-    kept = [path for path in tmp_path.rglob("*") if path.suffix != ".properties"]
-    texts += [path.read_text(errors="replace") for path in kept if path.is_file()]
-    for secret in (PASSWORD, "another-secret"):
-        assert not any(secret in text for text in texts)
+    wrong = tmp_path / "wrong.conf"
+    wrong.write_text(file_of(secure).read_text().replace(password, "another-secret"))
+    refused = mine.run(*("lake", TOPIC, str(table), "--client-config", str(wrong)), fails=True)
+    assert refused.count("error: ") == 1 and "the login of user 'app' failed" in refused
+    assert "another-secret" not in refused
+
+
+def test_properties_of_kafkas_own_client_reach_the_cluster_too(
+    secure: DevCluster, jobs: Jobs, tmp_path: Path
+) -> None:
+    lake = ("lake", TOPIC, str(tmp_path / "lake"), "--bootstrap", secure.bootstrap, "--json")
+    lines = [
+        one
+        for one in file_of(secure, "app.properties").read_text().splitlines()
+        if not one.startswith("bootstrap.servers")
+    ]
+    (tmp_path / "client.properties").write_text("\n".join(lines))
+    words = ("--source", "kafka", "--kafka-config", str(tmp_path / "client.properties"))
+    told = read_json(jobs.run(*lake, *words))["records"]
+    assert isinstance(told, int) and told >= 50
+
+
+def test_a_job_on_a_cluster_finds_the_files_that_spark_submit_brings_and_shows_no_secret(
+    secure: DevCluster, jobs: Jobs, tmp_path: Path
+) -> None:
+    """The configuration names a file that is nowhere: each machine has the one of its name."""
+    given = client(secure)
+    config, login, found = tmp_path / "of-app.conf", tmp_path / "login", tmp_path / "found"
+    found.mkdir()
+    (tmp_path / "events").mkdir()
+    config.write_text(
+        "\n".join(f"{name}={text}" for name, text in given.items()).replace(
+            given["ssl.ca.location"], "/no/such/ca.pem"
+        )
+    )
+    login.write_text(
+        "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        f'username="app" password="{given["sasl.password"]}";'
+    )
+    conf = {
+        "spark.ui.enabled": "true",
+        **dict(one.split("=") for one in EVENTS),
+        "spark.eventLog.dir": f"file://{tmp_path}/events",
+        "spark.executor.memory": "512m",
+        "spark.sql.warehouse.dir": f"{tmp_path}/warehouse",
+        "spark.sql.catalogImplementation": "in-memory",
+    }
+    (tmp_path / "spark").mkdir()
+    with standalone_cluster(tmp_path / "spark", jobs.environment) as url:
+        done = spark_command(
+            *("spark-submit", "--master", url),
+            *(word for name, text in conf.items() for word in ("--conf", f"{name}={text}")),
+            *("--files", f"{config},{given['ssl.ca.location']}"),
+            *(str(Path(submitted_secrets.__file__)), "/no/such/of-app.conf", secure.bootstrap),
+            *(TOPIC, str(found), str(login), given["ssl.ca.location"]),
+            environment=jobs.environment,
+        )
+    assert done.returncode == 0, done.stderr
+    first, second = json.loads(done.stdout.splitlines()[-1])
+    assert first == second >= 50
+    pages = shown(found)
+    assert any(b"BatchScan" in one for one in pages) and len(pages) > 10
+    events = shown(tmp_path / "events")
+    assert any(b"SparkListenerSQLExecutionStart" in one for one in events)
+    texts = [*pages, *events, done.stdout.encode(), done.stderr.encode()]
+    texts += [path.read_bytes() for path in (tmp_path / "spark").glob("*.log")]
+    assert not any(given["sasl.password"].encode() in one for one in texts)

@@ -6,13 +6,13 @@ import ssl
 from pathlib import Path
 
 import pytest
-from tests.spark.tls_gate import make_certificate
 from tests.tiered.objects.faulty_proxy import FaultyProxy, faulty_proxy
 from tests.tiered.objects.opened import BUCKET, Opener, error_of
 from tests.tiered.objects.s3_server import CREDENTIALS
 
 from strandline.base.errors import OperatorError
 from strandline.config.bucket_urls import parse_bucket
+from strandline.security.authority import Authority
 from strandline.tiered.objects.bucket_store import BucketStore
 from strandline.tiered.objects.credentials import CredentialsFile
 from strandline.tiered.objects.opening import open_store
@@ -23,7 +23,8 @@ from strandline.tiered.objects.store import StoreError
 def tls(tmp_path: Path) -> ssl.SSLContext:
     """Of a server whose certificate only `ca.pem` vouches for."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(make_certificate(tmp_path))
+    files = Authority(tmp_path).issue("store")
+    context.load_cert_chain(files.certificate, files.key)
     return context
 
 

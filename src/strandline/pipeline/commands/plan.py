@@ -70,7 +70,8 @@ def plan(
     for file in (report, plots and plots / "a.png"):
         if file is not None:
             check_writable(file)
-    reached = find_cluster(context, bootstrap, required=False)
+    running = cluster is None  # A file needs no brokers, nor how they are reached.
+    reached = find_cluster(context, bootstrap, required=False) if running else Reached("", None)
     made = _made(cluster, reached, policy or [], assumptions, partitions=partitions, seed=seed)
     trials = made.trials_for(events)
     started = time.monotonic()
