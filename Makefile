@@ -71,7 +71,7 @@ fuzz: setup      ## random and damaged input for all that reads bytes of strange
 	@$(BIN)/python -m fuzz.run --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
 
 clients: setup   ## other people's clients, each with its own program: make clients ONLY='kafkajs sarama'
-	@$(BIN)/python -m clients.run $(if $(ONLY),--only $(ONLY)) $(if $(WRITE),--write $(WRITE))
+	@$(BIN)/python -m clients.run $(if $(ACCESS),--access) $(if $(ONLY),--only $(ONLY)) $(if $(WRITE),--write $(WRITE))
 
 bench: setup     ## the figures of bench/README.md
 	@$(BIN)/python -m bench.run

@@ -22,5 +22,6 @@ Map:    run.py        the command: starts the cluster, checks each client, print
         rust.py       rdkafka
         streams.py    Kafka Streams, at least once: a count of words with a state store
         connect.py    Kafka Connect: a file source and a file sink, a broker killed under them
+        access/       the second matrix: logins, rules, certificates and tokens
         programs/     the programs, one folder for each language
 Source: docs/reference/clients.md has the table of the last run."""

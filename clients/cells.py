@@ -28,7 +28,9 @@ def program_cells(
         topic = f"{place.prefix}-produce"
         topics = [f"{topic}-{kind}" for kind in kinds]
         place.observer.create(*topics)
-        Program(argv()).run("produce", place.cluster.bootstrap, topic, str(count), *kinds)
+        Program(argv(), environment=place.environment).run(
+            "produce", place.cluster.bootstrap, topic, str(count), *kinds
+        )
         read = place.observer.read_by_another if is_librdkafka else place.observer.read
         for name, kind in zip(topics, kinds, strict=True):
             judge(read(name), range(count), where=kind)
@@ -41,18 +43,22 @@ def program_cells(
             numbers = range(index * COUNT, (index + 1) * COUNT)
             place.observer.write(topic, numbers, codec=codec)
         total = COUNT * len(codecs)
-        lines = Program(argv()).run("consume", place.cluster.bootstrap, topic, str(total))
+        lines = Program(argv(), environment=place.environment).run(
+            "consume", place.cluster.bootstrap, topic, str(total)
+        )
         found = [parse(line) for line in lines if line.startswith("record\t")]
         judge(found, range(total), where=", ".join(codecs))
         place.observer.delete(topic)
 
     def admin(place: Place) -> None:
         topic = f"{place.prefix}-admin"
-        lines = Program(argv()).run("admin", place.cluster.bootstrap, topic)
+        lines = Program(argv(), environment=place.environment).run(
+            "admin", place.cluster.bootstrap, topic
+        )
         judge_admin(place, topic, lines)
 
     def group(place: Place) -> None:
-        grouping.check(place, Program(argv()))
+        grouping.check(place, Program(argv(), environment=place.environment))
 
     return {"produce": produce, "consume": consume, "group": group, "admin": admin}
 

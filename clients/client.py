@@ -15,16 +15,33 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a client is checked. `directory` is for state; `prefix` begins its topics' names."""
+    """Where a client is checked. `directory` is for state; `prefix` begins its topics' names;
+    `environment`: what its program needs to come in."""
 
     cluster: Cluster
     observer: Observer
     directory: Path
     prefix: str
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 Cell = Callable[[Place], None]
 """Checks one thing; raises CellError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a client does where brokers ask for a proof (`clients.access`).
+
+    `refusals`: {attempt: what its program prints about the error, as a regular expression};
+    `renews`: it logs in again on the connection that it has (KIP-368), not by another one;
+    `not_tried`: {cell or attempt: why}."""
+
+    argv: "Argv"
+    refusals: Mapping[str, str]
+    renews: bool
+    is_librdkafka: bool = False
+    not_tried: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +57,7 @@ class Client:
     prepare: Callable[[], object] | None = None
     not_tried: Mapping[str, str] = field(default_factory=dict)
     downloads: bool = False
+    access: Access | None = None
 
     def lacks(self) -> str:
         """Why it can't run here, in one line; empty if it can."""

@@ -3,7 +3,7 @@
 from functools import partial
 
 from clients.cells import program_cells
-from clients.client import Client
+from clients.client import Access, Client
 from clients.toolbox import built
 
 STEPS = (("go", "build", "-mod=readonly", "-o", "{out}/", "./..."),)
@@ -23,6 +23,24 @@ FRANZ_GO = Client(
     version="1.22.3",
     tried="every codec, idempotent, assignment, a group of two, topics and configuration",
     cells=program_cells(partial(_argv, "franz")),
+    access=Access(
+        argv=partial(_argv, "franz"),
+        refusals={
+            "write": "TOPIC_AUTHORIZATION_FAILED",
+            "read": "TOPIC_AUTHORIZATION_FAILED",
+            "join": "GROUP_AUTHORIZATION_FAILED",
+            "create": "TOPIC_AUTHORIZATION_FAILED",
+            "delete": "TOPIC_AUTHORIZATION_FAILED",
+            "operate": "CLUSTER_AUTHORIZATION_FAILED",
+            "wrong password": "SASL_AUTHENTICATION_FAILED",
+            "wrong authority": r"\*tls.CertificateVerificationError",
+            "wrong host": r"\*tls.CertificateVerificationError",
+            "no certificate": ".*certificate required.*",
+            "wrong secret": "HTTP 401",
+            "gone": "RESOURCE_NOT_FOUND: .*",
+        },
+        renews=True,
+    ),
     needs=NEEDS,
     prepare=_prepare,
     downloads=True,

@@ -8,16 +8,23 @@ from collections import Counter
 from collections.abc import Sequence
 
 from clients.cells import program_cells
-from clients.client import Client, Place
+from clients.client import Access, Client, Place
 from clients.program import Program
 from clients.records import CellError
 from clients.toolbox import built
 
 VERSION = "4.3.1"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+SOURCES = (
+    "JavaAccess.java",
+    "JavaClient.java",
+    "JavaGoverning.java",
+    "Settings.java",
+    "WordCount.java",
+)
 STEPS = (
     ("mvn", "-q", "-B", COPY, "-DincludeScope=runtime", "-DoutputDirectory={out}/jars"),
-    ("javac", "-cp", "{out}/jars/*", "-d", "{out}/classes", "JavaClient.java", "WordCount.java"),
+    ("javac", "-cp", "{out}/jars/*", "-d", "{out}/classes", *SOURCES),
 )
 NEEDS = {
     "javac": "apt-get install openjdk-17-jdk-headless",
@@ -59,7 +66,9 @@ def _consume(place: Place) -> None:
     program_cells(_argv)["consume"](place)
     topic = f"{place.prefix}-sessions"
     argv = java("JavaClient", options=LOGS_SESSIONS)
-    lines = Program(argv).run("session", place.cluster.bootstrap, topic, str(SESSION_PARTITIONS))
+    lines = Program(argv, environment=place.environment).run(
+        "session", place.cluster.bootstrap, topic, str(SESSION_PARTITIONS)
+    )
     judge_sessions(lines, SESSION_PARTITIONS)
     place.observer.delete(topic)
 
@@ -98,4 +107,22 @@ JAVA = Client(
     needs=NEEDS,
     prepare=prepare,
     downloads=True,
+    access=Access(
+        argv=_argv,
+        refusals={
+            "write": "TopicAuthorizationException",
+            "read": "TopicAuthorizationException",
+            "join": "GroupAuthorizationException",
+            "create": "TopicAuthorizationException",
+            "delete": "TopicAuthorizationException",
+            "operate": "ClusterAuthorizationException",
+            "wrong password": "SaslAuthenticationException",
+            "wrong authority": "SslAuthenticationException",
+            "wrong host": "SslAuthenticationException",
+            "no certificate": "SslAuthenticationException",
+            "wrong secret": "LoginException",
+            "gone": "ResourceNotFoundException",
+        },
+        renews=True,
+    ),
 )

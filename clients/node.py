@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from clients.cells import program_cells
-from clients.client import Client
+from clients.client import Access, Client
 from clients.toolbox import built
 
 STEPS = (
@@ -29,6 +29,24 @@ KAFKAJS = Client(
     " idempotent, a group alone for want of an assignment, a group of two, topics and"
     " configuration (by AlterConfigs)",
     cells=program_cells(lambda: _argv("kafkajs.mjs"), codecs=CODECS),
+    access=Access(
+        argv=lambda: _argv("kafkajs.mjs"),
+        refusals={
+            "write": "TOPIC_AUTHORIZATION_FAILED",
+            "read": "TOPIC_AUTHORIZATION_FAILED",
+            "join": "KafkaJSGroupCoordinatorNotFound: .*",
+            "create": "TOPIC_AUTHORIZATION_FAILED",
+            "delete": "TOPIC_AUTHORIZATION_FAILED",
+            "operate": "CLUSTER_AUTHORIZATION_FAILED",
+            "wrong password": "KafkaJSSASLAuthenticationError: .*",
+            "wrong authority": ".*self-signed certificate.*",
+            "wrong host": ".*does not match certificate.*",
+            "no certificate": ".*certificate required.*",
+            "wrong secret": ".*HTTP 401.*",
+        },
+        not_tried={"rules": "it has no calls for users"},
+        renews=True,
+    ),
     needs=NEEDS,
     prepare=_prepare,
     downloads=True,

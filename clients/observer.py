@@ -5,17 +5,19 @@ How:    librdkafka by confluent-kafka. What librdkafka's own relatives wrote is 
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import aiokafka
 from confluent_kafka import (
     Consumer,
     ConsumerGroupTopicPartitions,
+    KafkaException,
     Producer,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
+from clients.access.login import Login
 from clients.records import CellError, Found, Written
 
 PARTITIONS, REPLICAS = 4, 3
@@ -26,9 +28,14 @@ POLL_S = 0.05
 class Observer:
     """Looks at one cluster."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, *, login: Login | None = None) -> None:
         self.bootstrap = bootstrap
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._login = login
+        self._told = {
+            "bootstrap.servers": bootstrap,
+            **(login.librdkafka() if login else {}),
+        }
+        self._admin = AdminClient(self._told)
 
     def create(self, *topics: str) -> None:
         """Make topics; returns when each partition has a leader."""
@@ -61,7 +68,7 @@ class Observer:
         """Write records in their order."""
         producer = Producer(
             {
-                "bootstrap.servers": self.bootstrap,
+                **self._told,
                 "compression.type": codec,
                 "enable.idempotence": True,
                 "linger.ms": 5,
@@ -82,7 +89,7 @@ class Observer:
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """{partition: log end}."""
-        with _Reading(self.bootstrap) as consumer:
+        with _Reading(self._told) as consumer:
             found = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
             return {
                 number: consumer.get_watermark_offsets(
@@ -97,7 +104,7 @@ class Observer:
         left = {number for number, end in ends.items() if end}
         records: list[Found] = []
         deadline = time.monotonic() + TIMEOUT_S
-        with _Reading(self.bootstrap) as consumer:
+        with _Reading(self._told) as consumer:
             consumer.assign([TopicPartition(topic, number, 0) for number in sorted(left)])
             while left:
                 if time.monotonic() > deadline:
@@ -113,11 +120,14 @@ class Observer:
     def read_by_another(self, topic: str) -> list[Found]:
         """The same with aiokafka."""
         ends = {number: end for number, end in self.end_offsets(topic).items() if end}
-        return asyncio.run(_read_with_aiokafka(self.bootstrap, topic, ends))
+        return asyncio.run(_read_with_aiokafka(self.bootstrap, topic, ends, self._login))
 
     def assignment(self, group: str) -> list[int]:
         """How many partitions each member has; empty unless the group is stable."""
-        described = self._admin.describe_consumer_groups([group])[group].result(TIMEOUT_S)
+        try:
+            described = self._admin.describe_consumer_groups([group])[group].result(TIMEOUT_S)
+        except KafkaException:
+            return []  # The coordinator moves.
         if described.state.name != "STABLE":
             return []
         return sorted(len(member.assignment.topic_partitions) for member in described.members)
@@ -136,10 +146,10 @@ class Observer:
 class _Reading:
     """A consumer without a group that is closed at the end."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, told: Mapping[str, str]) -> None:
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap,
+                **told,
                 "group.id": "observer",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
@@ -153,9 +163,14 @@ class _Reading:
         self._consumer.close()
 
 
-async def _read_with_aiokafka(bootstrap: str, topic: str, ends: dict[int, int]) -> list[Found]:
+async def _read_with_aiokafka(
+    bootstrap: str, topic: str, ends: dict[int, int], login: Login | None
+) -> list[Found]:
     wanted = {aiokafka.TopicPartition(topic, number): end for number, end in ends.items()}
-    consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
+    told = login.aiokafka() if login else {}
+    consumer = aiokafka.AIOKafkaConsumer(
+        bootstrap_servers=bootstrap, enable_auto_commit=False, **told
+    )
     await consumer.start()
     records: list[Found] = []
     try:

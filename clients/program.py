@@ -9,6 +9,13 @@ How:    admin BOOTSTRAP TOPIC             makes TOPIC (4 partitions, 3 replicas)
         consume BOOTSTRAP TOPIC COUNT     assigns all partitions, prints COUNT records
         member BOOTSTRAP TOPIC GROUP      prints and commits records until SIGTERM
 
+        Those of `clients.access`, which read how to come in from the file that CLIENT_ACCESS names:
+
+        writer BOOTSTRAP TOPIC            writes records idempotently until SIGTERM, prints `acked`
+        survey BOOTSTRAP TOPIC GROUP      prints the log's `end` of each partition, each `group`
+                                          that it sees, and what GROUP has `committed`
+        attempt BOOTSTRAP NAME WHAT       tries WHAT, prints `done`, or `refused` with the error
+
         Exit code 0 if all went well; the reason is the last line of standard error otherwise."""
 
 import os
@@ -16,7 +23,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from clients.records import CellError, Found, parse
@@ -51,10 +58,14 @@ class Program:
             raise CellError(f"{step}: exit {done.returncode}: {reason(done.stderr)}")
         return done.stdout.splitlines()
 
+    def member(self, *arguments: str) -> AbstractContextManager["Member"]:
+        """A member of a group."""
+        return self.running("member", *arguments)
+
     @contextmanager
-    def member(self, *arguments: str) -> Iterator["Member"]:
-        """A member of a group, killed at the end if it did not stop before."""
-        member = Member([*self._argv, "member", *arguments], self._environment)
+    def running(self, step: str, *arguments: str) -> Iterator["Member"]:
+        """A step that runs until it is asked to stop; killed at the end if it did not before."""
+        member = Member([*self._argv, step, *arguments], self._environment)
         try:
             yield member
         finally:
@@ -86,6 +97,17 @@ class Member:
     def records(self) -> list[Found]:
         """What it read so far."""
         return [parse(line) for line in list(self.lines) if line.startswith("record\t")]
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    @property
+    def acknowledged(self) -> set[int]:
+        """The numbers of the records that it wrote and that were acknowledged so far."""
+        lines = [line for line in list(self.lines) if line.startswith("acked\t")]
+        return {int(line.split("\t")[1]) for line in lines}
 
     def check(self) -> None:
         """Raise if it has ended by itself."""

@@ -35,6 +35,16 @@ FEW = "some of its cases are fast"
 AUDITS = "tests/pipeline/audit, over logs in memory; a fork on a real cluster is fast"
 RARE = "`make test` draws new seeds of the brief swarm; each submission draws some of outages"
 LONG: tuple[Row, ...] = (
+    Row(
+        "tests/clients/test_access.py::test_each_client_where",
+        0,
+        "half an hour; tests/integration logs in by each way",
+    ),
+    Row(
+        "tests/clients/test_kafka_tools.py",
+        0,
+        "a dozen processes of Java; the calls are Kafka's own",
+    ),
     Row("tests/broker/test_read_replicas_by_seed.py", 0, "tests/broker/test_tier_exports.py"),
     Row("tests/broker/test_full_backlogs.py::test_alarms_say", 0, "test_voting.py has each alarm"),
     Row("tests/broker/test_recovered_partitions_by_seed.py", 2, "two seeds are fast"),

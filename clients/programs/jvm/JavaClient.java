@@ -3,7 +3,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import java.util.Properties;
 import java.util.concurrent.Future;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.admin.Admin;
@@ -24,8 +23,8 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 /** The program of the Java client. */
 public final class JavaClient {
-    private static final int PARTITIONS = 4;
-    private static final short REPLICAS = 3;
+    static final int PARTITIONS = 4;
+    static final short REPLICAS = 3;
     private static final String RETENTION_MS = "7200000";
 
     public static void main(String[] told) throws Exception {
@@ -36,12 +35,16 @@ public final class JavaClient {
             case "consume" -> consume(told[1], told[2], Integer.parseInt(rest[0]));
             case "session" -> session(told[1], told[2], Integer.parseInt(rest[0]));
             case "member" -> member(told[1], told[2], rest[0]);
+            case "writer" -> JavaAccess.writer(told[1], told[2]);
+            case "survey" -> JavaAccess.survey(told[1], told[2], rest[0]);
+            case "govern" -> JavaGoverning.govern(told[1], told[2]);
+            case "attempt" -> JavaAccess.attempt(told[1], told[2], rest[0]);
             default -> throw new IllegalArgumentException("no step " + told[0]);
         }
     }
 
     private static void admin(String bootstrap, String topic) throws Exception {
-        try (Admin client = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
+        try (Admin client = Admin.create(Settings.of(bootstrap))) {
             client.createTopics(List.of(
                 new NewTopic(topic, PARTITIONS, REPLICAS),
                 new NewTopic(topic + "-gone", PARTITIONS, REPLICAS))).all().get();
@@ -65,10 +68,9 @@ public final class JavaClient {
         int count = Integer.parseInt(rest[0]);
         for (String kind : Arrays.copyOfRange(rest, 1, rest.length)) {
             boolean isIdempotent = kind.equals("idempotent");
-            var configuration = new Properties();
-            configuration.put("bootstrap.servers", bootstrap);
-            configuration.put("enable.idempotence", isIdempotent);
-            configuration.put("compression.type", isIdempotent ? "none" : kind);
+            Map<String, Object> configuration = Settings.of(bootstrap,
+                "enable.idempotence", isIdempotent,
+                "compression.type", isIdempotent ? "none" : kind);
             try (var producer = new KafkaProducer<>(
                     configuration, new StringSerializer(), new StringSerializer())) {
                 List<Future<?>> sent = new ArrayList<>();
@@ -82,7 +84,7 @@ public final class JavaClient {
         }
     }
 
-    private static ProducerRecord<String, String> record(String topic, int n) {
+    static ProducerRecord<String, String> record(String topic, int n) {
         String value = n % 20 == 19 ? null : "value-" + n + "-" + "x".repeat(60);
         var record = new ProducerRecord<>(topic, "key-" + n % 7, value);
         record.headers().add("n", Integer.toString(n).getBytes());
@@ -91,7 +93,7 @@ public final class JavaClient {
     }
 
     private static void consume(String bootstrap, String topic, int count) {
-        try (var consumer = consumer(bootstrap, "alone")) {
+        try (var consumer = consumer(bootstrap, topic)) {
             var partitions = IntStream.range(0, PARTITIONS)
                 .mapToObj(number -> new TopicPartition(topic, number)).toList();
             consumer.assign(partitions);
@@ -105,12 +107,12 @@ public final class JavaClient {
 
     /** Reads many partitions, of which one at a time has a new record. The log has the answers. */
     private static void session(String bootstrap, String topic, int count) throws Exception {
-        try (Admin client = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
+        try (Admin client = Admin.create(Settings.of(bootstrap))) {
             client.createTopics(List.of(new NewTopic(topic, count, REPLICAS))).all().get();
         }
         var partitions = IntStream.range(0, count)
             .mapToObj(number -> new TopicPartition(topic, number)).toList();
-        Map<String, Object> configuration = Map.of("bootstrap.servers", bootstrap);
+        Map<String, Object> configuration = Settings.of(bootstrap);
         try (var consumer = consumer(bootstrap, "alone");
              var producer = new KafkaProducer<>(
                 configuration, new StringSerializer(), new StringSerializer())) {
@@ -151,8 +153,7 @@ public final class JavaClient {
     }
 
     private static KafkaConsumer<String, String> consumer(String bootstrap, String group) {
-        Map<String, Object> configuration = Map.of(
-            "bootstrap.servers", bootstrap,
+        Map<String, Object> configuration = Settings.of(bootstrap,
             "group.id", group,
             "enable.auto.commit", false,
             "auto.offset.reset", "earliest",

@@ -1,9 +1,14 @@
 // The program of kafkajs.
 import { lz4Compress, lz4Decompress, snappyCompress, snappyDecompress } from '@platformatic/wasm-utils'
 import kafkajs from 'kafkajs'
-import { IDEMPOTENT, PARTITIONS, REPLICAS, RETENTION_MS, asked, main, record, show } from './lines.mjs'
+import {
+  IDEMPOTENT, PARTITIONS, REPLICAS, RETENTION_MS, access, asked, main, record, show, tlsOptions, token
+} from './lines.mjs'
 
-const { CompressionCodecs, CompressionTypes, ConfigResourceTypes, Kafka, Partitioners, logLevel } = kafkajs
+const {
+  AclOperationTypes, AclPermissionTypes, AclResourceTypes, CompressionCodecs, CompressionTypes,
+  ConfigResourceTypes, Kafka, Partitioners, ResourcePatternTypes, logLevel
+} = kafkajs
 const CODECS = {
   none: CompressionTypes.None,
   gzip: CompressionTypes.GZIP,
@@ -21,8 +26,21 @@ CompressionCodecs[CompressionTypes.LZ4] = () => ({
   decompress: async bytes => Buffer.from(lz4Decompress(bytes))
 })
 
-function client (brokers) {
-  return new Kafka({ brokers, logLevel: logLevel.NOTHING })
+function client (brokers, more = {}) {
+  const told = access()
+  if (!told.protocol) return new Kafka({ brokers, logLevel: logLevel.NOTHING })
+  const reauthenticationThreshold = 1000 // before the end; by default 10 s, longer than these logins
+  const options = {
+    ...more, brokers, logLevel: logLevel.NOTHING, ssl: tlsOptions(told), reauthenticationThreshold
+  }
+  if (told.token_url) {
+    const oauthBearerProvider = async () => ({ value: await token(told) })
+    options.sasl = { mechanism: 'oauthbearer', oauthBearerProvider }
+  } else if (told.mechanism) {
+    const mechanism = told.mechanism.toLowerCase()
+    options.sasl = { mechanism, username: told.user, password: told.password }
+  }
+  return new Kafka(options)
 }
 
 async function admin (brokers, topic) {
@@ -66,7 +84,7 @@ function print (partition, { offset, key, value, headers }) {
 
 // kafkajs has no assignment without a group: a group of its own, from the beginning.
 async function consume (brokers, topic, count) {
-  const consumer = client(brokers).consumer({ groupId: `alone-${topic}` })
+  const consumer = client(brokers).consumer({ groupId: `${topic}-alone` })
   await consumer.connect()
   await consumer.subscribe({ topics: [topic], fromBeginning: true })
   let left = Number(count)
@@ -98,4 +116,84 @@ async function member (brokers, topic, groupId) {
   await consumer.disconnect()
 }
 
-await main({ admin, produce, consume, member })
+// Writes idempotently until it is asked to stop; prints each record that was acknowledged.
+async function writer (brokers, topic) {
+  const createPartitioner = Partitioners.DefaultPartitioner
+  const producer = client(brokers).producer({ idempotent: true, createPartitioner })
+  await producer.connect()
+  let isAsked = false
+  asked().then(() => { isAsked = true })
+  for (let n = 0; !isAsked; n++) {
+    await producer.send({ topic, acks: -1, messages: [record(n)] })
+    console.log(`acked\t${n}`)
+  }
+  await producer.disconnect()
+}
+
+// Prints the log's ends, the groups that are seen, and what a group has committed.
+async function survey (brokers, topic, groupId) {
+  const one = client(brokers).admin()
+  await one.connect()
+  for (const { partition, high } of await one.fetchTopicOffsets(topic)) {
+    console.log(`end\t${partition}\t${high}`)
+  }
+  for (const found of (await one.listGroups()).groups) console.log(`group\t${found.groupId}`)
+  for (const { partition, offset } of (await one.fetchOffsets({ groupId, topics: [topic] }))[0].partitions) {
+    console.log(`committed\t${partition}\t${offset}`)
+  }
+  await one.disconnect()
+}
+
+async function administer (brokers, task) {
+  const one = client(brokers, { retry: { retries: 2 } }).admin()
+  await one.connect()
+  await task(one)
+  await one.disconnect()
+}
+
+async function subscribe (brokers, topic, groupId) {
+  const consumer = client(brokers, { retry: { retries: 2 } }).consumer({ groupId, retry: { retries: 2 } })
+  await consumer.connect()
+  await consumer.subscribe({ topics: [topic], fromBeginning: true })
+  await new Promise((resolve, reject) => {
+    consumer.on(consumer.events.CRASH, ({ payload }) => reject(payload.error))
+    consumer.run({ eachMessage: async () => resolve() })
+  })
+  await consumer.disconnect()
+}
+
+const EVERYTHING = {
+  resourceType: AclResourceTypes.ANY,
+  resourcePatternType: ResourcePatternTypes.ANY,
+  operation: AclOperationTypes.ANY,
+  permissionType: AclPermissionTypes.ANY
+}
+const ATTEMPTS = {
+  write: async (brokers, topic) => {
+    const createPartitioner = Partitioners.DefaultPartitioner
+    const producer = client(brokers).producer({ idempotent: true, createPartitioner })
+    await producer.connect()
+    await producer.send({ topic, acks: -1, messages: [{ value: 'x' }] })
+  },
+  read: (brokers, topic) => subscribe(brokers, topic, `allowed-${topic}`),
+  join: (brokers, group) => subscribe(brokers, 'allowed-seen', group),
+  create: (brokers, topic) => administer(brokers, one => one.createTopics({ topics: [{ topic }] })),
+  delete: (brokers, topic) => administer(brokers, one => one.deleteTopics({ topics: [topic] })),
+  operate: brokers => administer(brokers, one => one.describeAcls(EVERYTHING)),
+  login: (brokers, topic) => administer(brokers, one => one.fetchTopicMetadata({ topics: [topic] }))
+}
+
+// Tries one thing; prints `done`, or `refused` with the name of the error.
+async function attempt (brokers, name, what) {
+  try {
+    await ATTEMPTS[what](brokers, name)
+    console.log('done')
+  } catch (error) {
+    const causes = [error, ...(error.errors ?? []), error.cause, error.cause?.cause]
+    const told = causes.find(one => one?.type)?.type
+    console.log(`refused\t${told ?? `${error.name}: ${error.message}`}`)
+  }
+  process.exit(0)
+}
+
+await main({ admin, produce, consume, member, writer, survey, attempt })

@@ -12,6 +12,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 var codecs = map[string]kgo.CompressionCodec{
@@ -23,9 +25,31 @@ var codecs = map[string]kgo.CompressionCodec{
 }
 
 func client(servers []string, options ...kgo.Opt) *kgo.Client {
+	options = append(options, access()...)
 	made, err := kgo.NewClient(append(options, kgo.SeedBrokers(servers...))...)
 	lines.Must(err)
 	return made
+}
+
+func access() []kgo.Opt {
+	told := lines.Access()
+	if len(told) == 0 {
+		return nil
+	}
+	options := []kgo.Opt{kgo.DialTLSConfig(lines.TLS(told))}
+	login := scram.Auth{User: told["user"], Pass: told["password"]}
+	switch told["mechanism"] {
+	case "SCRAM-SHA-256":
+		options = append(options, kgo.SASL(login.AsSha256Mechanism()))
+	case "SCRAM-SHA-512":
+		options = append(options, kgo.SASL(login.AsSha512Mechanism()))
+	case "OAUTHBEARER":
+		options = append(options, kgo.SASL(oauth.Oauth(func(context.Context) (oauth.Auth, error) {
+			token, err := lines.Token(told)
+			return oauth.Auth{Token: token}, err
+		})))
+	}
+	return options
 }
 
 func admin(servers []string, topic string) {
@@ -127,5 +151,8 @@ func member(servers []string, topic, group string) {
 }
 
 func main() {
-	lines.Main(lines.Steps{Admin: admin, Produce: produce, Consume: consume, Member: member})
+	lines.Main(lines.Steps{
+		Admin: admin, Produce: produce, Consume: consume, Member: member,
+		Writer: writer, Survey: survey, Govern: govern, Attempt: attempt,
+	})
 }
