@@ -126,11 +126,7 @@ def broker_figures(
         "strandline_fetched_bytes_total": services.fetched_bytes,
         "strandline_fetch_sessions": len(services.fetch_sessions),
         "strandline_fetch_session_evictions_total": services.fetch_sessions.evicted_count,
-        "strandline_client_connections": 0 if server is None else server.connection_count,
-        "strandline_refused_connections_total": {
-            (limit,): count
-            for limit, count in (server.refused_connections if server else {}).items()
-        },
+        **_connection_figures(broker),
         "strandline_failed_logins_total": services.logins.delays.failure_count,
         "strandline_replication_memory_bytes": replication.memory.used_bytes,
         "strandline_replication_memory_limit_bytes": replication.memory.limit_bytes,
@@ -152,6 +148,19 @@ def broker_figures(
             services.audit.write_error_count if services.audit else 0
         ),
         **remote_figures(log if log is not None and log.is_in_use else None),
+    }
+
+
+def _connection_figures(broker: Broker) -> Figures:
+    server = broker.server
+    refused = {} if server is None else server.refused_connections
+    return {
+        "strandline_client_connections": server.connection_count if server else 0,
+        "strandline_refused_connections_total": {
+            (limit,): count for limit, count in refused.items()
+        },
+        "strandline_accepted_connections_total": server.accepted_count if server else 0,
+        "strandline_delayed_accepts_total": server.delayed_accepts if server else 0,
     }
 
 

@@ -219,9 +219,21 @@ BROKER_METRICS = (
         kind=Kind.COUNTER,
         labels=("limit",),
         help=(
-            "Connections that were closed at once: of all (`broker`), of one `address` or of one "
-            "`user` there were as many as `[limits]` allows."
+            "Connections that were closed: of all (`broker`), of one `address` or of one `user` "
+            "there were as many as `[limits]` allows, or more came in a second than the quota of "
+            "the address allows (`address-rate`)."
         ),
+    ),
+    Metric(
+        name="strandline_accepted_connections_total",
+        kind=Kind.COUNTER,
+        help="Connections of Kafka clients that were accepted, refused ones included.",
+        kafka="kafka.server:type=socket-server-metrics,name=connection-creation-total",
+    ),
+    Metric(
+        name="strandline_delayed_accepts_total",
+        kind=Kind.COUNTER,
+        help="Times that new clients of a listener waited because too many came in a second.",
     ),
     Metric(
         name="strandline_failed_logins_total",

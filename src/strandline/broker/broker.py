@@ -13,6 +13,7 @@ import logging
 import random
 import socket
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol
 from uuid import UUID
 
@@ -37,11 +38,14 @@ from strandline.broker.operations.labelling import OwnLabels
 from strandline.broker.operations.leaving import hand_over
 from strandline.broker.operations.maintenance_loop import MaintenanceLoop
 from strandline.broker.operations.remembered_addresses import remembered_addresses
+from strandline.broker.quotas.address_rates import AddressRates
+from strandline.broker.server.connection_rate import NO_RATE, ConnectionRate
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.listening import ListenerTerms
 from strandline.broker.server.router import Router
 from strandline.broker.server.server import Server
 from strandline.config.broker import BrokerConfig
+from strandline.config.broker_life import CONNECTION_RATE, BrokerLife
 from strandline.config.principal_rules import PrincipalRules
 from strandline.controller.commands import Answer, BrokerAdmitted, Refused, RegisterBroker
 from strandline.controller.decision import maintained_of
@@ -217,11 +221,18 @@ class Broker:
             limits=limits,
             memory=self.replication.memory,
             audit=self.services.audit,
+            address_rates=AddressRates(self.services.cluster, self._clock),
         )
         self.server = server
+        all_listeners = ConnectionRate(self._connection_rate, CONNECTION_RATE)
         self.services.logins.start()
         for listener in self.config.listeners:
             rules = PrincipalRules(listener.entry.principal_mapping_rules if listener.entry else "")
+            rates = [all_listeners]
+            if listener.entry is not None:
+                most = listener.entry.connection_rate_max
+                key = f"{listener.place} connection_rate_max"
+                rates.append(ConnectionRate(partial(int, most), key))
             await server.start(
                 listener.bind.host,
                 listener.bind.port,
@@ -232,6 +243,7 @@ class Broker:
                     rules=rules,
                     has_logins=listener.has_logins,
                 ),
+                rates=rates,
             )
             _log.info(
                 "broker %d serves Kafka clients on %s%s",
@@ -240,6 +252,15 @@ class Broker:
                 f" with {listener.protocol}" if listener.is_tls else "",
             )
         return server
+
+    def _connection_rate(self) -> int:
+        """How many connections a second the broker accepts, by the newest configuration."""
+        cluster = self.services.cluster
+        own = cluster.broker_configs.get(self.config.broker_id, {})
+        value = own.get(CONNECTION_RATE) or cluster.cluster_configs.get(CONNECTION_RATE)
+        if value is None:
+            return NO_RATE
+        return BrokerLife.from_values({CONNECTION_RATE: value}).max_connection_creation_rate
 
     def allow_isolation(self, silence: Callable[[bool], None]) -> None:
         """Let drills cut this broker off; `silence` cuts its links to the other brokers."""

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 from strandline.config.cluster import CLUSTER_KEYS_BY_NAME
 from strandline.config.kafka.table import STORED_KEYS, why_fixed
-from strandline.config.keys import LONG_MAX, Key, Value, key, keys_of
+from strandline.config.keys import INT_MAX, LONG_MAX, Key, Value, key, keys_of
 from strandline.config.topic import unknown_key
 
 DECOMMISSION = "broker.decommission"
 MAINTENANCE = "broker.maintenance.until.ms"
 NO_END = -1
 SENT_RATE = "leader.replication.throttled.rate"
+CONNECTION_RATE = "max.connection.creation.rate"
 TAKEN_RATE = "follower.replication.throttled.rate"
 
 
@@ -64,6 +65,14 @@ class BrokerLife:
         minimum=0,
         reloadable=True,
         long=True,
+    )
+
+    max_connection_creation_rate: int = key(
+        INT_MAX,
+        "The most connections per second that the broker accepts, over all listeners; further "
+        "clients wait. The cluster-wide key of this name is the default for each broker.",
+        minimum=0,
+        reloadable=True,
     )
 
     replica_alter_log_dirs_io_max_bytes_per_second: int = key(

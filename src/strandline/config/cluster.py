@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from strandline.config.addresses import check_webhook_url
 from strandline.config.client_networks import check_client_networks
 from strandline.config.kafka.table import STORED_KEYS, why_fixed
-from strandline.config.keys import LONG_MAX, Key, Value, ValueType, key, keys_of
+from strandline.config.keys import INT_MAX, LONG_MAX, Key, Value, ValueType, key, keys_of
 from strandline.config.outage_marks import check_outage_marks
 from strandline.config.topic import DAY_MS, TOPIC_KEYS, unknown_key
 
@@ -185,6 +185,13 @@ class ClusterConfig:
         minimum=0,
         reloadable=True,
         long=True,
+    )
+    max_connection_creation_rate: int = key(
+        INT_MAX,
+        "The most connections per second that a broker accepts, over all listeners, for each "
+        "broker without its own rate; further clients wait.",
+        minimum=0,
+        reloadable=True,
     )
     metadata_log_max_record_bytes_between_snapshots: int = key(
         20 << 20,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from strandline.config.addresses import check_host, is_wildcard, parse_address
 from strandline.config.client_networks import parse_network
-from strandline.config.keys import LONG_MAX, Value, key, required
+from strandline.config.keys import INT_MAX, LONG_MAX, Value, key, required
 from strandline.config.principal_rules import check_principal_rules
 from strandline.model.cluster import ONLY_LISTENER, Address, Endpoint, NearAddress
 
@@ -192,6 +192,13 @@ class ListenerEntry:
         "the whole name decides. DEFAULT: the whole name.",
         check=check_principal_rules,
         example="RULE:^CN=(.*?),.*$/$1/L, DEFAULT",
+    )
+    connection_rate_max: int = key(
+        INT_MAX,
+        "The most connections per second that the listener accepts (Kafka's "
+        "`listener.name.NAME.max.connection.creation.rate`); further clients wait.",
+        minimum=1,
+        maximum=INT_MAX,
     )
     tls_version_min: str = key(
         "1.2", "The oldest version of TLS that clients may use.", choices=TLS_VERSIONS

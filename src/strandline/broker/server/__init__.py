@@ -4,6 +4,7 @@ Map:    server.py           connections of all listeners; sweeps idle ones
         listening.py        one socket that accepts clients
         connection.py       one client
         connection_counts.py  connections of one address, or of one user
+        connection_rate.py  how many connections are accepted in a second
         inbox.py            bytes received, cut into frames
         outbox.py           answers, in the order of their requests
         limits.py           limits on frames and connections

@@ -1,8 +1,8 @@
 """One socket that accepts Kafka clients, with the terms of its listener.
 
 Why:    a broker has several listeners, which differ in names, protection and authentication.
-How:    ACCEPTING --out of descriptors or memory--> RESTING (clients wait in the kernel) -->
-            ACCEPTING
+How:    ACCEPTING --out of descriptors or memory, or faster than a rate allows--> RESTING (clients
+            wait in the kernel) --> ACCEPTING
 Owns:   the listening socket.
 Source: design section 5; docs/decisions/0069-access.md."""
 
@@ -13,11 +13,12 @@ import errno
 import logging
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from strandline.base.clock import Clock
 from strandline.base.errors import OperatorError
+from strandline.broker.server.connection_rate import ConnectionRate
 from strandline.config.principal_rules import PrincipalRules
 from strandline.model.cluster import ONLY_LISTENER
 from strandline.network.sockets import why_not_bound
@@ -28,6 +29,8 @@ from strandline.security.tls import ServerTls
 LISTEN_BACKLOG = 1024
 KAFKA_PORT_KEY = "[listener] kafka_port"
 ACCEPT_PAUSE_MS = 500
+TOLD_INTERVAL_MS = 60_000
+"""How often the log tells that clients wait because of a rate."""
 
 _log = logging.getLogger("strandline.broker")
 
@@ -100,7 +103,7 @@ def _cannot_listen(host: str, port: int, error: OSError, *, key: str) -> Operato
 
 class ListeningPort:
     """See the module. `on_accepted` gets each client's socket, which does not block, and its
-    address."""
+    address. `rates`: those that count here."""
 
     def __init__(
         self,
@@ -109,10 +112,15 @@ class ListeningPort:
         *,
         clock: Clock,
         on_accepted: Callable[[socket.socket, str, ListenerTerms], None],
+        rates: Sequence[ConnectionRate] = (),
     ) -> None:
         """Listen on a socket of `claim_port`. Raises OperatorError, and closes it."""
         host, self.port = sock.getsockname()[:2]
         self.terms = terms
+        self.delay_count = 0
+        """How often clients have waited because of a rate."""
+        self._rates = rates
+        self._told_ms: int | None = None
         self._socket = sock
         self._clock = clock
         self._on_accepted = on_accepted
@@ -137,6 +145,10 @@ class ListeningPort:
 
     def _on_acceptable(self) -> None:
         while not self.is_closed:
+            wait_ms = self._wait_ms()
+            if wait_ms:
+                self._rest(wait_ms)
+                return
             try:
                 sock, address = self._socket.accept()
             except (BlockingIOError, InterruptedError):
@@ -144,21 +156,42 @@ class ListeningPort:
             except ConnectionAbortedError:
                 continue
             except OSError as error:
-                self._rest(error)
+                self._tell_failed(error)
+                self._rest(ACCEPT_PAUSE_MS)
                 return
+            for rate in self._rates:
+                rate.take()
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self._on_accepted(sock, address[0], self.terms)
 
-    def _rest(self, error: OSError) -> None:
-        """Out of descriptors or memory: leave clients in the backlog for a moment."""
+    def _wait_ms(self) -> int:
+        """How long the next client has to wait; logged once a minute."""
+        if not self._rates:
+            return 0
+        now_ms = self._clock.monotonic_ms()
+        slowest = max(self._rates, key=lambda rate: rate.wait_ms(now_ms))
+        wait_ms = slowest.wait_ms(now_ms)
+        if not wait_ms:
+            return 0
+        self.delay_count += 1
+        if self._told_ms is None or now_ms - self._told_ms >= TOLD_INTERVAL_MS:
+            self._told_ms = now_ms
+            text = "listener %s: new connections wait, there are more than %d per second (%s)"
+            _log.warning(text, self.terms.name, slowest.per_s, slowest.key)
+        return wait_ms
+
+    def _tell_failed(self, error: OSError) -> None:
         level = logging.WARNING if error.errno in (errno.EMFILE, errno.ENFILE) else logging.ERROR
         _log.log(level, "cannot accept a client: %s", error.strerror)
+
+    def _rest(self, duration_ms: int) -> None:
+        """Leave clients in the backlog for a moment."""
         self._loop.remove_reader(self._socket.fileno())
 
         def accept_again() -> None:
             if not self.is_closed:
                 self._loop.add_reader(self._socket.fileno(), self._on_acceptable)
 
-        self._clock.call_later(ACCEPT_PAUSE_MS, accept_again)
+        self._clock.call_later(duration_ms, accept_again)

@@ -13,14 +13,16 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from strandline.base.clock import Clock
 from strandline.broker.operations.log_budget import LogBudget
 from strandline.broker.operations.ticker import Ticker
+from strandline.broker.quotas.address_rates import AddressRates
 from strandline.broker.server.connection import ClientStream, Connection, RequestRouter
 from strandline.broker.server.connection_counts import ConnectionCounts
+from strandline.broker.server.connection_rate import ConnectionRate
 from strandline.broker.server.inbox import Scratch
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.listening import ListenerTerms, ListeningPort, claim_port
@@ -37,6 +39,8 @@ REFUSED_OPEN_MS = 1_000
 """How long a broker that is cut off keeps a connection open: for the request to end this."""
 REFUSED_OPEN_MAX = 16
 """And so many at the same time."""
+DELAYED_MAX = 1_000
+"""Connections beyond the rates of their addresses that wait for their end; more end at once."""
 BY_CERTIFICATE = "TLS"
 """The mechanism of a client's certificate, as the audit log names it."""
 RESUME_RATIO_PERCENT = 75
@@ -82,6 +86,7 @@ class Server:
         limits: ServerLimits,
         memory: Memory,
         audit: AuditLog | None = None,
+        address_rates: AddressRates | None = None,
     ) -> None:
         self.router = router
         self.limits = limits
@@ -93,6 +98,11 @@ class Server:
         self._clock = clock
         self._memory = memory
         self._audit = audit
+        self.accepted_count = 0
+        self._address_rates = address_rates
+        self._fast_count = 0
+        # Connections beyond the rate of their address, until they are closed.
+        self._delayed: set[socket.socket] = set()
         self._connections: set[Connection] = set()
         # Those that have not logged in, in the order in which they were opened: {connection: None}.
         self._unknown: dict[Connection, None] = {}
@@ -139,12 +149,18 @@ class Server:
             "broker": self._refused_count,
             "address": self._of_address.refused_count,
             "user": self._of_user.refused_count,
+            "address-rate": self._fast_count,
         }
 
     @property
     def muted_count(self) -> int:
         """Connections that are not read, because their clients are over a quota."""
         return len(self._muted)
+
+    @property
+    def delayed_accepts(self) -> int:
+        """How often clients have waited because too many came in a second."""
+        return sum(one.delay_count for one in self._ports)
 
     async def start(
         self,
@@ -153,12 +169,17 @@ class Server:
         *,
         claimed: socket.socket | None = None,
         terms: ListenerTerms | None = None,
+        rates: Sequence[ConnectionRate] = (),
     ) -> None:
         """Listen, on the socket of `claim_port` if there is one; once for each listener. Raises
         OperatorError."""
         sock = claimed if claimed is not None else await claim_port(host, port)
         listening = ListeningPort(
-            sock, terms or ListenerTerms(), clock=self._clock, on_accepted=self._on_accepted
+            sock,
+            terms or ListenerTerms(),
+            clock=self._clock,
+            on_accepted=self._on_accepted,
+            rates=rates,
         )
         self._ports.append(listening)
         if len(self._ports) == 1:
@@ -174,6 +195,8 @@ class Server:
         self._handshakes.stop()
         for connection in list(self._connections):
             connection.close()
+        for sock in list(self._delayed):
+            self._end_delayed(sock)
 
     def refuse(self, *, is_refusing: bool) -> None:
         """Close every connection and refuse new ones, but for the request that ends a drill; or
@@ -287,7 +310,9 @@ class Server:
             connection.resume()
 
     def _on_accepted(self, sock: socket.socket, host: str, terms: ListenerTerms) -> None:
-        open_count = len(self._connections) + self._handshakes.count
+        open_count = len(self._connections) + self._handshakes.count + len(self._delayed)
+        self.accepted_count += 1
+        delay_ms = 0 if self._address_rates is None else self._address_rates.delay_ms(host)
         if self._is_refusing and open_count >= REFUSED_OPEN_MAX:
             sock.close()
         elif open_count >= self.limits.connection_count_max:
@@ -295,12 +320,29 @@ class Server:
             self._refused_count += 1
             text = "refused a connection from %s: %d are open, the limit"
             self._lines.write(logging.WARNING, text, host, open_count)
+        elif delay_ms:
+            self._end_later(sock, host, delay_ms)
         elif self._is_address_refused(host):
             sock.close()
         elif terms.tls is not None:
             self._handshakes.begin(sock, host, terms)
         else:
             self._add(sock, terms.plain_session(host))
+
+    def _end_later(self, sock: socket.socket, host: str, delay_ms: int) -> None:
+        """Close a connection that came faster than the rate of its address, after a delay."""
+        self._fast_count += 1
+        text = "refused a connection from %s: more came in a second than its quota allows"
+        self._lines.write(logging.INFO, text, host)
+        if len(self._delayed) >= DELAYED_MAX:
+            sock.close()
+            return
+        self._delayed.add(sock)
+        self._clock.call_later(delay_ms, lambda: self._end_delayed(sock))
+
+    def _end_delayed(self, sock: socket.socket) -> None:
+        self._delayed.discard(sock)
+        sock.close()
 
     def _is_address_refused(self, host: str) -> bool:
         """Whether the address has all the connections that it may have."""

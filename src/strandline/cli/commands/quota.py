@@ -1,4 +1,4 @@
-"""`strandline quota`: how much of a broker a user, or a client id, may use.
+"""`strandline quota`: how much of a broker a user, a client id or an address may use.
 
 How:    the keys have Kafka's names; kafka-configs.sh sets the same ones.
 Source: docs/operating/security.md; KIP-546; decision 0070."""
@@ -11,12 +11,14 @@ from strandline.base.errors import OperatorError
 from strandline.base.json_value import Json
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Table, counted, print_line, print_table, show
+from strandline.security.quotas.keys import CLIENT_ID, IP, USER
 
 if TYPE_CHECKING:
     from strandline.model.access import QuotaEntity
 
 app = typer.Typer(
-    help="Quotas: how much of a broker a user, or a client id, may use.", no_args_is_help=True
+    help="Quotas: how much of a broker a user, a client id or an address may use.",
+    no_args_is_help=True,
 )
 
 OfUser = Annotated[str, typer.Option("--user", metavar="NAME", help="A user.")]
@@ -27,6 +29,10 @@ DefaultUser = Annotated[
 DefaultClientId = Annotated[
     bool, typer.Option("--default-client-id", help="Each client id without a quota of its own.")
 ]
+OfAddress = Annotated[str, typer.Option("--ip", metavar="ADDRESS", help="An IP address.")]
+DefaultAddress = Annotated[
+    bool, typer.Option("--default-ip", help="Each address without a quota of its own.")
+]
 
 
 @app.command("set")
@@ -35,8 +41,9 @@ def set_(
         list[str],
         typer.Argument(
             metavar="KEY=VALUE...",
-            help="producer_byte_rate, consumer_byte_rate (bytes per second and broker) or "
-            "request_percentage (100 is all of a broker's event loop).",
+            help="producer_byte_rate, consumer_byte_rate (bytes per second and broker), "
+            "request_percentage (100 is all of a broker's event loop) or, of an address, "
+            "connection_creation_rate (new connections per second and broker).",
             show_default=False,
         ),
     ],
@@ -44,14 +51,18 @@ def set_(
     client_id: OfClientId = "",
     default_user: DefaultUser = False,
     default_client_id: DefaultClientId = False,
+    ip: OfAddress = "",
+    default_ip: DefaultAddress = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
 ) -> None:
-    """Set quotas of a user, a client id, or a user with a client id."""
+    """Set quotas of a user, a client id, a user with a client id, or an address."""
     from strandline.client.operations.quotas import alter_quotas
 
     entity = _required(
-        user, client_id, default_user=default_user, default_client_id=default_client_id
+        (USER, user, default_user),
+        (CLIENT_ID, client_id, default_client_id),
+        (IP, ip, default_ip),
     )
     values = dict(_value(entity, text) for text in quotas)
     with open_client(bootstrap, timeout) as client:
@@ -64,15 +75,19 @@ def list_(
     client_id: OfClientId = "",
     default_user: DefaultUser = False,
     default_client_id: DefaultClientId = False,
+    ip: OfAddress = "",
+    default_ip: DefaultAddress = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """List quotas: all, or those of the named user or client id."""
+    """List quotas: all, or those of the named user, client id or address."""
     from strandline.client.operations.quotas import list_quotas
 
     entity = _entity(
-        user, client_id, default_user=default_user, default_client_id=default_client_id
+        (USER, user, default_user),
+        (CLIENT_ID, client_id, default_client_id),
+        (IP, ip, default_ip),
     )
     with open_client(bootstrap, timeout) as client:
         found = list_quotas(client, entity)
@@ -89,15 +104,19 @@ def delete(
     client_id: OfClientId = "",
     default_user: DefaultUser = False,
     default_client_id: DefaultClientId = False,
+    ip: OfAddress = "",
+    default_ip: DefaultAddress = False,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
 ) -> None:
-    """Remove the quotas of a user, a client id, or a user with a client id."""
+    """Remove the quotas of a user, a client id, a user with a client id, or an address."""
     from strandline.client.operations.quotas import alter_quotas, list_quotas
     from strandline.security.quotas.entities import show_entity
 
     entity = _required(
-        user, client_id, default_user=default_user, default_client_id=default_client_id
+        (USER, user, default_user),
+        (CLIENT_ID, client_id, default_client_id),
+        (IP, ip, default_ip),
     )
     with open_client(bootstrap, timeout) as client:
         present = list_quotas(client, entity).get(entity, {})
@@ -113,32 +132,29 @@ def delete(
 # ---- words ---------------------------------------------------------------------------------------
 
 
-def _entity(
-    user: str, client_id: str, *, default_user: bool, default_client_id: bool
-) -> "QuotaEntity":
+def _entity(*named: tuple[str, str, bool]) -> "QuotaEntity":
+    """The entity of (type, name or nothing, whether it is the default). Raises OperatorError."""
     from strandline.security.quotas.entities import entity_of
-    from strandline.security.quotas.keys import CLIENT_ID, USER
 
-    if (user and default_user) or (client_id and default_client_id):
+    if any(name and is_default for _, name, is_default in named):
         raise OperatorError("a name and the default exclude each other: give one of the two")
-    names: list[tuple[str, str | None]] = []
-    if user or default_user:
-        names.append((USER, user or None))
-    if client_id or default_client_id:
-        names.append((CLIENT_ID, client_id or None))
-    return entity_of(names)
-
-
-def _required(
-    user: str, client_id: str, *, default_user: bool, default_client_id: bool
-) -> "QuotaEntity":
-    entity = _entity(
-        user, client_id, default_user=default_user, default_client_id=default_client_id
+    return entity_of(
+        [(kind, name or None) for kind, name, is_default in named if name or is_default]
     )
+
+
+def _required(*named: tuple[str, str, bool]) -> "QuotaEntity":
+    from strandline.security.quotas.entities import why_illegal
+
+    entity = _entity(*named)
     if not entity:
         raise OperatorError(
-            "say whose quotas: --user, --client-id, --default-user or --default-client-id"
+            "say whose quotas: --user, --client-id, --ip, --default-user, --default-client-id or "
+            "--default-ip"
         )
+    reason = why_illegal(entity)
+    if reason is not None:
+        raise OperatorError(reason)
     return entity
 
 

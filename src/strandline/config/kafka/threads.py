@@ -4,7 +4,7 @@ Why:    they are about how Kafka is built.
 Source: Kafka 4.3's broker configuration; decision 0045."""
 
 from strandline.config.kafka.rows import CLASS, INT, LIST, LONG, STRING, fixed, stored
-from strandline.config.keys import INT_MAX, Key
+from strandline.config.keys import Key
 
 _KERNEL = "Strandline leaves the buffers of sockets to the kernel."
 _LOOP = "A broker here has one event loop."
@@ -22,13 +22,6 @@ THREAD_STORED: tuple[Key, ...] = (
         LIST,
         (),
         "Names of the sources from which Kafka resolves references in values.",
-    ),
-    stored(
-        "max.connection.creation.rate",
-        INT,
-        INT_MAX,
-        "The most new connections per second.",
-        minimum=0,
     ),
     stored(
         "max.connections.per.ip.overrides",

@@ -1,7 +1,7 @@
 """The quotas that there are: a table that the controller, brokers and the command line read.
 
 How:    A key that no broker enforces has no row, so it is refused as an unknown one.
-Source: Kafka 4.3's QuotaConfig; KIP-13, KIP-124."""
+Source: Kafka 4.3's QuotaConfig; KIP-13, KIP-124, KIP-612."""
 
 from typing import NamedTuple
 
@@ -9,10 +9,12 @@ USER, CLIENT_ID, IP = "user", "client-id", "ip"
 ENTITY_TYPES = (USER, CLIENT_ID, IP)
 OF_CLIENTS = frozenset({USER, CLIENT_ID})
 """The types of entity that quotas of clients are set for: a user, a client id, or both."""
+OF_ADDRESSES = frozenset({IP})
 
 PRODUCER_BYTE_RATE = "producer_byte_rate"
 CONSUMER_BYTE_RATE = "consumer_byte_rate"
 REQUEST_PERCENTAGE = "request_percentage"
+CONNECTION_CREATION_RATE = "connection_creation_rate"
 WHOLE_MAX = 2**63 - 1
 
 
@@ -54,6 +56,14 @@ QUOTA_KEYS: dict[str, QuotaKey] = {
             throttle_ms_max=1_000,
             unit="%",
             help="Time of a broker's event loop, in percent: 100 is all of it.",
+        ),
+        QuotaKey(
+            CONNECTION_CREATION_RATE,
+            OF_ADDRESSES,
+            is_whole=True,
+            throttle_ms_max=1_000,
+            unit="connections/s",
+            help="New connections of an address per second and broker.",
         ),
     )
 }
