@@ -19,7 +19,7 @@ from strandline.broker.broker import Broker
 from strandline.broker.context import Services
 from strandline.broker.operations.balancing import Findings
 from strandline.broker.partitions import known_leader, may_be_named
-from strandline.broker.quotas.client_quotas import KINDS
+from strandline.broker.quotas.client_quotas import THROTTLED_KINDS
 from strandline.controller.balancer.reasons import WAITS
 from strandline.controller.outages.domains import is_region
 from strandline.controller.outages.happenings import Kind
@@ -168,10 +168,10 @@ def _quota_figures(services: Services) -> Figures:
     quotas = services.quotas
     return {
         "strandline_quota_throttled_requests_total": {
-            (kind,): quotas.throttled_count[kind] for kind in KINDS
+            (kind,): quotas.throttled_count[kind] for kind in THROTTLED_KINDS
         },
         "strandline_quota_throttled_seconds_total": {
-            (kind,): quotas.throttled_ms[kind] / 1_000 for kind in KINDS
+            (kind,): quotas.throttled_ms[kind] / 1_000 for kind in THROTTLED_KINDS
         },
     }
 

@@ -291,8 +291,8 @@ BROKER_METRICS = (
         kind=Kind.COUNTER,
         labels=("quota",),
         help=(
-            "Requests whose client was over a quota: of `produce` bytes, of `fetch` bytes, or of "
-            "`request` time."
+            "Requests whose client was over a quota: of `produce` bytes, of `fetch` bytes, of "
+            "`request` time, or of changes of topics (`mutation`)."
         ),
     ),
     Metric(

@@ -3,9 +3,11 @@
 How:    a copy of another cluster's topic gets partitions when its source does, and only then.
 Source: KIP-195; decision 0061."""
 
+from strandline.base.errors import ApiError
 from strandline.broker.access.requirements import REFUSED
 from strandline.broker.context import RequestContext
 from strandline.broker.coordinators.applied_waiters import make_partitions
+from strandline.broker.quotas.mutations import spend_mutations
 from strandline.broker.read_replicas.hosting import is_read_replica
 from strandline.controller.commands import CreatePartitions, MorePartitions, Refused
 from strandline.model.access import Kind, Operation
@@ -47,6 +49,9 @@ async def handle(
         )
         for one in forbidden
     ]
+    if not request.validate_only:
+        others, throttled = _split_throttled(context, others)
+        results += throttled
     if others or not results:
         command = CreatePartitions(tuple(map(_wanted, others)), request.validate_only)
         answer = await make_partitions(context.services, command, timeout_ms=request.timeout_ms)
@@ -60,6 +65,24 @@ async def handle(
             for one in answer.topics
         ]
     return CreatePartitionsResponse(results=results)
+
+
+def _split_throttled(
+    context: RequestContext, wanted: list[CreatePartitionsTopic]
+) -> tuple[list[CreatePartitionsTopic], list[CreatePartitionsTopicResult]]:
+    """The topics that the client has tokens for, and the answers for the others."""
+    topics = context.services.cluster.topics
+    allowed: list[CreatePartitionsTopic] = []
+    refused: list[CreatePartitionsTopicResult] = []
+    for one in wanted:
+        present = len(topics[one.name].partitions) if one.name in topics else one.count
+        try:
+            spend_mutations(context, one.count - present)
+        except ApiError as error:
+            refused += _refuse_all([one], error.code, error.message)
+        else:
+            allowed.append(one)
+    return allowed, refused
 
 
 def _wanted(topic: CreatePartitionsTopic) -> MorePartitions:

@@ -10,6 +10,7 @@ from strandline.base.errors import ApiError
 from strandline.broker.access.requirements import REFUSED
 from strandline.broker.context import RequestContext
 from strandline.broker.coordinators.applied_waiters import make_partitions
+from strandline.broker.quotas.mutations import default_partitions, spend_mutations
 from strandline.broker.read_replicas.creating import with_source
 from strandline.config.effective import topic_values
 from strandline.config.topic_read_replica import READ_REPLICA_OF
@@ -34,9 +35,13 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
     for topic in map(_new_topic, request.topics):
         try:
             _require_rights(context, topic)
+            if not request.validate_only and topic.name not in services.cluster.topics:
+                spend_mutations(context, _partitions(context, topic))
             wanted.append(await with_source(services, topic, request.timeout_ms))
         except ApiError as error:
-            refused.append(TopicResult(name=topic.name, error_code=error.code, message=str(error)))
+            refused.append(
+                TopicResult(name=topic.name, error_code=error.code, message=error.message or None)
+            )
     results = refused
     if wanted or not refused:
         command = CreateTopics(tuple(wanted), request.validate_only)
@@ -64,6 +69,13 @@ def _require_rights(context: RequestContext, topic: NewTopic) -> None:
     creates_any = context.sees(Operation.CREATE, Kind.CLUSTER, CLUSTER_NAME)
     if not creates_any and not context.may(Operation.CREATE, Kind.TOPIC, topic.name):
         raise ApiError(Error.TOPIC_AUTHORIZATION_FAILED, REFUSED)
+
+
+def _partitions(context: RequestContext, topic: NewTopic) -> int:
+    """How many partitions a new topic will have."""
+    if topic.assignments:
+        return len(topic.assignments)
+    return topic.partitions if topic.partitions > 0 else default_partitions(context)
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:

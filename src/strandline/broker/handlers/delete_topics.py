@@ -5,6 +5,7 @@ Source: KIP-516."""
 from strandline.base.errors import ApiError
 from strandline.broker.access.requirements import REFUSED
 from strandline.broker.context import RequestContext
+from strandline.broker.quotas.mutations import spend_mutations
 from strandline.controller.commands import (
     DeleteTopics,
     TopicResult,
@@ -29,6 +30,8 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
     else:
         wanted = tuple(TopicToDelete(name) for name in request.topic_names)
     wanted, refused = _split_forbidden(context, wanted)
+    wanted, throttled = _split_throttled(context, wanted)
+    refused += throttled
     answered: tuple[TopicResult, ...] = ()
     if wanted or not refused:
         try:
@@ -68,6 +71,25 @@ def _split_forbidden(
         else:
             described = one if one.name else TopicToDelete(name, one.id)
             refused.append(_refused(described, Error.TOPIC_AUTHORIZATION_FAILED, REFUSED))
+    return tuple(allowed), refused
+
+
+def _split_throttled(
+    context: RequestContext, wanted: tuple[TopicToDelete, ...]
+) -> tuple[tuple[TopicToDelete, ...], list[TopicResult]]:
+    """The topics that the client has tokens for, and the answers for the others."""
+    cluster = context.services.cluster
+    allowed: list[TopicToDelete] = []
+    refused: list[TopicResult] = []
+    for one in wanted:
+        name = cluster.topic_names.get(one.id) if one.name is None else one.name
+        topic = None if name is None else cluster.topics.get(name)
+        try:
+            spend_mutations(context, 0 if topic is None else len(topic.partitions))
+        except ApiError as error:
+            refused.append(_refused(one, error.code, error.message))
+        else:
+            allowed.append(one)
     return tuple(allowed), refused
 
 

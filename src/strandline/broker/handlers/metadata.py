@@ -23,6 +23,7 @@ from strandline.broker.partitions import (
     living_brokers,
     may_be_named,
 )
+from strandline.broker.quotas.mutations import default_partitions, spend_mutations
 from strandline.broker.read_replicas.hosting import is_read_replica
 from strandline.broker.server.request_limits import distinct
 from strandline.config.cluster import ClusterConfig
@@ -165,6 +166,16 @@ def _split_forbidden(
     return allowed, forbidden
 
 
+def _has_tokens(context: RequestContext) -> bool:
+    """Whether the client may make one more topic now. Without, the topic is an unknown one: clients
+    ask again."""
+    try:
+        spend_mutations(context, default_partitions(context))
+    except ApiError:
+        return False
+    return True
+
+
 async def _create_missing(
     context: RequestContext, requested: list[MetadataRequestTopic]
 ) -> dict[str, int]:
@@ -192,6 +203,7 @@ async def _create_missing(
             if not context.may(Operation.CREATE, Kind.TOPIC, name)
         }
         missing = {name: None for name in missing if name not in forbidden}
+    missing = {name: None for name in missing if _has_tokens(context)}
     if not missing:
         return forbidden
     topics = tuple(NewTopic(name=name) for name in missing)

@@ -1,6 +1,7 @@
 """Quotas of clients: what they use of this broker, and when they are throttled.
 
 Map:    client_quotas.py  the quotas of each client, and what is used of them
+        mutations.py      changes of topics
         address_rates.py  how many connections an address may open
         timed_steps.py    the loop's time that a handler takes
 How:    A request is taken in, its bytes or the loop's time count, and its answer goes out at once.

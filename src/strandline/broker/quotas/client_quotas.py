@@ -7,6 +7,7 @@ How:    A client is a user with a client id. What applies to it is looked up onc
             produce   counts the bytes of a request when it is taken in
             fetch     counts the bytes of an answer; a client that is over already gets none
             request   counts the time of the event loop: 100 percent is all of it
+            mutation  counts partitions that are made and removed (`mutations`)
         Logins have no quota: they come before there is a principal.
 Owns:   the usage of each quota, within USAGES_MAX. What is idle is forgotten first.
 Source: Kafka 4.3's ClientQuotaManager and ClientRequestQuotaManager; KIP-13, KIP-124, KIP-219;
@@ -16,19 +17,21 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Hashable
+from typing import Protocol, TypeVar
 
 from strandline.base.clock import Clock
 from strandline.model.cluster import Cluster
 from strandline.protocol.apis import API_KEYS, Api
 from strandline.security.quotas.keys import (
     CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
     QUOTA_KEYS,
     REQUEST_PERCENTAGE,
 )
 from strandline.security.quotas.precedence import Sharers, applicable
+from strandline.security.quotas.token_budget import TokenBudget
 from strandline.security.quotas.windows import Usage
 from strandline.security.session import Session
 
@@ -42,9 +45,15 @@ USAGES_MAX = 10_000
 CLIENTS_MAX = 10_000
 """Pairs of user and client id whose quotas are remembered."""
 PERCENT_PER_NS = 100 / 1_000_000_000
-PRODUCE, FETCH, REQUEST = "produce", "fetch", "request"
+PRODUCE, FETCH, REQUEST, MUTATION = "produce", "fetch", "request", "mutation"
 KINDS = {PRODUCE: PRODUCER_BYTE_RATE, FETCH: CONSUMER_BYTE_RATE, REQUEST: REQUEST_PERCENTAGE}
-"""{kind of throttling, a label of metrics: its quota}"""
+"""{kind of throttling: its quota}"""
+THROTTLED_KINDS = (*KINDS, MUTATION)
+"""The labels of metrics."""
+
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T", Usage, TokenBudget)
 
 
 class Mutable(Protocol):
@@ -75,7 +84,7 @@ class LimitedRequest(Protocol):
 class ClientLimits:
     """The quotas of one client, until quotas change; None where it has none."""
 
-    __slots__ = ("_quotas", "_spent_ns", "fetch", "produce", "request")
+    __slots__ = ("_quotas", "_spent_ns", "fetch", "mutations", "produce", "request")
 
     def __init__(
         self,
@@ -84,6 +93,7 @@ class ClientLimits:
         produce: Usage | None,
         fetch: Usage | None,
         request: Usage | None,
+        mutations: TokenBudget | None,
     ) -> None:
         self._quotas = quotas
         # The loop's time that is not charged yet.
@@ -91,6 +101,7 @@ class ClientLimits:
         self.produce = produce
         self.fetch = fetch
         self.request = request
+        self.mutations = mutations
 
     def admit(self, context: LimitedRequest) -> None:
         """A request is taken in."""
@@ -113,6 +124,21 @@ class ClientLimits:
     def fetch_bytes_max(self) -> float:
         """How many bytes of records an answer to a fetch may have."""
         return float("inf") if self.fetch is None else self.fetch.room(self._quotas.now_ms())
+
+    def spend_mutations(self, context: LimitedRequest, count: int, *, is_strict: bool) -> bool:
+        """Take the tokens for `count` partitions; False, and nothing is taken, if the client is in
+        debt and `is_strict`."""
+        if self.mutations is None:
+            return True
+        now_ms = self._quotas.now_ms()
+        is_refused = is_strict and self.mutations.wait_ms(now_ms) > 0
+        if not is_refused:
+            self.mutations.spend(count, now_ms)
+        if is_refused or not is_strict:
+            longest_ms = QUOTA_KEYS[CONTROLLER_MUTATION_RATE].throttle_ms_max
+            wait_ms = self.mutations.wait_ms(now_ms)
+            self._throttle(context, MUTATION, min(wait_ms, longest_ms))
+        return not is_refused
 
     def charge(self, context: LimitedRequest, begin_ns: int) -> None:
         """The loop has worked for a request from then until now."""
@@ -162,6 +188,7 @@ class ClientQuotas:
         self._seen = -1
         self._clients: dict[tuple[str, str], ClientLimits | None] = {}
         self._usages: dict[tuple[str, Sharers], Usage] = {}
+        self._budgets: dict[Sharers, TokenBudget] = {}
 
     def now_ms(self) -> int:
         """Monotonic time."""
@@ -188,8 +215,27 @@ class ClientQuotas:
             return clients[client]
         except KeyError:
             found = {kind: self._usage(key, user, client_id) for kind, key in KINDS.items()}
-            limits = clients[client] = ClientLimits(self, **found) if any(found.values()) else None
+            mutations = self._budget(user, client_id)
+            limits = None
+            if mutations is not None or any(found.values()):
+                limits = ClientLimits(self, **found, mutations=mutations)
+            clients[client] = limits
             return limits
+
+    def _budget(self, user: str, client_id: str) -> TokenBudget | None:
+        quotas, now_ms = self._cluster.access.quotas, self.now_ms()
+        quota = applicable(quotas, CONTROLLER_MUTATION_RATE, user=user, client_id=client_id)
+        if quota is None:
+            return None
+        budget = self._budgets.get(quota.sharers)
+        if budget is not None:
+            budget.set_limit(quota.value, now_ms)
+            return budget
+        if len(self._budgets) >= USAGES_MAX:
+            self._budgets = _kept(self._budgets, now_ms)
+            self._clients.clear()
+        made = self._budgets[quota.sharers] = TokenBudget(quota.value, now_ms=now_ms)
+        return made
 
     def _usage(self, key: str, user: str, client_id: str) -> Usage | None:
         quotas, now_ms = self._cluster.access.quotas, self.now_ms()
@@ -208,9 +254,14 @@ class ClientQuotas:
 
     def _forget_idle(self, now_ms: int) -> None:
         """Forget what is idle; if that is too little, the half that was used longest ago."""
-        kept = {key: one for key, one in self._usages.items() if not one.is_idle(now_ms)}
-        if len(kept) > USAGES_MAX // 2:
-            newest = sorted(kept, key=lambda key: kept[key].used_ms)[-USAGES_MAX // 2 :]
-            kept = {key: kept[key] for key in newest}
-        self._usages = kept
+        self._usages = _kept(self._usages, now_ms)
         self._clients.clear()
+
+
+def _kept(all_: dict[K, T], now_ms: int) -> dict[K, T]:
+    """Those that are not idle, at most the half of USAGES_MAX that was used last."""
+    kept = {key: one for key, one in all_.items() if not one.is_idle(now_ms)}
+    if len(kept) > USAGES_MAX // 2:
+        newest = sorted(kept, key=lambda key: kept[key].used_ms)[-USAGES_MAX // 2 :]
+        kept = {key: kept[key] for key in newest}
+    return kept

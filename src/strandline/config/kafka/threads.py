@@ -11,7 +11,6 @@ _LOOP = "A broker here has one event loop."
 _METRICS = "Strandline has its own metrics (`[metrics]` of the broker's file)."
 _NO_PURGE = "Strandline removes such requests at once."
 _NO_CALLBACK = "Strandline decides as Kafka does without one."
-_NOT_YET = "Strandline has no such quota yet."
 
 THREAD_STORED: tuple[Key, ...] = (
     stored(
@@ -63,13 +62,13 @@ THREAD_FIXED: tuple[Key, ...] = (
         "controller.quota.window.num",
         INT,
         11,
-        f"Samples of the quotas on changes of topics that are kept. {_NOT_YET}",
+        "The seconds' worth of changes of topics that a quota allows at once.",
     ),
     fixed(
         "controller.quota.window.size.seconds",
         INT,
         1,
-        f"The length of a sample of the quotas on changes of topics. {_NOT_YET}",
+        "The length of a sample of the quotas on changes of topics.",
     ),
     fixed(
         "delete.records.purgatory.purge.interval.requests",

@@ -1,7 +1,7 @@
 """The quotas that there are: a table that the controller, brokers and the command line read.
 
 How:    A key that no broker enforces has no row, so it is refused as an unknown one.
-Source: Kafka 4.3's QuotaConfig; KIP-13, KIP-124, KIP-612."""
+Source: Kafka 4.3's QuotaConfig; KIP-13, KIP-124, KIP-599, KIP-612."""
 
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ OF_ADDRESSES = frozenset({IP})
 PRODUCER_BYTE_RATE = "producer_byte_rate"
 CONSUMER_BYTE_RATE = "consumer_byte_rate"
 REQUEST_PERCENTAGE = "request_percentage"
+CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
 CONNECTION_CREATION_RATE = "connection_creation_rate"
 WHOLE_MAX = 2**63 - 1
 
@@ -56,6 +57,14 @@ QUOTA_KEYS: dict[str, QuotaKey] = {
             throttle_ms_max=1_000,
             unit="%",
             help="Time of a broker's event loop, in percent: 100 is all of it.",
+        ),
+        QuotaKey(
+            CONTROLLER_MUTATION_RATE,
+            OF_CLIENTS,
+            is_whole=False,
+            throttle_ms_max=60_000,
+            unit="partitions/s",
+            help="Partitions that are made or removed per second and broker.",
         ),
         QuotaKey(
             CONNECTION_CREATION_RATE,
