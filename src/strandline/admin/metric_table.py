@@ -292,7 +292,8 @@ BROKER_METRICS = (
         labels=("quota",),
         help=(
             "Requests whose client was over a quota: of `produce` bytes, of `fetch` bytes, of "
-            "`request` time, or of changes of topics (`mutation`)."
+            "`request` time, of bytes that cross regions (`remote`), or of changes of topics "
+            "(`mutation`)."
         ),
     ),
     Metric(

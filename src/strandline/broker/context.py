@@ -218,6 +218,8 @@ class RequestContext(msgspec.Struct, eq=False):
     limits: ClientLimits | None = None
     # How long the answer throttles its client.
     throttle_ms: int = 0
+    # Whether a fetch comes from another region; known only if a quota asks for it.
+    is_remote: bool = False
     # Called once if the client goes before the answer: stop waiting.
     on_abandoned: Callable[[], None] | None = None
 

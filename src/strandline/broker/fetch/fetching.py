@@ -144,7 +144,7 @@ class FetchCall:
         self._services = services
         self._max_bytes = min(request.max_bytes, services.config.limits.fetch_bytes_max)
         if context.limits is not None:
-            self._max_bytes = int(min(self._max_bytes, context.limits.fetch_bytes_max()))
+            self._max_bytes = int(min(self._max_bytes, context.limits.fetch_bytes_max(context)))
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._topics: list[FetchableTopicResponse] = []
         self._partitions: list[PartitionFetch] = []

@@ -12,6 +12,7 @@ from strandline.broker.context import RequestContext
 from strandline.broker.fetch.fetching import FetchCall
 from strandline.broker.fetch.session_requests import answer_throttled, start_in_session
 from strandline.broker.fetch.sessions import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION
+from strandline.broker.quotas.crossings import judge_fetch
 from strandline.broker.server.request_limits import ITEM_COUNT_MAX, distinct
 from strandline.protocol.fast_fetch import decode_request
 from strandline.protocol.messages.fetch import FetchRequest, FetchTopic
@@ -24,6 +25,7 @@ def start(context: RequestContext) -> None:
         context.frame, context.position, context.api_version, items_max=ITEM_COUNT_MAX
     )
     context.frame = None  # A parked fetch needs no memory.
+    judge_fetch(context, request)
     requested_count = sum([len(topic.partitions) for topic in request.topics])
     exist = len(context.services.cluster.groups)
     if requested_count > exist or request.session_epoch == FIRST_EPOCH:

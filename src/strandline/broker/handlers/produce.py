@@ -34,6 +34,7 @@ from strandline.broker.produce.produced_batches import (
     refuse_transactions,
     rules_of,
 )
+from strandline.broker.quotas.crossings import note_crossings
 from strandline.broker.read_replicas.hosting import READ_ONLY, is_read_replica
 from strandline.broker.server.batch_validation import Allowance
 from strandline.broker.server.recompression import (
@@ -82,6 +83,7 @@ def start(context: RequestContext) -> None:
         context.frame, context.position, context.api_version, items_max=ITEM_COUNT_MAX
     )
     context.frame = None  # The batches belong to their replicas now.
+    note_crossings(context, request)
     ProduceCall(context, request).start(request)
 
 

@@ -117,9 +117,9 @@ class Following:
                 one.name for one in topics if ranks.of(one, cluster).follows_writers
             )
         self._led = []
+        writers.set_networks(config.client_networks)  # Quotas look regions up, too.
         if not self._topics and not writers.verdicts:
             return
-        writers.set_networks(config.client_networks)
         for replica in self._services.replication.led.all:
             partition = cluster.groups.get(replica.group)
             if partition is not None and partition.topic in self._topics:

@@ -50,6 +50,11 @@ class Writers:
                 region = self._look_up(client_host)
             counts[region] += size_bytes
 
+    def region_of(self, client_host: str) -> str:
+        """The region of a client's address; empty if it is not known. `client_host` as above."""
+        region = self._regions.get(client_host)
+        return self._look_up(client_host) if region is None else region
+
     def set_networks(self, table: tuple[str, ...]) -> None:
         """The table of the cluster's configuration."""
         if table != self._table:

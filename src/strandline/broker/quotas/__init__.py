@@ -2,6 +2,7 @@
 
 Map:    client_quotas.py  the quotas of each client, and what is used of them
         mutations.py      changes of topics
+        crossings.py      bytes that cross regions for a client
         address_rates.py  how many connections an address may open
         timed_steps.py    the loop's time that a handler takes
 How:    A request is taken in, its bytes or the loop's time count, and its answer goes out at once.

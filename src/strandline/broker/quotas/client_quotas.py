@@ -7,6 +7,7 @@ How:    A client is a user with a client id. What applies to it is looked up onc
             produce   counts the bytes of a request when it is taken in
             fetch     counts the bytes of an answer; a client that is over already gets none
             request   counts the time of the event loop: 100 percent is all of it
+            remote    counts bytes that cross regions (`crossings`)
             mutation  counts partitions that are made and removed (`mutations`)
         Logins have no quota: they come before there is a principal.
 Owns:   the usage of each quota, within USAGES_MAX. What is idle is forgotten first.
@@ -28,6 +29,7 @@ from strandline.security.quotas.keys import (
     CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
     QUOTA_KEYS,
+    REMOTE_REGION_BYTE_RATE,
     REQUEST_PERCENTAGE,
 )
 from strandline.security.quotas.precedence import Sharers, applicable
@@ -45,8 +47,14 @@ USAGES_MAX = 10_000
 CLIENTS_MAX = 10_000
 """Pairs of user and client id whose quotas are remembered."""
 PERCENT_PER_NS = 100 / 1_000_000_000
-PRODUCE, FETCH, REQUEST, MUTATION = "produce", "fetch", "request", "mutation"
-KINDS = {PRODUCE: PRODUCER_BYTE_RATE, FETCH: CONSUMER_BYTE_RATE, REQUEST: REQUEST_PERCENTAGE}
+PRODUCE, FETCH, REQUEST, REMOTE = "produce", "fetch", "request", "remote"
+MUTATION = "mutation"
+KINDS = {
+    PRODUCE: PRODUCER_BYTE_RATE,
+    FETCH: CONSUMER_BYTE_RATE,
+    REQUEST: REQUEST_PERCENTAGE,
+    REMOTE: REMOTE_REGION_BYTE_RATE,
+}
 """{kind of throttling: its quota}"""
 THROTTLED_KINDS = (*KINDS, MUTATION)
 """The labels of metrics."""
@@ -70,6 +78,7 @@ class LimitedRequest(Protocol):
     size_bytes: int
     limits: ClientLimits | None
     throttle_ms: int
+    is_remote: bool
 
     @property
     def api(self) -> Api: ...
@@ -84,7 +93,7 @@ class LimitedRequest(Protocol):
 class ClientLimits:
     """The quotas of one client, until quotas change; None where it has none."""
 
-    __slots__ = ("_quotas", "_spent_ns", "fetch", "mutations", "produce", "request")
+    __slots__ = ("_quotas", "_spent_ns", "fetch", "mutations", "produce", "remote", "request")
 
     def __init__(
         self,
@@ -93,6 +102,7 @@ class ClientLimits:
         produce: Usage | None,
         fetch: Usage | None,
         request: Usage | None,
+        remote: Usage | None,
         mutations: TokenBudget | None,
     ) -> None:
         self._quotas = quotas
@@ -101,6 +111,7 @@ class ClientLimits:
         self.produce = produce
         self.fetch = fetch
         self.request = request
+        self.remote = remote
         self.mutations = mutations
 
     def admit(self, context: LimitedRequest) -> None:
@@ -116,14 +127,28 @@ class ClientLimits:
 
     def note_fetched(self, context: LimitedRequest, size_bytes: int) -> None:
         """An answer to a fetch is about to leave."""
+        if context.is_remote:
+            self.note_crossed(context, size_bytes)
         if self.fetch is not None:
             now_ms = self._quotas.now_ms()
             self.fetch.note(size_bytes, now_ms)
             self._throttle(context, FETCH, self.fetch.throttle_ms(now_ms))
 
-    def fetch_bytes_max(self) -> float:
+    def note_crossed(self, context: LimitedRequest, size_bytes: int) -> None:
+        """Bytes cross regions for the client."""
+        if self.remote is not None:
+            now_ms = self._quotas.now_ms()
+            if size_bytes:
+                self.remote.note(size_bytes, now_ms)
+            self._throttle(context, REMOTE, self.remote.throttle_ms(now_ms))
+
+    def fetch_bytes_max(self, context: LimitedRequest) -> float:
         """How many bytes of records an answer to a fetch may have."""
-        return float("inf") if self.fetch is None else self.fetch.room(self._quotas.now_ms())
+        now_ms = self._quotas.now_ms()
+        room = float("inf") if self.fetch is None else self.fetch.room(now_ms)
+        if self.remote is not None and context.is_remote:
+            room = min(room, self.remote.room(now_ms))
+        return room
 
     def spend_mutations(self, context: LimitedRequest, count: int, *, is_strict: bool) -> bool:
         """Take the tokens for `count` partitions; False, and nothing is taken, if the client is in

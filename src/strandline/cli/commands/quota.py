@@ -41,7 +41,8 @@ def set_(
         list[str],
         typer.Argument(
             metavar="KEY=VALUE...",
-            help="producer_byte_rate, consumer_byte_rate (bytes per second and broker), "
+            help="producer_byte_rate, consumer_byte_rate, remote_region_byte_rate (bytes per "
+            "second and broker), "
             "request_percentage (100 is all of a broker's event loop), controller_mutation_rate "
             "(partitions made or removed per second and broker) or, of an address, "
             "connection_creation_rate (new connections per second and broker).",

@@ -14,6 +14,7 @@ OF_ADDRESSES = frozenset({IP})
 PRODUCER_BYTE_RATE = "producer_byte_rate"
 CONSUMER_BYTE_RATE = "consumer_byte_rate"
 REQUEST_PERCENTAGE = "request_percentage"
+REMOTE_REGION_BYTE_RATE = "remote_region_byte_rate"
 CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
 CONNECTION_CREATION_RATE = "connection_creation_rate"
 WHOLE_MAX = 2**63 - 1
@@ -57,6 +58,14 @@ QUOTA_KEYS: dict[str, QuotaKey] = {
             throttle_ms_max=1_000,
             unit="%",
             help="Time of a broker's event loop, in percent: 100 is all of it.",
+        ),
+        QuotaKey(
+            REMOTE_REGION_BYTE_RATE,
+            OF_CLIENTS,
+            is_whole=True,
+            throttle_ms_max=60_000,
+            unit="bytes/s",
+            help="Bytes that cross regions per second and broker. Kafka has no such quota.",
         ),
         QuotaKey(
             CONTROLLER_MUTATION_RATE,
