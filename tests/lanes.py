@@ -62,6 +62,7 @@ LONG: tuple[Row, ...] = (
     Row(f"{REAL}test_reauthentication.py", 0, "tests/broker/test_reauthentication.py"),
     Row(f"{REAL}test_quotas.py", 0, "12 s and more of traffic; tests/broker/test_quotas.py"),
     Row(f"{REAL}test_no_secrets.py", 0, "half a minute; tests/security, tests/cli have the parts"),
+    Row(f"{REAL}test_memory_attack.py", 0, "a minute; tests/broker/test_connection_bounds.py"),
     Row(f"{REAL}test_restore.py", 0, "half a minute; tests/client/restore has each part"),
     Row(f"{REAL}test_pipeline_rights.py::test_an_audit", 0, "ten commands; a lake's is fast"),
     Row(f"{REAL}test_broker_tls.py::test_a_cluster", 0, "a minute; tests/network/test_peer_tls"),

@@ -15,8 +15,8 @@ from strandline.records.codec import decompress
 from strandline.records.contents import NO_RECORD, first_since, walk
 from strandline.records.record import ITEMS_MAX, NO_TIMESTAMP, Record, decode_uncompressed
 
-SEARCHED_BYTES_MAX = 64 << 20
-"""Uncompressed records of a batch that a look-up reads on the event loop, within 0.1 to 0.3 s."""
+SEARCHED_BYTES_MAX = 16 << 20
+"""Uncompressed records of a batch that a look-up reads on the event loop, within 0.15 s."""
 
 _START = Offset(0)
 

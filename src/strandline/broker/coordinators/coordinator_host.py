@@ -182,6 +182,11 @@ class CoordinatorHost:
     def _settings(self) -> GroupSettings:
         return GroupSettings.of(ClusterConfig.from_values(self._controller.cluster.cluster_configs))
 
+    @property
+    def group_bytes_max(self) -> int:
+        """The most that the log takes of one group: all its members, with their assignments."""
+        return self._batch_bytes_max()
+
     def _batch_bytes_max(self) -> int:
         cluster = self._controller.cluster
         topic = cluster.topics.get(OFFSETS_TOPIC)

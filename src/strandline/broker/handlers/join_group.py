@@ -1,11 +1,15 @@
 """JoinGroup: a client becomes a member of a group, again or for the first time.
 
 Why:    the answer waits until all members have joined, or time is up; the request parks meanwhile.
+        A member's metadata stays in memory as long as its session. More than the log takes of a
+        whole group is refused at once: the group could never become stable.
 Source: KIP-394 (member ids first, from version 4), KIP-559, KIP-814 (from version 9)."""
 
+from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext
 from strandline.coordinator.answers import JoinAnswer
 from strandline.coordinator.requests import JoinGroup
+from strandline.protocol.errors import Error
 from strandline.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -21,6 +25,12 @@ async def handle(request: JoinGroupRequest, context: RequestContext) -> JoinGrou
     """Ask the group's coordinator."""
     version = context.api_version
     coordinator = context.services.coordinator
+    metadata_bytes = sum(len(one.name) + len(one.metadata) for one in request.protocols)
+    if metadata_bytes > (limit := coordinator.group_bytes_max):
+        raise ApiError(
+            Error.MESSAGE_TOO_LARGE,
+            f"a member with {metadata_bytes} bytes of metadata: the group could have {limit}",
+        )
     answer = await coordinator.ask(
         JoinGroup(
             token=coordinator.new_token(),
