@@ -25,7 +25,6 @@ from strandline.security.authority import Authority
 WITH_ACCESS = {client.name: client for client in CLIENTS if client.access}
 
 NO_FULL_RUN = {
-    ("confluent-kafka", "certificate"),
     ("confluent-kafka", "refusals"),
     ("confluent-kafka", "renewal"),
     ("kafka-python", "refusals"),
