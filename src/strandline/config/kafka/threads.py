@@ -55,8 +55,8 @@ THREAD_FIXED: tuple[Key, ...] = (
         "connection.failed.authentication.delay.ms",
         INT,
         100,
-        "How long Kafka waits before it closes a connection that failed to authenticate. "
-        "Strandline authenticates no clients yet.",
+        "How long a failed login delays its answer. Here each further failure of an address "
+        "doubles it, up to 5 s, until a login succeeds or a minute passes.",
     ),
     fixed(
         "controller.quota.window.num",
