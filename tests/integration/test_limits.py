@@ -81,7 +81,7 @@ def test_an_address_that_connects_too_often_is_refused_until_its_quota_goes(
         )
         answer = kept.ask(AlterClientQuotasRequest([entry]), AlterClientQuotasResponse, 1)
         assert [one.error_code for one in answer.entries] == [Error.NONE]
-    wait_until(lambda: is_served(broker.port))
+    wait_until(lambda: is_served(broker.port), what="a client is served without the quota")
 
 
 def test_a_client_that_makes_too_many_partitions_is_refused(cluster: DevCluster) -> None:
