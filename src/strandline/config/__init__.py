@@ -4,6 +4,7 @@ Map:    keys.py             what a key is, how its value is read and checked
         broker.py           the broker's file
         listener_section.py the broker's file: listeners for Kafka clients
         other_ports.py      the broker's file: ports for brokers and for monitoring
+        tls_keys.py         keys for files of TLS that several ports have
         security_section.py the broker's file: what may be open
         tiered_section.py   the broker's file: object stores
         access_section.py   the broker's file: what clients may do

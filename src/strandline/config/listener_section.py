@@ -14,6 +14,7 @@ from strandline.config.addresses import check_host, is_wildcard, parse_address
 from strandline.config.client_networks import parse_network
 from strandline.config.keys import INT_MAX, LONG_MAX, Value, key, required
 from strandline.config.principal_rules import check_principal_rules
+from strandline.config.tls_keys import client_authorities_file, private_key_file
 from strandline.model.cluster import ONLY_LISTENER, Address, Endpoint, NearAddress
 
 PORT_MAX = 65_535
@@ -162,16 +163,8 @@ class ListenerEntry:
         "authority. The broker reads it again when it changes.",
         example="/etc/strandline/broker-1.pem",
     )
-    private_key: str = key(
-        "",
-        "A PEM file: the certificate's private key, without a password.",
-        example="/etc/strandline/broker-1.key",
-    )
-    trust: str = key(
-        "",
-        "A PEM file: the certificates of the authorities that clients' certificates may be of.",
-        example="/etc/strandline/clients-ca.pem",
-    )
+    private_key: str = private_key_file("/etc/strandline/broker-1.key")
+    trust: str = client_authorities_file("/etc/strandline/clients-ca.pem")
     more_certificates: tuple[str, ...] = key(
         (),
         "Further certificates with their keys, each as certificate=key. The broker shows the first "

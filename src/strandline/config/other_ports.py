@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from strandline.config.addresses import check_host
 from strandline.config.keys import key
 from strandline.config.listener_section import CLIENT_CERTIFICATES, NO_CERTIFICATES, PORT_MAX
+from strandline.config.tls_keys import client_authorities_file, private_key_file
 
 OFF, PREFER, REQUIRE = PEER_TLS = ("off", "prefer", "require")
 NONE, HEALTH, READ = ("none", "health", "read")
@@ -59,11 +60,7 @@ class RpcSection:
         "reads it again when it changes.",
         example="/etc/strandline/peer.pem",
     )
-    private_key: str = key(
-        "",
-        "A PEM file: the certificate's private key, without a password.",
-        example="/etc/strandline/peer.key",
-    )
+    private_key: str = private_key_file("/etc/strandline/peer.key")
     trust: str = key(
         "",
         "A PEM file: the certificates of the authority that other brokers' certificates are of; "
@@ -104,16 +101,8 @@ class MetricsSection:
         "it again when it changes.",
         example="/etc/strandline/http.pem",
     )
-    private_key: str = key(
-        "",
-        "A PEM file: the certificate's private key, without a password.",
-        example="/etc/strandline/http.key",
-    )
-    trust: str = key(
-        "",
-        "A PEM file: the certificates of the authorities that clients' certificates may be of.",
-        example="/etc/strandline/monitors-ca.pem",
-    )
+    private_key: str = private_key_file("/etc/strandline/http.key")
+    trust: str = client_authorities_file("/etc/strandline/monitors-ca.pem")
     client_certificates: str = key(
         NO_CERTIFICATES,
         "Whether clients show a certificate, which must be of an authority in `trust`.",
