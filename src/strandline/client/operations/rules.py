@@ -14,30 +14,23 @@ from strandline.protocol.messages.create_acls import (
 )
 from strandline.protocol.messages.delete_acls import (
     DeleteAclsFilter,
+    DeleteAclsMatchingAcl,
     DeleteAclsRequest,
     DeleteAclsResponse,
 )
-from strandline.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from strandline.protocol.messages.describe_acls import (
+    AclDescription,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
 from strandline.security.acls.rule_filter import RuleFilter
 
 
 def add_rules(client: Client, rules: Sequence[Rule]) -> None:
     """Add rules; those that are there already stay. Raises ApiError for the first that is refused:
     the others are added."""
-    request = CreateAclsRequest(
-        [
-            AclCreation(
-                one.kind,
-                one.name,
-                one.pattern,
-                one.principal,
-                one.host,
-                one.operation,
-                one.permission,
-            )
-            for one in rules
-        ]
-    )
+    request = CreateAclsRequest([_creation(one) for one in rules])
     answer = client.ask_any(request, CreateAclsResponse, deadline_ms=client.deadline())
     for rule, result in zip(rules, answer.results, strict=True):
         if result.error_code:
@@ -50,19 +43,7 @@ def list_rules(client: Client, wanted: RuleFilter) -> list[Rule]:
     answer = client.ask_any(request, DescribeAclsResponse, deadline_ms=client.deadline())
     if answer.error_code:
         raise refusal(answer.error_code, "the rules", answer.error_message)
-    return [
-        Rule(
-            Kind(resource.resource_type),
-            PatternType(resource.pattern_type),
-            resource.resource_name,
-            one.principal,
-            one.host,
-            Operation(one.operation),
-            Permission(one.permission_type),
-        )
-        for resource in answer.resources
-        for one in resource.acls
-    ]
+    return [_rule(resource, one) for resource in answer.resources for one in resource.acls]
 
 
 def remove_rules(client: Client, wanted: RuleFilter) -> list[Rule]:
@@ -72,18 +53,35 @@ def remove_rules(client: Client, wanted: RuleFilter) -> list[Rule]:
     (answer,) = answers.filter_results
     if answer.error_code:
         raise refusal(answer.error_code, "the rules", answer.error_message)
-    return [
-        Rule(
-            Kind(one.resource_type),
-            PatternType(one.pattern_type),
-            one.resource_name,
-            one.principal,
-            one.host,
-            Operation(one.operation),
-            Permission(one.permission_type),
-        )
-        for one in answer.matching_acls
-    ]
+    return [_rule(one, one) for one in answer.matching_acls]
+
+
+def _creation(rule: Rule) -> AclCreation:
+    return AclCreation(
+        rule.kind,
+        rule.name,
+        rule.pattern,
+        rule.principal,
+        rule.host,
+        rule.operation,
+        rule.permission,
+    )
+
+
+def _rule(
+    resource: DescribeAclsResource | DeleteAclsMatchingAcl,
+    entry: AclDescription | DeleteAclsMatchingAcl,
+) -> Rule:
+    """A rule of an answer: what it is about, and what it says of that."""
+    return Rule(
+        Kind(resource.resource_type),
+        PatternType(resource.pattern_type),
+        resource.resource_name,
+        entry.principal,
+        entry.host,
+        Operation(entry.operation),
+        Permission(entry.permission_type),
+    )
 
 
 def _fields(
