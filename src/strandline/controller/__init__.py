@@ -9,7 +9,7 @@ Map:    decide/       One file for each command family.
         machine.py    which file decides which command
         decision.py   inputs and results of decisions
         state.py      the committed state, rebuilt from records
-        access.py     what principals may do, changed by records
+        access.py     records that change what principals may do, and their replay
         displaced.py  where partitions were before a decommission
         records.py    the records of the controller's log
         commands.py   commands and their answers

@@ -1,9 +1,16 @@
-"""Replays changes of what principals may do.
+"""Records that change what principals may do, and their replay.
 
 Source: decision 0069."""
 
-from strandline.controller.records import AccessChanged
+from strandline.controller.records import AccessChanged, ConfigsChanged
 from strandline.model.access import Access
+
+
+def access_records(change: AccessChanged) -> tuple[ConfigsChanged, ...]:
+    """The record of a change; none if it changes nothing."""
+    if change == AccessChanged():
+        return ()
+    return (ConfigsChanged("cluster", "", {}, access=change),)
 
 
 def change_access(access: Access, change: AccessChanged, *, version: int) -> None:

@@ -4,6 +4,7 @@ How:    An entity changes as a whole: one value that is not legal leaves all of 
         that is removed and was not there is no error, whatever its key.
 Source: Kafka 4.3's ClientQuotaControlManager (KIP-546); decision 0070."""
 
+from strandline.controller.access import access_records
 from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.quota_commands import (
     AlterQuotas,
@@ -11,7 +12,7 @@ from strandline.controller.quota_commands import (
     QuotaResult,
     QuotaResults,
 )
-from strandline.controller.records import AccessChanged, ConfigsChanged, QuotaSet
+from strandline.controller.records import AccessChanged, QuotaSet
 from strandline.model.access import QuotaEntity
 from strandline.protocol.errors import Error
 from strandline.security.quotas.entities import entity_of, why_illegal, why_illegal_value
@@ -51,11 +52,8 @@ def decide_alter_quotas(facts: Facts, command: AlterQuotas) -> Decision:
         if values:
             changed[entity] = QuotaSet(entity, values)
         results.append(QuotaResult())
-    records: tuple[ConfigsChanged, ...] = ()
-    if changed and not command.is_validation:
-        change = AccessChanged(quotas=tuple(changed.values()))
-        records = (ConfigsChanged("cluster", "", {}, access=change),)
-    return Decision(QuotaResults(tuple(results)), records)
+    made = () if command.is_validation else tuple(changed.values())
+    return Decision(QuotaResults(tuple(results)), access_records(AccessChanged(quotas=made)))
 
 
 def _why_refused(alteration: QuotaAlteration, seen: set[QuotaEntity]) -> str | None:

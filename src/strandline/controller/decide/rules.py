@@ -4,8 +4,9 @@ How:    Each rule to add is judged by itself; one that is there already is no er
         rules that they name go at once: a filter that is not legal leaves the others alone.
 Source: Kafka 4.3's AclControlManager (KIP-140, KIP-290); decision 0069."""
 
+from strandline.controller.access import access_records
 from strandline.controller.decision import Decision, Facts, refuse
-from strandline.controller.records import AccessChanged, ConfigsChanged
+from strandline.controller.records import AccessChanged
 from strandline.controller.rule_commands import CreateRules, DeleteRules, RuleResult, RuleResults
 from strandline.model.access import Rule
 from strandline.protocol.errors import Error
@@ -38,7 +39,9 @@ def decide_create_rules(facts: Facts, command: CreateRules) -> Decision:
                 continue
             added[rule] = None
         results.append(RuleResult())
-    return Decision(RuleResults(tuple(results)), _records(AccessChanged(rules_added=tuple(added))))
+    return Decision(
+        RuleResults(tuple(results)), access_records(AccessChanged(rules_added=tuple(added)))
+    )
 
 
 def decide_delete_rules(facts: Facts, command: DeleteRules) -> Decision:
@@ -60,10 +63,4 @@ def decide_delete_rules(facts: Facts, command: DeleteRules) -> Decision:
             f"{RULES_PER_COMMAND_MAX}: use narrower filters",
         )
     change = AccessChanged(rules_removed=tuple(removed))
-    return Decision(RuleResults(tuple(results)), _records(change))
-
-
-def _records(change: AccessChanged) -> tuple[ConfigsChanged, ...]:
-    if change == AccessChanged():
-        return ()
-    return (ConfigsChanged("cluster", "", {}, access=change),)
+    return Decision(RuleResults(tuple(results)), access_records(change))

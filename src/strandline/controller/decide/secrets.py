@@ -6,8 +6,9 @@ Source: Kafka 4.3's ScramControlManager (KIP-554); decision 0069."""
 from collections import Counter
 
 from strandline.base.errors import ApiError
+from strandline.controller.access import access_records
 from strandline.controller.decision import Decision, Facts, refuse
-from strandline.controller.records import AccessChanged, ConfigsChanged
+from strandline.controller.records import AccessChanged
 from strandline.controller.user_commands import (
     AlterSecrets,
     SecretDeletion,
@@ -56,10 +57,7 @@ def decide_alter_secrets(facts: Facts, command: AlterSecrets) -> Decision:
             (one.user, one.mechanism) for one in command.deletions if one.user not in refused
         ),
     )
-    records = (
-        () if change == AccessChanged() else (ConfigsChanged("cluster", "", {}, access=change),)
-    )
-    return Decision(UserResults(tuple(results.values())), records)
+    return Decision(UserResults(tuple(results.values())), access_records(change))
 
 
 def _check(facts: Facts, part: SecretDeletion | ScramSecret) -> None:
