@@ -65,17 +65,19 @@ def test_a_rule_for_strangers_is_open_until_it_is_removed(
     assert code == 0
     # The listener without a login is served, and shows nothing.
     assert {("weak", "login"), ("weak", "[[listener]] OPEN bind"), ("weak", "[rpc] tls")} <= found
+    assert ("note", "quota") in found
     for command in (
         ("topic", "create", "news", "-p", "1", "-r", "1"),
         ("acl", "create", "--allow-principal", "User:ANONYMOUS", "--operation", "read",
          "--topic", "news"),
+        ("quota", "set", "request_percentage=50", "--default-user"),
     ):  # fmt: skip
         subprocess.run(
             [COMMAND, *command, *own], check=True, capture_output=True, timeout=COMMAND_TIMEOUT_S
         )
     code, found = doctor(*own)
     assert code == 1
-    assert {("open", "login"), ("open", "acl")} <= found
+    assert {("open", "login"), ("open", "acl")} <= found and ("note", "quota") not in found
     # The stranger itself finds out the same of its own rights, and sees no rules.
     code, found = doctor("-b", cluster.bootstrap(0))
     assert code == 1
