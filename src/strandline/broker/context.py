@@ -235,8 +235,11 @@ class RequestContext(msgspec.Struct, eq=False):
 
     def may(self, operation: Operation, kind: Kind, name: str) -> bool:
         """Whether the client may do the operation with the resource; the audit log has refusals."""
-        verdict = self._judge(operation, kind, name)
-        if verdict.is_allowed:
+        access = self.services.access
+        if not access.is_enforced:
+            return True
+        verdict = access.judge(self.sink.session, operation, kind, name)
+        if verdict is ALLOWED or self._note(verdict):
             return True
         if self.services.audit is not None:
             self.audit(
@@ -252,16 +255,16 @@ class RequestContext(msgspec.Struct, eq=False):
     def sees(self, operation: Operation, kind: Kind, name: str) -> bool:
         """The same for a resource that the client has not asked for: one of a list, or one of two
         rights that will do. The audit log has no line of it."""
-        return self._judge(operation, kind, name).is_allowed
-
-    def _judge(self, operation: Operation, kind: Kind, name: str) -> Verdict:
         access = self.services.access
-        if not access.is_enforced:
-            return ALLOWED
-        verdict = access.judge(self.session, operation, kind, name)
+        return not access.is_enforced or self._note(
+            access.judge(self.sink.session, operation, kind, name)
+        )
+
+    def _note(self, verdict: Verdict) -> bool:
+        """Keep the groups by whose rules something is allowed; whether it is."""
         if verdict.groups and verdict.is_allowed:
             self.groups = self.groups.union(verdict.groups)
-        return verdict
+        return verdict.is_allowed
 
     def may_describe(self, topic: str) -> bool:
         """Whether the client may see the topic's replicas: by a right to the topic, or to the

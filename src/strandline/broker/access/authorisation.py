@@ -27,8 +27,8 @@ class Authorisation:
         self._authoriser = RuleAuthoriser(
             super_users=config.super_users, allows_without_rules=config.allow_without_rules
         )
-        # The versions of the cluster that the authoriser has: of access, of labels.
-        self._seen = (-1, -1)
+        # The versions of the cluster that the authoriser has.
+        self._seen_access = self._seen_labels = -1
 
     def allows(self, session: Session, operation: Operation, kind: Kind, name: str) -> bool:
         """Whether the session may do the operation with the resource."""
@@ -38,7 +38,12 @@ class Authorisation:
         """The same, and the groups whose rules decided."""
         if not self.is_enforced:
             return ALLOWED
-        self._refresh()
+        cluster = self._cluster
+        if (
+            cluster.access.version != self._seen_access
+            or cluster.rules_version != self._seen_labels
+        ):
+            self._refresh()
         return self._authoriser.judge(session.caller, operation, kind, name)
 
     def allows_cluster(self, session: Session, operation: Operation) -> bool:
@@ -70,9 +75,9 @@ class Authorisation:
     def _refresh(self) -> None:
         cluster = self._cluster
         present = (cluster.access.version, cluster.rules_version)
-        if present == self._seen:
+        if present == (self._seen_access, self._seen_labels):
             return
-        self._seen = present
+        self._seen_access, self._seen_labels = present
         broker = cluster.brokers.get(self._broker_id)
         self._authoriser.set_rules(
             cluster.access.rules, region="" if broker is None else broker.labels.region

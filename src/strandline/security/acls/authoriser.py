@@ -155,7 +155,10 @@ class RuleAuthoriser:
                 allowing.add(rule.principal)
         if not is_covered:
             return ALLOWED if self._allows_without_rules else DENIED
-        return Verdict(True, _groups(allowing)) if allowing else DENIED
+        if not allowing:
+            return DENIED
+        groups = _groups(allowing)
+        return Verdict(True, groups) if groups else ALLOWED
 
 
 def _groups(principals: Collection[str]) -> tuple[str, ...]:
