@@ -2,15 +2,19 @@
 
 import asyncio
 import logging
+import socket
 import ssl
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import uvloop
 
 from strandline.admin.http_server import CONNECTION_COUNT_MAX, Answer, Asker, Gate, HttpServer
 from strandline.broker.server.listening import claim_port
+from strandline.security import tls as tls_module
 from strandline.security.authority import Authority, Files
 from strandline.security.tls import Pair, ServerTls, TlsSettings
 
@@ -154,3 +158,34 @@ def test_clients_that_never_shake_hands_do_not_keep_others_out(tmp_path: Path) -
             writer.transport.abort()
 
     served(tls_of(authority.issue("a")), talk)
+
+
+@pytest.mark.parametrize("factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_session_is_not_resumed_by_a_certificate_that_has_ended(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    factory: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    authority = Authority(tmp_path)
+    context = client(authority.trust, authority.issue("app", days=30))
+
+    def get(port: int, session: ssl.SSLSession | None) -> tuple[ssl.SSLSession | None, bytes]:
+        plain = socket.create_connection(("127.0.0.1", port), 20)
+        with context.wrap_socket(plain, session=session) as sock:
+            assert sock.session_reused == (session is not None)
+            try:
+                sock.sendall(REQUEST)
+                answer = sock.recv(100)
+            except OSError:
+                answer = b""
+            return sock.session, answer
+
+    async def talk(_: Ask, port: int) -> None:
+        session, answer = await asyncio.to_thread(get, port, None)
+        again, second = await asyncio.to_thread(get, port, session)
+        assert answer.startswith(b"HTTP/1.1 200 ") and second.startswith(b"HTTP/1.1 200 ")
+        in_60_days = SimpleNamespace(time=lambda: time.time() + 60 * 86_400)
+        monkeypatch.setattr(tls_module, "time", in_60_days)
+        assert (await asyncio.to_thread(get, port, again))[1] == b""
+
+    served(tls_of(authority.issue("a"), "required"), talk, factory)

@@ -10,7 +10,7 @@ import pytest
 from tests.broker.connection_world import ECHO, World, run
 from tests.broker.test_handshakes import client_tls, terms_of
 
-from strandline.broker.server.limits import ServerLimits
+from strandline.broker.server.limits import MIB, ServerLimits
 from strandline.security.authority import Authority
 
 
@@ -62,3 +62,22 @@ def test_handshakes_in_progress_count(tmp_path: Path) -> None:
         limits=ServerLimits(connection_count_per_address_max=2),
         terms=terms_of(authority.issue("server")),
     )
+
+
+def test_an_address_is_the_same_one_by_way_of_ipv6() -> None:
+    """A listener at [::] takes IPv4 clients, too: rules and bounds are about their address."""
+
+    async def scenario() -> None:
+        world = World(ServerLimits(connection_count_per_address_max=1), MIB)
+        await world.server.start("::", 0)
+        try:
+            client = await world.connect()
+            client.send(ECHO, 1)
+            await client.receive()
+            assert world.desk.sessions[0].host == "127.0.0.1"
+            assert world.desk.sessions[0].caller.host == "127.0.0.1"
+            assert await (await world.connect()).is_closed()
+        finally:
+            await world.stop()
+
+    asyncio.run(scenario())

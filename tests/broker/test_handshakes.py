@@ -5,9 +5,13 @@ import contextlib
 import logging
 import os
 import random
+import socket
 import ssl
+import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.broker.connection_world import (
@@ -26,6 +30,7 @@ from strandline.broker.server.limits import KIB, MIB, ServerLimits
 from strandline.broker.server.listening import ListenerTerms
 from strandline.broker.server.outbox import FilePart
 from strandline.config.principal_rules import PrincipalRules
+from strandline.security import tls as tls_module
 from strandline.security.authority import Authority, Files
 from strandline.security.session import ANONYMOUS, Principal
 from strandline.security.tls import Pair, ServerTls, TlsSettings
@@ -118,6 +123,47 @@ def test_a_connection_with_tls_that_is_muted_again_and_again_loses_nothing(
         terms=terms_of(authority.issue("server")),
         tls=client_tls(authority.trust),
     )
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_session_is_not_resumed_by_a_certificate_that_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: ssl.TLSVersion
+) -> None:
+    """OpenSSL does not look at the certificate again."""
+    authority = Authority(tmp_path)
+    context = client_tls(authority.trust, authority.issue("app", days=30))
+    context.maximum_version = version
+
+    async def scenario(world: World) -> None:
+        async def come(session: ssl.SSLSession | None) -> tuple[ssl.SSLSession | None, bytes]:
+            return await asyncio.to_thread(one_echo, context, world.server.port, session)
+
+        session, answer = await come(None)
+        again, second = await come(session)
+        assert (answer, second) == (b"x", b"x")
+        in_60_days = SimpleNamespace(time=lambda: time.time() + 60 * 86_400)
+        monkeypatch.setattr(tls_module, "time", in_60_days)
+        assert (await come(again))[1] == b""
+        assert len(world.desk.seen) == 2
+
+    run(scenario, terms=terms_of(authority.issue("server"), "required"))
+
+
+def one_echo(
+    context: ssl.SSLContext, port: int, session: ssl.SSLSession | None
+) -> tuple[ssl.SSLSession | None, bytes]:
+    """The session after one request, which resumed the one before, and its answer; nothing if the
+    server ends the connection."""
+    plain = socket.create_connection(("127.0.0.1", port), 20)
+    with context.wrap_socket(plain, session=session) as sock:
+        assert sock.session_reused == (session is not None)
+        frame = struct.pack(">hhi", ECHO, 0, 1) + b"x"
+        try:
+            sock.sendall(struct.pack(">i", len(frame)) + frame)
+            answer = sock.recv(100)
+        except OSError:
+            answer = b""
+        return sock.session, answer[8:]
 
 
 @pytest.mark.parametrize(

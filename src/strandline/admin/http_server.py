@@ -27,8 +27,9 @@ import h11
 from prometheus_client.exposition import gzip_accepted
 
 from strandline.admin.pace import Pace
+from strandline.model.networks import canonical_host
 from strandline.network.handshakes import why_refused
-from strandline.security.tls import ServerTls
+from strandline.security.tls import ServerTls, why_not_resumed
 
 HEAD_BYTES_MAX = 16 * 1024
 CONNECTION_COUNT_MAX = 32
@@ -167,6 +168,10 @@ class HttpServer:
             _log.info("closed the connection from %s at the HTTP port: %s", host, reason)
             return
         try:
+            refusal = why_not_resumed(transport.get_extra_info("ssl_object"))
+            if refusal is not None:
+                _log.info("closed the connection from %s at the HTTP port: %s", host, refusal)
+                return
             await self._serve(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
         finally:
             transport.abort()
@@ -251,7 +256,7 @@ class _TlsPort:
             _log.warning("cannot accept an HTTP client: %s", error.strerror)
             return
         sock.setblocking(False)
-        self._on_accepted(sock, address[0])
+        self._on_accepted(sock, canonical_host(address[0]))
 
 
 async def _request(peer: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:
@@ -274,7 +279,7 @@ def _asker(request: h11.Request, writer: asyncio.StreamWriter) -> Asker:
 
 def _host_of(writer: asyncio.StreamWriter) -> str:
     name = writer.get_extra_info("peername")
-    return str(name[0]) if name else ""
+    return canonical_host(str(name[0])) if name else ""
 
 
 def _refusal(status: HTTPStatus) -> Answer:

@@ -13,6 +13,8 @@ from weakref import WeakKeyDictionary, ref
 
 import msgspec
 
+from strandline.model.networks import canonical_host
+
 
 class Operation(IntEnum):
     """What a rule allows or denies."""
@@ -117,8 +119,8 @@ class Rule(msgspec.Struct, frozen=True, order=True):
     principal: str
     """`User:NAME`, `User:*` for everyone, or `Group:NAME`."""
     host: str
-    """An address as the broker sees it, `*` for every one, or `region:NAME`: every address, but
-    only by way of brokers of that region."""
+    """An address as the broker sees it, in any spelling; `*` for every one, or `region:NAME`: every
+    address, but only by way of brokers of that region."""
     operation: Operation
     permission: Permission
 
@@ -128,7 +130,9 @@ class Rule(msgspec.Struct, frozen=True, order=True):
             return False
         if self.host.startswith(REGION_HOST):
             return self.host[len(REGION_HOST) :] == region
-        return self.host in (caller.host, WILDCARD)
+        if self.host in (caller.host, WILDCARD):
+            return True
+        return ":" in self.host and canonical_host(self.host) == canonical_host(caller.host)
 
     def covers(self, name: str) -> bool:
         """Whether the pattern covers a resource of the rule's kind by its name."""

@@ -1,7 +1,8 @@
-"""Which of some networks a client's address is in.
+"""A client's address: its one spelling, and which of some networks it is in.
 
 Why:    clients in a broker's own network, or behind a translation of addresses, reach it at another
-        address than all others do, and come to the same listener.
+        address than all others do, and come to the same listener. And rules, quotas and bounds
+        compare addresses: another spelling of the same one must not get around them.
 How:    Of nested networks the narrowest counts. An IPv4 client that came over IPv6
         (::ffff:10.1.2.3) counts as IPv4.
 Owns:   the networks and clients that were read last.
@@ -31,6 +32,17 @@ def narrowest(networks: Sequence[str], host: str) -> int | None:
     return max(fitting)[1] if fitting else None
 
 
+@lru_cache(CLIENTS_KEPT_MAX)
+def canonical_host(host: str) -> str:
+    """An address in its one spelling, an IPv4 client that came over IPv6 as IPv4; any other text as
+    it is."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    return str(_unmapped(address))
+
+
 @lru_cache(NETWORKS_KEPT_MAX)
 def _network(text: str) -> Network:
     return ipaddress.ip_network(text)
@@ -42,6 +54,10 @@ def _client(host: str) -> IpAddress | None:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return None
+    return _unmapped(address)
+
+
+def _unmapped(address: IpAddress) -> IpAddress:
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped
     return address

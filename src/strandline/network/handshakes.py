@@ -19,6 +19,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from strandline.security.tls import why_not_resumed
+
 STEPS_PER_PASS = 2
 """Handshakes that go on in one pass of the loop: with certificates on both sides, 4 ms."""
 TLS_HANDSHAKE_BYTE = b"\x16"
@@ -154,6 +156,9 @@ class Handshake(Generic[T]):
                 return
             assert isinstance(self.sock, ssl.SSLSocket)
             self.sock.do_handshake()
+            reason = why_not_resumed(self.sock)
+            if reason is not None:
+                raise ValueError(reason)
             self._owner.on_done(self.sock, self.host, self._what)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as error:
             self.wants_write = isinstance(error, ssl.SSLWantWriteError)

@@ -12,6 +12,7 @@ Source: docs/decisions/0069-access.md; Python's `ssl`."""
 
 import os
 import ssl
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ _VERIFY_MODES = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
+TlsSocket = ssl.SSLSocket | ssl.SSLObject
 T = TypeVar("T")
 Stamp = tuple[int, int, int]
 """Of a file: when it was written, its size, its number."""
@@ -123,6 +125,18 @@ def server_context(settings: TlsSettings, pair: Pair) -> ssl.SSLContext:
     _fill(context, settings, pair)
     context.verify_mode = _VERIFY_MODES[settings.client_certificates]
     return context
+
+
+def why_not_resumed(sock: TlsSocket) -> str | None:
+    """Why a client that has resumed an earlier session may not come in; None if it may. OpenSSL
+    verifies certificates in full handshakes only, and each resumption may begin another session:
+    without this check a client could come in for ever by a certificate that has ended."""
+    if not sock.session_reused:
+        return None
+    shown = sock.getpeercert()
+    if not shown or time.time() < ssl.cert_time_to_seconds(str(shown["notAfter"])):
+        return None
+    return "the client's certificate is not accepted: certificate has expired"
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:

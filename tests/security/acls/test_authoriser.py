@@ -316,3 +316,17 @@ def test_made_up_names_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
             assert allows(authoriser, READ, name * 200, principal=principal) is expected
             assert authoriser.kept_count <= 100
     assert authoriser.kept_count == 20
+
+
+@pytest.mark.parametrize(
+    ("written", "client"),
+    [
+        ("2001:DB8:0:0:0:0:0:5", "2001:db8::5"),  # As Java, and so Kafka, writes it.
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("0:0:0:0:0:0:0:1", "::1"),
+    ],
+)
+def test_a_rule_is_about_an_address_in_any_spelling(written: str, client: str) -> None:
+    authoriser = judge(rule(READ), rule(READ, DENY, host=written))
+    assert not allows(authoriser, READ, host=client)
+    assert allows(authoriser, READ, host="2001:db8::6")

@@ -21,6 +21,7 @@ from strandline.base.errors import OperatorError
 from strandline.broker.server.connection_rate import ConnectionRate
 from strandline.config.principal_rules import PrincipalRules
 from strandline.model.cluster import ONLY_LISTENER
+from strandline.model.networks import canonical_host
 from strandline.network.sockets import why_not_bound
 from strandline.security.certificates import distinguished_name
 from strandline.security.session import ANONYMOUS, Principal, Session
@@ -164,7 +165,7 @@ class ListeningPort:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            self._on_accepted(sock, address[0], self.terms)
+            self._on_accepted(sock, canonical_host(address[0]), self.terms)
 
     def _wait_ms(self) -> int:
         """How long the next client has to wait; logged once a minute."""
