@@ -28,6 +28,13 @@ def section(page: str, heading: str) -> str:
     return found
 
 
+def security_section(heading: str) -> str:
+    """What stands under a heading of one of the pages about security."""
+    title = f"\n## {heading}\n"
+    pages = (one for one in PAGES.glob("security*.md") if title in one.read_text())
+    return section(next(pages, PAGES / "security.md").name, heading)
+
+
 def type_in(cluster: DevCluster, lines: list[str], *, directory: Path | None = None) -> str:
     """Type them one after the other; returns what they print."""
     told = ""

@@ -1,6 +1,6 @@
 """Names that clients choose run nothing in a browser, steer no terminal and forge no line.
 
-Source: decision 0069; docs/operating/security.md, "Audit log"."""
+Source: decision 0069; docs/operating/security-rules.md, "Audit log"."""
 
 import json
 import shutil

@@ -1,6 +1,6 @@
 """Limits of new connections and of changes of topics, on a real broker.
 
-Source: KIP-599, KIP-612; docs/operating/security.md, "Quotas" and "Limits"."""
+Source: KIP-599, KIP-612; docs/operating/security-quotas.md, "Quotas" and "Limits"."""
 
 import subprocess
 from collections.abc import Iterator

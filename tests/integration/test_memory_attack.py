@@ -3,7 +3,7 @@ a normal client still works.
 
 How:    one broker, with limits of 8 and 16 MiB, one listener in the clear and one for logins. What
         it may take more is stated beside the limits that it follows from, with a wide margin.
-Source: decision 0069, "Hard to abuse"; docs/operating/security.md, "Limits"."""
+Source: decision 0069, "Hard to abuse"; docs/operating/security-quotas.md, "Limits"."""
 
 import struct
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Real brokers tell clients of a network the addresses for that network, each other's too.
 
-Source: decision 0069, "Listeners"; docs/operating/security.md, "Listeners"."""
+Source: decision 0069, "Listeners"; docs/operating/security-tls.md, "Listeners"."""
 
 from pathlib import Path
 

@@ -3,7 +3,7 @@
 How:    one broker that logs at `debug`, with every way to log in. Clients log in rightly and
         wrongly, change passwords, set a webhook, write records, and have bad files. Then all that
         was said is searched for all that is secret.
-Source: decision 0069; docs/operating/security.md, "Audit log"."""
+Source: decision 0069; docs/operating/security-rules.md, "Audit log"."""
 
 import base64
 import json

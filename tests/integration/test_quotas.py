@@ -1,6 +1,6 @@
 """Quotas over real sockets: what clients of Kafka get through, and what a restart leaves.
 
-Source: KIP-13, KIP-219; docs/operating/security.md, "Quotas"."""
+Source: KIP-13, KIP-219; docs/operating/security-quotas.md, "Quotas"."""
 
 import json
 import threading

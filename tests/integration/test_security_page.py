@@ -1,6 +1,6 @@
-"""The page of security is typed: its certificates are made, and its configuration runs.
+"""The pages of security are typed: certificates are made, and configuration runs.
 
-Source: docs/operating/security.md."""
+Source: docs/operating/security-tls.md, docs/operating/security-logins.md."""
 
 import subprocess
 from pathlib import Path
@@ -8,31 +8,30 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.integration.conftest import COMMAND
-from tests.integration.pages import PAGES, section
+from tests.integration.pages import PAGES, security_section
 from tests.integration.secure_cluster import secure_cluster
 
 pytestmark = pytest.mark.integration
 
-PAGE = (PAGES / "security.md").read_text()
+CERTIFICATES = (PAGES / "security-tls.md").read_text()
 TIMEOUT_S = 40
 
 
-def blocks(word: str, heading: str = "") -> list[str]:
-    """The blocks of this kind on the page, or in one of its sections."""
-    text = section("security.md", heading) if heading else PAGE
+def blocks(word: str, text: str) -> list[str]:
+    """The blocks of this kind in a text."""
     return [one.partition("\n")[2] for one in text.split("```")[1::2] if one.startswith(word)]
 
 
-def test_the_page_makes_certificates_and_a_broker_that_only_their_owners_reach(
+def test_the_pages_make_certificates_and_a_broker_that_only_their_owners_reach(
     tmp_path: Path,
 ) -> None:
-    for line in "".join(blocks("console")).splitlines():
+    for line in "".join(blocks("console", CERTIFICATES)).splitlines():
         command = line.removeprefix("$ ").split()
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=TIMEOUT_S)
     with secure_cluster(tmp_path / "cluster", listeners=2) as cluster:
         broker = cluster.brokers[1]
         listeners, rpc = (
-            blocks("toml", heading)[0].replace("/etc/strandline", str(tmp_path))
+            blocks("toml", security_section(heading))[0].replace("/etc/strandline", str(tmp_path))
             for heading in ("Listeners", "TLS between brokers")
         )
         inner, public = broker.ports
@@ -55,13 +54,13 @@ def test_the_page_makes_certificates_and_a_broker_that_only_their_owners_reach(
         }
         brokers = AdminClient(options | own).list_topics(timeout=TIMEOUT_S).brokers
         assert [(one.host, one.port) for one in brokers.values()] == [("localhost", public)]
-        (conf,) = blocks("properties", "Commands")
+        (conf,) = blocks("properties", security_section("Commands"))
         (tmp_path / "admin.conf").write_text(
             conf.replace("/etc/strandline", str(tmp_path)).replace(
                 "broker-1.example:9093", f"localhost:{public}"
             )
         )
-        (command,) = blocks("sh")
+        (command,) = blocks("sh", security_section("Commands"))
         typed = command.replace("strandline", COMMAND, 1).split()
         done = subprocess.run(
             typed, cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT_S

@@ -1,4 +1,4 @@
-"""The page of security is typed: its secure cluster of one command, its users and its rules.
+"""The pages of security are typed: the secure cluster of one command, users and rules.
 
 Source: docs/operating/security.md."""
 
@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.conftest import COMMAND, COMMAND_TIMEOUT_S
-from tests.integration.pages import section
+from tests.integration.pages import security_section
 from tests.integration.ports import port_base
 from tests.integration.secure_cluster import SecureBroker, SecureCluster, plain_listener, wait
 from tests.integration.secure_cluster import secure_cluster as made_cluster
@@ -25,7 +25,7 @@ PLACE = "/etc/strandline"
 
 def steps(heading: str) -> Iterator[tuple[str, str]]:
     """(kind, text) of each block of a section: empty for commands, text for what they print."""
-    for block in section("security.md", heading).split("```")[1::2]:
+    for block in security_section(heading).split("```")[1::2]:
         kind, _, text = block.partition("\n")
         yield kind, text
 
@@ -165,7 +165,7 @@ def test_a_cluster_with_open_ports_goes_to_rules_as_the_page_says(
     create(open_client, "orders-2")
     (close,) = (
         line.strip()
-        for line in section("security.md", "From open to closed, while it runs").splitlines()
+        for line in security_section("From open to closed, while it runs").splitlines()
         if line.strip().startswith("strandline ")
     )
     closed = typed(close, tmp_path)

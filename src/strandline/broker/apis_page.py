@@ -23,7 +23,7 @@ _INTRODUCTION = """\
 What a broker answers in the Kafka protocol. Versions are those of Apache Kafka 4.4. Clients get the
 same list from ApiVersions; a request that is not in it closes the connection.
 
-The last column says which [rule](../operating/security.md#rules) a client needs, where rules are in
+The last column says which [rule](../operating/security-rules.md) a client needs, where rules are in
 force; `all` on the same resource will do, too. Each of `read`, `write`, `delete` and `alter`
 includes `describe`, and `alter-configs` includes `describe-configs`.
 """

@@ -25,7 +25,7 @@ by `--bootstrap`, else by `STRANDLINE_BOOTSTRAP`, else in the directory of the l
 
 Commands that contact brokers take `--client-config FILE`, anywhere on the command line, or find the
 file by `STRANDLINE_CLIENT_CONFIG`: `security.protocol=SSL`, certificates and `bootstrap.servers` in
-Java's or librdkafka's spelling ([security](../operating/security.md#commands)). Commands of
+Java's or librdkafka's spelling ([security](../operating/security-logins.md#commands)). Commands of
 `pipeline` have options of their own.
 """
 

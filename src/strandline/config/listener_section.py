@@ -116,7 +116,7 @@ class ListenerSection:
 class ListenerEntry:
     """[[listener]]: where Kafka clients connect, once for each listener. It takes the place of
     `[listener]`. A client is told the addresses of the listener that it came to, so a listener has
-    the same name on every broker. See docs/operating/security.md."""
+    the same name on every broker. See docs/operating/security-tls.md."""
 
     name: str = required(
         "INTERNAL", "The listener's name, the same on every broker.", check=_check_name

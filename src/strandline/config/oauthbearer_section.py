@@ -49,7 +49,7 @@ def check_key_set_url(value: Value) -> str | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthBearerSection:
     """[oauthbearer]: the tokens that clients log in with, where a [[listener]] has OAUTHBEARER
-    among its `sasl_mechanisms`. See docs/operating/security.md."""
+    among its `sasl_mechanisms`. See docs/operating/security-logins.md."""
 
     jwks_endpoint_url: str = key(
         "",

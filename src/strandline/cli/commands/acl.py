@@ -1,7 +1,7 @@
 """`strandline acl`: rules that say which user may do what.
 
 How:    the options have the names of kafka-acls.sh's.
-Source: docs/operating/security.md; KIP-140, KIP-290; decision 0069."""
+Source: docs/operating/security-rules.md; KIP-140, KIP-290; decision 0069."""
 
 from typing import TYPE_CHECKING, Annotated
 

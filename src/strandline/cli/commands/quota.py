@@ -1,7 +1,7 @@
 """`strandline quota`: how much of a broker a user, a client id or an address may use.
 
 How:    the keys have Kafka's names; kafka-configs.sh sets the same ones.
-Source: docs/operating/security.md; KIP-546; decision 0070."""
+Source: docs/operating/security-quotas.md; KIP-546; decision 0070."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,7 +1,7 @@
 """`strandline user`: names with passwords for SCRAM and PLAIN.
 
 Why:    the password never stands on a command line, where every process of the machine sees it.
-Source: docs/operating/security.md; KIP-554."""
+Source: docs/operating/security-logins.md; KIP-554."""
 
 import sys
 from pathlib import Path
