@@ -3,7 +3,8 @@
 How:    Clients trust both authorities of listeners from the start, so that certificates of
         brokers may move from one to the other. Brokers read one file of trust for each other: an
         authority is added, then certificates move, then the old one goes.
-        A certificate and its key take their places one right after the other, by renames.
+        A certificate and its key are one file, which takes its place by a rename: a broker that
+        starts between two renames would find a key that is not of its certificate, and end.
 Owns:   the directory `secure` of the run.
 Source: docs/operating/security.md."""
 
@@ -81,19 +82,21 @@ class SecureFiles:
         identity = IDENTITY.format(cluster=CLUSTER, broker=broker)
         self._move(
             self._listeners[self._generation].issue("new", dns=(), ips=(address,)),
-            self.directory / "listener" / str(broker),
+            self.directory / "listener" / f"{broker}.pem",
         )
         self._move(
             self._peers[self._generation].issue("new", dns=(), ips=(), uris=(identity,)),
-            self.directory / "peer" / str(broker),
+            self.directory / "peer" / f"{broker}.pem",
         )
 
     def forge(self, broker: int) -> Path:
-        """A certificate between brokers that names this broker, of the wrong authority; without
-        the ending of its name."""
+        """A certificate between brokers that names this broker, of the wrong authority, and its
+        key, in one file."""
         identity = IDENTITY.format(cluster=CLUSTER, broker=broker)
         made = self.wrong.issue(f"broker-{broker}", uris=(identity,))
-        return made.certificate.with_suffix("")
+        place = made.certificate.with_name(f"forged-{broker}.pem")
+        self._put(place, made.certificate.read_bytes() + made.key.read_bytes())
+        return place
 
     def trust_both(self) -> None:
         """Brokers trust the next authority, too."""
@@ -111,8 +114,8 @@ class SecureFiles:
 
     def sections(self, host: Host) -> str:
         """The sections of a broker's configuration that say who may reach it."""
-        listener = self.directory / "listener" / str(host.broker)
-        peer = self.directory / "peer" / str(host.broker)
+        listener = self.directory / "listener" / f"{host.broker}.pem"
+        peer = self.directory / "peer" / f"{host.broker}.pem"
         return (
             f'[[listener]]\nname = "CLIENTS"\nbind = "{host.address}:{KAFKA_PORT}"\n'
             f'protocol = "SASL_SSL"\nsasl_session_ms = {SESSION_MS}\n'
@@ -122,7 +125,7 @@ class SecureFiles:
         )
 
     def peer_section(self, address: str, certificate: Path) -> str:
-        """[rpc] with TLS. `certificate`: without the ending of its name."""
+        """[rpc] with TLS. `certificate`: the file with it and its key."""
         return (
             f'[rpc]\nhost = "{address}"\nport = {RPC_PORT}\ntls = "require"\n'
             f'{_pair(certificate)}trust = "{self.peers_trust}"\n\n'
@@ -130,8 +133,7 @@ class SecureFiles:
 
     def _move(self, made: Files, place: Path) -> None:
         place.parent.mkdir(exist_ok=True)
-        made.key.replace(place.with_suffix(".key"))
-        made.certificate.replace(place.with_suffix(".pem"))
+        self._put(place, made.certificate.read_bytes() + made.key.read_bytes())
 
     def _put(self, path: Path, data: bytes) -> None:
         """Whole or not at all."""
@@ -147,4 +149,4 @@ def _joined(authorities: list[Authority]) -> bytes:
 
 
 def _pair(path: Path) -> str:
-    return f'certificate = "{path}.pem"\nprivate_key = "{path}.key"\n'
+    return f'certificate = "{path}"\nprivate_key = "{path}"\n'

@@ -55,8 +55,16 @@ def test_an_authority_is_rotated_without_a_moment_of_distrust(files: SecureFiles
     assert is_trusted(files, present) and not is_trusted(files, old)
 
 
+def test_a_certificate_and_its_key_change_at_one_moment(files: SecureFiles) -> None:
+    """A broker that starts between two renames would find a key of another certificate."""
+    for directory in ("listener", "peer"):
+        path = files.directory / directory / "1.pem"
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(path, path)
+        assert not path.with_suffix(".key").exists()
+
+
 def test_an_impostor_is_of_no_authority_that_brokers_trust(files: SecureFiles) -> None:
-    forged = files.forge(3).with_suffix(".pem")
+    forged = files.forge(3)
     assert not is_trusted(files, forged)
     assert uri_names(der_of(forged)) == ("strandline://chaos/broker/3",)
 
