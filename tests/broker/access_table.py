@@ -166,6 +166,13 @@ COMMITTED = OffsetFetchRequest(
     ]
 )
 COPY = CreatableTopic("copy", 1, 1, configs=[CreatableTopicConfig("read.replica.of", "file:///b")])
+RESTORED = [
+    CreatableTopic(TOPIC, 1, 1, configs=[CreatableTopicConfig(key, value)])
+    for key, value in (
+        ("restore.topic.id", "00000000-0000-0000-0000-00000000000b"),
+        ("restore.history", "east:0:5:1"),
+    )
+]
 
 ROWS = [
     row(
@@ -203,6 +210,16 @@ ROWS = [
     row("CreateTopics", CreateTopicsRequest([CreatableTopic(TOPIC, 1, 1)]), 7, topic(O.CREATE)),
     row(
         "CreateTopics", CreateTopicsRequest([COPY]), 7, cluster(O.ALTER), given=(cluster(O.CREATE),)
+    ),
+    *(
+        row(
+            "CreateTopics",
+            CreateTopicsRequest([one]),
+            7,
+            cluster(O.ALTER),
+            given=(topic(O.CREATE),),
+        )
+        for one in RESTORED
     ),
     row(
         "DeleteTopics",

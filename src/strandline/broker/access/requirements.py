@@ -92,8 +92,8 @@ BY_PART: dict[str, str] = {
     "ListGroups": "`describe` on a group, or on the cluster; others are left out",
     "DeleteGroups": "`delete` on each group",
     "CreateTopics": "`create` on each topic, or on the cluster; the answer has the configuration"
-    " with `describe-configs` on the topic. A copy of another cluster's topic: `alter` on the"
-    " cluster",
+    " with `describe-configs` on the topic. A copy of another cluster's topic, or one that is"
+    " restored out of buckets: `alter` on the cluster",
     "DeleteTopics": "`delete` on each topic, or on the cluster",
     "CreatePartitions": "`alter` on each topic",
     "DeleteRecords": "`delete` on each topic",

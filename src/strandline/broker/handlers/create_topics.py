@@ -16,6 +16,7 @@ from strandline.config.effective import topic_values
 from strandline.config.topic_read_replica import READ_REPLICA_OF
 from strandline.controller.commands import CreateTopics, NewTopic, Refused, TopicResult
 from strandline.controller.placing.policies import derived_defaults
+from strandline.controller.placing.start_offsets import HISTORY, TOPIC_ID
 from strandline.model.access import CLUSTER_NAME, Kind, Operation
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
@@ -26,6 +27,9 @@ from strandline.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+
+NAME_BUCKETS = frozenset({READ_REPLICA_OF, HISTORY, TOPIC_ID})
+"""Keys by which the new topic has records that are in a bucket already."""
 
 
 async def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
@@ -62,8 +66,9 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
 
 def _require_rights(context: RequestContext, topic: NewTopic) -> None:
     """Raise ApiError if the client may not create the topic. A copy of another cluster's topic has
-    brokers read any bucket with their own credentials: that takes a right to the cluster."""
-    names_bucket = any(name == READ_REPLICA_OF for name, _ in topic.configs)
+    brokers read any bucket with their own credentials; a restored one takes over the objects of any
+    topic whose id is given: that takes a right to the cluster."""
+    names_bucket = any(name in NAME_BUCKETS for name, _ in topic.configs)
     if names_bucket and not context.may(Operation.ALTER, Kind.CLUSTER, CLUSTER_NAME):
         raise ApiError(Error.CLUSTER_AUTHORIZATION_FAILED, REFUSED)
     creates_any = context.sees(Operation.CREATE, Kind.CLUSTER, CLUSTER_NAME)
